@@ -1,0 +1,35 @@
+"""mirada: every attention mechanism as one composable layer, fast, and always open to a look.
+
+>>> from mirada import Attention, MultiHead, attend, look
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mirada.attention.equation import Attention, attend
+    from mirada.attention.heads import MultiHead
+    from mirada.attention.normalizers import draws
+    from mirada.looking.record import look
+
+__version__ = "0.1.0"
+__all__ = ["Attention", "MultiHead", "attend", "draws", "look"]
+
+_HOME = {
+    "Attention": "mirada.attention.equation",
+    "attend": "mirada.attention.equation",
+    "MultiHead": "mirada.attention.heads",
+    "draws": "mirada.attention.normalizers",
+    "look": "mirada.looking.record",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name on first use, so that the command line starts without torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'mirada' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,298 @@
+"""The equation: `attend`, the function, and `Attention`, the layer around it.
+
+    h_i = sum over j in N(i) of alpha_ij psi_v(x_j),   alpha_i = normalize_j(score(q_i, k_j) + position)
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.cache import Cache
+from mirada.attention.heads import Heads
+from mirada.attention.kernels.plan import Plan, named, plan
+from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, as_neighborhood
+from mirada.attention.normalizers import Draw, Normalizer, Softmax, publish
+from mirada.attention.places import Places, place
+from mirada.attention.positions import Position
+from mirada.attention.rules import Parts, check_parts
+from mirada.attention.scores import Dot, Score
+from mirada.attention.warm import warm_up
+from mirada.errors import require
+from mirada.shapes import check_axes, check_floating, check_size, show
+
+warm_up()
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One call of a layer, as observers see it."""
+
+    layer: "Attention"
+    request: Request
+    plan: Plan
+    draw: Draw | None
+    cache: Cache | None
+    kind: str
+
+
+class Observer(Protocol):
+    """Somebody who looks at calls from outside. It may keep what it sees and must change nothing."""
+
+    def see(self, event: Event) -> None: ...
+
+
+_observers: list[Observer] = []
+
+
+@contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Show every call of every layer to the observer, inside the block."""
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+@torch.compiler.disable
+def notify(event: Event) -> None:
+    """Show a call to all observers. Never compiled: an observer must see tensors that were computed, not traced."""
+    for observer in _observers:
+        observer.see(event)
+
+
+def attend(
+    q: Float[Tensor, "batch heads queries dim"],
+    k: Float[Tensor, "batch heads keys dim"],
+    v: Float[Tensor, "batch heads keys value_dim"],
+    *,
+    score: Score | None = None,
+    where: Neighborhood | None = None,
+    position: Position | None = None,
+    normalizer: Normalizer | None = None,
+    positions: Int[Tensor, "*batch queries"] | None = None,
+    key_positions: Int[Tensor, "*batch keys"] | None = None,
+    kernel: str | None = None,
+) -> Float[Tensor, "batch heads queries value_dim"]:
+    """Attention of queries over keys and values, by the fastest kernel that takes these parts.
+
+    h_i = sum over j in N(i) of normalize_j(score(q_i, k_j) + position) v_j
+
+    The parts default to `Dot()`, `Complete()`, no position and `Softmax()`. Positions default to 0, 1, 2, ...; a query at
+    position 5 stands at row 5 of the neighborhood. Keys and values may have fewer heads than the queries, which then share them.
+    `kernel` forces one by name and raises a ValueError with its reason if it refuses.
+
+    >>> q = k = torch.eye(2).view(1, 1, 2, 2)
+    >>> attend(q, k, torch.tensor([[[[0.0], [10.0]]]]), score=Dot(scale=100.0)).squeeze().tolist()
+    [0.0, 10.0]
+    """
+    score, where = score or Dot(), as_neighborhood(Complete() if where is None else where)
+    position, normalizer = position or Position(), normalizer or Softmax()
+    check_parts(Parts(score, where, position, normalizer))
+    check_tensors(q, k, v)
+    places = place(q.shape[0], q.shape[2], k.shape[2], q.device, positions, key_positions)
+    q, k = position.rotate(q, places.query_positions), position.rotate(k, places.memory_positions)
+    request = fitting(Request(q, k, v, score, where, position, normalizer, places))
+    return run(request, plan(request, kernel)).output
+
+
+class Attention(nn.Module):
+    """Attention with its projections: every factor of the equation is a value.
+
+    >>> from mirada.attention.heads import MultiHead
+    >>> from mirada.attention.neighborhoods import Causal
+    >>> attention = Attention(MultiHead(width=8, heads=2), where=Causal())
+    >>> attention(torch.zeros(1, 3, 8)).shape
+    torch.Size([1, 3, 8])
+    >>> print(attention.plan(torch.zeros(1, 3, 8)))
+    fused
+    """
+
+    def __init__(
+        self,
+        heads: Heads,
+        score: Score | None = None,
+        where: Neighborhood | None = None,
+        position: Position | None = None,
+        normalizer: Normalizer | None = None,
+    ) -> None:
+        super().__init__()
+        require(isinstance(heads, Heads), f"heads must be a value such as MultiHead(width, heads): got {heads!r}")
+        self.heads = heads
+        self.score = fit_scale(Dot() if score is None else score, heads)
+        self.where = as_neighborhood(Complete() if where is None else where)
+        self.position = Position() if position is None else position
+        self.normalizer = Softmax() if normalizer is None else normalizer
+        check_parts(Parts(self.score, self.where, self.position, self.normalizer))
+        self.position.check(heads.heads, heads.dim, heads.value_dim)
+        q, k = (torch.empty(1, heads.heads, 0, dim, device="meta") for dim in (heads.dim, heads.key_dim))
+        (type(self.score) if self.score.reads_keys else Score).check(self.score, q, k)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch queries width"],
+        memory: Float[Tensor, "batch keys memory_width"] | None = None,
+        values: Float[Tensor, "batch keys values_width"] | None = None,
+        where: Neighborhood | None = None,
+        positions: Int[Tensor, "*batch queries"] | None = None,
+        key_positions: Int[Tensor, "*batch keys"] | None = None,
+        cache: Cache | None = None,
+    ) -> Float[Tensor, "batch queries out"]:
+        """Self-attention of x; or attention of x over `memory` (keys and values), or over `memory` (keys) and `values`.
+
+        A call's `where` (data: padding, documents, edges) is ANDed with the layer's (structure). With a `cache` the queries stand
+        at the next positions, and see the keys of all steps so far.
+        """
+        request = self.request(x, memory, values, where, positions, key_positions, cache)
+        chosen = plan(request)
+        answer = run(request, chosen)
+        if _observers:
+            kind = "self" if memory is None and values is None else "cross"
+            notify(Event(self, request, chosen, answer.draw, cache, kind))
+        return self.heads.merge(answer.output)
+
+    def plan(self, *args: Any, cache: Cache | None = None, **kwargs: Any) -> Plan:
+        """The kernel that a call with these arguments would run on, and why each faster one refused."""
+        with torch.no_grad():
+            return plan(self.request(*args, cache=copy(cache), **kwargs))
+
+    def cache(
+        self, batch: int, length: int, dtype: torch.dtype | None = None, device: torch.device | None = None
+    ) -> Cache:
+        """Room for the keys and values of `length` positions, in the layer's dtype and on its device unless given."""
+        check_parts(Parts(self.score, self.where & Causal(), self.position, self.normalizer, cached=True))
+        require(batch >= 0 and length >= 0, f"sizes must be at least 0: got batch={batch}, length={length}")
+        like, heads = next(self.parameters(), torch.empty(0)), self.heads
+        kind = {"dtype": dtype or like.dtype, "device": device or like.device}
+        return Cache(
+            torch.zeros(batch, heads.key_heads, length, heads.key_dim, **kind),
+            torch.zeros(batch, heads.value_heads, length, heads.value_dim, **kind),
+        )
+
+    def request(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        values: Tensor | None = None,
+        where: Neighborhood | None = None,
+        positions: Tensor | None = None,
+        key_positions: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Request:
+        """What a call with these arguments asks a kernel to compute. A cache takes the new keys and values."""
+        alone = memory is None and values is None
+        memory = x if memory is None else memory
+        values = memory if values is None else values
+        where = self.where if where is None else self.where & as_neighborhood(where)
+        self._check(x, memory, values, where, positions, key_positions, cache, alone)
+        if alone and key_positions is None:
+            key_positions = positions
+        start = None if cache is None else cache.filled
+        keys = memory.shape[1] + (start or 0)
+        places = place(x.shape[0], x.shape[1], keys, x.device, positions, key_positions, start)
+        if cache is None:
+            x, memory, values = clean(x, memory, values, where, places)
+        heads, turn = self.heads, self.position.rotate
+        q, k, v = heads.queries(x), heads.keys(memory), heads.values(values)
+        q = turn(q, places.query_positions)
+        if cache is None:
+            k = turn(k, places.memory_positions)
+        else:
+            k, v = cache.append(turn(k, places.query_positions), v)
+        request = Request(q, k, v, self.score, where, self.position, self.normalizer, places)
+        return fitting(request, growing=cache is not None)
+
+    def _check(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        values: Tensor,
+        where: Neighborhood,
+        positions: Tensor | None,
+        key_positions: Tensor | None,
+        cache: Cache | None,
+        alone: bool,
+    ) -> None:
+        for name, tensor in (("x", x), ("memory", memory), ("values", values)):
+            check_axes(name, tensor, "batch n width")
+            check_floating(name, tensor)
+            check_size(name, tensor, 0, "batch", x.shape[0])
+        check_size("values", values, 1, "keys", memory.shape[1])
+        self.heads.check(x, memory, values)
+        require(cache is None or alone, "a cache is for self-attention: pass memory and values without one")
+        require(
+            cache is None or (positions is None and key_positions is None),
+            "a cache counts positions itself: the new queries stand at the next ones. Drop positions and key_positions.",
+        )
+        across = not alone and (positions is None or key_positions is None)
+        check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))
+
+    def extra_repr(self) -> str:
+        return f"where={self.where}"
+
+
+def fit_scale(score: Score, heads: Heads) -> Score:
+    """The score, with the default scale counted by the heads' own dim where that is not the width of a query."""
+    if type(score) is Dot and score.scale is None and heads.scale_dim != heads.dim:
+        return Dot(scale=heads.scale_dim**-0.5)
+    return score
+
+
+def fitting(request: Request, growing: bool = False) -> Request:
+    """The request, if its parts fit its sizes; else a ValueError from the part that does not."""
+    q, k, v = request.q, request.k, request.v
+    k_seen, v_seen = (x.shape[1] for x in (k, v))
+    require(
+        request.heads % max(1, k_seen) == 0 and request.heads % max(1, v_seen) == 0,
+        f"query heads must be divisible by key and value heads: got q {show(q)}, k {show(k)}, v {show(v)}",
+    )
+    request.position.check(request.heads, q.shape[-1], v.shape[-1])
+    request.score.check(q, k)
+    request.where.check(request.places, request.heads, exact=not growing)
+    return request
+
+
+def run(request: Request, chosen: Plan) -> Answer:
+    """Run the chosen kernel and hand what was drawn to every open `draws()`."""
+    answer = named(chosen.kernel).run(request)
+    if answer.draw is not None and request.normalizer.training:
+        publish(answer.draw)
+    return answer
+
+
+def clean(
+    x: Tensor, memory: Tensor, values: Tensor, where: Neighborhood, places: Places
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The inputs with 0 for every number that is not finite and stands where no query of its sample may look.
+
+    A projection's gradient multiplies its input, so a NaN in the padding would poison the weights even where the
+    gradient that meets it is zero.
+    """
+    hidden = where.unseen(places)
+    if hidden is None:
+        return x, memory, values
+    hidden = hidden.all(1).unsqueeze(-1)
+    cleaned = memory.masked_fill(hidden & ~memory.isfinite(), 0)
+    own = cleaned if x is memory else x
+    return own, cleaned, cleaned if values is memory else values.masked_fill(hidden & ~values.isfinite(), 0)
+
+
+def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Require three tensors of (batch, heads, n, dim) that belong together."""
+    for name, tensor, axes in (
+        ("q", q, "batch heads queries dim"),
+        ("k", k, "batch heads keys dim"),
+        ("v", v, "batch heads keys value_dim"),
+    ):
+        check_axes(name, tensor, axes)
+        check_floating(name, tensor)
+        check_size(name, tensor, 0, "batch", q.shape[0])
+        require(tensor.dtype == q.dtype, f"q, k and v must have one dtype: got {q.dtype} and {name} {tensor.dtype}")
+    check_size("v", v, 2, "keys", k.shape[2])

@@ -1,0 +1,290 @@
+"""How the width is shared among heads: from the input to queries, keys and values, and back.
+
+`queries`, `keys` and `values` give (batch, heads, n, dim); keys and values may have fewer heads than the queries, which
+then share them. `merge` brings the heads' outputs back to (batch, n, width).
+"""
+
+from typing import Literal
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mirada.errors import require, unknown
+from mirada.shapes import show
+
+Input = Float[Tensor, "batch n width"]
+Vectors = Float[Tensor, "batch heads n dim"]
+
+
+class Heads(nn.Module):
+    """The interface of all heads."""
+
+    heads: int  # of the queries
+    width: int  # of the input
+    memory_width: int  # of what the keys are made from
+    value_width: int  # of what the values are made from
+    dim: int  # of a query
+    key_dim: int
+    value_dim: int
+    key_heads: int
+    value_heads: int
+    scale_dim: float  # what the default scale 1 / sqrt(dim) counts
+    aliases: bool = False  # queries, keys and values are views of the input, not projections of it
+
+    def queries(self, x: Input) -> Vectors:
+        raise NotImplementedError
+
+    def keys(self, memory: Input) -> Vectors:
+        raise NotImplementedError
+
+    def values(self, memory: Input) -> Vectors:
+        raise NotImplementedError
+
+    def merge(self, h: Vectors) -> Input:
+        raise NotImplementedError
+
+    def check(self, x: Tensor, memory: Tensor, values: Tensor) -> None:
+        """Require the widths these heads were made for."""
+        sizes = (("x", x, self.width), ("memory", memory, self.memory_width), ("values", values, self.value_width))
+        for name, tensor, width in sizes:
+            require(
+                tensor.shape[-1] == width,
+                f"{type(self).__name__} needs {name} of width={width}: got shape {show(tensor)}",
+            )
+
+    def _sizes(self, width: int, heads: int, dim: int, value_dim: int | None = None) -> None:
+        self.width = self.memory_width = self.value_width = width
+        self.heads = self.key_heads = self.value_heads = heads
+        self.dim = self.key_dim = self.scale_dim = dim
+        self.value_dim = dim if value_dim is None else value_dim
+        sizes = (width, heads, dim, self.value_dim)
+        require(min(sizes) >= 1, f"sizes must be at least 1: got width={width}, heads={heads}, dim={dim}")
+
+    def extra_repr(self) -> str:
+        return f"{self.width}, heads={self.heads}, dim={self.dim}"
+
+
+class MultiHead(Heads):
+    """Projections of its own for every head, and one back.
+
+    head_i = attend(x W_q,i, m W_k,i, m W_v,i),   h = [head_1 .. head_N] W + b = sum head_i W_i + b
+
+    `dim` per head is width / heads unless given (Keras' `key_dim`), `value_dim` is `dim`, `out` is `width`.
+    Keys and values are made from a `memory_width`; values from a `values_width` of their own if given.
+
+    >>> MultiHead(width=8, heads=2).queries(torch.zeros(1, 3, 8)).shape
+    torch.Size([1, 2, 3, 4])
+
+    Vaswani et al. (2017), arXiv:1706.03762, 3.2.2.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        dim: int | None = None,
+        value_dim: int | None = None,
+        memory_width: int | None = None,
+        out: int | None = None,
+        bias: bool = True,
+        values_width: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._sizes(width, heads, split_width(width, heads) if dim is None else dim, value_dim)
+        self.memory_width = width if memory_width is None else memory_width
+        self.value_width = self.memory_width if values_width is None else values_width
+        self.query = linear(width, heads * self.dim, bias)
+        self.key = linear(self.memory_width, heads * self.dim, bias)
+        self.value = linear(self.value_width, heads * self.value_dim, bias)
+        self.out = linear(heads * self.value_dim, width if out is None else out, bias)
+
+    def queries(self, x: Input) -> Vectors:
+        return rearrange(self.query(x), "b n (h d) -> b h n d", d=self.dim)
+
+    def keys(self, memory: Input) -> Vectors:
+        return rearrange(self.key(memory), "b n (h d) -> b h n d", d=self.dim)
+
+    def values(self, memory: Input) -> Vectors:
+        return rearrange(self.value(memory), "b n (h d) -> b h n d", d=self.value_dim)
+
+    def merge(self, h: Vectors) -> Input:
+        return self.out(rearrange(h, "b h n d -> b n (h d)"))
+
+
+class Grouped(MultiHead):
+    """Several query heads share one key head and one value head: a smaller cache.
+
+    Query head h uses key and value head h // (heads / kv_heads). `kv_heads=1` is multi-query attention.
+
+    >>> Grouped(width=8, heads=4, kv_heads=2).keys(torch.zeros(1, 3, 8)).shape
+    torch.Size([1, 2, 3, 2])
+
+    Ainslie et al. (2023), arXiv:2305.13245.
+    """
+
+    def __init__(self, width: int, heads: int, kv_heads: int, dim: int | None = None, bias: bool = True) -> None:
+        require(
+            kv_heads >= 1 and heads % kv_heads == 0,
+            f"heads must be divisible by kv_heads: got heads={heads}, kv_heads={kv_heads}",
+        )
+        super().__init__(width, heads, dim, bias=bias)
+        self.key_heads = self.value_heads = kv_heads
+        self.key = linear(width, kv_heads * self.dim, bias)
+        self.value = linear(width, kv_heads * self.dim, bias)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, kv_heads={self.key_heads}"
+
+
+class Collaborative(Heads):
+    """All heads share one query and one key projection; each weighs its coordinates its own way.
+
+    head_r scores (Q diag(m_r)) K^T / sqrt(shared / heads), with values of its own
+
+    The mixing vectors start as the concatenation pattern: head r reads the r-th slice. With `shared = width` that start is
+    ordinary multi-head attention exactly.
+
+    >>> heads = Collaborative(width=4, heads=2, shared=4)
+    >>> heads.mixing.tolist()
+    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
+
+    Cordonnier, Loukas and Jaggi (2020), arXiv:2006.16362.
+    """
+
+    def __init__(self, width: int, heads: int, shared: int, bias: bool = True) -> None:
+        super().__init__()
+        self._sizes(width, heads, shared, split_width(width, heads))
+        self.key_heads, self.scale_dim = 1, shared / heads
+        self.query = linear(width, shared, bias)
+        self.key = linear(width, shared, bias)
+        self.value = linear(width, width, bias)
+        self.out = linear(width, width, bias)
+        slice_of = torch.arange(shared) * heads // shared
+        self.mixing = nn.Parameter(torch.nn.functional.one_hot(slice_of, heads).T.float().contiguous())
+
+    def queries(self, x: Input) -> Vectors:
+        return rearrange(self.query(x), "b n s -> b 1 n s") * rearrange(self.mixing, "h s -> h 1 s")
+
+    def keys(self, memory: Input) -> Vectors:
+        return rearrange(self.key(memory), "b n s -> b 1 n s")
+
+    def values(self, memory: Input) -> Vectors:
+        return rearrange(self.value(memory), "b n (h d) -> b h n d", d=self.value_dim)
+
+    def merge(self, h: Vectors) -> Input:
+        return self.out(rearrange(h, "b h n d -> b n (h d)"))
+
+    def extra_repr(self) -> str:
+        return f"{self.width}, heads={self.heads}, shared={self.dim}"
+
+
+class Split(Heads):
+    """The embedding cut into pieces, one per head, with no projections at all.
+
+    head_i = attend(x_i, m_i, m_i) for the i-th slice of the width;  h = [head_1 .. head_N] (+ b with `bias=True`)
+
+    With one head it is self-attention without parameters. With one head per channel, `Offset` scores and a bias it is a
+    depthwise convolution. Keys and values of a `memory_width` of their own need a score that compares two dims.
+
+    >>> Split(width=6, heads=3).values(torch.arange(6.0).view(1, 1, 6)).tolist()
+    [[[[0.0, 1.0]], [[2.0, 3.0]], [[4.0, 5.0]]]]
+    """
+
+    aliases = True
+
+    def __init__(self, width: int, heads: int, bias: bool = False, memory_width: int | None = None) -> None:
+        super().__init__()
+        self._sizes(width, heads, split_width(width, heads))
+        self.memory_width = self.value_width = width if memory_width is None else memory_width
+        self.key_dim = self.value_dim = split_width(self.memory_width, heads)
+        self.bias = nn.Parameter(torch.zeros(self.value_width)) if bias else None
+
+    def queries(self, x: Input) -> Vectors:
+        return rearrange(x, "b n (h d) -> b h n d", h=self.heads)
+
+    keys = queries
+    values = queries
+
+    def merge(self, h: Vectors) -> Input:
+        merged = rearrange(h, "b h n d -> b n (h d)")
+        return merged if self.bias is None else merged + self.bias
+
+    def check(self, x: Tensor, memory: Tensor, values: Tensor) -> None:
+        super().check(x, memory, memory)
+        free = self.bias is None  # values are compared with nothing: any width that can be cut will do
+        require(
+            values.shape[-1] % self.heads == 0 if free else values.shape[-1] == self.value_width,
+            f"values must have a width divisible by heads={self.heads} (equal to {self.value_width} with a bias): "
+            f"got {show(values)}",
+        )
+
+
+class Tied(Heads):
+    """One projection for queries, keys and values of every head, as in graph attention.
+
+    q_i = k_i = v_i = W x_i;  h = [head_1 .. head_N] + b, or their mean with `combine="mean"`
+
+    `queries="own"` gives the queries a projection of their own (GATv2), `projection_bias` adds biases inside.
+
+    >>> Tied(width=5, heads=3, dim=2, combine="mean").merge(torch.ones(1, 3, 4, 2)).shape
+    torch.Size([1, 4, 2])
+
+    Veličković et al. (2018), arXiv:1710.10903.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        dim: int,
+        combine: Literal["concat", "mean"] = "concat",
+        queries: Literal["tied", "own"] = "tied",
+        bias: bool = True,
+        projection_bias: bool = False,
+    ) -> None:
+        super().__init__()
+        if combine not in ("concat", "mean"):
+            raise unknown("combine", combine, ["concat", "mean"])
+        if queries not in ("tied", "own"):
+            raise unknown("queries", queries, ["tied", "own"])
+        self._sizes(width, heads, dim)
+        self.combine = combine
+        self.node = linear(width, heads * dim, projection_bias)
+        self.query = linear(width, heads * dim, projection_bias) if queries == "own" else None
+        self.bias = nn.Parameter(torch.zeros(heads * dim if combine == "concat" else dim)) if bias else None
+
+    def queries(self, x: Input) -> Vectors:
+        projection = self.node if self.query is None else self.query
+        return rearrange(projection(x), "b n (h d) -> b h n d", d=self.dim)
+
+    def keys(self, memory: Input) -> Vectors:
+        return rearrange(self.node(memory), "b n (h d) -> b h n d", d=self.dim)
+
+    values = keys
+
+    def merge(self, h: Vectors) -> Input:
+        merged = h.mean(1) if self.combine == "mean" else rearrange(h, "b h n d -> b n (h d)")
+        return merged if self.bias is None else merged + self.bias
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, combine={self.combine!r}"
+
+
+def split_width(width: int, heads: int) -> int:
+    """width / heads, which must be whole."""
+    require(
+        heads >= 1 and width % heads == 0,
+        f"width must be divisible by heads: got width={width}, heads={heads}. Change one, or give dim.",
+    )
+    return width // heads
+
+
+def linear(width: int, out: int, bias: bool) -> nn.Linear:
+    """A linear layer that starts with Glorot weights and no bias."""
+    layer = nn.Linear(width, out, bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer

@@ -1,0 +1,1 @@
+"""Ways to compute the equation. `reference` is its meaning; the others are fast and equal to it."""

@@ -1,0 +1,107 @@
+"""PyTorch's scaled_dot_product_attention: no n x n matrix of weights, forward or backward.
+
+It takes every score that is a product of what it prepares (Dot, Bilinear), with a softmax, and any neighborhood. The usual
+ones need no mask tensor; the others are given one.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.neighborhoods import Causal, Complete, Padding
+from mirada.attention.normalizers import Softmax
+from mirada.attention.scores import Dot, Product
+from mirada.shapes import broadcast_heads
+
+MASK_NUMBERS = 2**28  # a larger mask tensor would cost more than it saves
+
+
+class Fused:
+    name = "fused"
+
+    def refuses(self, request: Request) -> str | None:
+        if not isinstance(request.score, Product):
+            return f"{type(request.score).__name__} is not a product q'.k'"
+        if type(request.normalizer) is not Softmax:
+            return f"it has a softmax inside, not {type(request.normalizer).__name__}"
+        if request.normalizer.training and request.normalizer.dropout:
+            return f"it cannot drop weights (dropout={request.normalizer.dropout}, training)"
+        if request.position.acts - {"rotate"}:
+            return f"{type(request.position).__name__} acts inside the softmax or on the values"
+        if 0 in (*request.q.shape, *request.v.shape):
+            return f"nothing to fuse in an empty input: q {tuple(request.q.shape)}, keys={request.keys}"
+        if not simple(request) and mask_numbers(request) > MASK_NUMBERS:
+            return f"{request.where} would need a mask of {mask_numbers(request):,} numbers"
+        return None
+
+    def run(self, request: Request) -> Answer:
+        keys = last_key(request)
+        mask, is_causal = masking(request, keys)
+        k, v = shared(request) if mask is None else request.visible(None if simple(request) else mask)
+        q, k, scale = factors(request, k[:, :, :keys])
+        dim = v.shape[-1]
+        q, k, v = same_dim(q, k, v[:, :, :keys])
+        output = F.scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal, scale=scale)
+        return Answer(output[..., :dim])
+
+
+def simple(request: Request) -> bool:
+    """Whether the neighborhood is one that needs no queries x keys mask: complete, causal, padding or causal and padding."""
+    kinds = {type(part) for part in request.where.conjuncts()}
+    if not kinds <= {Complete, Causal, Padding}:
+        return False
+    if Causal not in kinds:
+        return True
+    return request.places.counted and (request.places.start == 0 or request.queries == 1)
+
+
+def last_key(request: Request) -> int:
+    """The number of keys worth reading: under a plain causal neighborhood none after the last query."""
+    if simple(request) and Causal() in request.where.conjuncts():
+        return min(request.keys, request.places.start + request.queries)
+    return request.keys
+
+
+def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
+    """A mask tensor if one is needed, and whether the kernel should be causal by itself."""
+    if not simple(request):
+        return request.mask().expand(-1, -1, request.queries, request.keys), False
+    paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
+    is_causal = Causal() in request.where.conjuncts() and request.queries > 1
+    if not paddings:
+        return None, is_causal
+    mask = paddings[0].sees(request.places)
+    for padding in paddings[1:]:
+        mask = mask & padding.sees(request.places)
+    mask = mask[..., :keys]
+    if is_causal and request.q.device.type != "cpu":  # only the CPU kernel joins the two by itself
+        return mask & Causal().sees(request.places)[..., :keys], False
+    return mask.expand(-1, -1, request.queries, -1), is_causal
+
+
+def shared(request: Request) -> tuple[Tensor, Tensor]:
+    """Keys and values with one head per query head; no copy where none is needed."""
+    return broadcast_heads(request.k, request.heads), broadcast_heads(request.v, request.heads)
+
+
+def factors(request: Request, k: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Queries, keys and scale whose scaled product is the score."""
+    if isinstance(request.score, Dot) and not isinstance(request.score.scale, Tensor):
+        return request.q, k, request.score.factor(request.q.shape[-1])
+    return request.score.queries(request.q), request.score.keys(k), 1.0
+
+
+def same_dim(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Zeros appended so that keys and values have one dim: the fused kernel asks for it, and zeros change nothing."""
+    dim = max(k.shape[-1], v.shape[-1])
+    return tuple(x if x.shape[-1] == dim else F.pad(x, (0, dim - x.shape[-1])) for x in (q, k, v))  # type: ignore[return-value]
+
+
+def mask_numbers(request: Request) -> int:
+    """The size of the mask tensor, at most."""
+    per_sample = any(True for _ in request.where.tensors())
+    return request.queries * request.keys * (request.batch if per_sample else 1)
+
+
+fused = Fused()

@@ -1,0 +1,88 @@
+"""The meaning of attention: score, mask, normalize, mix. Every other kernel is tested equal to this one.
+
+It takes every request. It works through the queries in chunks, so that memory stays bounded for scores that hold a
+vector per pair; in training each chunk is computed again in the backward pass for the same reason.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.normalizers import Draw, Normalized
+
+NUMBERS_AT_ONCE = 2**24  # in the largest intermediate tensor of one chunk
+
+
+class Reference:
+    name = "reference"
+
+    def refuses(self, request: Request) -> str | None:
+        return None
+
+    def run(self, request: Request) -> Answer:
+        step = chunk(request)
+        k, v = request.visible(rows_at_once=step)
+        q, k, v = request.score.queries(request.q), request.score.keys(k), widen(v)
+        if step >= request.queries:
+            return rows(request, q, k, v, 0, request.queries)
+        outputs, draws = [], []
+        for first in range(0, request.queries, step):
+            last = min(first + step, request.queries)
+            if torch.is_grad_enabled():
+                answer = checkpoint(rows, request, q, k, v, first, last, use_reentrant=False)
+            else:
+                answer = rows(request, q, k, v, first, last)
+            outputs.append(answer.output)
+            draws.append(answer.draw)
+        return Answer(torch.cat(outputs, dim=2), Draw.join(draws) if draws[0] is not None else None)
+
+
+def rows(request: Request, q: Tensor, k: Tensor, v: Tensor, first: int, last: int) -> Answer:
+    """The outputs of the queries first, ..., last - 1, from prepared queries and keys."""
+    weights, draw = weigh(request, q, k, first, last)
+    return Answer(mix(request, request.normalizer.drop(weights), v, first, last), draw)
+
+
+def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Normalized:
+    """The weights of some queries, before dropout: normalize(score + position), inside the neighborhood."""
+    places, mask = request.full_places.rows(first, last), request.mask(first, last)
+    prepared = q[:, :, first:last]
+    scores = widen(request.score.compare(prepared, k))
+    bias = request.position.bias(prepared, places)
+    scores = scores if bias is None else scores + bias
+    narrowed = request.position.narrow(request.q[:, :, first:last], places)
+    if narrowed is None:
+        return request.normalizer.normalize(scores, mask)
+    inside, factor = narrowed
+    weights, draw = request.normalizer.normalize(scores, mask & inside)
+    return Normalized(weights * factor, draw)
+
+
+def mix(request: Request, weights: Tensor, v: Tensor, first: int, last: int) -> Float[Tensor, "b h q d"]:
+    """The value rule: sum_j alpha_ij v_j, and what the position adds pair by pair."""
+    output = weights @ v
+    beside = request.position.spread(weights, request.full_places.rows(first, last))
+    return (output if beside is None else output + beside).to(request.v.dtype)
+
+
+def weights(request: Request, first: int = 0, last: int | None = None) -> Normalized:
+    """The exact weights of some queries, before dropout."""
+    k, _ = request.visible(rows_at_once=chunk(request))
+    last = request.queries if last is None else last
+    return weigh(request, request.score.queries(request.q), request.score.keys(k), first, last)
+
+
+def chunk(request: Request) -> int:
+    """How many queries fit into one chunk."""
+    per_query = request.batch * request.heads * request.keys * request.score.pair_width
+    return max(1, NUMBERS_AT_ONCE // max(1, per_query))
+
+
+def widen(x: Tensor) -> Tensor:
+    """Half-precision numbers as float32: sums over many keys need the room. Others as they are."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+reference = Reference()

@@ -1,0 +1,93 @@
+"""What a kernel is asked to compute, and what it answers."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.attention.neighborhoods import Mask, Neighborhood, lengths_of
+from mirada.attention.normalizers import Draw, Normalizer
+from mirada.attention.places import Places
+from mirada.attention.positions import Position
+from mirada.attention.scores import Score
+from mirada.shapes import broadcast_heads
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """h_i = sum over j in where(i) of normalizer(score(q_i, k_j) + position)_j v_j.
+
+    Queries and keys are already rotated where the position rotates. Keys and values may have fewer heads than queries.
+    """
+
+    q: Float[Tensor, "batch heads queries dim"]
+    k: Float[Tensor, "batch kheads keys dim"]
+    v: Float[Tensor, "batch vheads keys value_dim"]
+    score: Score
+    where: Neighborhood
+    position: Position
+    normalizer: Normalizer
+    places: Places
+
+    @property
+    def batch(self) -> int:
+        return self.q.shape[0]
+
+    @property
+    def heads(self) -> int:
+        return self.q.shape[1]
+
+    @property
+    def queries(self) -> int:
+        return self.q.shape[2]
+
+    @property
+    def keys(self) -> int:
+        return self.k.shape[2]
+
+    @cached_property
+    def full_places(self) -> Places:
+        """The places with the true lengths of the samples."""
+        lengths = lengths_of(self.where)
+        return self.places if lengths is None else replace(self.places, lengths=lengths)
+
+    def mask(self, first: int = 0, last: int | None = None) -> Mask:
+        """Who may be seen by the queries first, ..., last - 1."""
+        last = self.queries if last is None else last
+        return self.where.sees(self.full_places.rows(first, last))
+
+    def visible(self, mask: Mask | None = None, rows_at_once: int | None = None) -> tuple[Tensor, Tensor]:
+        """Keys and values with one head per query head, and zeros where no query of the sample may look.
+
+        Whatever stands there, a NaN too, then reaches neither an output nor a gradient. A mask that is there already saves
+        building one; `rows_at_once` bounds the memory of building it.
+        """
+        k, v = broadcast_heads(self.k, self.heads), broadcast_heads(self.v, self.heads)
+        if mask is None:
+            hidden = self.where.unseen(self.full_places, rows_at_once)
+        else:
+            hidden = ~mask.any(2).expand(-1, -1, self.keys)
+        if hidden is None:
+            return k, v
+        return k.masked_fill(hidden.unsqueeze(-1), 0), v.masked_fill(hidden.unsqueeze(-1), 0)
+
+
+class Answer(NamedTuple):
+    """The output of a kernel, and what a hard normalizer chose."""
+
+    output: Float[Tensor, "batch heads queries value_dim"]
+    draw: Draw | None = None
+
+
+class Kernel(Protocol):
+    """One way to compute a request. All agree with `reference`; they differ in what they refuse and how fast they are."""
+
+    name: str
+
+    def refuses(self, request: Request) -> str | None:
+        """Why this kernel cannot or should not run the request; None if it can."""
+
+    def run(self, request: Request) -> Answer:
+        """The result. Only called where `refuses` gave None."""

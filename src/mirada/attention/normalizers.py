@@ -1,0 +1,298 @@
+"""From scores to weights. A masked score has weight 0, and a query that sees nothing has only zeros, never NaN."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from mirada.errors import require
+
+Scores = Float[Tensor, "batch heads queries keys"]
+Mask = Bool[Tensor, "#batch #heads #queries #keys"]
+Rows = Float[Tensor, "batch heads queries"]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """What a hard normalizer chose for every query. `index` is -1 where the neighborhood is empty.
+
+    `soft` marks the rows that kept their soft weights instead of the sample.
+    """
+
+    log_probability: Rows
+    entropy: Rows
+    index: Int[Tensor, "batch heads queries"]
+    soft: Bool[Tensor, "batch heads queries"]
+
+    def one_hot(self, keys: int, dtype: torch.dtype) -> Scores:
+        """The choice as weights."""
+        return (self.index.unsqueeze(-1) == torch.arange(keys, device=self.index.device)).to(dtype)
+
+    @staticmethod
+    def join(draws: "list[Draw]") -> "Draw":
+        """The draws of consecutive queries as one."""
+        return Draw(*(torch.cat(parts, dim=2) for parts in zip(*(draw._parts() for draw in draws), strict=True)))
+
+    def rows(self, first: int, last: int) -> "Draw":
+        """The draws of the queries first, ..., last - 1."""
+        return Draw(*(part[:, :, first:last] for part in self._parts()))
+
+    def detach(self) -> "Draw":
+        """The same draw without its gradients."""
+        return Draw(*(part.detach() for part in self._parts()))
+
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.log_probability, self.entropy, self.index, self.soft
+
+
+class Draws(list[Draw]):
+    """The draws of all attention calls made inside `draws()`, in their order."""
+
+    def log_probability(self) -> Float[Tensor, " batch"]:
+        """The log-probability of everything that was drawn, per sample: what REINFORCE differentiates."""
+        return torch.stack([draw.log_probability.sum((1, 2)) for draw in self]).sum(0)
+
+    def entropy(self) -> Float[Tensor, " batch"]:
+        """The summed entropy of all draws, per sample: a bonus for keeping an open mind."""
+        return torch.stack([draw.entropy.sum((1, 2)) for draw in self]).sum(0)
+
+
+_collectors: list[Draws] = []
+
+
+@contextmanager
+def draws() -> Iterator[Draws]:
+    """Collect log-probability, entropy and chosen index of every draw made inside.
+
+    >>> from mirada import attend
+    >>> q = torch.zeros(1, 1, 2, 4)
+    >>> with draws() as d:
+    ...     _ = attend(q, q, q, normalizer=Hard())
+    >>> d[0].log_probability.exp().tolist()
+    [[[0.5, 0.5]]]
+    """
+    collected = Draws()
+    _collectors.append(collected)
+    try:
+        yield collected
+    finally:
+        _collectors.remove(collected)
+
+
+def publish(draw: Draw) -> None:
+    """Hand a draw to every open `draws()`."""
+    for collected in _collectors:
+        collected.append(draw)
+
+
+class Normalized(NamedTuple):
+    """Weights, and the choice behind them where there was one."""
+
+    weights: Scores
+    draw: Draw | None = None
+
+
+class Normalizer(nn.Module):
+    """weights = normalizer(scores, mask), of the same shape."""
+
+    chooses: bool = False  # picks one key per query
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        """The weights and, for a hard normalizer, what it chose."""
+        raise NotImplementedError
+
+    def drop(self, weights: Scores) -> Scores:
+        """The weights as they meet the values in training."""
+        return weights
+
+    def forward(self, scores: Scores, mask: Mask | None = None) -> Scores:
+        if mask is None:
+            mask = torch.ones((1, 1, 1, 1), dtype=torch.bool, device=scores.device)
+        return self.normalize(scores, mask).weights
+
+
+class Softmax(Normalizer):
+    """Weights that are positive and sum to one.
+
+    alpha_ij = exp(e_ij) / sum over j' in N(i) of exp(e_ij')
+
+    `dropout` zeroes weights at random in training. It costs the fused kernels, which cannot drop inside; dropping in the
+    residual stream does not. Weights shown by `look` are those before dropout.
+
+    >>> Softmax()(torch.tensor([[[[0.0, 0.0, 5.0]]]]), torch.tensor([[[[True, True, False]]]])).tolist()
+    [[[[0.5, 0.5, 0.0]]]]
+    """
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        require(0 <= dropout < 1, f"dropout must lie in [0, 1): got {dropout}")
+        self.dropout = dropout
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        return Normalized(masked_softmax(scores, mask))
+
+    def drop(self, weights: Scores) -> Scores:
+        return F.dropout(weights, self.dropout, self.training)
+
+    def extra_repr(self) -> str:
+        return f"dropout={self.dropout}" if self.dropout else ""
+
+
+class Sparsemax(Normalizer):
+    """The nearest point of the simplex: like a softmax, with exact zeros.
+
+    alpha_i = argmin over the simplex of |p - e_i|^2 = max(e_i - tau, 0)
+
+    >>> Sparsemax()(torch.tensor([[[[1.0, 0.9, -3.0]]]])).round(decimals=3).tolist()
+    [[[[0.550000011920929, 0.44999998807907104, 0.0]]]]
+
+    Martins and Astudillo (2016), arXiv:1602.02068.
+    """
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        seen = mask.expand_as(scores)
+        if not scores.shape[-1]:
+            return Normalized(scores)
+        shifted = scores - scores.masked_fill(~seen, -torch.inf).amax(-1, keepdim=True).nan_to_num(neginf=0).detach()
+        # sorted descending, masked keys last: they can never be in the support
+        ranked, order = shifted.masked_fill(~seen, -torch.inf).sort(dim=-1, descending=True)
+        real = seen.gather(-1, order)
+        ranked = ranked.masked_fill(~real, 0)
+        rank = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
+        inside = real & (1 + rank * ranked > ranked.cumsum(-1))
+        size = inside.sum(-1, keepdim=True).clamp(min=1)
+        tau = (ranked.masked_fill(~inside, 0).sum(-1, keepdim=True) - 1) / size
+        return Normalized((shifted - tau).clamp(min=0).masked_fill(~seen, 0))
+
+
+class Identity(Normalizer):
+    """The scores are the weights: unbounded, as in a convolution.
+
+    >>> Identity()(torch.tensor([[[[2.0, -3.0]]]]), torch.tensor([[[[True, False]]]])).tolist()
+    [[[[2.0, 0.0]]]]
+    """
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        return Normalized(scores.masked_fill(~mask, 0))
+
+
+class Hard(Normalizer):
+    """Look at one place only, drawn with the softmax probabilities; at test time at the likeliest.
+
+    index_i ~ softmax(e_i) in training, argmax(e_i) in evaluation; alpha_i = one_hot(index_i)
+
+    A draw has no gradient: `with draws() as d:` collects log-probabilities and entropies for REINFORCE, whose reward and
+    baseline belong to the training objective. With probability `soft` a sample keeps its soft weights instead, which lowers
+    the variance (Xu et al. use 0.5). `StraightThrough` and `Gumbel` are estimators with a gradient of their own.
+
+    >>> Hard().eval()(torch.tensor([[[[1.0, 3.0, 2.0]]]])).tolist()
+    [[[[0.0, 1.0, 0.0]]]]
+
+    Xu et al. (2015), arXiv:1502.03044, 4.1.
+    """
+
+    chooses = True
+
+    def __init__(self, soft: float = 0.0) -> None:
+        super().__init__()
+        require(0 <= soft <= 1, f"soft is a probability: got {soft}")
+        self.soft = soft
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        probabilities = masked_softmax(scores, mask)
+        seen = mask.expand_as(scores).any(-1)
+        index, smooth = self.choose(scores, mask, probabilities) if scores.shape[-1] else (seen.long(), None)
+        draw = self.describe(index.masked_fill(~seen, -1), probabilities)
+        weights = draw.one_hot(scores.shape[-1], scores.dtype)
+        if smooth is not None:
+            weights = weights + (smooth - smooth.detach())
+        return Normalized(torch.where(draw.soft.unsqueeze(-1), probabilities, weights), draw)
+
+    def choose(self, scores: Scores, mask: Mask, probabilities: Scores) -> tuple[Tensor, Scores | None]:
+        """One index per query, and the smooth weights whose gradient stands in for the choice's, if any do."""
+        if not self.training:
+            return probabilities.argmax(-1), None
+        return sample(probabilities), None
+
+    def describe(self, index: Int[Tensor, "batch heads queries"], probabilities: Scores) -> Draw:
+        """The choice with its log-probability and entropy; -1 stands for a query that sees nothing."""
+        one_hot = index.unsqueeze(-1) == torch.arange(probabilities.shape[-1], device=index.device)
+        log_probability = torch.where(index < 0, 1, (probabilities * one_hot).sum(-1)).log()
+        tiny = torch.finfo(probabilities.dtype).tiny
+        entropy = -(probabilities * probabilities.clamp(min=tiny).log()).sum(-1)
+        chance = self.soft if self.training else 0.0
+        soft = torch.rand(index.shape[0], 1, 1, device=index.device) < chance if chance else torch.tensor(False)
+        return Draw(log_probability, entropy, index, soft.to(index.device).expand_as(index))
+
+    def extra_repr(self) -> str:
+        return f"soft={self.soft}" if self.soft else ""
+
+
+class StraightThrough(Hard):
+    """Hard weights forward, the softmax's gradient backward.
+
+    alpha = one_hot(index) forward, d alpha = d softmax(e) backward
+
+    >>> scores = torch.zeros(1, 1, 1, 2, requires_grad=True)
+    >>> StraightThrough()(scores)[..., 0].sum().backward()
+    >>> scores.grad.tolist()
+    [[[[0.25, -0.25]]]]
+
+    Bengio, Léonard and Courville (2013), arXiv:1308.3432.
+    """
+
+    def choose(self, scores: Scores, mask: Mask, probabilities: Scores) -> tuple[Tensor, Scores | None]:
+        index, _ = super().choose(scores, mask, probabilities)
+        return index, probabilities if self.training else None
+
+
+class Gumbel(Hard):
+    """Hard weights forward, the gradient of a softmax with Gumbel noise and a temperature backward.
+
+    index = argmax(e + g),  backward through softmax((e + g) / temperature),  g ~ Gumbel(0, 1)
+
+    >>> Gumbel(temperature=0.5)
+    Gumbel(temperature=0.5)
+
+    Jang, Gu and Poole (2017), arXiv:1611.01144.
+    """
+
+    def __init__(self, temperature: float = 1.0) -> None:
+        super().__init__()
+        require(temperature > 0, f"temperature must be positive: got {temperature}")
+        self.temperature = temperature
+
+    def choose(self, scores: Scores, mask: Mask, probabilities: Scores) -> tuple[Tensor, Scores | None]:
+        if not self.training:
+            return super().choose(scores, mask, probabilities)
+        noisy = masked_softmax((scores - exponential_like(scores).log()) / self.temperature, mask)
+        return noisy.argmax(-1), noisy
+
+    def extra_repr(self) -> str:
+        return f"temperature={self.temperature}"
+
+
+def sample(probabilities: Scores) -> Int[Tensor, "batch heads queries"]:
+    """A draw per query by the exponential race: argmax of p / e with e ~ Exp(1). A key of probability 0 never wins."""
+    return (probabilities.detach() / exponential_like(probabilities)).argmax(-1)
+
+
+def exponential_like(tensor: Tensor) -> Tensor:
+    """Draws of Exp(1), kept away from 0; -log of one is a Gumbel draw."""
+    return torch.empty_like(tensor).exponential_().clamp(min=torch.finfo(tensor.dtype).tiny)
+
+
+def masked_softmax(scores: Scores, mask: Mask) -> Scores:
+    """Softmax over the keys that may be seen; zeros, with zero gradients, for a query that sees none.
+
+    An empty row is filled with equal scores first: a row of minus infinities would give NaN, and hiding the NaN afterwards
+    would still leave it in the gradient.
+    """
+    empty = ~mask.any(-1, keepdim=True)
+    filled = scores.masked_fill(~mask, -torch.inf).masked_fill(empty, 0)
+    return filled.softmax(-1).masked_fill(~mask, 0)

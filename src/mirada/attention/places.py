@@ -1,0 +1,131 @@
+"""Where queries and keys stand: what a neighborhood and a position are asked about."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from mirada.errors import require
+from mirada.shapes import check_integers, show
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The places of some queries and of all keys.
+
+    A query has an index (`row`, its place in the sequence of the keys) and a position (`i`, what order and distance are
+    measured by); a key has `column` and `j`. They agree unless positions were given. All four have the axes
+    (batch, 1, queries, 1) or (batch, 1, 1, keys), so that comparing them gives a mask.
+    """
+
+    queries: int
+    keys: int
+    start: int
+    device: torch.device
+    batch: int | None = None
+    positions: Int[Tensor, "*batch queries"] | None = None
+    key_positions: Int[Tensor, "*batch keys"] | None = None
+    lengths: Int[Tensor, " batch"] | None = None
+
+    @classmethod
+    def count(cls, queries: int, keys: int, start: int = 0, device: torch.device | None = None) -> "Places":
+        """Queries at start, start + 1, ... before keys at 0, 1, ..."""
+        require(
+            queries >= 0 and keys >= 0 and start >= 0,
+            f"sizes must be at least 0: got queries={queries}, keys={keys}, start={start}",
+        )
+        return cls(queries, keys, start, device or torch.device("cpu"))
+
+    @property
+    def row(self) -> Tensor:
+        """The index of each query."""
+        return torch.arange(self.start, self.start + self.queries, device=self.device).view(1, 1, -1, 1)
+
+    @property
+    def column(self) -> Tensor:
+        """The index of each key."""
+        return torch.arange(self.keys, device=self.device).view(1, 1, 1, -1)
+
+    @property
+    def i(self) -> Tensor:
+        """The position of each query."""
+        if self.positions is None:
+            return self.row
+        return self.positions.view(-1, 1, self.queries, 1)
+
+    @property
+    def j(self) -> Tensor:
+        """The position of each key."""
+        if self.key_positions is None:
+            return self.column
+        return self.key_positions.view(-1, 1, 1, self.keys)
+
+    @property
+    def query_positions(self) -> Int[Tensor, "*batch queries"]:
+        """The position of each query, as a plain list or one per sample."""
+        return self.row.flatten() if self.positions is None else self.positions
+
+    @property
+    def memory_positions(self) -> Int[Tensor, "*batch keys"]:
+        """The position of each key, as a plain list or one per sample."""
+        return self.column.flatten() if self.key_positions is None else self.key_positions
+
+    @property
+    def length(self) -> Tensor:
+        """The true number of keys of each sample."""
+        if self.lengths is None:
+            return torch.tensor(self.keys, device=self.device).view(1, 1, 1, 1)
+        return self.lengths.view(-1, 1, 1, 1)
+
+    @property
+    def counted(self) -> bool:
+        """Whether positions are indices: none were given."""
+        return self.positions is None and self.key_positions is None
+
+    def rows(self, first: int, last: int) -> "Places":
+        """The same places for the queries first, ..., last - 1 only."""
+        positions = None if self.positions is None else self.positions[..., first:last]
+        return replace(self, queries=last - first, start=self.start + first, positions=positions)
+
+
+def place(
+    batch: int,
+    queries: int,
+    keys: int,
+    device: torch.device,
+    positions: Tensor | None = None,
+    key_positions: Tensor | None = None,
+    start: int | None = None,
+) -> Places:
+    """The places of a call, with the index of the first query worked out from its positions unless `start` is given.
+
+    Keys stand at 0, 1, ... unless `key_positions` says otherwise. Queries at consecutive positions p, p + 1, ... stand at
+    the index p among them: one query at position 5 is row 5 of the full computation.
+    """
+    check_positions("positions", positions, batch, queries)
+    check_positions("key_positions", key_positions, batch, keys)
+    if start is None:
+        first, first_key = run_start(positions), run_start(key_positions)
+        start = 0 if first is None or first_key is None else max(0, first - first_key)
+    return Places(queries, keys, start, device, batch, positions, key_positions)
+
+
+def run_start(positions: Tensor | None) -> int | None:
+    """The first of consecutive positions p, p + 1, ...; None if they are not consecutive or differ between samples."""
+    if positions is None:
+        return 0
+    if positions.numel() == 0:
+        return None
+    first = int(positions.flatten()[0])
+    run = torch.arange(first, first + positions.shape[-1], device=positions.device)
+    return first if bool((positions == run).all()) else None
+
+
+def check_positions(name: str, positions: Tensor | None, batch: int, count: int) -> None:
+    """Require integers of (count,) or (batch, count)."""
+    if positions is None:
+        return
+    check_integers(name, positions)
+    fits = positions.shape == (count,) or (positions.ndim == 2 and positions.shape in ((batch, count), (1, count)))
+    require(fits, f"{name} must have shape ({count},) or ({batch}, {count}): got {show(positions)}")

@@ -1,0 +1,323 @@
+"""What order and distance add. A position acts at one or more of five places of the equation:
+
+    input      Sinusoidal, Learned      added to x by the embedding layers; `attend` refuses them
+    rotate     Rotary                   turns q and k before the score
+    bias       ALiBi, Relative          added to the scores
+    value      Relative                 added to the values, pair by pair
+    reweight   LocalGaussian            narrows the neighborhood and multiplies the weights
+"""
+
+import math
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.places import Places
+from mirada.errors import require, unknown
+from mirada.shapes import check_integers
+
+Pairs = Float[Tensor, "#batch #heads queries keys"]
+
+
+class Position(nn.Module):
+    """Order and distance as a factor of the equation. Every place is neutral unless a subclass acts there."""
+
+    acts: ClassVar[frozenset[str]] = frozenset()
+
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Queries or keys (batch, heads, n, dim), turned by their positions."""
+        return x
+
+    def bias(self, q: Tensor, places: Places) -> Pairs | None:
+        """What to add to the scores, given the prepared queries (so that a score's scale counts here too)."""
+        return None
+
+    def narrow(self, q: Tensor, places: Places) -> "tuple[Bool[Tensor, '...'], Pairs] | None":
+        """A neighborhood that depends on the queries, and the factor for the weights inside it."""
+        return None
+
+    def spread(self, weights: Pairs, places: Places) -> Float[Tensor, "batch heads queries dim"] | None:
+        """What the weights collect beside the values."""
+        return None
+
+    def check(self, heads: int, dim: int, value_dim: int) -> None:
+        """Raise a ValueError if this position does not fit the heads."""
+
+
+class InputPosition(Position):
+    """A vector per position, added to the input: x + encode(position)."""
+
+    acts = frozenset({"input"})
+    width: int
+
+    def forward(self, positions: Int[Tensor, "..."]) -> Float[Tensor, "... width"]:
+        raise NotImplementedError
+
+    def add(self, x: Float[Tensor, "batch length width"], start: int = 0) -> Float[Tensor, "batch length width"]:
+        """x plus the vectors of the positions start, start + 1, ..."""
+        require(x.shape[-1] == self.width, f"{self} needs width={self.width}: got width={x.shape[-1]}")
+        return x + self(torch.arange(start, start + x.shape[-2], device=x.device)).to(x.dtype)
+
+
+class Sinusoidal(InputPosition):
+    """Sines and cosines of geometrically growing wavelengths, interleaved as in the paper.
+
+    PE(p, 2i) = sin(p / base^(2i / width)),  PE(p, 2i + 1) = cos(p / base^(2i / width))
+
+    >>> Sinusoidal(4)(torch.tensor([0, 1])).round(decimals=4).tolist()
+    [[0.0, 1.0, 0.0, 1.0], [0.8414999842643738, 0.5403000116348267, 0.009999999776482582, 1.0]]
+
+    Vaswani et al. (2017), arXiv:1706.03762, 3.5.
+    """
+
+    def __init__(self, width: int, base: float = 10000) -> None:
+        super().__init__()
+        require(width >= 1 and base > 0, f"width and base must be positive: got width={width}, base={base}")
+        self.width, self.base = width, base
+
+    def forward(self, positions: Int[Tensor, "..."]) -> Float[Tensor, "... width"]:
+        check_integers("positions", positions)
+        sines = (self.width + 1) // 2
+        angles = positions.unsqueeze(-1) * frequencies(sines, self.width, self.base, positions.device)
+        pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)
+        return pairs.flatten(-2)[..., : self.width].float()
+
+    def extra_repr(self) -> str:
+        return f"{self.width}, base={self.base:g}"
+
+
+class Learned(InputPosition):
+    """A trained vector per position; there is none beyond the table.
+
+    >>> Learned(4, positions=8)(torch.tensor([[0, 7]])).shape
+    torch.Size([1, 2, 4])
+    """
+
+    def __init__(self, width: int, positions: int) -> None:
+        super().__init__()
+        require(width >= 1 and positions >= 1, f"sizes must be positive: got width={width}, positions={positions}")
+        self.width = width
+        self.table = nn.Parameter(torch.randn(positions, width) * 0.02)
+
+    def forward(self, positions: Int[Tensor, "..."]) -> Float[Tensor, "... width"]:
+        check_integers("positions", positions)
+        if positions.numel():
+            low, high = (int(bound) for bound in positions.aminmax())
+            require(
+                low >= 0 and high < len(self.table),
+                f"positions must lie in the table of {len(self.table)}: got {low} to {high}. "
+                "Build Learned with more positions, or shorten the input.",
+            )
+        return self.table[positions]
+
+    def extra_repr(self) -> str:
+        return f"{self.width}, positions={len(self.table)}"
+
+
+class Rotary(Position):
+    """Turn each pair of coordinates of q and k by an angle that grows with the position.
+
+    q_i = R_i W_q x_i,  k_j = R_j W_k x_j,  so that q_i.k_j depends on j - i only
+
+    Pair m turns by p * base^(-2m / dim). `layout` says which coordinates are pairs: "half" (m, m + dim/2) or "interleaved"
+    (2m, 2m + 1). Angles are computed in float64; values are not turned; a cache keeps the turned keys.
+
+    >>> Rotary(2).rotate(torch.tensor([[[[1.0, 0.0]]]]), torch.tensor([1])).tolist()
+    [[[[0.5403022766113281, 0.8414709568023682]]]]
+
+    Su et al. (2024), arXiv:2104.09864.
+    """
+
+    acts = frozenset({"rotate"})
+
+    def __init__(self, dim: int, base: float = 10000, layout: Literal["half", "interleaved"] = "half") -> None:
+        super().__init__()
+        require(dim >= 2 and dim % 2 == 0, f"Rotary turns pairs, so dim must be even: got dim={dim}")
+        require(base > 0, f"base must be positive: got {base}")
+        if layout not in ("half", "interleaved"):
+            raise unknown("layout", layout, ["half", "interleaved"])
+        self.dim, self.base, self.layout = dim, base, layout
+
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        angles = positions.unsqueeze(-1) * frequencies(self.dim // 2, self.dim, self.base, x.device)
+        angles = angles if angles.ndim == 2 else angles.unsqueeze(1)  # positions per sample: an axis for the heads
+        precise = torch.float64 if x.dtype == torch.float64 else torch.float32
+        turned = Turn.apply(x.to(precise), angles.cos().to(precise), angles.sin().to(precise), self.layout)
+        return turned.to(x.dtype)
+
+    def check(self, heads: int, dim: int, value_dim: int) -> None:
+        require(dim == self.dim, f"{self} needs queries and keys of dim={self.dim}: got dim={dim}")
+
+    def extra_repr(self) -> str:
+        return f"{self.dim}, base={self.base:g}, layout={self.layout!r}"
+
+
+class Relative(Position):
+    """A trained vector per clipped distance, for keys and for values.
+
+    e_ij = q_i.(k_j + aK[clip(j - i)]) * scale,   h_i = sum_j alpha_ij (v_j + aV[clip(j - i)])
+
+    Row `clip + clamp(j - i, -clip, clip)` of the tables `keys` and `values`, shared by the heads. No n x n x dim tensor is
+    built: q.aK^T is gathered, and the weights are summed per distance before they meet aV.
+
+    >>> relative = Relative(dim=4, clip=2)
+    >>> relative.keys.shape, relative.values.shape
+    (torch.Size([5, 4]), torch.Size([5, 4]))
+
+    Shaw, Uszkoreit and Vaswani (2018), arXiv:1803.02155.
+    """
+
+    def __init__(self, dim: int, clip: int, values: bool = True) -> None:
+        super().__init__()
+        require(dim >= 1 and clip >= 0, f"Relative needs dim >= 1 and clip >= 0: got dim={dim}, clip={clip}")
+        self.dim, self.clip = dim, clip
+        rows = 2 * clip + 1
+        self.keys = nn.Parameter(torch.randn(rows, dim) * dim**-0.5)
+        self.values = nn.Parameter(torch.randn(rows, dim) * dim**-0.5) if values else None
+
+    @property
+    def acts(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({"bias"} if self.values is None else {"bias", "value"})
+
+    def table_rows(self, places: Places) -> Int[Tensor, "#batch 1 queries keys"]:
+        """The row of the tables for every pair."""
+        return (places.j - places.i).clamp(-self.clip, self.clip) + self.clip
+
+    def bias(self, q: Tensor, places: Places) -> Pairs | None:
+        terms = q @ self.keys.T
+        return terms.gather(-1, self.table_rows(places).expand(*q.shape[:2], -1, -1))
+
+    def spread(self, weights: Pairs, places: Places) -> Tensor | None:
+        if self.values is None:
+            return None
+        per_row = weights.new_zeros(*weights.shape[:3], len(self.values))
+        per_row = per_row.scatter_add(-1, self.table_rows(places).expand_as(weights), weights)
+        return per_row @ self.values.to(per_row.dtype)
+
+    def check(self, heads: int, dim: int, value_dim: int) -> None:
+        require(dim == self.dim, f"{self} needs queries of dim={self.dim}: got dim={dim}")
+        require(
+            self.values is None or value_dim == self.dim,
+            f"{self} adds vectors of dim={self.dim} to the values: got value dim={value_dim}. Use values=False.",
+        )
+
+    def extra_repr(self) -> str:
+        return f"{self.dim}, clip={self.clip}, values={self.values is not None}"
+
+
+class ALiBi(Position):
+    """A penalty that grows linearly with how far back a key lies; each head has its own slope.
+
+    e_ij = score - slope_h (i - j),  slopes 2^(-8h / heads) for h = 1, 2, ...
+
+    Made for causal neighborhoods: a key after the query would be favored. For a number of heads that is no power of two the
+    missing slopes come from twice that power, as in the paper.
+
+    >>> ALiBi(heads=2).slopes.flatten().tolist()
+    [0.0625, 0.00390625]
+
+    Press, Smith and Lewis (2022), arXiv:2108.12409.
+    """
+
+    acts = frozenset({"bias"})
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        require(heads >= 1, f"heads must be at least 1: got {heads}")
+        self.heads = heads
+        power = 2 ** int(math.log2(heads))
+        slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+        between = [2 ** (-8 * h / (2 * power)) for h in range(1, 2 * power + 1, 2)]
+        slopes = (slopes + between)[:heads]
+        self.register_buffer("slopes", torch.tensor(slopes).view(1, -1, 1, 1), persistent=False)
+
+    def bias(self, q: Tensor, places: Places) -> Pairs | None:
+        precise = torch.float64 if q.dtype == torch.float64 else torch.float32
+        return -self.slopes.to(precise) * (places.i - places.j)
+
+    def check(self, heads: int, dim: int, value_dim: int) -> None:
+        require(heads == self.heads, f"{self} has a slope per head: got heads={heads}")
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}"
+
+
+class LocalGaussian(Position):
+    """Luong's local-p attention: the query predicts where to look, and a Gaussian favors that place.
+
+    p = length * sigmoid(v . tanh(W q));  N = {s: floor(p) - half <= s <= floor(p) + half}
+    weights = normalize(scores inside N) * exp(-(s - p)^2 / (2 (half / 2)^2))
+
+    The weights are not normalized again after the Gaussian. The true length of each sample comes from a `Padding` in the
+    neighborhood; without one it is the number of keys.
+
+    >>> LocalGaussian(dim_q=4, half=2)
+    LocalGaussian(4, half=2)
+
+    Luong, Pham and Manning (2015), arXiv:1508.04025, 3.2.
+    """
+
+    acts = frozenset({"reweight"})
+
+    def __init__(self, dim_q: int, half: int) -> None:
+        super().__init__()
+        require(dim_q >= 1 and half >= 1, f"LocalGaussian needs dim_q, half >= 1: got dim_q={dim_q}, half={half}")
+        self.half = half
+        bound = math.sqrt(3 / dim_q)
+        self.weight = nn.Parameter(torch.empty(dim_q, dim_q).uniform_(-bound, bound))
+        self.v = nn.Parameter(torch.empty(dim_q).uniform_(-bound, bound))
+
+    def narrow(self, q: Tensor, places: Places) -> tuple[Tensor, Tensor] | None:
+        if q.dtype in (torch.float16, torch.bfloat16):  # a place among many keys needs more digits
+            hidden = torch.tanh(q.float() @ self.weight.float().T) @ self.v.float()
+        else:
+            hidden = torch.tanh(q @ self.weight.T) @ self.v
+        centre = places.length * torch.sigmoid(hidden).unsqueeze(-1)
+        inside = (places.column - centre.detach().floor()).abs() <= self.half
+        return inside, torch.exp(-2 * ((places.column - centre) / self.half) ** 2)
+
+    def check(self, heads: int, dim: int, value_dim: int) -> None:
+        require(dim == len(self.v), f"{self} needs queries of dim={len(self.v)}: got dim={dim}")
+
+    def extra_repr(self) -> str:
+        return f"{len(self.v)}, half={self.half}"
+
+
+class Turn(torch.autograd.Function):
+    """Rotate coordinate pairs. A rotation's gradient is the rotation back, so nothing but the angles is kept."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(cos, sin)
+        ctx.layout = layout
+        return turn(x, cos, sin, layout)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+        cos, sin = ctx.saved_tensors
+        return Turn.apply(grad, cos, -sin, ctx.layout), None, None, None
+
+
+def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """(a, b) -> (a cos - b sin, b cos + a sin) for every pair, in as few passes over memory as eager mode allows.
+
+    Raw views, not named rearranges: this is a measured hot path (`benchmarks/kernels.py`).
+    """
+    if layout == "interleaved" and x.stride(-1) == 1 and all(s % 2 == 0 for s in x.stride()[:-1]):
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+        return torch.view_as_real(pairs * torch.complex(cos, sin)).flatten(-2)
+    out = torch.empty_like(x)
+    axis = -1 if layout == "interleaved" else -2
+    pairs, turned = (t.unflatten(-1, (-1, 2) if layout == "interleaved" else (2, -1)) for t in (x, out))
+    (a, b), (turned_a, turned_b) = pairs.unbind(axis), turned.unbind(axis)
+    torch.mul(pairs, cos.unsqueeze(axis), out=turned)
+    turned_a.addcmul_(b, sin, value=-1)
+    turned_b.addcmul_(a, sin)
+    return out
+
+
+def frequencies(pairs: int, width: int, base: float, device: torch.device) -> Float[Tensor, " pairs"]:
+    """base^(-2m / width) for m = 0, 1, ..., in float64: an error here grows with the position."""
+    return base ** (-2 * torch.arange(pairs, dtype=torch.float64, device=device) / width)

@@ -1,0 +1,22 @@
+"""Messages that name the rule, the values and the way out."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> ValueError:
+    """The error for a name that is not in a list of names.
+
+    >>> print(unknown("kernel", "fuse", ["fused", "reference"]))
+    unknown kernel 'fuse'; known: fused, reference. Did you mean 'fused'?
+    """
+    names = sorted(known)
+    near = get_close_matches(str(name), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ValueError(f"unknown {kind} {name!r}; known: {', '.join(names)}.{hint}")
+
+
+def require(holds: bool, message: str) -> None:
+    """Raise `ValueError(message)` unless the rule holds."""
+    if not holds:
+        raise ValueError(message)

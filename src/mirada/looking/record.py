@@ -1,0 +1,263 @@
+"""`look`: watch a model's attention without touching it.
+
+Recorded are the queries, keys and values of each call, by reference, and the parts that weigh them: memory grows as
+length x dim. Weights are computed when asked for.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from mirada.attention.cache import Cache
+from mirada.attention.equation import Attention, Event, observed
+from mirada.attention.kernels.plan import Plan
+from mirada.attention.kernels.request import Request
+from mirada.attention.neighborhoods import Neighborhood
+from mirada.attention.normalizers import Draw
+from mirada.errors import require, unknown
+from mirada.looking import weights as exact
+from mirada.shapes import broadcast_heads
+
+
+@contextmanager
+def look(model: nn.Module) -> Iterator["Seen"]:
+    """Record the attention of every layer of a model, inside the block and in this thread.
+
+    Nothing the model computes changes: the same kernels run, and outputs are bit-identical.
+
+    >>> from mirada import Attention, MultiHead
+    >>> attention = Attention(MultiHead(width=4, heads=2))
+    >>> with look(attention) as seen:
+    ...     _ = attention(torch.zeros(1, 3, 4))
+    >>> seen[""].weights(head=0)
+    tensor([[[0.3333, 0.3333, 0.3333],
+             [0.3333, 0.3333, 0.3333],
+             [0.3333, 0.3333, 0.3333]]])
+    """
+    require(isinstance(model, nn.Module), f"look needs a torch module: got {type(model).__name__}")
+    model = model.module if isinstance(model, DistributedDataParallel) else model
+    names = {
+        module: name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
+        for name, module in model.named_modules()
+        if isinstance(module, Attention)
+    }
+    require(len(names) > 0, f"look found no mirada Attention layer in {type(model).__name__}")
+    seen = Seen(names)
+    with observed(seen):
+        yield seen
+
+
+@dataclass
+class Step:
+    """The keys and values that one call added to a cache, and how often the cache had been reordered by then."""
+
+    k: Tensor
+    v: Tensor
+    reorders: int
+
+
+@dataclass
+class History:
+    """What a cache held, step by step: each key once."""
+
+    cache: Cache
+    steps: list[Step] = field(default_factory=list)
+    filled: int = 0
+
+    def add(self, request: Request) -> None:
+        """Keep what the call added; everything, if some of it was there before we looked."""
+        new = request.queries if self.filled == request.places.start else request.keys
+        if new == request.keys:
+            self.steps.clear()
+        k, v = (x[:, :, request.keys - new :].detach().clone() for x in (request.k, request.v))
+        self.steps.append(Step(k, v, len(self.cache.reorders)))
+        self.filled = request.keys
+
+    def restore(self, count: int, reorders: int) -> tuple[Tensor, Tensor]:
+        """The keys and values after `count` steps and `reorders` reorderings."""
+        kept: tuple[list[Tensor], list[Tensor]] = ([], [])
+        for step in self.steps[:count]:
+            for whole, part in zip(kept, (step.k, step.v), strict=True):
+                for index in self.cache.reorders[step.reorders : reorders]:
+                    part = part.index_select(0, index)
+                whole.append(part)
+        return torch.cat(kept[0], dim=2), torch.cat(kept[1], dim=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of one layer: what it attended with, and its weights on demand."""
+
+    name: str
+    kind: str  # self, cross or graph
+    plan: Plan
+    calls: "list[Call]"  # all calls of this layer so far, in order
+    _request: Request
+    _draw: Draw | None
+    _history: tuple[History, int, int] | None
+    _versions: tuple[int, ...]
+
+    @property
+    def heads(self) -> int:
+        return self._request.heads
+
+    @property
+    def queries(self) -> int:
+        return self._request.queries
+
+    @property
+    def keys(self) -> int:
+        return self._request.places.keys
+
+    @property
+    def where(self) -> Neighborhood:
+        return self._request.where
+
+    @property
+    def edges(self) -> Int[Tensor, "2 edges"] | None:
+        """Source and target of every weight, for attention over the edges of a graph; None elsewhere."""
+        graph = exact.edges_of(self._request)
+        return None if graph is None else graph.pairs
+
+    def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
+        """The weights before dropout: (batch, heads, queries, keys), without the heads axis for one head.
+
+        `rows` computes some queries only. Over the edges of a graph there is one weight per edge, (batch, heads, edges), in
+        the order of `edges`.
+        """
+        request = self._restored()
+        if head is not None:
+            require(-self.heads <= head < self.heads, f"head must lie in 0..{self.heads - 1}: got {head}")
+            head %= self.heads
+        heads = slice(None) if head is None else slice(head, head + 1)
+        first, last, stride = (rows or slice(None)).indices(self.queries)
+        require(stride == 1, f"rows must be consecutive: got {rows}")
+        graph = exact.edges_of(request)
+        with torch.no_grad():
+            if graph is None:
+                found = exact.dense_weights(request, self._draw, heads, first, max(first, last))
+            else:
+                require(rows is None, "the weights of a graph are per edge: select them by `edges`, not by rows")
+                found = exact.edge_weights(request, self._draw, heads, graph)
+        return found if head is None else found[:, 0]
+
+    def values(self) -> Float[Tensor, "batch heads keys value_dim"]:
+        """The values that the weights mixed."""
+        request = self._restored()
+        return broadcast_heads(request.v, request.heads)
+
+    def output(self) -> Float[Tensor, "batch heads queries value_dim"]:
+        """The weights times the values by this call's value rule: the heads' outputs, before the output projection."""
+        with torch.no_grad():
+            return exact.outputs(self._restored(), self._draw)
+
+    def nbytes(self) -> int:
+        """The memory this call keeps alive, without the keys of earlier cached steps."""
+        request = self._request
+        return sum(x.numel() * x.element_size() for x in (request.q, request.k, request.v))
+
+    def _restored(self) -> Request:
+        require(
+            self._versions == versions(self._request),
+            f"what {self.name or 'the layer'} attended with was changed in place after the call, so its weights are lost. "
+            "Ask for them earlier, or change a copy.",
+        )
+        if self._history is None:
+            return self._request
+        history, count, reorders = self._history
+        k, v = history.restore(count, reorders)
+        return replace(self._request, k=k, v=v)
+
+    def __repr__(self) -> str:
+        shape = f"heads={self.heads}, queries={self.queries}, keys={self.keys}"
+        return f"Call({self.name!r}, {self.kind}, {shape}, where={self.where}, kernel={self.plan.kernel})"
+
+
+class Seen:
+    """Everything that was looked at: `seen.names`, and `seen[name]`, the last call of that layer."""
+
+    def __init__(self, names: dict[nn.Module, str]) -> None:
+        self._names = names
+        self._calls: dict[str, list[Call]] = {}
+        self._thread = threading.get_ident()
+        self._histories: dict[int, History] = {}
+        self._frozen: dict[nn.Module, tuple[tuple[int, ...], nn.ModuleDict]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The layers that were called, as dotted paths, in the order of their first call."""
+        return list(self._calls)
+
+    def __getitem__(self, name: str) -> Call:
+        if name not in self._calls:
+            raise KeyError(str(unknown("layer", name, self.names)) if self.names else "no layer was called inside look")
+        return self._calls[name][-1]
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._calls
+
+    def see(self, event: Event) -> None:
+        """Record a call of one of the watched layers."""
+        if event.layer not in self._names or threading.get_ident() != self._thread:
+            return
+        name = self._names[event.layer]
+        request, history = self._keep(event)
+        kind = "graph" if exact.edges_of(request) is not None else event.kind
+        calls = self._calls.setdefault(name, [])
+        draw = event.draw.detach() if event.draw is not None else None
+        calls.append(Call(name, kind, event.plan, calls, request, draw, history, versions(request)))
+
+    def _keep(self, event: Event) -> tuple[Request, tuple[History, int, int] | None]:
+        request, parts = event.request, self._freeze(event.layer)
+        q, k, v = (x.detach() for x in (request.q, request.k, request.v))
+        history = None
+        if event.cache is not None:
+            past = self._histories.setdefault(id(event.cache), History(event.cache))
+            past.add(request)
+            history = (past, len(past.steps), len(event.cache.reorders))
+            k, v = k[:, :, :0].clone(), v[:, :, :0].clone()
+        if event.layer.heads.aliases:  # these are the model's own tensors: it may go on to change them
+            q, k, v = q.clone(), k.clone(), v.clone()
+        kept = replace(request, q=q, k=k, v=v, score=parts["score"], position=parts["position"],
+                       normalizer=parts["normalizer"])  # fmt: skip
+        return kept, history
+
+    def _freeze(self, layer: Attention) -> nn.ModuleDict:
+        """The layer's parts as they are now: a later training step must not change what was seen."""
+        parts = {"score": layer.score, "position": layer.position, "normalizer": layer.normalizer}
+        state = tuple(x for part in parts.values() for p in part.parameters() for x in (p.data_ptr(), p._version))
+        state += (layer.training,)
+        if layer not in self._frozen or self._frozen[layer][0] != state:
+            frozen = nn.ModuleDict({name: deepcopy(part) for name, part in parts.items()}).requires_grad_(False)
+            self._frozen[layer] = (state, frozen)
+        return self._frozen[layer][1]
+
+    def __repr__(self) -> str:
+        if not self._calls:
+            return "Seen(no calls)"
+        rows = [("layer", "kind", "calls", "heads", "queries", "keys", "kernel", "where")]
+        for name, calls in self._calls.items():
+            last = calls[-1]
+            sizes = (len(calls), last.heads, last.queries, last.keys)
+            rows.append((name or "(the layer)", last.kind, *map(str, sizes), last.plan.kernel, repr(last.where)))
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        return "\n".join("  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def versions(request: Request) -> tuple[int, ...]:
+    """How often each recorded tensor was changed in place. Tensors of inference mode keep no count and cannot be checked."""
+    tensors = (request.q, request.k, request.v, *request.where.tensors())
+    return tuple(-1 if x.is_inference() else x._version for x in tensors)

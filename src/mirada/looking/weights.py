@@ -1,0 +1,72 @@
+"""Exact weights, recomputed from what was recorded, for the rows asked for."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.attention.kernels import reference
+from mirada.attention.kernels.request import Request
+from mirada.attention.neighborhoods import Edges
+from mirada.attention.normalizers import Draw, Mask, Normalized, Normalizer, Scores, masked_softmax
+from mirada.shapes import broadcast_heads
+
+
+class Replay(Normalizer):
+    """The weights of a choice made before: the drawn index again, not a new draw."""
+
+    def __init__(self, draw: Draw) -> None:
+        super().__init__()
+        self.draw = draw
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        chosen = self.draw.one_hot(scores.shape[-1], scores.dtype)
+        return Normalized(torch.where(self.draw.soft.unsqueeze(-1), masked_softmax(scores, mask), chosen))
+
+
+def chunks(request: Request, draw: Draw | None, first: int, last: int) -> Iterator[tuple[int, int, Tensor]]:
+    """The weights of the queries first, ..., last - 1 in bounded pieces: (first, last, weights before dropout)."""
+    step = reference.chunk(request)
+    k, _ = request.visible(rows_at_once=step)
+    q, k = request.score.queries(request.q), request.score.keys(k)
+    for begin in range(first, last, step):
+        end = min(begin + step, last)
+        replayed = request
+        if draw is not None:
+            replayed = replace(request, normalizer=Replay(draw.rows(begin, end)))
+        yield begin, end, reference.weigh(replayed, q, k, begin, end).weights
+
+
+def dense_weights(request: Request, draw: Draw | None, heads: slice, first: int, last: int) -> Tensor:
+    """(batch, heads, queries, keys) for the heads and queries asked for."""
+    pieces = [piece[:, heads] for _, _, piece in chunks(request, draw, first, last)]
+    if pieces:
+        return torch.cat(pieces, dim=2)
+    return request.q.new_zeros(request.batch, len(range(request.heads)[heads]), 0, request.keys)
+
+
+def edge_weights(request: Request, draw: Draw | None, heads: slice, edges: Edges) -> Float[Tensor, "batch heads edges"]:
+    """One weight per edge, in the order of `edges.pairs`."""
+    source, target = edges.pairs
+    pieces = []
+    for first, last, piece in chunks(request, draw, 0, request.queries):
+        here = slice(int(edges.offsets[first]), int(edges.offsets[last]))
+        pieces.append(piece[:, heads][:, :, target[here] - first, source[here]])
+    return torch.cat(pieces, dim=-1)
+
+
+def outputs(request: Request, draw: Draw | None) -> Float[Tensor, "batch heads queries value_dim"]:
+    """The weights times the values, by the request's value rule: what `attend` returned, up to rounding."""
+    _, v = request.visible(rows_at_once=reference.chunk(request))
+    v = reference.widen(broadcast_heads(v, request.heads))
+    pieces = [
+        reference.mix(request, piece, v, first, last) for first, last, piece in chunks(request, draw, 0, request.queries)
+    ]
+    return torch.cat(pieces, dim=2) if pieces else v.new_zeros(*request.q.shape[:3], v.shape[-1])
+
+
+def edges_of(request: Request) -> Edges | None:
+    """The graph that holds every pair of this request, if there is one."""
+    return next((part for part in request.where.conjuncts() if isinstance(part, Edges)), None)

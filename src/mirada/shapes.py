@@ -1,0 +1,54 @@
+"""Checks of ranks, dtypes and sizes, with errors that show the axes by name."""
+
+import torch
+from torch import Tensor
+
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def show(tensor: Tensor) -> str:
+    """The shape of a tensor as a plain tuple: `(2, 3, 5)`."""
+    return str(tuple(tensor.shape))
+
+
+def check_axes(name: str, tensor: Tensor, axes: str) -> None:
+    """Require one axis per word of `axes`.
+
+    >>> check_axes("x", torch.zeros(3, 5), "batch queries width")
+    Traceback (most recent call last):
+    ValueError: x must have the axes (batch queries width): got shape (3, 5)
+    """
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"{name} must be a tensor with the axes ({axes}): got {type(tensor).__name__}")
+    if tensor.ndim != len(axes.split()):
+        raise ValueError(f"{name} must have the axes ({axes}): got shape {show(tensor)}")
+
+
+def check_floating(name: str, tensor: Tensor) -> None:
+    """Require a real floating-point dtype."""
+    if not tensor.is_floating_point():
+        raise ValueError(f"{name} must hold floating-point numbers: got {tensor.dtype}. Embed or convert it first.")
+
+
+def check_integers(name: str, tensor: Tensor) -> None:
+    """Require an integer dtype."""
+    if tensor.dtype not in INTEGERS:
+        raise ValueError(f"{name} must hold integers: got {tensor.dtype}")
+
+
+def check_size(name: str, tensor: Tensor, axis: int, word: str, size: int) -> None:
+    """Require the size of one axis, named by `word`."""
+    if tensor.shape[axis] != size:
+        raise ValueError(f"{name} must have {word}={size}: got {word}={tensor.shape[axis]} in shape {show(tensor)}")
+
+
+def broadcast_heads(tensor: Tensor, heads: int) -> Tensor:
+    """Repeat key or value heads for the query heads that share them: (batch, kv heads, ...) to (batch, heads, ...).
+
+    Query head h reads head h // (heads / kv heads), the grouping everybody uses.
+    """
+    if tensor.shape[1] == heads:
+        return tensor
+    if tensor.shape[1] == 1:
+        return tensor.expand(-1, heads, -1, -1)
+    return tensor.repeat_interleave(heads // tensor.shape[1], dim=1)
