@@ -1,6 +1,6 @@
 """The equation: `attend`, the function, and `Attention`, the layer around it.
 
-    h_i = sum over j in N(i) of alpha_ij psi_v(x_j),   alpha_i = normalize_j(score(q_i, k_j) + position)
+h_i = sum over j in N(i) of alpha_ij psi_v(x_j),   alpha_i = normalize_j(score(q_i, k_j) + position)
 """
 
 from collections.abc import Iterator
@@ -158,10 +158,11 @@ class Attention(nn.Module):
             notify(Event(self, request, chosen, answer.draw, cache, kind))
         return self.heads.merge(answer.output)
 
-    def plan(self, *args: Any, cache: Cache | None = None, **kwargs: Any) -> Plan:
+    def plan(self, x: Tensor, *args: Any, **kwargs: Any) -> Plan:
         """The kernel that a call with these arguments would run on, and why each faster one refused."""
+        kwargs["cache"] = copy(kwargs.get("cache"))  # its count moves on in the copy only
         with torch.no_grad():
-            return plan(self.request(*args, cache=copy(cache), **kwargs))
+            return plan(self.request(x, *args, **kwargs))
 
     def cache(
         self, batch: int, length: int, dtype: torch.dtype | None = None, device: torch.device | None = None
@@ -170,10 +171,10 @@ class Attention(nn.Module):
         check_parts(Parts(self.score, self.where & Causal(), self.position, self.normalizer, cached=True))
         require(batch >= 0 and length >= 0, f"sizes must be at least 0: got batch={batch}, length={length}")
         like, heads = next(self.parameters(), torch.empty(0)), self.heads
-        kind = {"dtype": dtype or like.dtype, "device": device or like.device}
+        dtype, device = dtype or like.dtype, device or like.device
         return Cache(
-            torch.zeros(batch, heads.key_heads, length, heads.key_dim, **kind),
-            torch.zeros(batch, heads.value_heads, length, heads.value_dim, **kind),
+            torch.zeros(batch, heads.key_heads, length, heads.key_dim, dtype=dtype, device=device),
+            torch.zeros(batch, heads.value_heads, length, heads.value_dim, dtype=dtype, device=device),
         )
 
     def request(

@@ -204,8 +204,11 @@ class Split(Heads):
     def queries(self, x: Input) -> Vectors:
         return rearrange(x, "b n (h d) -> b h n d", h=self.heads)
 
-    keys = queries
-    values = queries
+    def keys(self, memory: Input) -> Vectors:
+        return self.queries(memory)
+
+    def values(self, memory: Input) -> Vectors:
+        return self.queries(memory)
 
     def merge(self, h: Vectors) -> Input:
         merged = rearrange(h, "b h n d -> b n (h d)")
@@ -262,7 +265,8 @@ class Tied(Heads):
     def keys(self, memory: Input) -> Vectors:
         return rearrange(self.node(memory), "b n (h d) -> b h n d", d=self.dim)
 
-    values = keys
+    def values(self, memory: Input) -> Vectors:
+        return self.keys(memory)
 
     def merge(self, h: Vectors) -> Input:
         merged = h.mean(1) if self.combine == "mean" else rearrange(h, "b h n d -> b n (h d)")

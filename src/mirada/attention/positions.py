@@ -1,10 +1,10 @@
 """What order and distance add. A position acts at one or more of five places of the equation:
 
-    input      Sinusoidal, Learned      added to x by the embedding layers; `attend` refuses them
-    rotate     Rotary                   turns q and k before the score
-    bias       ALiBi, Relative          added to the scores
-    value      Relative                 added to the values, pair by pair
-    reweight   LocalGaussian            narrows the neighborhood and multiplies the weights
+input      Sinusoidal, Learned      added to x by the embedding layers; `attend` refuses them
+rotate     Rotary                   turns q and k before the score
+bias       ALiBi, Relative          added to the scores
+value      Relative                 added to the values, pair by pair
+reweight   LocalGaussian            narrows the neighborhood and multiplies the weights
 """
 
 import math
@@ -222,6 +222,7 @@ class ALiBi(Position):
     """
 
     acts = frozenset({"bias"})
+    slopes: Tensor
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -264,7 +265,7 @@ class LocalGaussian(Position):
     def __init__(self, dim_q: int, half: int) -> None:
         super().__init__()
         require(dim_q >= 1 and half >= 1, f"LocalGaussian needs dim_q, half >= 1: got dim_q={dim_q}, half={half}")
-        self.half = half
+        self.reach = half
         bound = math.sqrt(3 / dim_q)
         self.weight = nn.Parameter(torch.empty(dim_q, dim_q).uniform_(-bound, bound))
         self.v = nn.Parameter(torch.empty(dim_q).uniform_(-bound, bound))
@@ -275,14 +276,14 @@ class LocalGaussian(Position):
         else:
             hidden = torch.tanh(q @ self.weight.T) @ self.v
         centre = places.length * torch.sigmoid(hidden).unsqueeze(-1)
-        inside = (places.column - centre.detach().floor()).abs() <= self.half
-        return inside, torch.exp(-2 * ((places.column - centre) / self.half) ** 2)
+        inside = (places.column - centre.detach().floor()).abs() <= self.reach
+        return inside, torch.exp(-2 * ((places.column - centre) / self.reach) ** 2)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         require(dim == len(self.v), f"{self} needs queries of dim={len(self.v)}: got dim={dim}")
 
     def extra_repr(self) -> str:
-        return f"{len(self.v)}, half={self.half}"
+        return f"{len(self.v)}, half={self.reach}"
 
 
 class Turn(torch.autograd.Function):

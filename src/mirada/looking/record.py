@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -43,7 +44,7 @@ def look(model: nn.Module) -> Iterator["Seen"]:
     """
     require(isinstance(model, nn.Module), f"look needs a torch module: got {type(model).__name__}")
     model = model.module if isinstance(model, DistributedDataParallel) else model
-    names = {
+    names: dict[nn.Module, str] = {
         module: name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
         for name, module in model.named_modules()
         if isinstance(module, Attention)
@@ -188,7 +189,7 @@ class Seen:
         self._calls: dict[str, list[Call]] = {}
         self._thread = threading.get_ident()
         self._histories: dict[int, History] = {}
-        self._frozen: dict[nn.Module, tuple[tuple[int, ...], nn.ModuleDict]] = {}
+        self._frozen: dict[nn.Module, tuple[tuple[int, ...], dict[str, Any]]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -221,7 +222,7 @@ class Seen:
         calls.append(Call(name, kind, event.plan, calls, request, draw, history, versions(request)))
 
     def _keep(self, event: Event) -> tuple[Request, tuple[History, int, int] | None]:
-        request, parts = event.request, self._freeze(event.layer)
+        request = event.request
         q, k, v = (x.detach() for x in (request.q, request.k, request.v))
         history = None
         if event.cache is not None:
@@ -231,17 +232,15 @@ class Seen:
             k, v = k[:, :, :0].clone(), v[:, :, :0].clone()
         if event.layer.heads.aliases:  # these are the model's own tensors: it may go on to change them
             q, k, v = q.clone(), k.clone(), v.clone()
-        kept = replace(request, q=q, k=k, v=v, score=parts["score"], position=parts["position"],
-                       normalizer=parts["normalizer"])  # fmt: skip
-        return kept, history
+        return replace(request, q=q, k=k, v=v, **self._freeze(event.layer)), history
 
-    def _freeze(self, layer: Attention) -> nn.ModuleDict:
+    def _freeze(self, layer: Attention) -> dict[str, Any]:
         """The layer's parts as they are now: a later training step must not change what was seen."""
         parts = {"score": layer.score, "position": layer.position, "normalizer": layer.normalizer}
         state = tuple(x for part in parts.values() for p in part.parameters() for x in (p.data_ptr(), p._version))
         state += (layer.training,)
         if layer not in self._frozen or self._frozen[layer][0] != state:
-            frozen = nn.ModuleDict({name: deepcopy(part) for name, part in parts.items()}).requires_grad_(False)
+            frozen = {name: deepcopy(part).requires_grad_(False) for name, part in parts.items()}
             self._frozen[layer] = (state, frozen)
         return self._frozen[layer][1]
 
@@ -251,8 +250,9 @@ class Seen:
         rows = [("layer", "kind", "calls", "heads", "queries", "keys", "kernel", "where")]
         for name, calls in self._calls.items():
             last = calls[-1]
-            sizes = (len(calls), last.heads, last.queries, last.keys)
-            rows.append((name or "(the layer)", last.kind, *map(str, sizes), last.plan.kernel, repr(last.where)))
+            calls_and_heads = (str(len(calls)), str(last.heads))
+            rows.append((name or "(the layer)", last.kind, *calls_and_heads, str(last.queries), str(last.keys),
+                         last.plan.kernel, repr(last.where)))  # fmt: skip
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         return "\n".join("  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in rows)
 

@@ -62,7 +62,8 @@ def outputs(request: Request, draw: Draw | None) -> Float[Tensor, "batch heads q
     _, v = request.visible(rows_at_once=reference.chunk(request))
     v = reference.widen(broadcast_heads(v, request.heads))
     pieces = [
-        reference.mix(request, piece, v, first, last) for first, last, piece in chunks(request, draw, 0, request.queries)
+        reference.mix(request, piece, v, first, last)
+        for first, last, piece in chunks(request, draw, 0, request.queries)
     ]
     return torch.cat(pieces, dim=2) if pieces else v.new_zeros(*request.q.shape[:3], v.shape[-1])
 

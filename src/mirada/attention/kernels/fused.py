@@ -4,7 +4,6 @@ It takes every score that is a product of what it prepares (Dot, Bilinear), with
 ones need no mask tensor; the others are given one.
 """
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -87,8 +86,10 @@ def shared(request: Request) -> tuple[Tensor, Tensor]:
 
 def factors(request: Request, k: Tensor) -> tuple[Tensor, Tensor, float]:
     """Queries, keys and scale whose scaled product is the score."""
-    if isinstance(request.score, Dot) and not isinstance(request.score.scale, Tensor):
-        return request.q, k, request.score.factor(request.q.shape[-1])
+    if isinstance(request.score, Dot):
+        scale = request.score.factor(request.q.shape[-1])
+        if not isinstance(scale, Tensor):
+            return request.q, k, scale
     return request.score.queries(request.q), request.score.keys(k), 1.0
 
 

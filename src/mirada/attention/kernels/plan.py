@@ -31,7 +31,9 @@ def plan(request: Request, force: str | None = None) -> Plan:
     if force is not None:
         reason = named(force).refuses(request)
         if reason:
-            raise ValueError(f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose.")
+            raise ValueError(
+                f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose."
+            )
         return Plan(force, {})
     refused: dict[str, str] = {}
     for kernel in KERNELS:

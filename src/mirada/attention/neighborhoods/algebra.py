@@ -1,0 +1,286 @@
+"""What a neighborhood is, and the set algebra that combines them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from mirada.attention.places import Places
+from mirada.errors import require
+from mirada.shapes import show
+
+Mask = Bool[Tensor, "#batch #heads #queries #keys"]
+Unseen = Bool[Tensor, "#batch #heads keys"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Neighborhood:
+    """A set of keys for every query. Subclasses say which in `sees`."""
+
+    causal: ClassVar[bool] = False  # no query sees a later key
+    reflexive: ClassVar[bool] = False  # every query sees the key at its own place
+    lengths: ClassVar[Tensor | None] = None  # the true number of keys of each sample, where this set says it
+
+    def sees(self, places: Places) -> Mask:
+        """The set as a bool tensor of four axes, of size 1 where it does not vary."""
+        raise NotImplementedError
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        """Raise a ValueError if this set does not fit the places. `exact=False`: the keys are still growing (a cache)."""
+
+    def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
+        """The keys that no query of their sample sees; None where it is clear without a mask that there are none.
+
+        `rows_at_once` bounds the memory of building a mask.
+        """
+        if self.reflexive and places.counted and places.start == 0 and places.queries >= max(1, places.keys):
+            return None  # every key has a query at its own place
+        step = rows_at_once or max(1, places.queries)
+        seen = torch.zeros(1, 1, places.keys, dtype=torch.bool, device=places.device)
+        for first in range(0, places.queries, step):
+            seen = seen | self.sees(places.rows(first, min(first + step, places.queries))).any(2)
+        return ~seen
+
+    def repeat(self, times: int) -> "Neighborhood":
+        """The same set for a batch in which every entry stands `times` times in a row."""
+        return self
+
+    def dense(self, queries: int, keys: int, start: int = 0) -> Mask:
+        """A bool tensor that broadcasts to (batch, heads, queries, keys); row r is absolute position start + r."""
+        places = Places.count(queries, keys, start, device=next(self.tensors(), torch.empty(0)).device)
+        self.check(places, heads=0, exact=False)
+        return self.sees(places)
+
+    def conjuncts(self) -> "tuple[Neighborhood, ...]":
+        """The sets whose intersection this is."""
+        return (self,)
+
+    def tensors(self) -> Iterator[Tensor]:
+        """The tensors this set is made of."""
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, Tensor):
+                yield value
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Neighborhood):
+                    yield from part.tensors()
+
+    def __and__(self, other: "Neighborhood") -> "Neighborhood":
+        return intersect((self, other)) if isinstance(other, Neighborhood) else NotImplemented
+
+    def __or__(self, other: "Neighborhood") -> "Neighborhood":
+        return Union((self, other)) if isinstance(other, Neighborhood) else NotImplemented
+
+    def __invert__(self) -> "Neighborhood":
+        return Complement(self)
+
+    def _identity(self) -> tuple[object, ...]:
+        values = (getattr(self, item.name) for item in fields(self))
+        return (type(self), *(id(v) if isinstance(v, Tensor) else v for v in values))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Neighborhood) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __repr__(self) -> str:
+        shown = ((item.name, getattr(self, item.name)) for item in fields(self) if item.repr)
+        words = (f"{name}={show(v) if isinstance(v, Tensor) else repr(v)}" for name, v in shown if v is not None)
+        return f"{type(self).__name__}({', '.join(words)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Complete(Neighborhood):
+    """Every key: N(i) = {all j}. In cross-attention this is the bipartite graph of decoder and encoder.
+
+    >>> Complete().dense(2, 3).expand(1, 1, 2, 3).all().item()
+    True
+    """
+
+    reflexive = True
+
+    def sees(self, places: Places) -> Mask:
+        return torch.ones(1, 1, 1, 1, dtype=torch.bool, device=places.device).expand(1, 1, places.queries, places.keys)
+
+    def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
+        return None if places.queries else super().unseen(places, rows_at_once)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerHead(Neighborhood):
+    """A set of its own for every head.
+
+    >>> from mirada.attention.neighborhoods import Causal
+    >>> PerHead(Causal(), Complete()).dense(1, 3).int()[0, :, 0].tolist()
+    [[1, 0, 0], [1, 1, 1]]
+    """
+
+    parts: tuple[Neighborhood, ...]
+
+    def __init__(self, *parts: Neighborhood) -> None:
+        require(len(parts) > 0, "PerHead needs one neighborhood per head: got none")
+        object.__setattr__(self, "parts", tuple(as_neighborhood(part) for part in parts))
+
+    @property
+    def causal(self) -> bool:  # type: ignore[override]
+        return all(part.causal for part in self.parts)
+
+    @property
+    def reflexive(self) -> bool:  # type: ignore[override]
+        return all(part.reflexive for part in self.parts)
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        require(
+            heads in (0, len(self.parts)),
+            f"PerHead lists {len(self.parts)} neighborhoods: got heads={heads}. List one per head.",
+        )
+        for part in self.parts:
+            part.check(places, 1, exact)
+
+    def repeat(self, times: int) -> Neighborhood:
+        return PerHead(*(part.repeat(times) for part in self.parts))
+
+    def sees(self, places: Places) -> Mask:
+        masks = [part.sees(places) for part in self.parts]
+        batch = max(mask.shape[0] for mask in masks)
+        return torch.cat([mask.expand(batch, 1, places.queries, places.keys) for mask in masks], dim=1)
+
+    def __repr__(self) -> str:
+        return f"PerHead({', '.join(map(repr, self.parts))})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Intersection(Neighborhood):
+    """What all parts see: a & b."""
+
+    parts: tuple[Neighborhood, ...]
+
+    @property
+    def causal(self) -> bool:  # type: ignore[override]
+        return any(part.causal for part in self.parts)
+
+    @property
+    def reflexive(self) -> bool:  # type: ignore[override]
+        return all(part.reflexive for part in self.parts)
+
+    def conjuncts(self) -> tuple[Neighborhood, ...]:
+        return self.parts
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        for part in self.parts:
+            part.check(places, heads, exact)
+
+    def repeat(self, times: int) -> Neighborhood:
+        return Intersection(tuple(part.repeat(times) for part in self.parts))
+
+    def sees(self, places: Places) -> Mask:
+        lengths = lengths_of(self)
+        places = places if lengths is None else replace(places, lengths=lengths)
+        return ~any_of([~part.sees(places) for part in self.parts])
+
+    def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
+        paddings = [part for part in self.parts if part.lengths is not None]
+        if not paddings:
+            return super().unseen(places, rows_at_once)
+        # padding is the same for every query, so what it hides and what the rest hides simply add up
+        places = replace(places, lengths=lengths_of(self))
+        rest = intersect(part for part in self.parts if part.lengths is None)
+        hidden = [part.unseen(places, rows_at_once) for part in (*paddings, rest)]
+        return any_of([keys for keys in hidden if keys is not None])
+
+    def _identity(self) -> tuple[object, ...]:
+        return (Intersection, frozenset(self.parts))
+
+    def __repr__(self) -> str:
+        return " & ".join(f"({part})" if isinstance(part, Union) else repr(part) for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Union(Neighborhood):
+    """What any part sees: a | b. A union of bands is no band."""
+
+    parts: tuple[Neighborhood, ...]
+
+    @property
+    def causal(self) -> bool:  # type: ignore[override]
+        return all(part.causal for part in self.parts)
+
+    @property
+    def reflexive(self) -> bool:  # type: ignore[override]
+        return any(part.reflexive for part in self.parts)
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        for part in self.parts:
+            part.check(places, heads, exact)
+
+    def repeat(self, times: int) -> Neighborhood:
+        return Union(tuple(part.repeat(times) for part in self.parts))
+
+    def sees(self, places: Places) -> Mask:
+        return any_of([part.sees(places) for part in self.parts])
+
+    def _identity(self) -> tuple[object, ...]:
+        return (Union, frozenset(self.parts))
+
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.parts))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Complement(Neighborhood):
+    """What the part does not see: ~a."""
+
+    part: Neighborhood
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        self.part.check(places, heads, exact)
+
+    def repeat(self, times: int) -> Neighborhood:
+        return Complement(self.part.repeat(times))
+
+    def sees(self, places: Places) -> Mask:
+        return ~self.part.sees(places)
+
+    def __invert__(self) -> Neighborhood:
+        return self.part
+
+    def __repr__(self) -> str:
+        compound = isinstance(self.part, Intersection | Union)
+        return f"~({self.part})" if compound else f"~{self.part}"
+
+
+def intersect(parts: Iterable[Neighborhood]) -> Neighborhood:
+    """The intersection of all parts, flattened and without repetition; Complete is its neutral element."""
+    flat = [inner for part in parts for inner in part.conjuncts() if not isinstance(inner, Complete)]
+    flat = list(dict.fromkeys(flat))
+    if len(flat) > 1:
+        return Intersection(tuple(flat))
+    return flat[0] if flat else Complete()
+
+
+def lengths_of(where: Neighborhood) -> Int[Tensor, " batch"] | None:
+    """The true number of keys of each sample, from the paddings that every query obeys; None without any."""
+    lengths = [part.lengths for part in where.conjuncts() if part.lengths is not None]
+    return torch.stack(torch.broadcast_tensors(*lengths)).amin(0) if lengths else None
+
+
+def any_of(masks: list[Tensor]) -> Tensor:
+    """What is True in any of the masks, broadcast against each other."""
+    union = masks[0]
+    for mask in masks[1:]:
+        union = union | mask
+    return union
+
+
+def as_neighborhood(value: object) -> Neighborhood:
+    """The value itself, or a ValueError that says what a `where` is."""
+    if isinstance(value, Neighborhood):
+        return value
+    hint = " Wrap a bool mask (True = may be seen) in Dense(mask)." if isinstance(value, Tensor) else ""
+    raise ValueError(
+        f"where must be a neighborhood such as Causal() or Padding(lengths): got {type(value).__name__}.{hint}"
+    )

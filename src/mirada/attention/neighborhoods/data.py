@@ -1,0 +1,205 @@
+"""Neighborhoods that come with the data: lengths, documents, masks and graphs."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from mirada.attention.neighborhoods.algebra import Mask, Neighborhood, Unseen
+from mirada.attention.places import Places
+from mirada.errors import require
+from mirada.shapes import check_integers, show
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Padding(Neighborhood):
+    """The real keys of each sample: N(i) = {j < lengths[sample]}.
+
+    >>> Padding([1, 3]).dense(1, 3).int()[:, 0, 0].tolist()
+    [[1, 0, 0], [1, 1, 1]]
+    """
+
+    lengths: Int[Tensor, " batch"]  # type: ignore[misc]
+    longest: int = field(init=False, repr=False, default=0)
+
+    def __post_init__(self) -> None:
+        lengths = torch.as_tensor(self.lengths)
+        require(lengths.ndim == 1, f"padding lengths must be one number per sample: got shape {show(lengths)}")
+        if lengths.numel():
+            check_integers("padding lengths", lengths)
+            shortest, longest = (int(bound) for bound in lengths.aminmax())
+            require(shortest >= 0, f"padding lengths must be at least 0: got {shortest}")
+            object.__setattr__(self, "longest", longest)
+        object.__setattr__(self, "lengths", lengths)
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        check_batch("padding lengths", self.lengths.shape[0], places.batch)
+        require(
+            not exact or self.longest <= places.keys,
+            f"padding lengths must be at most keys: got lengths up to {self.longest}, keys={places.keys}. "
+            "Pad the batch or cut the lengths.",
+        )
+
+    def repeat(self, times: int) -> Neighborhood:
+        return Padding(self.lengths.repeat_interleave(times))
+
+    def sees(self, places: Places) -> Mask:
+        return places.column < self.lengths.view(-1, 1, 1, 1)
+
+    def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
+        return super().unseen(places.rows(0, min(1, places.queries)))  # the same for every query
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Documents(Neighborhood):
+    """Only the same document, for sequences packed into one row: N(i) = {j: ids[j] = ids[i]}.
+
+    >>> Documents(torch.tensor([[7, 7, 8]])).dense(3, 3).int()[0, 0].tolist()
+    [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    """
+
+    ids: Int[Tensor, "batch length"]
+
+    reflexive = True
+
+    def __post_init__(self) -> None:
+        ids = torch.as_tensor(self.ids)
+        check_integers("document ids", ids)
+        require(ids.ndim == 2, f"document ids must have the axes (batch length): got shape {show(ids)}")
+        object.__setattr__(self, "ids", ids)
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        length, last = self.ids.shape[1], places.start + places.queries
+        check_batch("document ids", self.ids.shape[0], places.batch)
+        fits = last <= length and (places.keys == length if exact else places.keys <= length)
+        require(fits, f"document ids cover {length} places: got queries up to {last}, keys={places.keys}")
+
+    def repeat(self, times: int) -> Neighborhood:
+        return Documents(self.ids.repeat_interleave(times, dim=0))
+
+    def sees(self, places: Places) -> Mask:
+        own = self.ids[:, places.row.flatten()]
+        return own[:, None, :, None] == self.ids[:, None, None, : places.keys]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dense(Neighborhood):
+    """Any set, as a bool tensor of (queries, keys), (batch, queries, keys) or (batch, heads, queries, keys).
+
+    >>> Dense(torch.eye(3, dtype=torch.bool)).dense(1, 3, start=1).int()[0, 0].tolist()
+    [[0, 1, 0]]
+    """
+
+    mask: Bool[Tensor, "..."]
+
+    def __post_init__(self) -> None:
+        mask = self.mask
+        require(
+            isinstance(mask, Tensor) and mask.dtype == torch.bool,
+            f"a dense mask must be a bool tensor, True = may be seen: got {getattr(mask, 'dtype', type(mask).__name__)}",
+        )
+        require(
+            2 <= mask.ndim <= 4, f"a dense mask has 2, 3 or 4 axes, (batch, heads, queries, keys): got {show(mask)}"
+        )
+
+    @property
+    def _four(self) -> Tensor:
+        mask = self.mask if self.mask.ndim != 3 else self.mask.unsqueeze(1)
+        return mask.view((1,) * (4 - mask.ndim) + mask.shape)
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        batch, rows_of, queries, keys = self._four.shape
+        last = places.start + places.queries
+        check_batch("the dense mask", batch, places.batch)
+        require(rows_of == 1 or heads in (0, rows_of), f"the dense mask has heads={rows_of}: got heads={heads}")
+        fits = (last == queries, keys == places.keys) if exact else (last <= queries, places.keys <= keys)
+        require(
+            (queries == 1 or fits[0]) and (keys == 1 or fits[1]),
+            f"the dense mask has shape {show(self.mask)}: got queries up to {last}, keys={places.keys}",
+        )
+
+    def repeat(self, times: int) -> Neighborhood:
+        return self if self._four.shape[0] == 1 else Dense(self._four.repeat_interleave(times, dim=0))
+
+    def sees(self, places: Places) -> Mask:
+        mask = self._four
+        mask = mask if mask.shape[2] == 1 else mask[:, :, places.row.flatten()]
+        return mask[..., : places.keys]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Edges(Neighborhood):
+    """The edges of a graph: N(i) = {j: the edge j -> i is listed}.
+
+    Row 0 of `edge_index` is the source (key), row 1 the target (query). An exact set: duplicates count once, no self loops are
+    added (`with_self_loops` adds them), and a node without edges gets zeros. One graph for the whole batch; put different
+    graphs side by side as one disjoint union.
+
+    >>> Edges(torch.tensor([[0, 1, 1], [1, 0, 0]]), nodes=2).pairs.tolist()
+    [[1, 0], [0, 1]]
+    """
+
+    edge_index: Int[Tensor, "2 edges"]
+    nodes: int
+
+    def __post_init__(self) -> None:
+        index = torch.as_tensor(self.edge_index)
+        index = index.long() if index.numel() == 0 else index
+        check_integers("edge_index", index)
+        require(
+            index.ndim == 2 and index.shape[0] == 2,
+            f"edge_index must have the axes (2 edges), sources above targets: got shape {show(index)}",
+        )
+        if index.numel():
+            low, high = (int(bound) for bound in index.aminmax())
+            require(
+                low >= 0 and high < self.nodes,
+                f"edge_index must name nodes from 0 to {self.nodes - 1}: got {low} to {high} with nodes={self.nodes}",
+            )
+        object.__setattr__(self, "edge_index", index)
+
+    @cached_property
+    def pairs(self) -> Int[Tensor, "2 edges"]:
+        """The edges once each, sorted by target and then source: the order of every per-edge result."""
+        source, target = self.edge_index.long()
+        order = torch.unique(target * self.nodes + source)
+        return torch.stack([order % self.nodes, order // self.nodes])
+
+    @cached_property
+    def offsets(self) -> Int[Tensor, " nodes+1"]:
+        """Where the edges of each target begin in `pairs`: the row pointer of the CSR form."""
+        return torch.searchsorted(self.pairs[1], torch.arange(self.nodes + 1, device=self.pairs.device))
+
+    def with_self_loops(self) -> "Edges":
+        """The same graph in which every node also sees itself."""
+        loops = torch.arange(self.nodes, device=self.edge_index.device).expand(2, -1)
+        return Edges(torch.cat([self.edge_index.long(), loops], dim=1), self.nodes)
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        last = places.start + places.queries
+        require(
+            last <= self.nodes and places.keys == self.nodes,
+            f"{self} needs keys={self.nodes}, one per node: got queries up to {last}, keys={places.keys}",
+        )
+
+    def sees(self, places: Places) -> Mask:
+        rows = places.row.flatten()
+        first, last = (int(rows[0]), int(rows[-1]) + 1) if rows.numel() else (0, 0)
+        source, target = self.pairs[:, int(self.offsets[first]) : int(self.offsets[last])]
+        mask = torch.zeros(last - first, places.keys, dtype=torch.bool, device=places.device)
+        mask[target - first, source] = True
+        return mask[None, None]
+
+    def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
+        if places.start or places.queries < self.nodes:
+            return super().unseen(places, rows_at_once)
+        unseen = torch.ones(1, 1, self.nodes, dtype=torch.bool, device=places.device)
+        unseen[..., self.pairs[0]] = False
+        return unseen
+
+
+def check_batch(name: str, got: int, batch: int | None) -> None:
+    """Require one row per sample, or a single row for all."""
+    require(batch is None or got in (1, batch), f"{name} must have one row per sample: got {got} for batch={batch}")

@@ -1,0 +1,199 @@
+"""Neighborhoods that follow from the places alone: order, distance, a grid."""
+
+from dataclasses import dataclass
+
+import torch
+
+from mirada.attention.neighborhoods.algebra import Mask, Neighborhood, Unseen
+from mirada.attention.places import Places
+from mirada.errors import require, unknown
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Causal(Neighborhood):
+    """The past and the present: N(i) = {j <= i}, with i the absolute position.
+
+    >>> Causal().dense(2, 4, start=2).int()[0, 0].tolist()
+    [[1, 1, 1, 0], [1, 1, 1, 1]]
+    """
+
+    causal = True
+    reflexive = True
+
+    def sees(self, places: Places) -> Mask:
+        return places.j <= places.i
+
+    def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
+        if places.counted and places.queries and places.start + places.queries >= places.keys:
+            return None  # the last query sees everything
+        return super().unseen(places, rows_at_once)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Window(Neighborhood):
+    """The keys near the query: N(i) = {i - left <= j <= i + right}.
+
+    `Window(k)` is the lectures' "stride attention" (k + 1 keys) and `Window(0)` their hard attention, output i = input i.
+
+    >>> Window(1, 1).dense(3, 3).int()[0, 0].tolist()
+    [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+    """
+
+    left: int
+    right: int = 0
+
+    reflexive = True
+
+    def __post_init__(self) -> None:
+        require(
+            self.left >= 0 and self.right >= 0,
+            f"a window needs left and right >= 0: got left={self.left}, right={self.right}",
+        )
+
+    @property
+    def causal(self) -> bool:  # type: ignore[override]
+        return self.right == 0
+
+    def sees(self, places: Places) -> Mask:
+        distance = places.j - places.i
+        return (distance >= -self.left) & (distance <= self.right)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Strided(Neighborhood):
+    """Child's strided pattern: the last `stride` keys, and every stride-th key before.
+
+    N(i) = {i - stride <= j <= i} united with {j <= i: (i - j) mod stride = 0}
+
+    `part="local"` is the first half alone, `part="stride"` the second: causal attention inside each residue class.
+
+    >>> Strided(2, part="stride").dense(1, 5, start=4).int()[0, 0].tolist()
+    [[1, 0, 1, 0, 1]]
+
+    Child et al. (2019), arXiv:1904.10509, 4.2.
+    """
+
+    stride: int
+    part: str | None = None
+
+    causal = True
+    reflexive = True
+
+    def __post_init__(self) -> None:
+        require(self.stride >= 1, f"stride must be at least 1: got {self.stride}")
+        check_part(self.part, "local", "stride")
+
+    def sees(self, places: Places) -> Mask:
+        distance = places.i - places.j
+        local = distance <= self.stride
+        stride = distance % self.stride == 0
+        return (distance >= 0) & {None: local | stride, "local": local, "stride": stride}[self.part]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fixed(Neighborhood):
+    """Child's fixed pattern: the query's own block, and the last `summary` columns of every block.
+
+    N(i) = {j <= i: j // block = i // block or j mod block >= block - summary}
+
+    `part="local"` is the block alone, `part="summary"` the columns alone; there the first rows are empty.
+
+    >>> Fixed(3, 1).dense(1, 5, start=4).int()[0, 0].tolist()
+    [[0, 0, 1, 1, 1]]
+
+    Child et al. (2019), arXiv:1904.10509, 4.2.
+    """
+
+    block: int
+    summary: int
+    part: str | None = None
+
+    causal = True
+
+    def __post_init__(self) -> None:
+        require(
+            1 <= self.summary <= self.block,
+            f"a block needs 1 <= summary <= block: got block={self.block}, summary={self.summary}",
+        )
+        check_part(self.part, "local", "summary")
+
+    @property
+    def reflexive(self) -> bool:  # type: ignore[override]
+        return self.part != "summary"
+
+    def sees(self, places: Places) -> Mask:
+        i, j = places.i, places.j
+        local = j // self.block == i // self.block
+        summary = j % self.block >= self.block - self.summary
+        return (j <= i) & {None: local | summary, "local": local, "summary": summary}[self.part]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Grid(Neighborhood):
+    """The cells around a cell of a picture, clipped at its borders.
+
+    N(i) = {j: max(|row(j) - row(i)|, |column(j) - column(i)|) <= radius}, cells numbered row by row
+
+    Radius 1 is the lectures' {-1, 0, 1}^2: eight neighbors and the cell itself.
+
+    >>> Grid(3, 3).dense(9, 9)[0, 0].sum(-1).tolist()
+    [4, 6, 4, 6, 9, 6, 4, 6, 4]
+    """
+
+    height: int
+    width: int
+    radius: int = 1
+
+    reflexive = True
+
+    def __post_init__(self) -> None:
+        require(
+            self.height >= 1 and self.width >= 1 and self.radius >= 0,
+            f"a grid needs height, width >= 1 and radius >= 0: got {self}",
+        )
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        cells, last = self.height * self.width, places.start + places.queries
+        fits = last <= cells and (places.keys == cells if exact else places.keys <= cells)
+        require(
+            fits,
+            f"{self} has {cells} cells: got queries up to {last}, keys={places.keys}. Flatten the grid row by row.",
+        )
+
+    def sees(self, places: Places) -> Mask:
+        i, j = places.row, places.column
+        down = (j // self.width - i // self.width).abs()
+        right = (j % self.width - i % self.width).abs()
+        return torch.maximum(down, right) <= self.radius
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Monotonic(Neighborhood):
+    """Luong's local-m window: the source around the place of the target word.
+
+    N(t) = {j: |j - min(t, length - 1)| <= half}
+
+    The centre stops at the end of the source. The true length of each sample comes from a `Padding` in the same
+    intersection; without one it is the number of keys.
+
+    >>> from mirada.attention.neighborhoods import Padding
+    >>> (Monotonic(1) & Padding([2])).dense(3, 4).int()[0, 0].tolist()
+    [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 0, 0]]
+
+    Luong, Pham and Manning (2015), arXiv:1508.04025, 3.2.
+    """
+
+    half: int
+
+    def __post_init__(self) -> None:
+        require(self.half >= 0, f"half must be at least 0: got {self.half}")
+
+    def sees(self, places: Places) -> Mask:
+        centre = torch.minimum(places.i, places.length - 1).clamp(min=0)
+        return (places.column - centre).abs() <= self.half
+
+
+def check_part(part: str | None, *known: str) -> None:
+    """Require the name of a half of one of Child's patterns."""
+    if part is not None and part not in known:
+        raise unknown("part", part, known)

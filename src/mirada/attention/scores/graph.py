@@ -1,0 +1,83 @@
+"""Scores of graph attention."""
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor, nn
+
+from mirada.attention.scores.score import Keys, Queries, Score, Scores, check_dims, glorot, per_head
+
+
+class Graph(Score):
+    """Graph attention (GAT): a rank-one score of projected nodes.
+
+    score(q, k) = LeakyReLU(a_q.q + a_k.k), slope 0.2
+
+    With `Tied` heads q_i = W h_i and k_j = W h_j, so this is LeakyReLU(a.[W h_i; W h_j]). It ranks the neighbors alike
+    for every query; `GraphV2` does not.
+
+    >>> score = Graph(dim=1, heads=1)
+    >>> _ = score.query.data.fill_(1), score.key.data.fill_(2)
+    >>> score(torch.tensor([[[[1.0]]]]), torch.tensor([[[[1.0], [-1.0]]]])).tolist()
+    [[[[3.0, -0.20000000298023224]]]]
+
+    Veličković et al. (2018), arXiv:1710.10903, 2.1.
+    """
+
+    slope: float = 0.2
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.dim, self.heads = dim, heads
+        self.query = nn.Parameter(glorot(heads, dim, 1).squeeze(-1))
+        self.key = nn.Parameter(glorot(heads, dim, 1).squeeze(-1))
+
+    def queries(self, q: Queries) -> Tensor:
+        return torch.einsum("bhnd,hd->bhn", q, per_head(self.query, q)).unsqueeze(-1)
+
+    def keys(self, k: Keys) -> Tensor:
+        return torch.einsum("bhnd,hd->bhn", k, per_head(self.key, k)).unsqueeze(-1)
+
+    def compare(self, q: Tensor, k: Tensor) -> Scores:
+        return F.leaky_relu(q + k.transpose(-2, -1), self.slope)
+
+    def check(self, q: Queries, k: Keys) -> None:
+        super().check(q, k)
+        check_dims(self, q, k, self.dim, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"{self.dim}, heads={self.heads}"
+
+
+class GraphV2(Score):
+    """Dynamic graph attention (GATv2): the nonlinearity comes before the vector a.
+
+    score(q, k) = a . LeakyReLU(q + k), slope 0.2
+
+    With q_i = W_1 h_i and k_j = W_2 h_j this is a.LeakyReLU(W [h_i; h_j]): each query can rank the neighbors its own way.
+
+    >>> score = GraphV2(dim=2, heads=1)
+    >>> _ = score.weight.data.fill_(1)
+    >>> round(score(torch.tensor([[[[1.0, -3.0]]]]), torch.tensor([[[[1.0, 1.0]]]])).item(), 6)
+    1.6
+
+    Brody, Alon and Yahav (2022), arXiv:2105.14491.
+    """
+
+    slope: float = 0.2
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.pair_width, self.heads = dim, heads
+        self.weight = nn.Parameter(glorot(heads, dim, 1).squeeze(-1))
+
+    def compare(self, q: Tensor, k: Tensor) -> Scores:
+        total = rearrange(q, "b h q d -> b h q 1 d") + rearrange(k, "b h k d -> b h 1 k d")
+        return torch.einsum("bhqkd,hd->bhqk", F.leaky_relu(total, self.slope), per_head(self.weight, q))
+
+    def check(self, q: Queries, k: Keys) -> None:
+        super().check(q, k)
+        check_dims(self, q, k, self.pair_width, self.pair_width)
+
+    def extra_repr(self) -> str:
+        return f"{self.pair_width}, heads={self.heads}"

@@ -1,0 +1,89 @@
+"""Scores that are dot products of what they prepare. Every fused kernel can run them."""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from mirada.attention.scores.score import Keys, Product, Queries, check_dims, glorot, per_head
+from mirada.errors import require, unknown
+from mirada.shapes import show
+
+
+class Dot(Product):
+    """The dot product, scaled.
+
+    score(q, k) = scale * q.k
+
+    `scale=None` is 1 / sqrt(dim), a number is itself (1.0: the raw dot product) and "learned" is a trained scalar that
+    starts at 1, as Keras' `use_scale`. The scale is inside the softmax: without it the scores of random vectors
+    have variance dim, the softmax saturates and its gradient vanishes.
+
+    >>> q, k = torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[1.0, 1.0]]]])
+    >>> round(Dot()(q, k).item(), 4), Dot(scale=1.0)(q, k).item()
+    (4.9497, 7.0)
+
+    Luong, Pham and Manning (2015), arXiv:1508.04025; Vaswani et al. (2017), arXiv:1706.03762, 3.2.1.
+    """
+
+    scale: float | Tensor | None
+
+    def __init__(self, scale: float | Literal["learned"] | None = None) -> None:
+        super().__init__()
+        if isinstance(scale, str):
+            if scale != "learned":
+                raise unknown("scale", scale, ["learned"])
+            self.scale = nn.Parameter(torch.ones(()))
+        else:
+            require(scale is None or math.isfinite(scale), f"scale must be a finite number: got {scale}")
+            self.scale = scale
+
+    def factor(self, dim: int) -> float | Tensor:
+        """The number that multiplies q.k."""
+        return dim**-0.5 if self.scale is None else self.scale
+
+    def queries(self, q: Queries) -> Tensor:
+        return q * self.factor(q.shape[-1])
+
+    def check(self, q: Queries, k: Keys) -> None:
+        require(
+            q.shape[-1] == k.shape[-1],
+            f"a dot product needs queries and keys of one dim: got q {show(q)}, k {show(k)}. Use Bilinear for two dims.",
+        )
+
+    def extra_repr(self) -> str:
+        learned = isinstance(self.scale, nn.Parameter)
+        return "scale='learned'" if learned else "" if self.scale is None else f"scale={self.scale:.6g}"
+
+
+class Bilinear(Product):
+    """A dot product through a trained matrix: Luong's "general" score.
+
+    score(q, k) = q^T W k
+
+    W is dim_q x dim_k, so queries and keys may differ in size. A dot product of linear projections is this score with
+    W = W_q^T W_k.
+
+    >>> score = Bilinear(2, 3)
+    >>> _ = score.weight.data.copy_(torch.tensor([[[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]]))
+    >>> score(torch.tensor([[[[1.0, 1.0]]]]), torch.tensor([[[[1.0, 2.0, 3.0]]]])).item()
+    9.0
+
+    Luong, Pham and Manning (2015), arXiv:1508.04025, 3.1.
+    """
+
+    def __init__(self, dim_q: int, dim_k: int, heads: int = 1) -> None:
+        super().__init__()
+        self.dim_q, self.dim_k, self.heads = dim_q, dim_k, heads
+        self.weight = nn.Parameter(glorot(heads, dim_q, dim_k))
+
+    def keys(self, k: Keys) -> Tensor:
+        return torch.einsum("hqk,bhnk->bhnq", per_head(self.weight, k), k)
+
+    def check(self, q: Queries, k: Keys) -> None:
+        super().check(q, k)
+        check_dims(self, q, k, self.dim_q, self.dim_k)
+
+    def extra_repr(self) -> str:
+        return f"{self.dim_q}, {self.dim_k}, heads={self.heads}"

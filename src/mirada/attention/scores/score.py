@@ -1,0 +1,73 @@
+"""What a score is: prepare the queries, prepare the keys, compare."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mirada.errors import require
+from mirada.shapes import show
+
+Queries = Float[Tensor, "batch heads queries dim"]
+Keys = Float[Tensor, "batch heads keys dim"]
+Scores = Float[Tensor, "batch heads queries keys"]
+
+
+class Score(nn.Module):
+    """score(q, k) = compare(queries(q), keys(k)), of shape (batch, heads, queries, keys)."""
+
+    heads: int = 1  # 1: shared by all heads
+    pair_width: int = 1  # numbers held in memory for one pair while comparing
+    reads_keys: bool = True  # False: the score looks at positions or queries only
+
+    def queries(self, q: Queries) -> Tensor:
+        """What the comparison needs of the queries."""
+        return q
+
+    def keys(self, k: Keys) -> Tensor:
+        """What the comparison needs of the keys."""
+        return k
+
+    def compare(self, q: Tensor, k: Tensor) -> Scores:
+        """The scores of prepared queries against prepared keys."""
+        raise NotImplementedError
+
+    def check(self, q: Queries, k: Keys) -> None:
+        """Raise a ValueError if these shapes cannot be scored."""
+        heads = q.shape[1]
+        require(
+            self.heads in (1, heads),
+            f"{self} is made for heads={self.heads}: got heads={heads}. Build it with heads={heads}, or heads=1 to share.",
+        )
+
+    def forward(self, q: Queries, k: Keys) -> Scores:
+        self.check(q, k)
+        return self.compare(self.queries(q), self.keys(k))
+
+
+class Product(Score):
+    """A score that is a dot product of what it prepares: q'.k'."""
+
+    def compare(self, q: Tensor, k: Tensor) -> Scores:
+        return q @ k.transpose(-2, -1)
+
+
+def per_head(parameter: Tensor, like: Tensor) -> Tensor:
+    """A parameter with one row for all heads, or one per head, as one per head of `like`."""
+    return parameter.expand(like.shape[1], *parameter.shape[1:])
+
+
+def glorot(heads: int, rows: int, columns: int) -> Tensor:
+    """Uniform numbers of variance 2 / (rows + columns) for each head (Glorot and Bengio, 2010)."""
+    require(min(heads, rows, columns) >= 1, f"sizes must be at least 1: got heads={heads}, {rows} x {columns}")
+    bound = math.sqrt(6 / (rows + columns))
+    return torch.empty(heads, rows, columns).uniform_(-bound, bound)
+
+
+def check_dims(score: Score, q: Tensor, k: Tensor, dim_q: int, dim_k: int) -> None:
+    """Require the last axes that a score was made for."""
+    require(
+        q.shape[-1] == dim_q and k.shape[-1] == dim_k,
+        f"{score} needs queries of dim {dim_q} and keys of dim {dim_k}: got q {show(q)}, k {show(k)}",
+    )
