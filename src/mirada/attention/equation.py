@@ -90,7 +90,7 @@ def attend(
     `kernel` forces one by name and raises a ValueError with its reason if it refuses.
 
     >>> q = k = torch.eye(2).view(1, 1, 2, 2)
-    >>> attend(q, k, torch.tensor([[[[0.0], [10.0]]]]), score=Dot(scale=100.0)).squeeze().tolist()
+    >>> attend(q, k, torch.tensor([[[[0.0], [10.0]]]]), score=Dot(scale=100.0)).squeeze().round().tolist()
     [0.0, 10.0]
     """
     score, where = score or Dot(), as_neighborhood(Complete() if where is None else where)

@@ -1,0 +1,1 @@
+"""Bridges to other libraries: their layers and checkpoints as ours."""

@@ -1,0 +1,1 @@
+"""Blocks around the attention layer."""
