@@ -35,8 +35,8 @@ class Cache:
         """Store the keys and values of the next positions; return all of them so far."""
         self.check(keys)
         first, last = self.filled, self.filled + keys.shape[2]
-        if torch.is_grad_enabled() and (keys.requires_grad or self.keys.requires_grad):
-            # out of place, so that a gradient through several steps stays exact
+        if torch.is_grad_enabled():
+            # out of place: the gradient of an earlier step, even of its queries alone, needs what that step read
             self.keys = torch.slice_scatter(self.keys, keys, dim=2, start=first, end=last)
             self.values = torch.slice_scatter(self.values, values, dim=2, start=first, end=last)
         else:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from mirada.attention.cache import Cache
 from mirada.attention.heads import Heads
 from mirada.attention.kernels.plan import Plan, named, plan
+from mirada.attention.kernels.reference import NUMBERS_AT_ONCE
 from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, as_neighborhood
 from mirada.attention.normalizers import Draw, Normalizer, Softmax, publish
@@ -98,6 +99,7 @@ def attend(
     check_parts(Parts(score, where, position, normalizer))
     check_tensors(q, k, v)
     places = place(q.shape[0], q.shape[2], k.shape[2], q.device, positions, key_positions)
+    where.check(places, q.shape[1])
     q, k = position.rotate(q, places.query_positions), position.rotate(k, places.memory_positions)
     request = fitting(Request(q, k, v, score, where, position, normalizer, places))
     return run(request, plan(request, kernel)).output
@@ -198,6 +200,7 @@ class Attention(nn.Module):
         start = None if cache is None else cache.filled
         keys = memory.shape[1] + (start or 0)
         places = place(x.shape[0], x.shape[1], keys, x.device, positions, key_positions, start)
+        where.check(places, self.heads.heads, exact=cache is None)
         if cache is None:
             x, memory, values = clean(x, memory, values, where, places)
         heads, turn = self.heads, self.position.rotate
@@ -207,8 +210,7 @@ class Attention(nn.Module):
             k = turn(k, places.memory_positions)
         else:
             k, v = cache.append(turn(k, places.query_positions), v)
-        request = Request(q, k, v, self.score, where, self.position, self.normalizer, places)
-        return fitting(request, growing=cache is not None)
+        return fitting(Request(q, k, v, self.score, where, self.position, self.normalizer, places))
 
     def _check(
         self,
@@ -246,8 +248,8 @@ def fit_scale(score: Score, heads: Heads) -> Score:
     return score
 
 
-def fitting(request: Request, growing: bool = False) -> Request:
-    """The request, if its parts fit its sizes; else a ValueError from the part that does not."""
+def fitting(request: Request) -> Request:
+    """The request, if its score and position fit its sizes; else a ValueError from the part that does not."""
     q, k, v = request.q, request.k, request.v
     k_seen, v_seen = (x.shape[1] for x in (k, v))
     require(
@@ -256,7 +258,6 @@ def fitting(request: Request, growing: bool = False) -> Request:
     )
     request.position.check(request.heads, q.shape[-1], v.shape[-1])
     request.score.check(q, k)
-    request.where.check(request.places, request.heads, exact=not growing)
     return request
 
 
@@ -276,7 +277,7 @@ def clean(
     A projection's gradient multiplies its input, so a NaN in the padding would poison the weights even where the
     gradient that meets it is zero.
     """
-    hidden = where.unseen(places)
+    hidden = where.unseen(places, rows_at_once=max(1, NUMBERS_AT_ONCE // max(1, places.keys)))
     if hidden is None:
         return x, memory, values
     hidden = hidden.all(1).unsqueeze(-1)

@@ -81,7 +81,7 @@ def draws() -> Iterator[Draws]:
     try:
         yield collected
     finally:
-        _collectors.remove(collected)
+        _collectors[:] = [other for other in _collectors if other is not collected]  # equal lists are not the same
 
 
 def publish(draw: Draw) -> None:

@@ -141,6 +141,7 @@ class Rotary(Position):
         self.dim, self.base, self.layout = dim, base, layout
 
     def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        self.check(x.shape[1], x.shape[-1], x.shape[-1])
         angles = positions.unsqueeze(-1) * frequencies(self.dim // 2, self.dim, self.base, x.device)
         angles = angles if angles.ndim == 2 else angles.unsqueeze(1)  # positions per sample: an axis for the heads
         precise = torch.float64 if x.dtype == torch.float64 else torch.float32
@@ -306,17 +307,23 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
 
     Raw views, not named rearranges: this is a measured hot path (`benchmarks/kernels.py`).
     """
-    if layout == "interleaved" and x.stride(-1) == 1 and all(s % 2 == 0 for s in x.stride()[:-1]):
+    if layout == "interleaved" and complex_in_place(x):
         pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
         return torch.view_as_real(pairs * torch.complex(cos, sin)).flatten(-2)
-    out = torch.empty_like(x)
-    axis = -1 if layout == "interleaved" else -2
-    pairs, turned = (t.unflatten(-1, (-1, 2) if layout == "interleaved" else (2, -1)) for t in (x, out))
+    sizes, axis = ((-1, 2), -1) if layout == "interleaved" else ((2, -1), -2)
+    pairs = x.unflatten(-1, sizes)
+    turned = pairs * cos.unsqueeze(axis)
     (a, b), (turned_a, turned_b) = pairs.unbind(axis), turned.unbind(axis)
-    torch.mul(pairs, cos.unsqueeze(axis), out=turned)
     turned_a.addcmul_(b, sin, value=-1)
     turned_b.addcmul_(a, sin)
-    return out
+    return turned.flatten(-2)
+
+
+def complex_in_place(x: Tensor) -> bool:
+    """Whether pairs of neighboring coordinates can be read as complex numbers without a copy."""
+    if torch.compiler.is_compiling():  # it cannot trace where a tensor lies in memory, and fuses the plain form by itself
+        return False
+    return x.stride(-1) == 1 and x.storage_offset() % 2 == 0 and all(s % 2 == 0 for s in x.stride()[:-1])
 
 
 def frequencies(pairs: int, width: int, base: float, device: torch.device) -> Float[Tensor, " pairs"]:

@@ -1,7 +1,6 @@
 """What a kernel is asked to compute, and what it answers."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from jaxtyping import Float
@@ -47,7 +46,7 @@ class Request:
     def keys(self) -> int:
         return self.k.shape[2]
 
-    @cached_property
+    @property
     def full_places(self) -> Places:
         """The places with the true lengths of the samples."""
         lengths = lengths_of(self.where)

@@ -72,7 +72,7 @@ class Neighborhood:
         return intersect((self, other)) if isinstance(other, Neighborhood) else NotImplemented
 
     def __or__(self, other: "Neighborhood") -> "Neighborhood":
-        return Union((self, other)) if isinstance(other, Neighborhood) else NotImplemented
+        return unite((self, other)) if isinstance(other, Neighborhood) else NotImplemented
 
     def __invert__(self) -> "Neighborhood":
         return Complement(self)
@@ -260,6 +260,13 @@ def intersect(parts: Iterable[Neighborhood]) -> Neighborhood:
     if len(flat) > 1:
         return Intersection(tuple(flat))
     return flat[0] if flat else Complete()
+
+
+def unite(parts: Iterable[Neighborhood]) -> Neighborhood:
+    """The union of all parts, flattened and without repetition."""
+    flat = [inner for part in parts for inner in (part.parts if isinstance(part, Union) else (part,))]
+    flat = list(dict.fromkeys(flat))
+    return Union(tuple(flat)) if len(flat) > 1 else flat[0]
 
 
 def lengths_of(where: Neighborhood) -> Int[Tensor, " batch"] | None:

@@ -43,7 +43,7 @@ class Padding(Neighborhood):
         )
 
     def repeat(self, times: int) -> Neighborhood:
-        return Padding(self.lengths.repeat_interleave(times))
+        return self if len(self.lengths) == 1 else Padding(self.lengths.repeat_interleave(times))
 
     def sees(self, places: Places) -> Mask:
         return places.column < self.lengths.view(-1, 1, 1, 1)
@@ -77,7 +77,7 @@ class Documents(Neighborhood):
         require(fits, f"document ids cover {length} places: got queries up to {last}, keys={places.keys}")
 
     def repeat(self, times: int) -> Neighborhood:
-        return Documents(self.ids.repeat_interleave(times, dim=0))
+        return self if len(self.ids) == 1 else Documents(self.ids.repeat_interleave(times, dim=0))
 
     def sees(self, places: Places) -> Mask:
         own = self.ids[:, places.row.flatten()]

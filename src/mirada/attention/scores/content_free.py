@@ -80,6 +80,8 @@ class Offset(Score):
         return self.queries(k)
 
     def compare(self, q: Tensor, k: Tensor) -> Scores:
+        if not q.numel():
+            return self.weight.new_zeros(*q.shape[:3], k.shape[2])
         i, j = q[0, 0], k[0, 0].T
         down, right = j // self.width - i // self.width, j % self.width - i % self.width
         near = (down.abs() <= self.radius) & (right.abs() <= self.radius)
