@@ -321,8 +321,8 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
 
 def complex_in_place(x: Tensor) -> bool:
     """Whether pairs of neighboring coordinates can be read as complex numbers without a copy."""
-    if torch.compiler.is_compiling():  # it cannot trace where a tensor lies in memory, and fuses the plain form by itself
-        return False
+    if torch.compiler.is_compiling():
+        return False  # a compiler cannot trace where a tensor lies, and fuses the plain form by itself
     return x.stride(-1) == 1 and x.storage_offset() % 2 == 0 and all(s % 2 == 0 for s in x.stride()[:-1])
 
 

@@ -1,0 +1,5 @@
+"""`python -m mirada`."""
+
+from mirada.cli.main import main
+
+main()

@@ -1,0 +1,41 @@
+"""The examples: scripts that read like a lecture and run like a program."""
+
+import ast
+import runpy
+from pathlib import Path
+
+import mirada
+from mirada.errors import unknown
+
+
+def folder() -> Path:
+    """Where the scripts are: inside an installed package, beside `src` in a checkout."""
+    package = Path(mirada.__file__).parent
+    installed = package / "examples"
+    return installed if installed.is_dir() else package.parents[1] / "examples"
+
+
+def scripts() -> dict[str, Path]:
+    """The scripts by name."""
+    return {path.stem: path for path in sorted(folder().glob("*.py"))}
+
+
+def describe() -> str:
+    """Every example with the first line of its docstring."""
+    found = scripts()
+    width = max(map(len, found), default=0)
+    lines = [f"  {name:<{width}}  {first_line(path)}" for name, path in found.items()]
+    return "\n".join(["Examples (run one with: mirada example NAME)", *lines])
+
+
+def first_line(path: Path) -> str:
+    """What a script shows, in one line."""
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
+
+
+def run(name: str) -> None:
+    """Run a script as a program."""
+    found = scripts()
+    if name not in found:
+        raise unknown("example", name, found)
+    runpy.run_path(str(found[name]), run_name="__main__")

@@ -1,0 +1,111 @@
+"""The layers, read from the source: imports point down only."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "mirada"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+LAYERS = {
+    "config": 0, "errors": 0, "shapes": 0,
+    "attention": 1,
+    "layers": 2,
+    "models": 3, "data": 3, "decoding": 3,
+    "training": 4, "looking": 4, "hub": 4,
+    "tasks": 5,
+    "cli": 6, "web": 6,
+}  # fmt: skip
+ONLY_LAYER_0 = {"data", "decoding"}  # these import nothing above layer 0
+NO_MODEL = {"training", "looking"}  # these serve any model, so they know none
+
+# inside attention/: equation > kernels > rules > {scores neighborhoods positions normalizers heads cache} > places
+ORDER = {
+    "places": 0, "warm": 0,
+    "scores": 1, "neighborhoods": 1, "positions": 1, "normalizers": 1, "heads": 1, "cache": 1,
+    "rules": 2,
+    "kernels": 3,
+    "equation": 4,
+}  # fmt: skip
+
+
+def parts(path: Path) -> tuple[str, ...]:
+    return path.relative_to(PACKAGE).with_suffix("").parts
+
+
+def imports(path: Path) -> list[tuple[int, str]]:
+    """Every import of ours, with its line, written out in full."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found += [(node.lineno, name) for name in names if name == "mirada" or name.startswith("mirada.")]
+    return found
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(SOURCES) > 20
+    assert sum(len(imports(path)) for path in SOURCES) > 50
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path: Path) -> None:
+    here = parts(path)[0]
+    if here in ("__init__", "__main__"):
+        return  # the package's face gathers names from every layer, lazily
+    for line, name in imports(path):
+        there = name.split(".")[1] if "." in name else None
+        if there is None or there == "__version__":
+            assert LAYERS[here] >= 6, f"{path}:{line}: only the top layer imports the package itself"
+            continue
+        if there == here:
+            continue
+        assert there in LAYERS, f"{path}:{line}: {there!r} is in no layer"
+        assert LAYERS[there] < LAYERS[here], f"{path}:{line}: {here} must not import {there}"
+        assert here not in ONLY_LAYER_0 or LAYERS[there] == 0, f"{path}:{line}: {here} imports only layer 0"
+        assert here not in NO_MODEL or there != "models", f"{path}:{line}: {here} must serve any model"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_attention_layer_has_an_order(path: Path) -> None:
+    where = parts(path)
+    if where[0] != "attention" or where[1] == "__init__":
+        return
+    assert where[1] in ORDER, f"{path}: give {where[1]!r} a place in the order"
+    for line, name in imports(path):
+        steps = name.split(".")
+        if steps[1] != "attention" or len(steps) < 3 or steps[2] == where[1]:
+            continue
+        assert ORDER[steps[2]] < ORDER[where[1]], f"{path}:{line}: {where[1]} must not import {steps[2]}"
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("models/*.py")), ids=str)
+def test_no_model_imports_a_model(path: Path) -> None:
+    assert [name for _, name in imports(path) if name.startswith("mirada.models.")] == []
+
+
+def test_no_vague_file_names() -> None:
+    vague = {"utils", "util", "helpers", "common", "base", "misc", "look"}
+    assert [path for path in SOURCES if vague & set(parts(path))] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_sources_stay_readable(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno - node.lineno < 70, f"{path}:{node.lineno} {node.name} is too long"
+
+
+def test_nothing_loads_a_pickle() -> None:
+    pickles = re.compile(r"torch\.load\(|\bpickle\b|allow_pickle=True")
+    assert [path for path in SOURCES if pickles.search(path.read_text(encoding="utf-8"))] == []
