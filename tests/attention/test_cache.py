@@ -1,0 +1,406 @@
+"""Decoding with a cache, in steps of any size, is the full computation: outputs and gradients, for all parts that allow it."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from mirada.attention.cache import Cache
+from mirada.attention.equation import Attention
+from mirada.attention.heads import Collaborative, Grouped, MultiHead, Split, Tied
+from mirada.attention.neighborhoods import (
+    Causal,
+    Complete,
+    Dense,
+    Documents,
+    Edges,
+    Fixed,
+    Grid,
+    Monotonic,
+    Neighborhood,
+    Padding,
+    PerHead,
+    Strided,
+    Window,
+)
+from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax
+from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
+from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, TanhSum
+
+BATCH, LENGTH, WIDTH, HEADS, DIM = 3, 11, 12, 3, 4
+ONE_BY_ONE, UNEVEN = (1,) * LENGTH, (3, 1, 5, 2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """The tensors are tiny: a second thread costs more waiting than it saves."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def numbers(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def layer(heads=None, where: Neighborhood | None = None, **parts) -> Attention:
+    torch.manual_seed(0)
+    made = Attention(MultiHead(WIDTH, HEADS) if heads is None else heads(), where=where or Causal(), **parts).double()
+    for place, parameter in enumerate(made.parameters()):  # biases too
+        parameter.data.add_(0.1 * numbers(*parameter.shape, seed=place))
+    return made
+
+
+def grouped(kv_heads: int = 2) -> Grouped:
+    return Grouped(WIDTH, 6, kv_heads, dim=DIM)
+
+
+LAYERS: dict[str, Callable[[], Attention]] = {
+    "dot": layer,
+    "dot-learned": lambda: layer(score=Dot("learned")),
+    "bilinear": lambda: layer(score=Bilinear(DIM, DIM, HEADS)),
+    "additive": lambda: layer(score=Additive(DIM, DIM, 5)),
+    "concat": lambda: layer(score=Concat(DIM, DIM, 5, HEADS)),
+    "concat-linear": lambda: layer(score=Concat(DIM, DIM, None)),
+    "tanh-sum": lambda: layer(score=TanhSum(DIM)),
+    "location": lambda: layer(score=Location(DIM, max_keys=13)),
+    "graph": lambda: layer(score=Graph(DIM, HEADS)),
+    "graph-v2": lambda: layer(score=GraphV2(DIM, HEADS)),
+    "rotary-half": lambda: layer(position=Rotary(DIM)),
+    "rotary-interleaved": lambda: layer(position=Rotary(DIM, layout="interleaved")),
+    "rotary-window": lambda: layer(position=Rotary(DIM), where=Causal() & Window(3)),
+    "rotary-bilinear": lambda: layer(position=Rotary(DIM), score=Bilinear(DIM, DIM)),
+    "relative": lambda: layer(position=Relative(DIM, clip=2)),
+    "relative-keys": lambda: layer(position=Relative(DIM, clip=2, values=False)),
+    "alibi": lambda: layer(position=ALiBi(HEADS)),
+    "alibi-additive": lambda: layer(position=ALiBi(HEADS), score=Additive(DIM, DIM, 5)),
+    "window": lambda: layer(where=Window(2)),
+    "strided": lambda: layer(where=Strided(3)),
+    "strided-local": lambda: layer(where=Strided(3, "local")),
+    "strided-stride": lambda: layer(where=Strided(3, "stride")),
+    "fixed": lambda: layer(where=Fixed(3, 1)),
+    "fixed-local": lambda: layer(where=Fixed(3, 1, "local")),
+    "fixed-summary": lambda: layer(where=Fixed(3, 1, "summary")),
+    "holes": lambda: layer(where=Causal() & ~Window(2)),
+    "union": lambda: layer(where=Window(1) | Strided(5, "stride")),
+    "per-head": lambda: layer(where=PerHead(Causal(), Window(2), Fixed(3, 1))),
+    "monotonic": lambda: layer(where=Causal() & Monotonic(2)),
+    "grid": lambda: layer(where=Causal() & Grid(1, LENGTH, radius=2)),
+    "sparsemax": lambda: layer(normalizer=Sparsemax()),
+    "identity": lambda: layer(normalizer=Identity()),
+    "sized": lambda: layer(lambda: MultiHead(WIDTH, HEADS, dim=5, value_dim=7, out=13, bias=False)),
+    "grouped": lambda: layer(grouped),
+    "grouped-rotary": lambda: layer(grouped, position=Rotary(DIM)),
+    "grouped-one": lambda: layer(lambda: grouped(1), score=Additive(DIM, DIM, 5, heads=6)),
+    "collaborative": lambda: layer(lambda: Collaborative(WIDTH, HEADS, shared=7)),
+    "split": lambda: layer(lambda: Split(WIDTH, HEADS, bias=True)),
+    "tied": lambda: layer(lambda: Tied(WIDTH, HEADS, 5, combine="mean")),
+}
+
+CALLS: dict[str, Callable[[], Neighborhood]] = {
+    "padding": lambda: Padding([4, 11, 0]),
+    "documents": lambda: Documents(torch.tensor([[0] * 5 + [1] * 6, [0] * 11, [0, 1] * 5 + [1]])),
+    "dense": lambda: Dense(numbers(BATCH, LENGTH, LENGTH, seed=9) > 0),
+    "padding-and-window": lambda: Padding([4, 11, 7]) & Window(3),
+}
+
+
+def in_steps(attention: Attention, x: Tensor, steps: tuple[int, ...], where: Neighborhood | None = None) -> Tensor:
+    cache = attention.cache(batch=x.shape[0], length=13)
+    outputs = [attention(piece, where=where, cache=cache) for piece in x.split(list(steps), dim=1)]
+    assert cache.filled == sum(steps)
+    return torch.cat(outputs, dim=1)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_steps_are_the_full_computation(name):
+    attention, x = LAYERS[name](), numbers(BATCH, LENGTH, WIDTH)
+    with torch.no_grad():
+        whole = attention(x)
+        assert_close(in_steps(attention, x, ONE_BY_ONE), whole)
+        assert_close(in_steps(attention, x, UNEVEN), whole)
+
+
+@pytest.mark.parametrize("steps", [(2, 9), (LENGTH,), (7, 1, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize("name", ["dot", "rotary-half", "relative", "fixed"])
+def test_steps_of_other_sizes(name, steps):
+    attention, x = LAYERS[name](), numbers(BATCH, LENGTH, WIDTH)
+    with torch.no_grad():
+        assert_close(in_steps(attention, x, steps), attention(x))
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    "name", ["dot", "rotary-half", "relative", "additive", "grouped", "fixed-summary", "monotonic"]
+)
+def test_steps_with_a_neighborhood_from_the_call(name, call):
+    attention, where, x = LAYERS[name](), CALLS[call](), numbers(BATCH, LENGTH, WIDTH)
+    with torch.no_grad():
+        assert_close(in_steps(attention, x, UNEVEN, where), attention(x, where=where))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_single_steps_with_a_neighborhood_from_the_call(call):
+    attention, where, x = layer(), CALLS[call](), numbers(BATCH, LENGTH, WIDTH)
+    with torch.no_grad():
+        assert_close(in_steps(attention, x, ONE_BY_ONE, where), attention(x, where=where))
+
+
+def test_steps_may_be_causal_by_the_call_alone():
+    attention, x = layer(where=Complete()), numbers(BATCH, LENGTH, WIDTH)
+    with torch.no_grad():
+        assert_close(in_steps(attention, x, UNEVEN, Causal()), attention(x, where=Causal()))
+
+
+def gradients(attention: Attention, run: Callable[[Tensor], Tensor]) -> list[Tensor]:
+    """Of the input and of every parameter that is trained."""
+    x = numbers(BATCH, LENGTH, WIDTH).requires_grad_()
+    out = run(x)
+    trained = [parameter for parameter in attention.parameters() if parameter.requires_grad]
+    return list(torch.autograd.grad((out * numbers(*out.shape, seed=8)).sum(), [x, *trained], materialize_grads=True))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_through_steps_are_those_of_the_full_computation(name):
+    attention = LAYERS[name]()
+    in_pieces = gradients(attention, lambda x: in_steps(attention, x, UNEVEN))
+    at_once = gradients(attention, attention)
+    assert len(at_once) == 1 + len(list(attention.parameters()))
+    assert_close(in_pieces, at_once)
+
+
+@pytest.mark.parametrize("frozen", [("key",), ("value",), ("query",), ("key", "value"), ("query", "key")], ids=str)
+def test_gradients_through_steps_with_frozen_projections(frozen):
+    attention, x = layer(), numbers(BATCH, LENGTH, WIDTH)
+    for name in frozen:
+        getattr(attention.heads, name).requires_grad_(False)
+    trained = [parameter for parameter in attention.parameters() if parameter.requires_grad]
+    upstream = numbers(BATCH, LENGTH, WIDTH, seed=8)
+    at_once = torch.autograd.grad((attention(x) * upstream).sum(), trained)
+    in_pieces = torch.autograd.grad((in_steps(attention, x, UNEVEN) * upstream).sum(), trained)
+    assert_close(in_pieces, at_once)
+
+
+def test_gradients_after_a_prefix_without_them():
+    attention, x = layer(), numbers(BATCH, LENGTH, WIDTH)
+    cache = attention.cache(BATCH, LENGTH)
+    with torch.no_grad():
+        attention(x[:, :6], cache=cache)
+    new = x[:, 6:].clone().requires_grad_()
+    outputs = [attention(piece, cache=cache) for piece in new.split([1, 4], dim=1)]
+    (ours,) = torch.autograd.grad(torch.cat(outputs, dim=1).sum(), new)
+    whole = x.clone().requires_grad_()
+    (theirs,) = torch.autograd.grad(attention(whole)[:, 6:].sum(), whole)
+    assert_close(ours, theirs[:, 6:])
+
+
+# The room itself
+
+
+def test_a_cache_has_the_sizes_of_the_heads():
+    cache = layer(grouped).cache(batch=5, length=7)
+    assert cache.keys.shape == cache.values.shape == (5, 2, 7, DIM)
+    assert (cache.length, cache.filled) == (7, 0)
+    cache = layer(lambda: Collaborative(WIDTH, HEADS, shared=7)).cache(batch=5, length=11)
+    assert cache.keys.shape == (5, 1, 11, 7)
+    assert cache.values.shape == (5, HEADS, 11, DIM)
+    assert layer().cache(1, 1).keys.dtype == torch.float64
+    assert layer().cache(1, 1, dtype=torch.float16).keys.dtype == torch.float16
+
+
+def test_a_cache_keeps_turned_keys_and_plain_values():
+    attention, x = layer(position=Rotary(DIM)), numbers(BATCH, 5, WIDTH)
+    cache = attention.cache(BATCH, 7)
+    with torch.no_grad():
+        attention(x[:, :2], cache=cache)
+        attention(x[:, 2:], cache=cache)
+        keys, values = attention.heads.keys(x), attention.heads.values(x)
+    assert_close(cache.keys[:, :, :5], Rotary(DIM).rotate(keys, torch.arange(5)))
+    assert_close(cache.values[:, :, :5], values)
+    assert_close(cache.keys[:, :, 5:], torch.zeros(BATCH, HEADS, 2, DIM, dtype=torch.float64))
+
+
+def test_a_cache_is_filled_in_place_without_gradients():
+    attention, x = layer(), numbers(BATCH, 5, WIDTH)
+    cache = attention.cache(BATCH, 7)
+    places = cache.keys.data_ptr(), cache.values.data_ptr()
+    with torch.no_grad():
+        for piece in x.split(1, dim=1):
+            attention(piece, cache=cache)
+    assert (cache.keys.data_ptr(), cache.values.data_ptr()) == places
+
+
+def test_a_step_may_be_empty():
+    attention, x = layer(), numbers(BATCH, 3, WIDTH)
+    cache = attention.cache(BATCH, 5)
+    with torch.no_grad():
+        first = attention(x[:, :2], cache=cache)
+        nothing = attention(x[:, :0], cache=cache)
+        last = attention(x[:, 2:], cache=cache)
+        assert nothing.shape == (BATCH, 0, WIDTH)
+        assert_close(torch.cat([first, last], dim=1), attention(x))
+
+
+def test_a_plan_does_not_move_the_cache():
+    attention, x = layer(), numbers(BATCH, 5, WIDTH)
+    cache = attention.cache(BATCH, 7)
+    with torch.no_grad():
+        attention(x[:, :3], cache=cache)
+        attention.plan(numbers(BATCH, 2, WIDTH, seed=5), cache=cache)
+        assert cache.filled == 3
+        assert_close(attention(x[:, 3:], cache=cache), attention(x)[:, 3:])
+
+
+def test_append_by_hand():
+    cache = Cache(torch.zeros(1, 1, 5, 1), torch.zeros(1, 1, 5, 2))
+    cache.append(torch.tensor([[[[1.0], [2.0]]]]), torch.tensor([[[[3.0, 4.0], [5.0, 6.0]]]]))
+    keys, values = cache.append(torch.tensor([[[[7.0]]]]), torch.tensor([[[[8.0, 9.0]]]]))
+    assert keys.flatten().tolist() == [1.0, 2.0, 7.0]
+    assert values.flatten().tolist() == [3.0, 4.0, 5.0, 6.0, 8.0, 9.0]
+    assert cache.filled == 3
+
+
+# Reorder
+
+
+@pytest.mark.parametrize("name", ["dot", "rotary-half", "relative", "grouped", "collaborative"])
+def test_reorder_lets_entries_continue_others(name):
+    attention, prefix, after = LAYERS[name](), numbers(BATCH, 5, WIDTH, seed=1), numbers(BATCH, 3, WIDTH, seed=2)
+    index = torch.tensor([1, 1, 0])
+    cache = attention.cache(BATCH, 11)
+    with torch.no_grad():
+        attention(prefix, cache=cache)
+        cache.reorder(index)
+        steps = torch.cat([attention(piece, cache=cache) for piece in after.split(1, dim=1)], dim=1)
+        expected = attention(torch.cat([prefix[index], after], dim=1))[:, 5:]
+    assert_close(steps, expected)
+    assert [order.tolist() for order in cache.reorders] == [[1, 1, 0]]
+
+
+def test_reorder_carries_gradients():
+    attention, after, index = layer(), numbers(BATCH, 2, WIDTH, seed=2), torch.tensor([2, 0, 0])
+
+    def stepwise(x: Tensor) -> Tensor:
+        cache = attention.cache(BATCH, 7)
+        attention(x, cache=cache)
+        cache.reorder(index)
+        return attention(after, cache=cache)
+
+    def whole(x: Tensor) -> Tensor:
+        return attention(torch.cat([x[index], after], dim=1))[:, 3:]
+
+    ours, theirs = (numbers(BATCH, 3, WIDTH, seed=1).requires_grad_() for _ in range(2))
+    assert_close(torch.autograd.grad(stepwise(ours).sum(), ours), torch.autograd.grad(whole(theirs).sum(), theirs))
+
+
+def test_reorder_needs_an_index_per_entry():
+    cache = layer().cache(BATCH, 7)
+    with pytest.raises(ValueError, match=r"reorder needs an index per entry: got shape \(2,\) for batch=3"):
+        cache.reorder(torch.tensor([0, 1]))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: layer(normalizer=Hard()), "a cache and Hard attention"),
+        (lambda: layer(normalizer=Gumbel()), "a cache and Hard attention"),
+        (lambda: layer(position=LocalGaussian(DIM, 2)), "a cache and LocalGaussian"),
+        (
+            lambda: layer(where=Edges([[0], [1]], 3)),
+            r"a cache and a score or neighborhood of fixed size \(Offset, Edges\)",
+        ),
+        (lambda: layer(where=Causal() & ~Edges([[0], [1]], 3)), "a cache and a score or neighborhood of fixed size"),
+        (lambda: layer(score=Offset(1, 5)), "a cache and a score or neighborhood of fixed size"),
+    ],
+)
+def test_parts_that_refuse_a_cache_say_so_when_it_is_made(build, message):
+    with pytest.raises(ValueError, match=message):
+        build().cache(BATCH, LENGTH)
+
+
+@pytest.mark.parametrize(
+    ("where", "call"),
+    [
+        (Complete(), None),
+        (Window(2, 1), None),
+        (Monotonic(2), None),
+        (Causal() | Complete(), None),
+        (~Causal(), None),
+        (Complete(), Padding([1, 1, 1])),
+        (PerHead(Causal(), Causal(), Complete()), None),
+    ],
+    ids=str,
+)
+def test_a_neighborhood_that_sees_later_keys_refuses_a_cache(where, call):
+    attention, x = layer(where=where), numbers(BATCH, 1, WIDTH)
+    cache = attention.cache(BATCH, 7)
+    with pytest.raises(
+        ValueError, match=r"a cache and a neighborhood that sees later keys .* AND the neighborhood with Causal"
+    ):
+        attention(x, where=call, cache=cache)
+    assert cache.filled == 0
+
+
+def test_edges_from_the_call_refuse_a_cache():
+    attention, x = layer(), numbers(BATCH, 1, WIDTH)
+    with pytest.raises(ValueError, match="Call the layer on the whole grid or graph"):
+        attention(x, where=Edges([[0], [0]], 1), cache=attention.cache(BATCH, 7))
+
+
+def test_a_cache_that_is_full_wrong_or_misused():
+    attention, x = layer(), numbers(BATCH, 5, WIDTH)
+    cache = attention.cache(BATCH, 7)
+    with torch.no_grad():
+        attention(x, cache=cache)
+        with pytest.raises(ValueError, match=r"room for length=7: got positions up to 8\. Make it longer\."):
+            attention(x[:, :3], cache=cache)
+        with pytest.raises(ValueError, match="the cache was made for batch=3: got batch=2"):
+            attention(x[:2, :1], cache=cache)
+        with pytest.raises(
+            ValueError, match=r"made for torch\.float64: got torch\.float32\. Pass dtype= to attention\.cache"
+        ):
+            layer().float()(x[:, :1].float(), cache=cache)
+        with pytest.raises(ValueError, match=r"a cache counts positions itself: .* Drop positions and key_positions"):
+            attention(x[:, :1], positions=torch.tensor([5]), cache=cache)
+        with pytest.raises(ValueError, match="a cache counts positions itself"):
+            attention(x[:, :1], key_positions=torch.tensor([5]), cache=cache)
+        with pytest.raises(ValueError, match="a cache is for self-attention: pass memory and values without one"):
+            attention(x[:, :1], memory=x, cache=cache)
+        assert cache.filled == 5
+        assert attention(x[:, :2], cache=cache).shape == (BATCH, 2, WIDTH)
+    with pytest.raises(ValueError, match="sizes must be at least 0: got batch=3, length=-1"):
+        attention.cache(BATCH, -1)
+
+
+def test_a_step_that_fails_leaves_the_cache_as_it_was():
+    attention, x = layer(), numbers(BATCH, 5, WIDTH)
+    cache = attention.cache(BATCH, 7)
+    with torch.no_grad():
+        attention(x[:, :3], cache=cache)
+        with pytest.raises(ValueError, match="document ids cover 3 places"):
+            attention(x[:, 3:], where=Documents([[0, 0, 0]]), cache=cache)
+        assert cache.filled == 3
+        assert_close(attention(x[:, 3:], cache=cache), attention(x)[:, 3:])
+
+
+def test_a_step_that_the_score_refuses_leaves_the_cache_as_it_was():
+    attention, x = layer(score=Location(DIM, max_keys=5)), numbers(BATCH, 7, WIDTH)
+    cache = attention.cache(BATCH, 7)
+    with torch.no_grad():
+        attention(x[:, :3], cache=cache)
+        with pytest.raises(ValueError, match="Location has rows for max_keys=5: got keys=7"):
+            attention(x[:, 3:], cache=cache)
+        assert cache.filled == 3
+        assert_close(attention(x[:, 3:5], cache=cache), attention(x[:, :5])[:, 3:])
+
+
+def test_dropped_weights_do_not_refuse_a_cache():
+    attention, x = layer(normalizer=Softmax(dropout=0.5)).eval(), numbers(BATCH, LENGTH, WIDTH)
+    with torch.no_grad():
+        assert_close(in_steps(attention, x, (2, 9)), attention(x))
