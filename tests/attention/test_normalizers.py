@@ -295,11 +295,11 @@ def test_soft_of_one_keeps_the_soft_weights_in_training_only():
     assert_close(weights.amax(-1), mask().any(-1).double())
 
 
-def test_soft_is_decided_sample_by_sample():
+def test_soft_is_decided_query_by_query_for_all_heads():
     torch.manual_seed(0)
     many = torch.zeros(10007, 2, 3, 5)
     weights, draw = hard(Hard(soft=0.3), many)
-    assert_close(draw.soft, draw.soft[:, :1, :1].expand_as(draw.soft))
+    assert_close(draw.soft, draw.soft[:, :1].expand_as(draw.soft))
     # 10007 coins: five standard deviations of 0.0046
     assert_close(draw.soft[:, 0, 0].double().mean().item(), 0.3, rtol=0, atol=0.0229)
     assert_close(weights[draw.soft], torch.full_like(weights[draw.soft], 1 / 5))

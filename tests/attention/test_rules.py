@@ -1,6 +1,7 @@
 """Every rule of the table is raised by a real construction or call, and nothing else is refused."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -163,3 +164,9 @@ def test_check_parts_names_the_first_broken_rule_only():
         check_parts(parts)
     assert str(caught.value) == str(broken[0])
     assert check_parts(Parts(Dot(), Complete(), Position(), Softmax())) is None
+
+
+def test_the_published_table_is_the_one_that_is_enforced() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "combining.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| parts |")]
+    assert rows == [f"| {rule.parts} | {rule.why} | {rule.instead} |" for rule in RULES]

@@ -100,8 +100,9 @@ def attend(
     check_tensors(q, k, v)
     places = place(q.shape[0], q.shape[2], k.shape[2], q.device, positions, key_positions)
     where.check(places, q.shape[1])
+    fit(score, position, q, k, v)
     q, k = position.rotate(q, places.query_positions), position.rotate(k, places.memory_positions)
-    request = fitting(Request(q, k, v, score, where, position, normalizer, places))
+    request = Request(q, k, v, score, where, position, normalizer, places)
     return run(request, plan(request, kernel)).output
 
 
@@ -208,9 +209,12 @@ class Attention(nn.Module):
         q = turn(q, places.query_positions)
         if cache is None:
             k = turn(k, places.memory_positions)
+            fit(self.score, self.position, q, k, v)
         else:
+            cache.check(k)
+            fit(self.score, self.position, q, cache.keys[:, :, :keys], cache.values[:, :, :keys])
             k, v = cache.append(turn(k, places.query_positions), v)
-        return fitting(Request(q, k, v, self.score, where, self.position, self.normalizer, places))
+        return Request(q, k, v, self.score, where, self.position, self.normalizer, places)
 
     def _check(
         self,
@@ -248,17 +252,14 @@ def fit_scale(score: Score, heads: Heads) -> Score:
     return score
 
 
-def fitting(request: Request) -> Request:
-    """The request, if its score and position fit its sizes; else a ValueError from the part that does not."""
-    q, k, v = request.q, request.k, request.v
-    k_seen, v_seen = (x.shape[1] for x in (k, v))
+def fit(score: Score, position: Position, q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Require heads, score and position that fit the sizes; a cache is checked before it takes anything."""
     require(
-        request.heads % max(1, k_seen) == 0 and request.heads % max(1, v_seen) == 0,
+        all(q.shape[1] % max(1, x.shape[1]) == 0 for x in (k, v)),
         f"query heads must be divisible by key and value heads: got q {show(q)}, k {show(k)}, v {show(v)}",
     )
-    request.position.check(request.heads, q.shape[-1], v.shape[-1])
-    request.score.check(q, k)
-    return request
+    position.check(q.shape[1], q.shape[-1], v.shape[-1])
+    score.check(q, k)
 
 
 def run(request: Request, chosen: Plan) -> Answer:

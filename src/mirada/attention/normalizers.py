@@ -55,11 +55,15 @@ class Draws(list[Draw]):
 
     def log_probability(self) -> Float[Tensor, " batch"]:
         """The log-probability of everything that was drawn, per sample: what REINFORCE differentiates."""
-        return torch.stack([draw.log_probability.sum((1, 2)) for draw in self]).sum(0)
+        return self._sum("log_probability")
 
     def entropy(self) -> Float[Tensor, " batch"]:
         """The summed entropy of all draws, per sample: a bonus for keeping an open mind."""
-        return torch.stack([draw.entropy.sum((1, 2)) for draw in self]).sum(0)
+        return self._sum("entropy")
+
+    def _sum(self, name: str) -> Float[Tensor, " batch"]:
+        require(len(self) > 0, "nothing was drawn: no layer with a Hard normalizer ran in training mode")
+        return torch.stack([getattr(draw, name).sum((1, 2)) for draw in self]).sum(0)
 
 
 _collectors: list[Draws] = []
@@ -187,7 +191,7 @@ class Hard(Normalizer):
     index_i ~ softmax(e_i) in training, argmax(e_i) in evaluation; alpha_i = one_hot(index_i)
 
     A draw has no gradient: `with draws() as d:` collects log-probabilities and entropies for REINFORCE, whose reward and
-    baseline belong to the training objective. With probability `soft` a sample keeps its soft weights instead, which lowers
+    baseline belong to the training objective. With probability `soft` a query keeps its soft weights instead, which lowers
     the variance (Xu et al. use 0.5). `StraightThrough` and `Gumbel` are estimators with a gradient of their own.
 
     >>> Hard().eval()(torch.tensor([[[[1.0, 3.0, 2.0]]]])).tolist()
@@ -226,8 +230,10 @@ class Hard(Normalizer):
         tiny = torch.finfo(probabilities.dtype).tiny
         entropy = -(probabilities * probabilities.clamp(min=tiny).log()).sum(-1)
         chance = self.soft if self.training else 0.0
-        soft = torch.rand(index.shape[0], 1, 1, device=index.device) < chance if chance else torch.tensor(False)
-        return Draw(log_probability, entropy, index, soft.to(index.device).expand_as(index))
+        soft = torch.zeros_like(index, dtype=torch.bool)
+        if chance:
+            soft = soft | (torch.rand(index.shape[0], 1, index.shape[2], device=index.device) < chance)
+        return Draw(log_probability, entropy, index, soft)
 
     def extra_repr(self) -> str:
         return f"soft={self.soft}" if self.soft else ""

@@ -52,13 +52,13 @@ class InputPosition(Position):
     acts = frozenset({"input"})
     width: int
 
-    def forward(self, positions: Int[Tensor, "..."]) -> Float[Tensor, "... width"]:
+    def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         raise NotImplementedError
 
     def add(self, x: Float[Tensor, "batch length width"], start: int = 0) -> Float[Tensor, "batch length width"]:
         """x plus the vectors of the positions start, start + 1, ..."""
         require(x.shape[-1] == self.width, f"{self} needs width={self.width}: got width={x.shape[-1]}")
-        return x + self(torch.arange(start, start + x.shape[-2], device=x.device)).to(x.dtype)
+        return x + self(torch.arange(start, start + x.shape[-2], device=x.device), dtype=x.dtype)
 
 
 class Sinusoidal(InputPosition):
@@ -77,12 +77,12 @@ class Sinusoidal(InputPosition):
         require(width >= 1 and base > 0, f"width and base must be positive: got width={width}, base={base}")
         self.width, self.base = width, base
 
-    def forward(self, positions: Int[Tensor, "..."]) -> Float[Tensor, "... width"]:
+    def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
         sines = (self.width + 1) // 2
         angles = positions.unsqueeze(-1) * frequencies(sines, self.width, self.base, positions.device)
         pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)
-        return pairs.flatten(-2)[..., : self.width].float()
+        return pairs.flatten(-2)[..., : self.width].to(dtype)
 
     def extra_repr(self) -> str:
         return f"{self.width}, base={self.base:g}"
@@ -101,7 +101,7 @@ class Learned(InputPosition):
         self.width = width
         self.table = nn.Parameter(torch.randn(positions, width) * 0.02)
 
-    def forward(self, positions: Int[Tensor, "..."]) -> Float[Tensor, "... width"]:
+    def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
         if positions.numel():
             low, high = (int(bound) for bound in positions.aminmax())
@@ -110,7 +110,7 @@ class Learned(InputPosition):
                 f"positions must lie in the table of {len(self.table)}: got {low} to {high}. "
                 "Build Learned with more positions, or shorten the input.",
             )
-        return self.table[positions]
+        return self.table[positions].to(dtype)
 
     def extra_repr(self) -> str:
         return f"{self.width}, positions={len(self.table)}"
