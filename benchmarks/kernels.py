@@ -6,10 +6,11 @@ python benchmarks/kernels.py look       one of them: sdpa, rotary, look
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
-from ratios import HEADER, race
+from ratios import HEADER, Ratio, race
 from torch import Tensor
 
 from mirada import Attention, MultiHead, attend, look
@@ -24,6 +25,14 @@ def inputs(length: int, gradient: bool) -> list[Tensor]:
     return [
         torch.randn(BATCH, length, HEADS, DIM).transpose(1, 2).detach().requires_grad_(gradient) for _ in range(3)
     ]  # fmt: skip
+
+
+def compare(ours: Callable[[], Tensor], base: Callable[[], Tensor], gradient: bool, rounds: int = 40) -> Ratio:
+    """The ratio of two calls: forward only, without a graph, or forward and backward."""
+    if gradient:
+        return race(forward_backward(ours), forward_backward(base), rounds)
+    with torch.no_grad():
+        return race(ours, base, rounds)
 
 
 def forward_backward(call: Callable[[], Tensor]) -> Callable[[], None]:
@@ -45,39 +54,32 @@ def sdpa() -> None:
             for gradient in (False, True):
                 q, k, v = inputs(length, gradient)
 
-                def ours(q=q, k=k, v=v, where=where) -> Tensor:
-                    return attend(q, k, v, where=where)
-
-                def bare(q=q, k=k, v=v, is_causal=is_causal) -> Tensor:
-                    return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
-
+                ours = partial(attend, q, k, v, where=where)
+                bare = partial(F.scaled_dot_product_attention, q, k, v, is_causal=is_causal)
                 what = f"{where}, T {length}, {'forward + backward' if gradient else 'forward'}"
-                if gradient:
-                    print(race(forward_backward(ours), forward_backward(bare)).row(what), flush=True)
-                else:
-                    print(race(ours, bare).row(what), flush=True)
+                print(compare(ours, bare, gradient).row(what), flush=True)
 
 
 def rotary() -> None:
-    """What Rotary adds to causal attention."""
-    print("\n## with Rotary / without (target: at most 1.08 at T 512, forward + backward)\n")
+    """What Rotary adds to causal attention: to a bare call of attend, and to the layer with its projections."""
+    print("\n## with Rotary / without (target: at most 1.08 at T 512)\n")
     print(HEADER)
-    for layout in ("half", "interleaved"):
+    width = HEADS * DIM
+    plain_layer = Attention(MultiHead(width, HEADS), where=Causal())
+    x = torch.randn(BATCH, 512, width)
+    for layout in ("interleaved", "half"):
         position = Rotary(DIM, layout=layout)
+        turned_layer = Attention(plain_layer.heads, where=Causal(), position=position)
         for gradient in (False, True):
             q, k, v = inputs(512, gradient)
-
-            def turned(q=q, k=k, v=v, position=position) -> Tensor:
-                return attend(q, k, v, where=Causal(), position=position)
-
-            def plain(q=q, k=k, v=v) -> Tensor:
-                return attend(q, k, v, where=Causal())
-
-            what = f"{layout}, T 512, {'forward + backward' if gradient else 'forward'}"
-            if gradient:
-                print(race(forward_backward(turned), forward_backward(plain), rounds=60).row(what), flush=True)
-            else:
-                print(race(turned, plain, rounds=60).row(what), flush=True)
+            turned, plain = (
+                partial(attend, q, k, v, where=Causal(), position=position),
+                partial(attend, q, k, v, where=Causal()),
+            )
+            pairs = {"attend": (turned, plain), "Attention": (partial(turned_layer, x), partial(plain_layer, x))}
+            for name, (ours, base) in pairs.items():
+                what = f"{name}, {layout}, T 512, {'forward + backward' if gradient else 'forward'}"
+                print(compare(ours, base, gradient, rounds=60).row(what), flush=True)
 
 
 def looking() -> None:

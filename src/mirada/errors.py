@@ -17,6 +17,6 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> ValueError:
 
 
 def require(holds: bool, message: str) -> None:
-    """Raise `ValueError(message)` unless the rule holds."""
+    """Raise `ValueError(message)` unless the rule holds. For checks made once: the message is built every time."""
     if not holds:
         raise ValueError(message)

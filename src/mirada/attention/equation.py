@@ -30,6 +30,9 @@ from mirada.shapes import check_axes, check_floating, check_size, show
 
 warm_up()
 
+# the parts of a plain call, made once: a module takes longer to make than to run
+DOT, COMPLETE, NO_POSITION, SOFTMAX = Dot(), Complete(), Position(), Softmax()
+
 
 @dataclass(frozen=True, eq=False)
 class Event:
@@ -94,8 +97,8 @@ def attend(
     >>> attend(q, k, torch.tensor([[[[0.0], [10.0]]]]), score=Dot(scale=100.0)).squeeze().round().tolist()
     [0.0, 10.0]
     """
-    score, where = score or Dot(), as_neighborhood(Complete() if where is None else where)
-    position, normalizer = position or Position(), normalizer or Softmax()
+    score, where = score or DOT, COMPLETE if where is None else as_neighborhood(where)
+    position, normalizer = position or NO_POSITION, normalizer or SOFTMAX
     check_parts(Parts(score, where, position, normalizer))
     check_tensors(q, k, v)
     places = place(q.shape[0], q.shape[2], k.shape[2], q.device, positions, key_positions)
@@ -254,10 +257,10 @@ def fit_scale(score: Score, heads: Heads) -> Score:
 
 def fit(score: Score, position: Position, q: Tensor, k: Tensor, v: Tensor) -> None:
     """Require heads, score and position that fit the sizes; a cache is checked before it takes anything."""
-    require(
-        all(q.shape[1] % max(1, x.shape[1]) == 0 for x in (k, v)),
-        f"query heads must be divisible by key and value heads: got q {show(q)}, k {show(k)}, v {show(v)}",
-    )
+    if any(q.shape[1] % max(1, x.shape[1]) for x in (k, v)):
+        raise ValueError(
+            f"query heads must be divisible by key and value heads: got q {show(q)}, k {show(k)}, v {show(v)}"
+        )
     position.check(q.shape[1], q.shape[-1], v.shape[-1])
     score.check(q, k)
 

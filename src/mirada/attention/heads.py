@@ -49,10 +49,8 @@ class Heads(nn.Module):
         """Require the widths these heads were made for."""
         sizes = (("x", x, self.width), ("memory", memory, self.memory_width), ("values", values, self.value_width))
         for name, tensor, width in sizes:
-            require(
-                tensor.shape[-1] == width,
-                f"{type(self).__name__} needs {name} of width={width}: got shape {show(tensor)}",
-            )
+            if tensor.shape[-1] != width:
+                raise ValueError(f"{type(self).__name__} needs {name} of width={width}: got shape {show(tensor)}")
 
     def _sizes(self, width: int, heads: int, dim: int, value_dim: int | None = None) -> None:
         self.width = self.memory_width = self.value_width = width

@@ -62,14 +62,14 @@ class Places:
         return self.key_positions.view(-1, 1, 1, self.keys)
 
     @property
-    def query_positions(self) -> Int[Tensor, "*batch queries"]:
-        """The position of each query, as a plain list or one per sample."""
-        return self.row.flatten() if self.positions is None else self.positions
+    def query_positions(self) -> "range | Int[Tensor, '*batch queries']":
+        """The position of each query: a range where they are counted, else a list or one per sample."""
+        return range(self.start, self.start + self.queries) if self.positions is None else self.positions
 
     @property
-    def memory_positions(self) -> Int[Tensor, "*batch keys"]:
-        """The position of each key, as a plain list or one per sample."""
-        return self.column.flatten() if self.key_positions is None else self.key_positions
+    def memory_positions(self) -> "range | Int[Tensor, '*batch keys']":
+        """The position of each key: a range where they are counted, else a list or one per sample."""
+        return range(self.keys) if self.key_positions is None else self.key_positions
 
     @property
     def length(self) -> Tensor:

@@ -8,6 +8,7 @@ reweight   LocalGaussian            narrows the neighborhood and multiplies the 
 """
 
 import math
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 import torch
@@ -26,8 +27,8 @@ class Position(nn.Module):
 
     acts: ClassVar[frozenset[str]] = frozenset()
 
-    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Queries or keys (batch, heads, n, dim), turned by their positions."""
+    def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
+        """Queries or keys (batch, heads, n, dim), turned by their positions: counted, or a list, or one per sample."""
         return x
 
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
@@ -140,16 +141,19 @@ class Rotary(Position):
             raise unknown("layout", layout, ["half", "interleaved"])
         self.dim, self.base, self.layout = dim, base, layout
 
-    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
         self.check(x.shape[1], x.shape[-1], x.shape[-1])
-        angles = positions.unsqueeze(-1) * frequencies(self.dim // 2, self.dim, self.base, x.device)
-        angles = angles if angles.ndim == 2 else angles.unsqueeze(1)  # positions per sample: an axis for the heads
         precise = torch.float64 if x.dtype == torch.float64 else torch.float32
-        turned = Turn.apply(x.to(precise), angles.cos().to(precise), angles.sin().to(precise), self.layout)
-        return turned.to(x.dtype)
+        if isinstance(positions, range):
+            kept = counted_angles.__wrapped__ if torch.compiler.is_compiling() else counted_angles
+            cos, sin = kept(positions, self.dim, self.base, precise, x.device)
+        else:
+            cos, sin = angles(positions, self.dim, self.base, precise)
+        return Turn.apply(x.to(precise), cos, sin, self.layout).to(x.dtype)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
-        require(dim == self.dim, f"{self} needs queries and keys of dim={self.dim}: got dim={dim}")
+        if dim != self.dim:
+            raise ValueError(f"{self} needs queries and keys of dim={self.dim}: got dim={dim}")
 
     def extra_repr(self) -> str:
         return f"{self.dim}, base={self.base:g}, layout={self.layout!r}"
@@ -198,11 +202,12 @@ class Relative(Position):
         return per_row @ self.values.to(per_row.dtype)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
-        require(dim == self.dim, f"{self} needs queries of dim={self.dim}: got dim={dim}")
-        require(
-            self.values is None or value_dim == self.dim,
-            f"{self} adds vectors of dim={self.dim} to the values: got value dim={value_dim}. Use values=False.",
-        )
+        if dim != self.dim:
+            raise ValueError(f"{self} needs queries of dim={self.dim}: got dim={dim}")
+        if self.values is not None and value_dim != self.dim:
+            raise ValueError(
+                f"{self} adds vectors of dim={self.dim} to the values: got value dim={value_dim}. Use values=False."
+            )
 
     def extra_repr(self) -> str:
         return f"{self.dim}, clip={self.clip}, values={self.values is not None}"
@@ -240,7 +245,8 @@ class ALiBi(Position):
         return -self.slopes.to(precise) * (places.i - places.j)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
-        require(heads == self.heads, f"{self} has a slope per head: got heads={heads}")
+        if heads != self.heads:
+            raise ValueError(f"{self} has a slope per head: got heads={heads}")
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}"
@@ -281,7 +287,8 @@ class LocalGaussian(Position):
         return inside, torch.exp(-2 * ((places.column - centre) / self.reach) ** 2)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
-        require(dim == len(self.v), f"{self} needs queries of dim={len(self.v)}: got dim={dim}")
+        if dim != len(self.v):
+            raise ValueError(f"{self} needs queries of dim={len(self.v)}: got dim={dim}")
 
     def extra_repr(self) -> str:
         return f"{len(self.v)}, half={self.reach}"
@@ -308,15 +315,33 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     Raw views, not named rearranges: this is a measured hot path (`benchmarks/kernels.py`).
     """
     if layout == "interleaved" and complex_in_place(x):
-        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
-        return torch.view_as_real(pairs * torch.complex(cos, sin)).flatten(-2)
+        turned = x.new_empty(x.shape)  # head by head: the kernel that reads it next is faster for it
+        pairs, turned_pairs = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (x, turned))
+        torch.mul(pairs, torch.complex(cos, sin), out=turned_pairs)
+        return turned
     sizes, axis = ((-1, 2), -1) if layout == "interleaved" else ((2, -1), -2)
     pairs = x.unflatten(-1, sizes)
-    turned = pairs * cos.unsqueeze(axis)
-    (a, b), (turned_a, turned_b) = pairs.unbind(axis), turned.unbind(axis)
+    turned_pairs = pairs * cos.unsqueeze(axis)
+    (a, b), (turned_a, turned_b) = pairs.unbind(axis), turned_pairs.unbind(axis)
     turned_a.addcmul_(b, sin, value=-1)
     turned_b.addcmul_(a, sin)
-    return turned.flatten(-2)
+    return turned_pairs.flatten(-2)
+
+
+def angles(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of every position and pair, with an axis for the heads if positions differ between samples."""
+    turns = positions.unsqueeze(-1) * frequencies(dim // 2, dim, base, positions.device)
+    turns = turns if turns.ndim == 2 else turns.unsqueeze(1)
+    return turns.cos().to(dtype), turns.sin().to(dtype)
+
+
+@lru_cache(maxsize=16)
+def counted_angles(
+    positions: range, dim: int, base: float, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """The angles of counted positions, kept: queries, keys and all layers of a model share them."""
+    with torch.inference_mode(False):  # what is kept must serve a later training step too
+        return angles(torch.arange(positions.start, positions.stop, device=device), dim, base, dtype)
 
 
 def complex_in_place(x: Tensor) -> bool:

@@ -7,7 +7,7 @@ length x dim. Weights are computed when asked for.
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -237,10 +237,14 @@ class Seen:
     def _freeze(self, layer: Attention) -> dict[str, Any]:
         """The layer's parts as they are now: a later training step must not change what was seen."""
         parts = {"score": layer.score, "position": layer.position, "normalizer": layer.normalizer}
-        state = tuple(x for part in parts.values() for p in part.parameters() for x in (p.data_ptr(), p._version))
+        parameters = {name: list(part.parameters()) for name, part in parts.items()}
+        state = tuple(x for listed in parameters.values() for p in listed for x in (p.data_ptr(), p._version))
         state += (layer.training,)
         if layer not in self._frozen or self._frozen[layer][0] != state:
-            frozen = {name: deepcopy(part).requires_grad_(False) for name, part in parts.items()}
+            frozen = {
+                name: deepcopy(part).requires_grad_(False) if parameters[name] else copy(part)
+                for name, part in parts.items()
+            }
             self._frozen[layer] = (state, frozen)
         return self._frozen[layer][1]
 

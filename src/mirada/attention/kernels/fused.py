@@ -36,12 +36,12 @@ class Fused:
 
     def run(self, request: Request) -> Answer:
         keys = last_key(request)
-        mask, is_causal = masking(request, keys)
+        mask, by_itself = masking(request, keys)
         k, v = shared(request) if mask is None else request.visible(None if simple(request) else mask)
         q, k, scale = factors(request, k[:, :, :keys])
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v[:, :, :keys])
-        output = F.scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal, scale=scale)
+        output = F.scaled_dot_product_attention(q, k, v, mask, is_causal=by_itself, scale=scale)
         return Answer(output[..., :dim])
 
 
@@ -55,9 +55,14 @@ def simple(request: Request) -> bool:
     return request.places.counted and (request.places.start == 0 or request.queries == 1)
 
 
+def is_causal(request: Request) -> bool:
+    """Whether a plain Causal stands in the intersection."""
+    return any(isinstance(part, Causal) for part in request.where.conjuncts())
+
+
 def last_key(request: Request) -> int:
     """The number of keys worth reading: under a plain causal neighborhood none after the last query."""
-    if simple(request) and Causal() in request.where.conjuncts():
+    if simple(request) and is_causal(request):
         return min(request.keys, request.places.start + request.queries)
     return request.keys
 
@@ -67,16 +72,16 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     if not simple(request):
         return request.mask().expand(-1, -1, request.queries, request.keys), False
     paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
-    is_causal = Causal() in request.where.conjuncts() and request.queries > 1
+    by_itself = is_causal(request) and request.queries > 1
     if not paddings:
-        return None, is_causal
+        return None, by_itself
     mask = paddings[0].sees(request.places)
     for padding in paddings[1:]:
         mask = mask & padding.sees(request.places)
     mask = mask[..., :keys]
-    if is_causal and request.q.device.type != "cpu":  # only the CPU kernel joins the two by itself
+    if by_itself and request.q.device.type != "cpu":  # only the CPU kernel joins the two by itself
         return mask & Causal().sees(request.places)[..., :keys], False
-    return mask.expand(-1, -1, request.queries, -1), is_causal
+    return mask.expand(-1, -1, request.queries, -1), by_itself
 
 
 def shared(request: Request) -> tuple[Tensor, Tensor]:

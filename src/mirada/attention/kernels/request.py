@@ -64,10 +64,11 @@ class Request:
         building one; `rows_at_once` bounds the memory of building it.
         """
         k, v = broadcast_heads(self.k, self.heads), broadcast_heads(self.v, self.heads)
-        if mask is None:
-            hidden = self.where.unseen(self.full_places, rows_at_once)
-        else:
-            hidden = ~mask.any(2).expand(-1, -1, self.keys)
+        hidden = (
+            self.where.unseen(self.full_places, rows_at_once)
+            if mask is None
+            else ~mask.any(2).expand(-1, -1, self.keys)
+        )
         if hidden is None:
             return k, v
         return k.masked_fill(hidden.unsqueeze(-1), 0), v.masked_fill(hidden.unsqueeze(-1), 0)

@@ -134,10 +134,8 @@ class PerHead(Neighborhood):
         return all(part.reflexive for part in self.parts)
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
-        require(
-            heads in (0, len(self.parts)),
-            f"PerHead lists {len(self.parts)} neighborhoods: got heads={heads}. List one per head.",
-        )
+        if heads not in (0, len(self.parts)):
+            raise ValueError(f"PerHead lists {len(self.parts)} neighborhoods: got heads={heads}. List one per head.")
         for part in self.parts:
             part.check(places, 1, exact)
 

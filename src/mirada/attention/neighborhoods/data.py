@@ -36,11 +36,11 @@ class Padding(Neighborhood):
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         check_batch("padding lengths", self.lengths.shape[0], places.batch)
-        require(
-            not exact or self.longest <= places.keys,
-            f"padding lengths must be at most keys: got lengths up to {self.longest}, keys={places.keys}. "
-            "Pad the batch or cut the lengths.",
-        )
+        if exact and self.longest > places.keys:
+            raise ValueError(
+                f"padding lengths must be at most keys: got lengths up to {self.longest}, keys={places.keys}. "
+                "Pad the batch or cut the lengths."
+            )
 
     def repeat(self, times: int) -> Neighborhood:
         return self if len(self.lengths) == 1 else Padding(self.lengths.repeat_interleave(times))
@@ -74,7 +74,8 @@ class Documents(Neighborhood):
         length, last = self.ids.shape[1], places.start + places.queries
         check_batch("document ids", self.ids.shape[0], places.batch)
         fits = last <= length and (places.keys == length if exact else places.keys <= length)
-        require(fits, f"document ids cover {length} places: got queries up to {last}, keys={places.keys}")
+        if not fits:
+            raise ValueError(f"document ids cover {length} places: got queries up to {last}, keys={places.keys}")
 
     def repeat(self, times: int) -> Neighborhood:
         return self if len(self.ids) == 1 else Documents(self.ids.repeat_interleave(times, dim=0))
@@ -113,12 +114,13 @@ class Dense(Neighborhood):
         batch, rows_of, queries, keys = self._four.shape
         last = places.start + places.queries
         check_batch("the dense mask", batch, places.batch)
-        require(rows_of == 1 or heads in (0, rows_of), f"the dense mask has heads={rows_of}: got heads={heads}")
+        if rows_of != 1 and heads not in (0, rows_of):
+            raise ValueError(f"the dense mask has heads={rows_of}: got heads={heads}")
         fits = (last == queries, keys == places.keys) if exact else (last <= queries, places.keys <= keys)
-        require(
-            (queries == 1 or fits[0]) and (keys == 1 or fits[1]),
-            f"the dense mask has shape {show(self.mask)}: got queries up to {last}, keys={places.keys}",
-        )
+        if not ((queries == 1 or fits[0]) and (keys == 1 or fits[1])):
+            raise ValueError(
+                f"the dense mask has shape {show(self.mask)}: got queries up to {last}, keys={places.keys}"
+            )
 
     def repeat(self, times: int) -> Neighborhood:
         return self if self._four.shape[0] == 1 else Dense(self._four.repeat_interleave(times, dim=0))
@@ -179,10 +181,10 @@ class Edges(Neighborhood):
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         last = places.start + places.queries
-        require(
-            last <= self.nodes and places.keys == self.nodes,
-            f"{self} needs keys={self.nodes}, one per node: got queries up to {last}, keys={places.keys}",
-        )
+        if last > self.nodes or places.keys != self.nodes:
+            raise ValueError(
+                f"{self} needs keys={self.nodes}, one per node: got queries up to {last}, keys={places.keys}"
+            )
 
     def sees(self, places: Places) -> Mask:
         rows = places.row.flatten()
@@ -202,4 +204,5 @@ class Edges(Neighborhood):
 
 def check_batch(name: str, got: int, batch: int | None) -> None:
     """Require one row per sample, or a single row for all."""
-    require(batch is None or got in (1, batch), f"{name} must have one row per sample: got {got} for batch={batch}")
+    if batch is not None and got not in (1, batch):
+        raise ValueError(f"{name} must have one row per sample: got {got} for batch={batch}")

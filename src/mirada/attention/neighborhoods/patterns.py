@@ -155,10 +155,10 @@ class Grid(Neighborhood):
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         cells, last = self.height * self.width, places.start + places.queries
         fits = last <= cells and (places.keys == cells if exact else places.keys <= cells)
-        require(
-            fits,
-            f"{self} has {cells} cells: got queries up to {last}, keys={places.keys}. Flatten the grid row by row.",
-        )
+        if not fits:
+            raise ValueError(
+                f"{self} has {cells} cells: got queries up to {last}, keys={places.keys}. Flatten the grid row by row."
+            )
 
     def sees(self, places: Places) -> Mask:
         i, j = places.row, places.column

@@ -34,10 +34,10 @@ class Location(Score):
 
     def check(self, q: Queries, k: Keys) -> None:
         check_dims(self, q, k, self.dim_q, k.shape[-1])
-        require(
-            k.shape[-2] <= self.max_keys,
-            f"Location has rows for max_keys={self.max_keys}: got keys={k.shape[-2]}. Build it larger or cut the source.",
-        )
+        if k.shape[-2] > self.max_keys:
+            raise ValueError(
+                f"Location has rows for max_keys={self.max_keys}: got keys={k.shape[-2]}. Build it larger or cut the source."
+            )
 
     def extra_repr(self) -> str:
         return f"{self.dim_q}, max_keys={self.max_keys}"
@@ -92,11 +92,11 @@ class Offset(Score):
     def check(self, q: Queries, k: Keys) -> None:
         super().check(q, k)
         cells = self.height * self.width
-        require(
-            q.shape[-2] == cells == k.shape[-2],
-            f"Offset is made for a grid of {self.height} x {self.width} = {cells} cells: "
-            f"got queries={q.shape[-2]}, keys={k.shape[-2]}. Flatten the grid row by row.",
-        )
+        if not (q.shape[-2] == cells == k.shape[-2]):
+            raise ValueError(
+                f"Offset is made for a grid of {self.height} x {self.width} = {cells} cells: "
+                f"got queries={q.shape[-2]}, keys={k.shape[-2]}. Flatten the grid row by row."
+            )
 
     def extra_repr(self) -> str:
         return f"{self.height}, {self.width}, radius={self.radius}, heads={self.heads}"

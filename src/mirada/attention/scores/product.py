@@ -47,10 +47,10 @@ class Dot(Product):
         return q * self.factor(q.shape[-1])
 
     def check(self, q: Queries, k: Keys) -> None:
-        require(
-            q.shape[-1] == k.shape[-1],
-            f"a dot product needs queries and keys of one dim: got q {show(q)}, k {show(k)}. Use Bilinear for two dims.",
-        )
+        if q.shape[-1] != k.shape[-1]:
+            raise ValueError(
+                f"a dot product needs queries and keys of one dim: got q {show(q)}, k {show(k)}. Use Bilinear for two dims."
+            )
 
     def extra_repr(self) -> str:
         learned = isinstance(self.scale, nn.Parameter)

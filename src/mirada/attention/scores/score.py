@@ -36,10 +36,10 @@ class Score(nn.Module):
     def check(self, q: Queries, k: Keys) -> None:
         """Raise a ValueError if these shapes cannot be scored."""
         heads = q.shape[1]
-        require(
-            self.heads in (1, heads),
-            f"{self} is made for heads={self.heads}: got heads={heads}. Build it with heads={heads}, or heads=1 to share.",
-        )
+        if self.heads not in (1, heads):
+            raise ValueError(
+                f"{self} is made for heads={self.heads}: got heads={heads}. Build it with heads={heads}, or heads=1 to share."
+            )
 
     def forward(self, q: Queries, k: Keys) -> Scores:
         self.check(q, k)
@@ -67,7 +67,5 @@ def glorot(heads: int, rows: int, columns: int) -> Tensor:
 
 def check_dims(score: Score, q: Tensor, k: Tensor, dim_q: int, dim_k: int) -> None:
     """Require the last axes that a score was made for."""
-    require(
-        q.shape[-1] == dim_q and k.shape[-1] == dim_k,
-        f"{score} needs queries of dim {dim_q} and keys of dim {dim_k}: got q {show(q)}, k {show(k)}",
-    )
+    if (q.shape[-1], k.shape[-1]) != (dim_q, dim_k):
+        raise ValueError(f"{score} needs queries of dim {dim_q} and keys of dim {dim_k}: got q {show(q)}, k {show(k)}")
