@@ -27,6 +27,8 @@ class Places:
     positions: Int[Tensor, "*batch queries"] | None = None
     key_positions: Int[Tensor, "*batch keys"] | None = None
     lengths: Int[Tensor, " batch"] | None = None
+    first_key: int = 0
+    all_keys: int | None = None
 
     @classmethod
     def count(cls, queries: int, keys: int, start: int = 0, device: torch.device | None = None) -> "Places":
@@ -45,7 +47,7 @@ class Places:
     @property
     def column(self) -> Tensor:
         """The index of each key."""
-        return torch.arange(self.keys, device=self.device).view(1, 1, 1, -1)
+        return torch.arange(self.first_key, self.first_key + self.keys, device=self.device).view(1, 1, 1, -1)
 
     @property
     def i(self) -> Tensor:
@@ -75,7 +77,8 @@ class Places:
     def length(self) -> Tensor:
         """The true number of keys of each sample."""
         if self.lengths is None:
-            return torch.tensor(self.keys, device=self.device).view(1, 1, 1, 1)
+            keys = self.keys if self.all_keys is None else self.all_keys
+            return torch.tensor(keys, device=self.device).view(1, 1, 1, 1)
         return self.lengths.view(-1, 1, 1, 1)
 
     @property
@@ -87,6 +90,14 @@ class Places:
         """The same places for the queries first, ..., last - 1 only."""
         positions = None if self.positions is None else self.positions[..., first:last]
         return replace(self, queries=last - first, start=self.start + first, positions=positions)
+
+    def columns(self, first: int, last: int) -> "Places":
+        """The same places for the keys first, ..., last - 1 only."""
+        positions = None if self.key_positions is None else self.key_positions[..., first:last]
+        total = self.keys if self.all_keys is None else self.all_keys
+        return replace(
+            self, keys=last - first, first_key=self.first_key + first, key_positions=positions, all_keys=total
+        )  # fmt: skip
 
 
 def place(

@@ -26,6 +26,7 @@ class Position(nn.Module):
     """Order and distance as a factor of the equation. Every place is neutral unless a subclass acts there."""
 
     acts: ClassVar[frozenset[str]] = frozenset()
+    constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, and is not trained
 
     def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
         """Queries or keys (batch, heads, n, dim), turned by their positions: counted, or a list, or one per sample."""
@@ -228,6 +229,7 @@ class ALiBi(Position):
     """
 
     acts = frozenset({"bias"})
+    constant = True
     slopes: Tensor
 
     def __init__(self, heads: int) -> None:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mirada.attention.kernels import edges as edges_kernel
 from mirada.attention.kernels import reference
 from mirada.attention.kernels.request import Request
 from mirada.attention.neighborhoods import Edges
@@ -49,6 +50,8 @@ def dense_weights(request: Request, draw: Draw | None, heads: slice, first: int,
 
 def edge_weights(request: Request, draw: Draw | None, heads: slice, edges: Edges) -> Float[Tensor, "batch heads edges"]:
     """One weight per edge, in the order of `edges.pairs`."""
+    if draw is None and edges_kernel.edges.refuses(request) is None:
+        return edges_kernel.edge_weights(request)[:, heads]
     source, target = edges.pairs
     pieces = []
     for first, last, piece in chunks(request, draw, 0, request.queries):

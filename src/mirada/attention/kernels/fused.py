@@ -4,12 +4,15 @@ It takes every score that is a product of what it prepares (Dot, Bilinear), with
 ones need no mask tensor; the others are given one.
 """
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.neighborhoods import Causal, Complete, Padding
 from mirada.attention.normalizers import Softmax
+from mirada.attention.places import Places
+from mirada.attention.positions import Position
 from mirada.attention.scores import Dot, Product
 from mirada.shapes import broadcast_heads
 
@@ -20,24 +23,18 @@ class Fused:
     name = "fused"
 
     def refuses(self, request: Request) -> str | None:
-        if not isinstance(request.score, Product):
-            return f"{type(request.score).__name__} is not a product q'.k'"
-        if type(request.normalizer) is not Softmax:
-            return f"it has a softmax inside, not {type(request.normalizer).__name__}"
-        if request.normalizer.training and request.normalizer.dropout:
-            return f"it cannot drop weights (dropout={request.normalizer.dropout}, training)"
-        if request.position.acts - {"rotate"}:
-            return f"{type(request.position).__name__} acts inside the softmax or on the values"
-        if 0 in (*request.q.shape, *request.v.shape):
-            return f"nothing to fuse in an empty input: q {tuple(request.q.shape)}, keys={request.keys}"
-        if not simple(request) and mask_numbers(request) > MASK_NUMBERS:
-            return f"{request.where} would need a mask of {mask_numbers(request):,} numbers"
+        reason = refuses_product(request)
+        if reason:
+            return reason
+        if mask_numbers(request) > MASK_NUMBERS:
+            return f"it would need a mask of {mask_numbers(request):,} numbers"
         return None
 
     def run(self, request: Request) -> Answer:
         keys = last_key(request)
         mask, by_itself = masking(request, keys)
-        k, v = shared(request) if mask is None else request.visible(None if simple(request) else mask)
+        whole = mask if mask is not None and mask.dtype == torch.bool and not simple(request) else None
+        k, v = shared(request) if mask is None else request.visible(whole)
         q, k, scale = factors(request, k[:, :, :keys])
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v[:, :, :keys])
@@ -45,8 +42,27 @@ class Fused:
         return Answer(output[..., :dim])
 
 
+def refuses_product(request: Request) -> str | None:
+    """Why a kernel made of softmax(q'.k') v cannot run the request, if it cannot."""
+    if not isinstance(request.score, Product):
+        return f"{type(request.score).__name__} is not a product q'.k'"
+    if type(request.normalizer) is not Softmax:
+        return f"it has a softmax inside, not {type(request.normalizer).__name__}"
+    if request.normalizer.training and request.normalizer.dropout:
+        return f"it cannot drop weights (dropout={request.normalizer.dropout}, training)"
+    if request.position.acts - {"rotate"} and not request.position.constant:
+        return f"{type(request.position).__name__} acts inside the softmax or on the values"
+    if request.position.constant and request.q.dtype in (torch.float16, torch.bfloat16):
+        return f"the bias of {type(request.position).__name__} needs more digits than {request.q.dtype} has"
+    if 0 in (*request.q.shape, *request.v.shape):
+        return f"nothing to fuse in an empty input: q {tuple(request.q.shape)}, keys={request.keys}"
+    return None
+
+
 def simple(request: Request) -> bool:
-    """Whether the neighborhood is one that needs no queries x keys mask: complete, causal, padding or causal and padding."""
+    """Whether no queries x keys mask is needed: complete, causal, padding or causal and padding, without a bias."""
+    if request.position.constant:
+        return False
     kinds = {type(part) for part in request.where.conjuncts()}
     if not kinds <= {Complete, Causal, Padding}:
         return False
@@ -70,7 +86,8 @@ def last_key(request: Request) -> int:
 def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     """A mask tensor if one is needed, and whether the kernel should be causal by itself."""
     if not simple(request):
-        return request.mask().expand(-1, -1, request.queries, request.keys), False
+        mask = request.mask().expand(-1, -1, request.queries, request.keys)
+        return with_bias(request.position, mask, request.places, request.q), False
     paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
     by_itself = is_causal(request) and request.queries > 1
     if not paddings:
@@ -82,6 +99,12 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     if by_itself and request.q.device.type != "cpu":  # only the CPU kernel joins the two by itself
         return mask & Causal().sees(request.places)[..., :keys], False
     return mask.expand(-1, -1, request.queries, -1), by_itself
+
+
+def with_bias(position: Position, mask: Tensor, places: Places, q: Tensor) -> Tensor:
+    """The mask as it is, or, where the position adds a constant to the scores, that constant inside and -inf outside."""
+    bias = position.bias(q, places) if position.constant else None
+    return mask if bias is None else torch.where(mask, bias.to(q.dtype), -torch.inf)
 
 
 def shared(request: Request) -> tuple[Tensor, Tensor]:
@@ -105,9 +128,11 @@ def same_dim(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def mask_numbers(request: Request) -> int:
-    """The size of the mask tensor, at most."""
-    per_sample = any(True for _ in request.where.tensors())
-    return request.queries * request.keys * (request.batch if per_sample else 1)
+    """The size of the queries x keys mask, at most; 0 where none is needed."""
+    if simple(request):
+        return 0
+    samples = request.batch if any(True for _ in request.where.tensors()) else 1
+    return request.queries * request.keys * samples * (request.heads if request.position.constant else 1)
 
 
 fused = Fused()

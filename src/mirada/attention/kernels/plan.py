@@ -2,12 +2,23 @@
 
 from dataclasses import dataclass
 
+from mirada.attention.kernels.banded import banded
+from mirada.attention.kernels.convolution import convolution
+from mirada.attention.kernels.edges import edges
 from mirada.attention.kernels.fused import fused
 from mirada.attention.kernels.reference import reference
 from mirada.attention.kernels.request import Kernel, Request
+from mirada.attention.kernels.strided import strided
 from mirada.errors import unknown
 
-KERNELS: tuple[Kernel, ...] = (fused, reference)  # fastest first; the last takes everything
+KERNELS: tuple[Kernel, ...] = (
+    convolution,
+    edges,
+    strided,
+    banded,
+    fused,
+    reference,
+)  # fastest first; the last takes everything
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What a neighborhood is, and the set algebra that combines them."""
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
@@ -22,6 +23,8 @@ class Neighborhood:
 
     causal: ClassVar[bool] = False  # no query sees a later key
     reflexive: ClassVar[bool] = False  # every query sees the key at its own place
+    band: ClassVar[tuple[float, float]] = (math.inf, math.inf)  # how far it reaches: i - left <= j <= i + right
+    homogeneous: ClassVar[bool] = False  # only the distance j - i decides
     lengths: ClassVar[Tensor | None] = None  # the true number of keys of each sample, where this set says it
 
     def sees(self, places: Places) -> Mask:
@@ -133,6 +136,14 @@ class PerHead(Neighborhood):
     def reflexive(self) -> bool:  # type: ignore[override]
         return all(part.reflexive for part in self.parts)
 
+    @property
+    def band(self) -> tuple[float, float]:  # type: ignore[override]
+        return hull(self.parts, max)
+
+    @property
+    def homogeneous(self) -> bool:  # type: ignore[override]
+        return all(part.homogeneous for part in self.parts)
+
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         if heads not in (0, len(self.parts)):
             raise ValueError(f"PerHead lists {len(self.parts)} neighborhoods: got heads={heads}. List one per head.")
@@ -164,6 +175,14 @@ class Intersection(Neighborhood):
     @property
     def reflexive(self) -> bool:  # type: ignore[override]
         return all(part.reflexive for part in self.parts)
+
+    @property
+    def band(self) -> tuple[float, float]:  # type: ignore[override]
+        return hull(self.parts, min)
+
+    @property
+    def homogeneous(self) -> bool:  # type: ignore[override]
+        return all(part.homogeneous for part in self.parts)
 
     def conjuncts(self) -> tuple[Neighborhood, ...]:
         return self.parts
@@ -211,6 +230,14 @@ class Union(Neighborhood):
     def reflexive(self) -> bool:  # type: ignore[override]
         return any(part.reflexive for part in self.parts)
 
+    @property
+    def band(self) -> tuple[float, float]:  # type: ignore[override]
+        return hull(self.parts, max)
+
+    @property
+    def homogeneous(self) -> bool:  # type: ignore[override]
+        return all(part.homogeneous for part in self.parts)
+
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         for part in self.parts:
             part.check(places, heads, exact)
@@ -233,6 +260,10 @@ class Complement(Neighborhood):
     """What the part does not see: ~a."""
 
     part: Neighborhood
+
+    @property
+    def homogeneous(self) -> bool:  # type: ignore[override]
+        return self.part.homogeneous
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         self.part.check(places, heads, exact)
@@ -271,6 +302,12 @@ def lengths_of(where: Neighborhood) -> Int[Tensor, " batch"] | None:
     """The true number of keys of each sample, from the paddings that every query obeys; None without any."""
     lengths = [part.lengths for part in where.conjuncts() if part.lengths is not None]
     return torch.stack(torch.broadcast_tensors(*lengths)).amin(0) if lengths else None
+
+
+def hull(parts: Iterable[Neighborhood], of: Callable[..., float]) -> tuple[float, float]:
+    """The reach of all parts together: the smallest of an intersection, the largest of a union."""
+    left, right = zip(*(part.band for part in parts), strict=True)
+    return of(left), of(right)
 
 
 def any_of(masks: list[Tensor]) -> Tensor:

@@ -81,8 +81,8 @@ class Documents(Neighborhood):
         return self if len(self.ids) == 1 else Documents(self.ids.repeat_interleave(times, dim=0))
 
     def sees(self, places: Places) -> Mask:
-        own = self.ids[:, places.row.flatten()]
-        return own[:, None, :, None] == self.ids[:, None, None, : places.keys]
+        own, other = self.ids[:, places.row.flatten()], self.ids[:, places.column.flatten()]
+        return own[:, None, :, None] == other[:, None, None, :]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +128,7 @@ class Dense(Neighborhood):
     def sees(self, places: Places) -> Mask:
         mask = self._four
         mask = mask if mask.shape[2] == 1 else mask[:, :, places.row.flatten()]
-        return mask[..., : places.keys]
+        return mask if mask.shape[3] == 1 else mask[..., places.column.flatten()]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,12 +167,18 @@ class Edges(Neighborhood):
         """The edges once each, sorted by target and then source: the order of every per-edge result."""
         source, target = self.edge_index.long()
         order = torch.unique(target * self.nodes + source)
-        return torch.stack([order % self.nodes, order // self.nodes])
+        return torch.stack([order % max(1, self.nodes), order // max(1, self.nodes)])
 
     @cached_property
     def offsets(self) -> Int[Tensor, " nodes+1"]:
         """Where the edges of each target begin in `pairs`: the row pointer of the CSR form."""
         return torch.searchsorted(self.pairs[1], torch.arange(self.nodes + 1, device=self.pairs.device))
+
+    @cached_property
+    def outgoing(self) -> tuple[Tensor, Tensor]:
+        """The edges by source: where those of each source begin, and their numbers in `pairs`."""
+        sources, order = torch.sort(self.pairs[0], stable=True)
+        return torch.searchsorted(sources, torch.arange(self.nodes + 1, device=sources.device)), order
 
     def with_self_loops(self) -> "Edges":
         """The same graph in which every node also sees itself."""
@@ -190,9 +196,9 @@ class Edges(Neighborhood):
         rows = places.row.flatten()
         first, last = (int(rows[0]), int(rows[-1]) + 1) if rows.numel() else (0, 0)
         source, target = self.pairs[:, int(self.offsets[first]) : int(self.offsets[last])]
-        mask = torch.zeros(last - first, places.keys, dtype=torch.bool, device=places.device)
+        mask = torch.zeros(last - first, self.nodes, dtype=torch.bool, device=places.device)
         mask[target - first, source] = True
-        return mask[None, None]
+        return mask[None, None, :, places.first_key : places.first_key + places.keys]
 
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
         if places.start or places.queries < self.nodes:

@@ -1,5 +1,6 @@
 """Neighborhoods that follow from the places alone: order, distance, a grid."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +20,8 @@ class Causal(Neighborhood):
 
     causal = True
     reflexive = True
+    homogeneous = True
+    band = (math.inf, 0)
 
     def sees(self, places: Places) -> Mask:
         return places.j <= places.i
@@ -43,6 +46,7 @@ class Window(Neighborhood):
     right: int = 0
 
     reflexive = True
+    homogeneous = True
 
     def __post_init__(self) -> None:
         require(
@@ -53,6 +57,10 @@ class Window(Neighborhood):
     @property
     def causal(self) -> bool:  # type: ignore[override]
         return self.right == 0
+
+    @property
+    def band(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.left, self.right
 
     def sees(self, places: Places) -> Mask:
         distance = places.j - places.i
@@ -78,10 +86,15 @@ class Strided(Neighborhood):
 
     causal = True
     reflexive = True
+    homogeneous = True
 
     def __post_init__(self) -> None:
         require(self.stride >= 1, f"stride must be at least 1: got {self.stride}")
         check_part(self.part, "local", "stride")
+
+    @property
+    def band(self) -> tuple[float, float]:  # type: ignore[override]
+        return (self.stride if self.part == "local" else math.inf), 0
 
     def sees(self, places: Places) -> Mask:
         distance = places.i - places.j
@@ -121,6 +134,10 @@ class Fixed(Neighborhood):
     def reflexive(self) -> bool:  # type: ignore[override]
         return self.part != "summary"
 
+    @property
+    def band(self) -> tuple[float, float]:  # type: ignore[override]
+        return (self.block - 1 if self.part == "local" else math.inf), 0
+
     def sees(self, places: Places) -> Mask:
         i, j = places.i, places.j
         local = j // self.block == i // self.block
@@ -159,6 +176,11 @@ class Grid(Neighborhood):
             raise ValueError(
                 f"{self} has {cells} cells: got queries up to {last}, keys={places.keys}. Flatten the grid row by row."
             )
+
+    @property
+    def band(self) -> tuple[float, float]:  # type: ignore[override]
+        reach = self.radius * (self.width + 1)
+        return reach, reach
 
     def sees(self, places: Places) -> Mask:
         i, j = places.row, places.column

@@ -41,6 +41,9 @@ class Graph(Score):
     def compare(self, q: Tensor, k: Tensor) -> Scores:
         return F.leaky_relu(q + k.transpose(-2, -1), self.slope)
 
+    def aligned(self, q: Tensor, k: Tensor) -> Tensor:
+        return F.leaky_relu(q + k, self.slope).squeeze(-1)
+
     def check(self, q: Queries, k: Keys) -> None:
         super().check(q, k)
         check_dims(self, q, k, self.dim, self.dim)

@@ -3,6 +3,7 @@
 import math
 
 import torch
+from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -33,6 +34,12 @@ class Score(nn.Module):
         """The scores of prepared queries against prepared keys."""
         raise NotImplementedError
 
+    def aligned(self, q: Tensor, k: Tensor) -> Float[Tensor, "batch heads pairs"]:
+        """The score of the n-th prepared query with the n-th prepared key."""
+        pairs = q.shape[2]
+        q, k = (rearrange(x, "b h n c -> (b n) h 1 c") for x in (q, k))
+        return rearrange(self.compare(q, k), "(b n) h 1 1 -> b h n", n=pairs)
+
     def check(self, q: Queries, k: Keys) -> None:
         """Raise a ValueError if these shapes cannot be scored."""
         heads = q.shape[1]
@@ -51,6 +58,9 @@ class Product(Score):
 
     def compare(self, q: Tensor, k: Tensor) -> Scores:
         return q @ k.transpose(-2, -1)
+
+    def aligned(self, q: Tensor, k: Tensor) -> Float[Tensor, "batch heads pairs"]:
+        return (q * k).sum(-1)
 
 
 def per_head(parameter: Tensor, like: Tensor) -> Tensor:

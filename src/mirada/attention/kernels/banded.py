@@ -1,0 +1,85 @@
+"""Neighborhoods that lie in a band around the diagonal: windows, blocks, grids, and what is cut out of them.
+
+Blocks of queries meet the slice of keys that the band lets them see, one fused call each: time and memory are linear in
+the length. Inside a block the exact neighborhood is a mask of that block's size.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from mirada.attention.kernels.fused import factors, refuses_product, same_dim, with_bias
+from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, available
+from mirada.attention.neighborhoods import Neighborhood
+from mirada.attention.places import Places
+from mirada.attention.positions import Position
+
+SMALLEST = 1024  # keys; below, one fused call with a mask is faster
+WIDEST = 0.5  # of the keys; a wider band saves too little
+
+
+class Banded:
+    name = "banded"
+
+    def refuses(self, request: Request) -> str | None:
+        left, right = request.where.band
+        if left + right == torch.inf:
+            return f"{request.where} is no band"
+        reason = refuses_product(request)
+        if reason:
+            return reason
+        if not request.places.counted:
+            return "given positions need not run along the band"
+        if not available(request.q):
+            return f"this PyTorch has no such kernel for {request.q.device.type}"
+        if request.keys < SMALLEST:
+            return f"it pays from {SMALLEST} keys on: got {request.keys}"
+        if left + right + 1 > WIDEST * request.keys:
+            return f"the band of {left + right + 1:.0f} keys is too wide for {request.keys}"
+        return None
+
+    def run(self, request: Request) -> Answer:
+        where, places = request.where, request.full_places
+        k, v = request.visible(rows_at_once=block(where))
+        q, k, scale = factors(request, k)
+        dim = v.shape[-1]
+        q, k, v = same_dim(q, k, v)
+        tiling = Tiling(lambda: tiles(where, places, request.position, q))
+        return Answer(Tiled.apply(q, k, v, (tiling,), scale)[..., :dim])
+
+
+def block(where: Neighborhood) -> int:
+    """Queries per tile: about half the band, in steps that suit the kernel."""
+    left, right = where.band
+    return int(min(512, max(64, 32 * round((left + right) / 64))))
+
+
+def tiles(where: Neighborhood, places: Places, position: Position, q: Tensor) -> Iterator[Tile]:
+    """The blocks of queries with the keys they may see, and what the position adds to their scores."""
+    left, right = (int(reach) for reach in where.band)
+    known: dict[tuple[int, int, int], Tensor] = {}
+    for first in range(0, places.queries, block(where)):
+        last = min(first + block(where), places.queries)
+        begin = max(0, places.start + first - left)
+        end = min(places.keys, places.start + last + right)
+        if begin >= end:
+            continue
+        shape = (last - first, end - begin, places.start + first - begin)
+        mask = known.get(shape)
+        if mask is None:
+            here = places.rows(first, last).columns(begin, end)
+            mask = with_bias(position, where.sees(here), here, q)
+            mask = additive(mask, q.dtype) if mask.dtype == torch.bool else mask
+            if where.homogeneous:  # the same picture all along the diagonal
+                known[shape] = mask
+        yield Tile(slice(first, last), slice(begin, end), mask=mask)
+
+
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A mask to be added to the scores: 0 where True, -inf where False."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+
+
+banded = Banded()

@@ -1,0 +1,128 @@
+"""Attention over the edges of a graph: a score per edge, a softmax per node, a sum per node. Nothing is nodes x nodes.
+
+Edges are sorted by target once and kept with the neighborhood. Rows are gathered by `index_select`; where a C compiler is
+found, softmax and sum run in one pass of compiled code.
+"""
+
+import torch
+from einops import rearrange
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from mirada.attention.kernels import native
+from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.neighborhoods import Edges
+from mirada.attention.normalizers import Softmax
+
+DENSEST = 0.25  # of all pairs; a denser graph is better off as a mask
+
+
+class EdgesKernel:
+    name = "edges"
+
+    def refuses(self, request: Request) -> str | None:
+        graph = request.where
+        if not isinstance(graph, Edges):
+            return f"{graph} is no plain list of edges"
+        if not request.score.reads_keys:
+            return f"{type(request.score).__name__} scores places, not pairs"
+        if type(request.normalizer) is not Softmax:
+            return f"it has a softmax inside, not {type(request.normalizer).__name__}"
+        if request.normalizer.training and request.normalizer.dropout:
+            return f"it cannot drop weights (dropout={request.normalizer.dropout}, training)"
+        if request.places.start or request.queries != graph.nodes:
+            return f"it computes all nodes at once: got queries={request.queries} of {graph.nodes}"
+        if 0 in (*request.q.shape, *request.v.shape, graph.pairs.shape[1]):
+            return f"nothing to sum: q {tuple(request.q.shape)}, edges={graph.pairs.shape[1]}"
+        if request.q.dtype not in (torch.float32, torch.float64):
+            return f"it sums in the input's own precision, and {request.q.dtype} is too coarse for that"
+        if graph.pairs.shape[1] > DENSEST * graph.nodes**2:
+            return f"{graph.pairs.shape[1]} edges among {graph.nodes} nodes are too dense"
+        return None
+
+    def run(self, request: Request) -> Answer:
+        assert isinstance(request.where, Edges)
+        _, v = request.visible()
+        output = Mix.apply(edge_scores(request), to_rows(v), request.where)
+        return Answer(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
+
+
+def edge_scores(request: Request) -> Tensor:
+    """The score of every edge, in the order of `pairs`: (edges, batch * heads)."""
+    assert isinstance(request.where, Edges)
+    source, target = request.where.pairs
+    k, _ = request.visible()
+    q, k = request.score.queries(request.q), request.score.keys(k)
+    q, k = to_rows(q).index_select(0, target), to_rows(k).index_select(0, source)
+    q, k = (rearrange(x, "e (b h) d -> b h e d", b=request.batch) for x in (q, k))
+    return rearrange(request.score.aligned(q, k), "b h e -> e (b h)")
+
+
+def edge_weights(request: Request) -> Tensor:
+    """The weight of every edge: (batch, heads, edges)."""
+    assert isinstance(request.where, Edges)
+    weights = segment_softmax(edge_scores(request), request.where)
+    return rearrange(weights, "e (b h) -> b h e", b=request.batch)
+
+
+def to_rows(x: Tensor) -> Tensor:
+    """(nodes, batch * heads, dim): everything of a node side by side, so that gathering reads whole rows."""
+    return rearrange(x, "b h n d -> n (b h) d").contiguous()
+
+
+class Mix(torch.autograd.Function):
+    """Weights from scores, per target, and the sum of weighted values: (nodes, heads, dim)."""
+
+    @staticmethod
+    def forward(ctx, scores: Tensor, values: Tensor, graph: Edges) -> Tensor:  # type: ignore[no-untyped-def]
+        scores = scores.contiguous()
+        heads, dim = values.shape[1:]
+        if native.library() is not None and scores.device.type == "cpu":
+            weights, output = torch.empty_like(scores), torch.empty_like(values)
+            source = graph.pairs[0]
+            native.in_parallel(
+                "mix", graph.nodes, heads, dim, graph.offsets, source, scores, values, weights, output
+            )  # fmt: skip
+        else:
+            weights = segment_softmax(scores, graph)
+            moved = values.index_select(0, graph.pairs[0]) * weights.unsqueeze(-1)
+            output = torch.zeros_like(values).index_add_(0, graph.pairs[1], moved)
+        ctx.save_for_backward(weights, values)
+        ctx.graph = graph
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+        weights, values = ctx.saved_tensors
+        graph, grad = ctx.graph, grad.contiguous()
+        heads, dim = values.shape[1:]
+        source, target = graph.pairs
+        if native.library() is not None and weights.device.type == "cpu":
+            d_scores, d_values = torch.empty_like(weights), torch.empty_like(values)
+            native.in_parallel(
+                "score_gradient", graph.nodes, heads, dim, graph.offsets, source, weights, values, grad, d_scores
+            )  # fmt: skip
+            offsets, order = graph.outgoing
+            native.in_parallel(
+                "value_gradient", graph.nodes, heads, dim, offsets, order, target, weights, grad, d_values
+            )  # fmt: skip
+            return d_scores, d_values, None
+        here = grad.index_select(0, target)
+        d_values = torch.zeros_like(values).index_add_(0, source, here * weights.unsqueeze(-1))
+        d_weights = (here * values.index_select(0, source)).sum(-1)
+        mean = torch.zeros_like(values[..., 0]).index_add_(0, target, d_weights * weights)
+        return weights * (d_weights - mean.index_select(0, target)), d_values, None
+
+
+def segment_softmax(scores: Tensor, graph: Edges) -> Tensor:
+    """A softmax over the edges of every target."""
+    target = graph.pairs[1]
+    index = target.unsqueeze(-1).expand_as(scores)
+    top = scores.new_full((graph.nodes, scores.shape[1]), -torch.inf).scatter_reduce(0, index, scores.detach(), "amax")
+    powers = (scores - top.index_select(0, target)).exp()
+    sums = torch.zeros_like(top).index_add(0, target, powers)
+    return powers / sums.index_select(0, target)
+
+
+edges = EdgesKernel()

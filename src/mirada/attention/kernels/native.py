@@ -1,0 +1,82 @@
+"""A small C library, compiled on first use where there is a C compiler. Nothing needs it: it is only faster.
+
+`MIRADA_NATIVE=0` turns it off. The library is kept in the user's cache folder, under a name that depends on the source and on
+the processor. Work is shared among threads by ranges of rows.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+SOURCE = Path(__file__).with_name("edges.c")
+REALS = {torch.float32: "float", torch.float64: "double"}
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The compiled library; None without a compiler, without a folder to keep it in, or if it was turned off."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None or os.environ.get("MIRADA_NATIVE") == "0":
+        return None
+    try:
+        return ctypes.CDLL(str(compiled(compiler)))
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def compiled(compiler: str) -> Path:
+    """The library's file, made if it is not there. It appears whole or not at all, whoever else is compiling."""
+    source = SOURCE.read_bytes()
+    name = hashlib.sha256(source + processor().encode()).hexdigest()[:16]
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mirada"
+    target = folder / f"edges-{name}.so"
+    if target.exists():
+        return target
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        made = Path(scratch) / "edges.so"
+        flags = ["-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC"]
+        subprocess.run(
+            [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"], check=True, capture_output=True, timeout=120
+        )  # fmt: skip
+        os.replace(made, target)
+    return target
+
+
+def processor() -> str:
+    """What the compiled code depends on: code made for one processor may not run on another."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line for line in lines if line.startswith(("flags", "Features")))
+    except (OSError, StopIteration):
+        return platform.machine() + platform.processor()
+
+
+def in_parallel(name: str, rows: int, *arguments: int | Tensor) -> None:
+    """Call `name(first, last, ...)` on ranges of rows, one per thread. Tensors must be contiguous and of one real dtype."""
+    loaded = library()
+    assert loaded is not None
+    real = next(REALS[x.dtype] for x in arguments if isinstance(x, Tensor) and x.dtype in REALS)
+    function = getattr(loaded, f"{name}_{real}")
+    passed = [
+        ctypes.c_void_p(x.data_ptr()) if isinstance(x, Tensor) else ctypes.c_int64(x) for x in arguments
+    ]  # fmt: skip
+    workers = max(1, min(torch.get_num_threads(), rows // 1024))
+    bounds = [rows * part // workers for part in range(workers + 1)]
+    ranges = list(pairwise(bounds))
+    if workers == 1:
+        function(ctypes.c_int64(0), ctypes.c_int64(rows), *passed)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(lambda span: function(ctypes.c_int64(span[0]), ctypes.c_int64(span[1]), *passed), ranges))

@@ -1,0 +1,157 @@
+"""Child's sparse patterns without a queries x keys matrix.
+
+Strided: the keys a multiple of the stride away form residue classes; inside a class the pattern is plain causal attention.
+Fixed: a block sees itself causally, and the summary columns of the blocks before it. Each whole pattern is the union of
+two such parts, cut so that they share no pair, and joined as one softmax.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
+from operator import and_
+
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor
+
+from mirada.attention.kernels.banded import additive
+from mirada.attention.kernels.banded import tiles as band_tiles
+from mirada.attention.kernels.fused import factors, refuses_product, same_dim
+from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, available
+from mirada.attention.neighborhoods import Causal, Complete, Fixed, Padding, Strided, Window
+
+SMALLEST = 512  # keys; below, one fused call with a mask is faster
+
+
+class StridedKernel:
+    name = "strided"
+
+    def refuses(self, request: Request) -> str | None:
+        if pattern(request) is None:
+            return f"{request.where} is not one of Child's patterns, alone or with padding"
+        reason = refuses_product(request)
+        if reason:
+            return reason
+        if request.position.constant:
+            return f"{type(request.position).__name__} would need a bias per residue class or block"
+        if not request.places.counted or request.places.start or request.queries != request.keys:
+            return "the pattern must be whole: as many queries as keys, counted from 0"
+        if not available(request.q):
+            return f"this PyTorch has no such kernel for {request.q.device.type}"
+        if request.keys < SMALLEST:
+            return f"it pays from {SMALLEST} keys on: got {request.keys}"
+        return None
+
+    def run(self, request: Request) -> Answer:
+        k, v = request.visible()
+        q, k, scale = factors(request, k)
+        dim = v.shape[-1]
+        q, k, v = same_dim(q, k, v)
+        return Answer(Tiled.apply(q, k, v, tilings(request), scale)[..., :dim])
+
+
+def pattern(request: Request) -> Strided | Fixed | None:
+    """The one pattern of the neighborhood, if everything else in it is padding (or causal, as the pattern is)."""
+    parts = [part for part in request.where.conjuncts() if not isinstance(part, Padding | Causal | Complete)]
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], Strided | Fixed) else None
+
+
+def tilings(request: Request) -> tuple[Tiling, ...]:
+    """The parts of the pattern, which share no pair."""
+    found = pattern(request)
+    if isinstance(found, Strided):
+        return strided_tilings(found, request)
+    assert isinstance(found, Fixed)
+    return fixed_tilings(found, request)
+
+
+def strided_tilings(pattern: Strided, request: Request) -> tuple[Tiling, ...]:
+    """The window of the last keys, and the residue classes for what lies farther back."""
+    stride, length, places = pattern.stride, request.keys, request.full_places
+    paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
+    window = reduce(and_, paddings, Window(stride))
+    local = Tiling(lambda: band_tiles(window, places, request.position, request.q))
+    split, unsplit = partial(to_classes, stride=stride), partial(from_classes, stride=stride, length=length)
+    mask = arranged_padding(request, split)
+    skip = 0 if pattern.part == "stride" else 2  # the key itself and the one a stride back are in the window
+    size = -(-length // stride)
+
+    def classes() -> Iterator[Tile]:
+        if size > skip:
+            rows, columns = slice(skip, size), slice(0, size - skip)
+            yield Tile(rows, columns, causal=True, mask=None if mask is None else mask[..., columns])
+
+    far = Tiling(classes, split, unsplit)
+    return {None: (local, far), "local": (local,), "stride": (far,)}[pattern.part]
+
+
+def fixed_tilings(pattern: Fixed, request: Request) -> tuple[Tiling, ...]:
+    """The query's own block, and the summary columns of the blocks before it."""
+    block, summary, length = pattern.block, pattern.summary, request.keys
+    split, unsplit = partial(to_blocks, block=block), partial(from_blocks, block=block, length=length)
+    pick, unpick = (partial(f, block=block, summary=summary) for f in (to_summary, from_summary))
+    mask, summary_mask = arranged_padding(request, split), arranged_padding(request, pick)
+
+    def own(columns: slice) -> Iterator[Tile]:
+        yield Tile(columns, columns, causal=True, mask=None if mask is None else mask[..., columns])
+
+    def before() -> Iterator[Tile]:
+        for index in range(1, -(-length // block)):
+            rows, columns = slice(index * block, min((index + 1) * block, length)), slice(0, index * summary)
+            yield Tile(rows, columns, mask=None if summary_mask is None else summary_mask[..., columns])
+
+    whole = Tiling(partial(own, slice(0, block)), split, unsplit)
+    corner = Tiling(
+        partial(own, slice(block - summary, block)), split, unsplit
+    )  # its own summary columns, up to itself
+    earlier = Tiling(before, arrange_keys=pick, restore_keys=partial(unpick, length=length))
+    return {None: (whole, earlier), "local": (whole,), "summary": (corner, earlier)}[pattern.part]
+
+
+def arranged_padding(request: Request, arrange: Callable[[Tensor], Tensor]) -> Tensor | None:
+    """What to add to the scores of each key in an arrangement: -inf in the padding. None without padding."""
+    places = request.full_places
+    if places.lengths is None:
+        return None
+    per_key = additive(places.column < places.length, request.q.dtype).transpose(2, 3)
+    return arrange(per_key).transpose(2, 3)
+
+
+def padded(x: Tensor, multiple: int) -> Tensor:
+    """Zeros appended up to a whole number of pieces. They come last, so no causal row of the sequence sees them."""
+    rest = -x.shape[2] % multiple
+    return F.pad(x, (0, 0, 0, rest)) if rest else x
+
+
+def to_classes(x: Tensor, stride: int) -> Tensor:
+    """Residue classes side by side in the batch."""
+    return rearrange(padded(x, stride), "b h (n c) d -> (b c) h n d", c=stride)
+
+
+def from_classes(x: Tensor, stride: int, length: int) -> Tensor:
+    """The sequence back from its residue classes."""
+    return rearrange(x, "(b c) h n d -> b h (n c) d", c=stride)[:, :, :length]
+
+
+def to_blocks(x: Tensor, block: int) -> Tensor:
+    """Blocks side by side in the batch."""
+    return rearrange(padded(x, block), "b h (n c) d -> (b n) h c d", c=block)
+
+
+def from_blocks(x: Tensor, block: int, length: int) -> Tensor:
+    """The sequence back from its blocks."""
+    return rearrange(x, "(b n) h c d -> b h (n c) d", n=-(-length // block))[:, :, :length]
+
+
+def to_summary(x: Tensor, block: int, summary: int) -> Tensor:
+    """The last `summary` places of every block."""
+    return rearrange(padded(x, block), "b h (n c) d -> b h n c d", c=block)[..., block - summary :, :].flatten(2, 3)
+
+
+def from_summary(x: Tensor, block: int, summary: int, length: int) -> Tensor:
+    """Gradients of the summary places, and zeros between them."""
+    spread = F.pad(rearrange(x, "b h (n c) d -> b h n c d", c=summary), (0, 0, block - summary, 0))
+    return spread.flatten(2, 3)[:, :, :length]
+
+
+strided = StridedKernel()

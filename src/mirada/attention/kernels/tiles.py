@@ -1,0 +1,126 @@
+"""Attention as a list of tiles: slices of queries against slices of keys, each one call of the fused CPU kernel.
+
+The kernel gives each tile's output and log-sum-exp. Where several tiles serve one query their outputs are joined by their
+log-sum-exps; backward, each tile is given the joined output and log-sum-exp, which makes its gradients those of one
+softmax over all tiles. Time and memory grow with the tiles, not with queries x keys.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+FORWARD: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+BACKWARD: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward", None)
+
+
+def available(x: Tensor) -> bool:
+    """Whether this PyTorch has the kernel that answers with a log-sum-exp, for this device."""
+    return FORWARD is not None and BACKWARD is not None and x.device.type == "cpu"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Queries rows against keys columns; `causal` counts both from the tile's corner; `mask` is added to the scores."""
+
+    rows: slice
+    columns: slice
+    causal: bool = False
+    mask: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Tiles over one arrangement of the sequence.
+
+    `arrange` brings (batch, heads, n, dim) into the form that the tiles cut, and `restore` brings gradients and outputs
+    back; for keys it may be another pair. Rows of different tiles are distinct.
+    """
+
+    tiles: Callable[[], Iterator[Tile]]
+    arrange: Callable[[Tensor], Tensor] = lambda x: x
+    restore: Callable[[Tensor], Tensor] = lambda x: x
+    arrange_keys: Callable[[Tensor], Tensor] | None = None
+    restore_keys: Callable[[Tensor], Tensor] | None = None
+
+
+class Tiled(torch.autograd.Function):
+    """Softmax attention over the union of several tilings, which must not list a pair twice."""
+
+    @staticmethod
+    def forward(ctx, q: Tensor, k: Tensor, v: Tensor, tilings: tuple[Tiling, ...], scale: float) -> Tensor:  # type: ignore[no-untyped-def]
+        parts = [run(tiling, q, k, v, scale) for tiling in tilings]
+        output, sums = parts[0] if len(parts) == 1 else join(parts)
+        ctx.save_for_backward(q, k, v, output, sums)
+        ctx.tilings, ctx.scale = tilings, scale
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+        q, k, v, output, sums = ctx.saved_tensors
+        found = [gradients(tiling, grad, q, k, v, output, sums, ctx.scale) for tiling in ctx.tilings]
+        dq, dk, dv = (sum(parts[1:], parts[0]) for parts in zip(*found, strict=True))
+        return dq, dk, dv, None, None
+
+
+def run(tiling: Tiling, q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """Output and log-sum-exp of one tiling, in the order of the sequence; -inf where a query sees nothing."""
+    arrange_keys = tiling.arrange_keys or tiling.arrange
+    q, k, v = tiling.arrange(q), arrange_keys(k), arrange_keys(v)
+    output = q.new_zeros(*q.shape[:3], v.shape[-1])
+    sums = q.new_full(q.shape[:3], -torch.inf, dtype=torch.promote_types(q.dtype, torch.float32))
+    for tile in tiling.tiles():
+        rows, columns = tile.rows, tile.columns
+        output[:, :, rows], found = FORWARD(
+            q[:, :, rows], k[:, :, columns], v[:, :, columns], 0.0, tile.causal, attn_mask=tile.mask, scale=scale
+        )
+        if tile.mask is not None:  # the kernel says 0 for an empty row
+            found = found.masked_fill(empty_rows(tile.mask, tile.causal, found.shape[-1]), -torch.inf)
+        sums[:, :, rows] = found
+    return tiling.restore(output), tiling.restore(sums.unsqueeze(-1)).squeeze(-1)
+
+
+def empty_rows(mask: Tensor, causal: bool, queries: int) -> Tensor:
+    """The rows of a tile whose every key is masked."""
+    hidden = mask == -torch.inf
+    if causal:
+        hidden = hidden | torch.ones(queries, mask.shape[-1], dtype=torch.bool, device=mask.device).triu(1)
+    return hidden.all(-1)
+
+
+def join(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """One softmax out of several over distinct keys: outputs weighted by their shares of the whole sum."""
+    sums = torch.stack([found for _, found in parts])
+    whole = torch.logsumexp(sums, 0)
+    shares = (sums - whole.masked_fill(whole == -torch.inf, 0)).exp().unsqueeze(-1)
+    output = torch.zeros_like(parts[0][0])
+    for share, (part, _) in zip(shares, parts, strict=True):
+        output.addcmul_(part, share.to(part.dtype))
+    return output, whole
+
+
+def gradients(
+    tiling: Tiling, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, output: Tensor, sums: Tensor, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What one tiling adds to the gradients of q, k and v."""
+    arrange_keys = tiling.arrange_keys or tiling.arrange
+    q, grad, output = (tiling.arrange(x) for x in (q, grad, output))
+    sums = tiling.arrange(sums.masked_fill(sums == -torch.inf, 0).unsqueeze(-1)).squeeze(-1)
+    k, v = arrange_keys(k), arrange_keys(v)
+    dq, dk, dv = (torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+    for tile in tiling.tiles():
+        rows, columns = tile.rows, tile.columns
+        # the kernel expects the memory order of its own log-sum-exp: queries before heads
+        piece = sums[:, :, rows].transpose(1, 2).contiguous().transpose(1, 2)
+        dq[:, :, rows], more_k, more_v = BACKWARD(
+            grad[:, :, rows], q[:, :, rows], k[:, :, columns], v[:, :, columns], output[:, :, rows], piece,
+            0.0, tile.causal, attn_mask=tile.mask, scale=scale,
+        )  # fmt: skip
+        dk[:, :, columns] += more_k
+        dv[:, :, columns] += more_v
+    restore_keys = tiling.restore_keys or tiling.restore
+    return tiling.restore(dq), restore_keys(dk), restore_keys(dv)
