@@ -26,7 +26,7 @@ class Banded:
     def refuses(self, request: Request) -> str | None:
         left, right = request.where.band
         if left + right == torch.inf:
-            return f"{request.where} is no band"
+            return "the neighborhood is no band along the diagonal"
         reason = refuses_product(request)
         if reason:
             return reason

@@ -15,7 +15,7 @@ class Convolution:
     def refuses(self, request: Request) -> str | None:
         score, where = request.score, request.where
         if not isinstance(score, Offset):
-            return f"{type(score).__name__} looks at what stands there"
+            return "the score looks at what stands there, not at where it stands"
         if type(request.normalizer) is not Identity:
             return f"a convolution's weights are not normalized by {type(request.normalizer).__name__}"
         if request.position.acts:

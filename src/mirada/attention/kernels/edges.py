@@ -23,7 +23,7 @@ class EdgesKernel:
     def refuses(self, request: Request) -> str | None:
         graph = request.where
         if not isinstance(graph, Edges):
-            return f"{graph} is no plain list of edges"
+            return "the neighborhood is no plain list of edges"
         if not request.score.reads_keys:
             return f"{type(request.score).__name__} scores places, not pairs"
         if type(request.normalizer) is not Softmax:

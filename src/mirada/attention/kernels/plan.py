@@ -26,15 +26,15 @@ class Plan:
     """The kernel chosen and, for each faster one, why it refused.
 
     >>> print(Plan("reference", {"fused": "Additive is not a product q'.k'"}))
-    reference (not fused: Additive is not a product q'.k')
+    reference
+      not fused: Additive is not a product q'.k'
     """
 
     kernel: str
     refused: dict[str, str]
 
     def __str__(self) -> str:
-        reasons = "; ".join(f"not {name}: {reason}" for name, reason in self.refused.items())
-        return f"{self.kernel} ({reasons})" if reasons else self.kernel
+        return "\n".join([self.kernel, *(f"  not {name}: {reason}" for name, reason in self.refused.items())])
 
 
 def plan(request: Request, force: str | None = None) -> Plan:

@@ -28,7 +28,7 @@ class StridedKernel:
 
     def refuses(self, request: Request) -> str | None:
         if pattern(request) is None:
-            return f"{request.where} is not one of Child's patterns, alone or with padding"
+            return "the neighborhood is not Strided or Fixed, alone or with padding"
         reason = refuses_product(request)
         if reason:
             return reason
