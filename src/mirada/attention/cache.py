@@ -24,6 +24,7 @@ class Cache:
     def __init__(self, keys: Kept, values: Kept) -> None:
         self.keys, self.values = keys, values
         self.filled = 0
+        self.tracked = False
         self.reorders: list[Int[Tensor, " batch"]] = []
 
     @property
@@ -31,12 +32,16 @@ class Cache:
         """How many positions there is room for."""
         return self.keys.shape[2]
 
-    def append(self, keys: Kept, values: Kept) -> tuple[Kept, Kept]:
-        """Store the keys and values of the next positions; return all of them so far."""
-        self.check(keys)
+    def append(self, keys: Kept, values: Kept, tracked: bool = True) -> tuple[Kept, Kept]:
+        """Store the keys and values of the next positions; return all of them so far.
+
+        `tracked` says that a gradient may be asked of this step (of its queries, say): what it read is then left untouched
+        by later steps. So is what an earlier tracked step read.
+        """
+        self.check(keys, values)
         first, last = self.filled, self.filled + keys.shape[2]
-        if torch.is_grad_enabled():
-            # out of place: the gradient of an earlier step, even of its queries alone, needs what that step read
+        self.tracked = self.tracked or (tracked and torch.is_grad_enabled())
+        if self.tracked:
             self.keys = torch.slice_scatter(self.keys, keys, dim=2, start=first, end=last)
             self.values = torch.slice_scatter(self.values, values, dim=2, start=first, end=last)
         else:
@@ -51,20 +56,37 @@ class Cache:
         require(index.shape == (size,), f"reorder needs an index per entry: got shape {show(index)} for batch={size}")
         self.keys = self.keys.index_select(0, index)
         self.values = self.values.index_select(0, index)
-        self.reorders.append(index)
+        self.reorders.append(index.clone())
 
-    def check(self, keys: Kept) -> None:
-        """Require new keys that fit."""
+    def reset(self) -> None:
+        """Forget everything and start a new sequence in the same room."""
+        self.keys, self.values = self.keys.detach(), self.values.detach()
+        if self.tracked:
+            self.keys, self.values = self.keys.clone(), self.values.clone()
+        self.filled, self.tracked = 0, False
+
+    def copy(self) -> "Cache":
+        """Another cache with the same content and room of its own."""
+        twin = Cache(self.keys.clone(), self.values.clone())
+        twin.filled, twin.tracked, twin.reorders = self.filled, self.tracked, list(self.reorders)
+        return twin
+
+    def check(self, keys: Kept, values: Kept) -> None:
+        """Require new keys and values that fit."""
         last = self.filled + keys.shape[2]
-        require(
-            last <= self.length,
-            f"the cache has room for length={self.length}: got positions up to {last}. Make it longer.",
-        )
-        require(
-            keys.shape[0] == self.keys.shape[0],
-            f"the cache was made for batch={self.keys.shape[0]}: got batch={keys.shape[0]}",
-        )
-        require(
-            keys.dtype == self.keys.dtype,
-            f"the cache was made for {self.keys.dtype}: got {keys.dtype}. Pass dtype= to attention.cache.",
-        )
+        if last > self.length:
+            raise ValueError(
+                f"the cache has room for length={self.length}: got positions up to {last}. Make it longer."
+            )
+        if keys.shape[0] != self.keys.shape[0]:
+            raise ValueError(f"the cache was made for batch={self.keys.shape[0]}: got batch={keys.shape[0]}")
+        for name, new, kept in (("keys", keys, self.keys), ("values", values, self.values)):
+            if new.dtype != kept.dtype:
+                raise ValueError(
+                    f"the cache was made for {kept.dtype}: got {new.dtype}. Pass dtype= to attention.cache."
+                )
+            if (new.shape[1], new.shape[3]) != (kept.shape[1], kept.shape[3]):
+                raise ValueError(
+                    f"the cache was made for {name} of {kept.shape[1]} heads of {kept.shape[3]}: got {show(new)}. "
+                    "Make it with the layer that uses it."
+                )

@@ -5,9 +5,8 @@ h_i = sum over j in N(i) of alpha_ij psi_v(x_j),   alpha_i = normalize_j(score(q
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -29,6 +28,8 @@ from mirada.errors import require
 from mirada.shapes import check_axes, check_floating, check_size, show
 
 warm_up()
+
+Part = TypeVar("Part", Score, Position, Normalizer)
 
 # the parts of a plain call, made once: a module takes longer to make than to run
 DOT, COMPLETE, NO_POSITION, SOFTMAX = Dot(), Complete(), Position(), Softmax()
@@ -97,8 +98,9 @@ def attend(
     >>> attend(q, k, torch.tensor([[[[0.0], [10.0]]]]), score=Dot(scale=100.0)).squeeze().round().tolist()
     [0.0, 10.0]
     """
-    score, where = score or DOT, COMPLETE if where is None else as_neighborhood(where)
-    position, normalizer = position or NO_POSITION, normalizer or SOFTMAX
+    score, where = as_part("score", score, Score, DOT), COMPLETE if where is None else as_neighborhood(where)
+    position = as_part("position", position, Position, NO_POSITION)
+    normalizer = as_part("normalizer", normalizer, Normalizer, SOFTMAX)
     check_parts(Parts(score, where, position, normalizer))
     check_tensors(q, k, v)
     places = place(q.shape[0], q.shape[2], k.shape[2], q.device, positions, key_positions)
@@ -132,10 +134,10 @@ class Attention(nn.Module):
         super().__init__()
         require(isinstance(heads, Heads), f"heads must be a value such as MultiHead(width, heads): got {heads!r}")
         self.heads = heads
-        self.score = fit_scale(Dot() if score is None else score, heads)
+        self.score = fit_scale(as_part("score", score, Score, Dot()), heads)
         self.where = as_neighborhood(Complete() if where is None else where)
-        self.position = Position() if position is None else position
-        self.normalizer = Softmax() if normalizer is None else normalizer
+        self.position = as_part("position", position, Position, Position())
+        self.normalizer = as_part("normalizer", normalizer, Normalizer, Softmax())
         check_parts(Parts(self.score, self.where, self.position, self.normalizer))
         self.position.check(heads.heads, heads.dim, heads.value_dim)
         q, k = (torch.empty(1, heads.heads, 0, dim, device="meta") for dim in (heads.dim, heads.key_dim))
@@ -158,17 +160,31 @@ class Attention(nn.Module):
         """
         request = self.request(x, memory, values, where, positions, key_positions, cache)
         chosen = plan(request)
-        answer = run(request, chosen)
+        try:
+            answer = run(request, chosen)
+        except BaseException:
+            if cache is not None:  # a step that failed was not taken
+                cache.filled = request.places.start
+            raise
         if _observers:
             kind = "self" if memory is None and values is None else "cross"
             notify(Event(self, request, chosen, answer.draw, cache, kind))
         return self.heads.merge(answer.output)
 
-    def plan(self, x: Tensor, *args: Any, **kwargs: Any) -> Plan:
+    def plan(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        values: Tensor | None = None,
+        where: Neighborhood | None = None,
+        positions: Tensor | None = None,
+        key_positions: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Plan:
         """The kernel that a call with these arguments would run on, and why each faster one refused."""
-        kwargs["cache"] = copy(kwargs.get("cache"))  # its count moves on in the copy only
+        cache = cache if cache is None else cache.copy()
         with torch.no_grad():
-            return plan(self.request(x, *args, **kwargs))
+            return plan(self.request(x, memory, values, where, positions, key_positions, cache))
 
     def cache(
         self, batch: int, length: int, dtype: torch.dtype | None = None, device: torch.device | None = None
@@ -178,10 +194,11 @@ class Attention(nn.Module):
         require(batch >= 0 and length >= 0, f"sizes must be at least 0: got batch={batch}, length={length}")
         like, heads = next(self.parameters(), torch.empty(0)), self.heads
         dtype, device = dtype or like.dtype, device or like.device
-        return Cache(
-            torch.zeros(batch, heads.key_heads, length, heads.key_dim, dtype=dtype, device=device),
-            torch.zeros(batch, heads.value_heads, length, heads.value_dim, dtype=dtype, device=device),
-        )
+        with torch.inference_mode(False):  # room made in inference mode could not be written outside it
+            return Cache(
+                torch.zeros(batch, heads.key_heads, length, heads.key_dim, dtype=dtype, device=device),
+                torch.zeros(batch, heads.value_heads, length, heads.value_dim, dtype=dtype, device=device),
+            )
 
     def request(
         self,
@@ -205,18 +222,19 @@ class Attention(nn.Module):
         keys = memory.shape[1] + (start or 0)
         places = place(x.shape[0], x.shape[1], keys, x.device, positions, key_positions, start)
         where.check(places, self.heads.heads, exact=cache is None)
-        if cache is None:
+        if cache is None or not where.reflexive:  # a new key that its own query sees is not hidden
             x, memory, values = clean(x, memory, values, where, places)
-        heads, turn = self.heads, self.position.rotate
-        q, k, v = heads.queries(x), heads.keys(memory), heads.values(values)
+        turn = self.position.rotate
+        q, k, v = self.heads.project(x, memory, values)
         q = turn(q, places.query_positions)
         if cache is None:
             k = turn(k, places.memory_positions)
             fit(self.score, self.position, q, k, v)
         else:
-            cache.check(k)
+            cache.check(k, v)
             fit(self.score, self.position, q, cache.keys[:, :, :keys], cache.values[:, :, :keys])
-            k, v = cache.append(turn(k, places.query_positions), v)
+            tracked = any(x.requires_grad for x in (q, k, v))
+            k, v = cache.append(turn(k, places.query_positions), v, tracked)
         return Request(q, k, v, self.score, where, self.position, self.normalizer, places)
 
     def _check(
@@ -230,9 +248,16 @@ class Attention(nn.Module):
         cache: Cache | None,
         alone: bool,
     ) -> None:
+        if not isinstance(cache, Cache | None):
+            raise ValueError(f"cache must come from attention.cache(batch, length): got {type(cache).__name__}")
+        own = next(self.parameters(), x)
         for name, tensor in (("x", x), ("memory", memory), ("values", values)):
             check_axes(name, tensor, "batch n width")
             check_floating(name, tensor)
+            if tensor.dtype != own.dtype and not torch.is_autocast_enabled(tensor.device.type):
+                raise ValueError(
+                    f"{name} must have the layer's dtype {own.dtype}: got {tensor.dtype}. Convert one of them."
+                )
             check_size(name, tensor, 0, "batch", x.shape[0])
         check_size("values", values, 1, "keys", memory.shape[1])
         self.heads.check(x, memory, values)
@@ -246,6 +271,16 @@ class Attention(nn.Module):
 
     def extra_repr(self) -> str:
         return f"where={self.where}"
+
+
+def as_part(name: str, value: Any, kind: type[Part], default: Part) -> Part:
+    """The value, or the default for None; a ValueError if it is neither."""
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        shown = f"the class {value.__name__}; add ()" if isinstance(value, type) else repr(value)
+        raise ValueError(f"{name} must be a value such as {default or kind.__name__}: got {shown}")
+    return value
 
 
 def fit_scale(score: Score, heads: Heads) -> Score:
@@ -284,10 +319,10 @@ def clean(
     hidden = where.unseen(places, rows_at_once=max(1, NUMBERS_AT_ONCE // max(1, places.keys)))
     if hidden is None:
         return x, memory, values
-    hidden = hidden.all(1).unsqueeze(-1)
-    cleaned = memory.masked_fill(hidden & ~memory.isfinite(), 0)
+    hidden = hidden.all(1)[:, places.keys - memory.shape[1] :].unsqueeze(-1)
+    cleaned = torch.where(hidden, memory.nan_to_num(0, 0, 0), memory)
     own = cleaned if x is memory else x
-    return own, cleaned, cleaned if values is memory else values.masked_fill(hidden & ~values.isfinite(), 0)
+    return own, cleaned, cleaned if values is memory else torch.where(hidden, values.nan_to_num(0, 0, 0), values)
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:

@@ -33,6 +33,10 @@ class Heads(nn.Module):
     scale_dim: float  # what the default scale 1 / sqrt(dim) counts
     aliases: bool = False  # queries, keys and values are views of the input, not projections of it
 
+    def project(self, x: Input, memory: Input, values: Input) -> tuple[Vectors, Vectors, Vectors]:
+        """Queries, keys and values of one call."""
+        return self.queries(x), self.keys(memory), self.values(values)
+
     def queries(self, x: Input) -> Vectors:
         raise NotImplementedError
 
@@ -163,7 +167,8 @@ class Collaborative(Heads):
         self.mixing = nn.Parameter(torch.nn.functional.one_hot(slice_of, heads).T.float().contiguous())
 
     def queries(self, x: Input) -> Vectors:
-        return rearrange(self.query(x), "b n s -> b 1 n s") * rearrange(self.mixing, "h s -> h 1 s")
+        shared = rearrange(self.query(x), "b n s -> b 1 n s")
+        return shared * rearrange(self.mixing.to(shared.dtype), "h s -> h 1 s")
 
     def keys(self, memory: Input) -> Vectors:
         return rearrange(self.key(memory), "b n s -> b 1 n s")
@@ -265,6 +270,11 @@ class Tied(Heads):
 
     def values(self, memory: Input) -> Vectors:
         return self.keys(memory)
+
+    def project(self, x: Input, memory: Input, values: Input) -> tuple[Vectors, Vectors, Vectors]:
+        k = self.keys(memory)  # the one projection, made once
+        q = k if x is memory and self.query is None else self.queries(x)
+        return q, k, k if values is memory else self.values(values)
 
     def merge(self, h: Vectors) -> Input:
         merged = h.mean(1) if self.combine == "mean" else rearrange(h, "b h n d -> b n (h d)")

@@ -27,6 +27,7 @@ class Places:
     positions: Int[Tensor, "*batch queries"] | None = None
     key_positions: Int[Tensor, "*batch keys"] | None = None
     lengths: Int[Tensor, " batch"] | None = None
+    known_rows: bool = True  # whether the indices of the queries are start, start + 1, ...
     first_key: int = 0
     all_keys: int | None = None
 
@@ -79,12 +80,20 @@ class Places:
         if self.lengths is None:
             keys = self.keys if self.all_keys is None else self.all_keys
             return torch.tensor(keys, device=self.device).view(1, 1, 1, 1)
-        return self.lengths.view(-1, 1, 1, 1)
+        return self.lengths.to(self.device).view(-1, 1, 1, 1)
 
     @property
     def counted(self) -> bool:
         """Whether positions are indices: none were given."""
         return self.positions is None and self.key_positions is None
+
+    def require_rows(self, name: str) -> None:
+        """Raise a ValueError if a set that counts queries cannot tell which ones these are."""
+        if not self.known_rows:
+            raise ValueError(
+                f"{name} counts queries, and positions that are not consecutive do not say which ones these are. "
+                "Pass key_positions too, or consecutive positions."
+            )
 
     def rows(self, first: int, last: int) -> "Places":
         """The same places for the queries first, ..., last - 1 only."""
@@ -114,12 +123,14 @@ def place(
     Keys stand at 0, 1, ... unless `key_positions` says otherwise. Queries at consecutive positions p, p + 1, ... stand at
     the index p among them: one query at position 5 is row 5 of the full computation.
     """
-    check_positions("positions", positions, batch, queries)
-    check_positions("key_positions", key_positions, batch, keys)
+    positions = check_positions("positions", positions, batch, queries, device)
+    key_positions = check_positions("key_positions", key_positions, batch, keys, device)
+    known = True
     if start is None:
         first, first_key = run_start(positions), run_start(key_positions)
+        known = first is not None or key_positions is not None
         start = 0 if first is None or first_key is None else max(0, first - first_key)
-    return Places(queries, keys, start, device, batch, positions, key_positions)
+    return Places(queries, keys, start, device, batch, positions, key_positions, known_rows=known)
 
 
 def run_start(positions: Tensor | None) -> int | None:
@@ -133,10 +144,15 @@ def run_start(positions: Tensor | None) -> int | None:
     return first if bool((positions == run).all()) else None
 
 
-def check_positions(name: str, positions: Tensor | None, batch: int, count: int) -> None:
-    """Require integers of (count,) or (batch, count)."""
+def check_positions(
+    name: str, positions: Tensor | None, batch: int, count: int, device: torch.device
+) -> Int[Tensor, "*batch n"] | None:
+    """Require integers of (count,) or (batch, count); wide ones, on the device of the call, come back."""
     if positions is None:
-        return
+        return None
+    if not isinstance(positions, Tensor):
+        raise ValueError(f"{name} must be a tensor of integers: got {type(positions).__name__}")
     check_integers(name, positions)
-    fits = positions.shape == (count,) or (positions.ndim == 2 and positions.shape in ((batch, count), (1, count)))
-    require(fits, f"{name} must have shape ({count},) or ({batch}, {count}): got {show(positions)}")
+    if positions.shape not in ((count,), (batch, count), (1, count)):
+        raise ValueError(f"{name} must have shape ({count},) or ({batch}, {count}): got {show(positions)}")
+    return positions.to(device, torch.int64)

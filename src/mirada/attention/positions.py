@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.places import Places
+from mirada.attention.skew import Skew, Unskew
 from mirada.errors import require, unknown
 from mirada.shapes import check_integers
 
@@ -27,6 +28,12 @@ class Position(nn.Module):
 
     acts: ClassVar[frozenset[str]] = frozenset()
     constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, and is not trained
+
+    @property
+    def inside(self) -> bool:
+        """Whether it acts between the score and the output, where a fused kernel cannot be reached."""
+        places = ("bias", "narrow", "spread")
+        return any(getattr(type(self), name) is not getattr(Position, name) for name in places)
 
     def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
         """Queries or keys (batch, heads, n, dim), turned by their positions: counted, or a list, or one per sample."""
@@ -60,7 +67,7 @@ class InputPosition(Position):
     def add(self, x: Float[Tensor, "batch length width"], start: int = 0) -> Float[Tensor, "batch length width"]:
         """x plus the vectors of the positions start, start + 1, ..."""
         require(x.shape[-1] == self.width, f"{self} needs width={self.width}: got width={x.shape[-1]}")
-        return x + self(torch.arange(start, start + x.shape[-2], device=x.device), dtype=x.dtype)
+        return x + self(torch.arange(start, start + x.shape[-2], device=x.device), dtype=x.dtype).to(x.dtype)
 
 
 class Sinusoidal(InputPosition):
@@ -112,7 +119,7 @@ class Learned(InputPosition):
                 f"positions must lie in the table of {len(self.table)}: got {low} to {high}. "
                 "Build Learned with more positions, or shorten the input.",
             )
-        return self.table[positions].to(dtype)
+        return self.table[positions]
 
     def extra_repr(self) -> str:
         return f"{self.width}, positions={len(self.table)}"
@@ -146,7 +153,8 @@ class Rotary(Position):
         self.check(x.shape[1], x.shape[-1], x.shape[-1])
         precise = torch.float64 if x.dtype == torch.float64 else torch.float32
         if isinstance(positions, range):
-            kept = counted_angles.__wrapped__ if torch.compiler.is_compiling() else counted_angles
+            plain = type(x) in (Tensor, nn.Parameter) and not torch.compiler.is_compiling()
+            kept = counted_angles if plain else counted_angles.__wrapped__
             cos, sin = kept(positions, self.dim, self.base, precise, x.device)
         else:
             cos, sin = angles(positions, self.dim, self.base, precise)
@@ -166,7 +174,7 @@ class Relative(Position):
     e_ij = q_i.(k_j + aK[clip(j - i)]) * scale,   h_i = sum_j alpha_ij (v_j + aV[clip(j - i)])
 
     Row `clip + clamp(j - i, -clip, clip)` of the tables `keys` and `values`, shared by the heads. No n x n x dim tensor is
-    built: q.aK^T is gathered, and the weights are summed per distance before they meet aV.
+    built: q.aK^T is spread over the pairs, and the weights are summed per distance before they meet aV.
 
     >>> relative = Relative(dim=4, clip=2)
     >>> relative.keys.shape, relative.values.shape
@@ -192,14 +200,19 @@ class Relative(Position):
         return (places.j - places.i).clamp(-self.clip, self.clip) + self.clip
 
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
-        terms = q @ self.keys.T
+        terms = q @ self.keys.T.to(q.dtype)
+        if places.counted:
+            return Skew.apply(terms, places.start, places.keys)
         return terms.gather(-1, self.table_rows(places).expand(*q.shape[:2], -1, -1))
 
     def spread(self, weights: Pairs, places: Places) -> Tensor | None:
         if self.values is None:
             return None
-        per_row = weights.new_zeros(*weights.shape[:3], len(self.values))
-        per_row = per_row.scatter_add(-1, self.table_rows(places).expand_as(weights), weights)
+        if places.counted:
+            per_row = Unskew.apply(weights, places.start, len(self.values))
+        else:
+            per_row = weights.new_zeros(*weights.shape[:3], len(self.values))
+            per_row = per_row.scatter_add(-1, self.table_rows(places).expand_as(weights), weights)
         return per_row @ self.values.to(per_row.dtype)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
@@ -260,8 +273,8 @@ class LocalGaussian(Position):
     p = length * sigmoid(v . tanh(W q));  N = {s: floor(p) - half <= s <= floor(p) + half}
     weights = normalize(scores inside N) * exp(-(s - p)^2 / (2 (half / 2)^2))
 
-    The weights are not normalized again after the Gaussian. The true length of each sample comes from a `Padding` in the
-    neighborhood; without one it is the number of keys.
+    The weights are not normalized again after the Gaussian. The true length of each sample comes from a `Padding`
+    that every query obeys; without one it is the number of keys.
 
     >>> LocalGaussian(dim_q=4, half=2)
     LocalGaussian(4, half=2)
@@ -280,13 +293,10 @@ class LocalGaussian(Position):
         self.v = nn.Parameter(torch.empty(dim_q).uniform_(-bound, bound))
 
     def narrow(self, q: Tensor, places: Places) -> tuple[Tensor, Tensor] | None:
-        if q.dtype in (torch.float16, torch.bfloat16):  # a place among many keys needs more digits
-            hidden = torch.tanh(q.float() @ self.weight.float().T) @ self.v.float()
-        else:
-            hidden = torch.tanh(q @ self.weight.T) @ self.v
-        centre = places.length * torch.sigmoid(hidden).unsqueeze(-1)
-        inside = (places.column - centre.detach().floor()).abs() <= self.reach
-        return inside, torch.exp(-2 * ((places.column - centre) / self.reach) ** 2)
+        hidden = torch.tanh(q @ self.weight.T.to(q.dtype)) @ self.v.to(q.dtype)
+        center = places.length * torch.sigmoid(hidden).unsqueeze(-1)
+        inside = (places.column - center.detach().floor()).abs() <= self.reach
+        return inside, torch.exp(-2 * ((places.column - center) / self.reach) ** 2)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         if dim != len(self.v):
@@ -300,10 +310,13 @@ class Turn(torch.autograd.Function):
     """Rotate coordinate pairs. A rotation's gradient is the rotation back, so nothing but the angles is kept."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(cos, sin)
-        ctx.layout = layout
+    def forward(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
         return turn(x, cos, sin, layout)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+        _, cos, sin, ctx.layout = inputs
+        ctx.save_for_backward(cos, sin)
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]

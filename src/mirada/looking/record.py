@@ -7,7 +7,7 @@ length x dim. Weights are computed when asked for.
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,8 +75,6 @@ class History:
     def add(self, request: Request) -> None:
         """Keep what the call added; everything, if some of it was there before we looked."""
         new = request.queries if self.filled == request.places.start else request.keys
-        if new == request.keys:
-            self.steps.clear()
         k, v = (x[:, :, request.keys - new :].detach().clone() for x in (request.k, request.v))
         self.steps.append(Step(k, v, len(self.cache.reorders)))
         self.filled = request.keys
@@ -125,7 +123,7 @@ class Call:
     def edges(self) -> Int[Tensor, "2 edges"] | None:
         """Source and target of every weight, for attention over the edges of a graph; None elsewhere."""
         graph = exact.edges_of(self._request)
-        return None if graph is None else graph.pairs
+        return None if graph is None else graph.pairs[:, : int(graph.offsets[self.queries])]
 
     def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """The weights before dropout: (batch, heads, queries, keys), without the heads axis for one head.
@@ -134,6 +132,8 @@ class Call:
         the order of `edges`.
         """
         request = self._restored()
+        if not isinstance(head, int | None) or not isinstance(rows, slice | None):
+            raise ValueError(f"weights takes a head's number and a slice of rows: got head={head!r}, rows={rows!r}")
         if head is not None:
             require(-self.heads <= head < self.heads, f"head must lie in 0..{self.heads - 1}: got {head}")
             head %= self.heads
@@ -141,7 +141,7 @@ class Call:
         first, last, stride = (rows or slice(None)).indices(self.queries)
         require(stride == 1, f"rows must be consecutive: got {rows}")
         graph = exact.edges_of(request)
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(request.q.device.type, enabled=False):
             if graph is None:
                 found = exact.dense_weights(request, self._draw, heads, first, max(first, last))
             else:
@@ -156,13 +156,16 @@ class Call:
 
     def output(self) -> Float[Tensor, "batch heads queries value_dim"]:
         """The weights times the values by this call's value rule: the heads' outputs, before the output projection."""
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(self._request.q.device.type, enabled=False):
             return exact.outputs(self._restored(), self._draw)
 
     def nbytes(self) -> int:
-        """The memory this call keeps alive, without the keys of earlier cached steps."""
-        request = self._request
-        return sum(x.numel() * x.element_size() for x in (request.q, request.k, request.v))
+        """The memory this call keeps alive; of a cache, only what this step added to it."""
+        request, tensors = self._request, []
+        if self._history is not None:
+            history, count, _ = self._history
+            tensors = [history.steps[count - 1].k, history.steps[count - 1].v]
+        return sum(x.numel() * x.element_size() for x in (request.q, request.k, request.v, *tensors))
 
     def _restored(self) -> Request:
         require(
@@ -189,7 +192,7 @@ class Seen:
         self._calls: dict[str, list[Call]] = {}
         self._thread = threading.get_ident()
         self._histories: dict[int, History] = {}
-        self._frozen: dict[nn.Module, tuple[tuple[int, ...], dict[str, Any]]] = {}
+        self._frozen: dict[nn.Module, tuple[tuple[object, ...], dict[str, Any]]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -226,26 +229,22 @@ class Seen:
         q, k, v = (x.detach() for x in (request.q, request.k, request.v))
         history = None
         if event.cache is not None:
-            past = self._histories.setdefault(id(event.cache), History(event.cache))
+            past = self._histories.get(id(event.cache))
+            if past is None or past.filled != request.places.start:  # it was filled before we looked, or rewound since
+                past = self._histories[id(event.cache)] = History(event.cache)
             past.add(request)
             history = (past, len(past.steps), len(event.cache.reorders))
             k, v = k[:, :, :0].clone(), v[:, :, :0].clone()
         if event.layer.heads.aliases:  # these are the model's own tensors: it may go on to change them
             q, k, v = q.clone(), k.clone(), v.clone()
-        return replace(request, q=q, k=k, v=v, **self._freeze(event.layer)), history
+        return replace(request, q=q, k=k, v=v, **self._freeze(event.layer, request)), history
 
-    def _freeze(self, layer: Attention) -> dict[str, Any]:
+    def _freeze(self, layer: Attention, request: Request) -> dict[str, Any]:
         """The layer's parts as they are now: a later training step must not change what was seen."""
-        parts = {"score": layer.score, "position": layer.position, "normalizer": layer.normalizer}
-        parameters = {name: list(part.parameters()) for name, part in parts.items()}
-        state = tuple(x for listed in parameters.values() for p in listed for x in (p.data_ptr(), p._version))
-        state += (layer.training,)
+        parts = {"score": request.score, "position": request.position, "normalizer": request.normalizer}
+        state = tuple(x for part in parts.values() for x in fingerprint(part))
         if layer not in self._frozen or self._frozen[layer][0] != state:
-            frozen = {
-                name: deepcopy(part).requires_grad_(False) if parameters[name] else copy(part)
-                for name, part in parts.items()
-            }
-            self._frozen[layer] = (state, frozen)
+            self._frozen[layer] = (state, {name: freeze(part) for name, part in parts.items()})
         return self._frozen[layer][1]
 
     def __repr__(self) -> str:
@@ -263,5 +262,23 @@ class Seen:
 
 def versions(request: Request) -> tuple[int, ...]:
     """How often each recorded tensor was changed in place. Tensors of inference mode keep no count and cannot be checked."""
-    tensors = (request.q, request.k, request.v, *request.where.tensors())
+    given = (request.places.positions, request.places.key_positions)
+    tensors = (request.q, request.k, request.v, *request.where.tensors(), *(x for x in given if x is not None))
     return tuple(-1 if x.is_inference() else x._version for x in tensors)
+
+
+def fingerprint(part: nn.Module) -> Iterator[object]:
+    """Everything a part's numbers depend on: which part it is, its settings, and the state of its tensors."""
+    yield part
+    yield from (value for value in vars(part).values() if isinstance(value, int | float | str | None))
+    for tensor in (*part.parameters(), *part.buffers()):
+        yield from (tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version)
+
+
+def freeze(part: nn.Module) -> nn.Module:
+    """A part with copies of its tensors, which nobody else can change."""
+    twin = copy(part)
+    for store in ("_parameters", "_buffers"):
+        kept = {name: None if x is None else x.detach().clone() for name, x in getattr(part, store).items()}
+        object.__setattr__(twin, store, kept)
+    return twin

@@ -12,7 +12,6 @@ from mirada.attention.kernels import reference
 from mirada.attention.kernels.request import Request
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Draw, Mask, Normalized, Normalizer, Scores, masked_softmax
-from mirada.shapes import broadcast_heads
 
 
 class Replay(Normalizer):
@@ -31,7 +30,7 @@ def chunks(request: Request, draw: Draw | None, first: int, last: int) -> Iterat
     """The weights of the queries first, ..., last - 1 in bounded pieces: (first, last, weights before dropout)."""
     step = reference.chunk(request)
     k, _ = request.visible(rows_at_once=step)
-    q, k = request.score.queries(request.q), request.score.keys(k)
+    q, k = request.score.queries(reference.widen(request.q)), request.score.keys(reference.widen(k))
     for begin in range(first, last, step):
         end = min(begin + step, last)
         replayed = request
@@ -53,7 +52,7 @@ def edge_weights(request: Request, draw: Draw | None, heads: slice, edges: Edges
     if draw is None and edges_kernel.edges.refuses(request) is None:
         return edges_kernel.edge_weights(request)[:, heads]
     source, target = edges.pairs
-    pieces = []
+    pieces = [request.q.new_zeros(request.batch, len(range(request.heads)[heads]), 0)]
     for first, last, piece in chunks(request, draw, 0, request.queries):
         here = slice(int(edges.offsets[first]), int(edges.offsets[last]))
         pieces.append(piece[:, heads][:, :, target[here] - first, source[here]])
@@ -63,7 +62,7 @@ def edge_weights(request: Request, draw: Draw | None, heads: slice, edges: Edges
 def outputs(request: Request, draw: Draw | None) -> Float[Tensor, "batch heads queries value_dim"]:
     """The weights times the values, by the request's value rule: what `attend` returned, up to rounding."""
     _, v = request.visible(rows_at_once=reference.chunk(request))
-    v = reference.widen(broadcast_heads(v, request.heads))
+    v = reference.widen(v)
     pieces = [
         reference.mix(request, piece, v, first, last)
         for first, last, piece in chunks(request, draw, 0, request.queries)

@@ -38,19 +38,21 @@ class Fused:
         q, k, scale = factors(request, k[:, :, :keys])
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v[:, :, :keys])
+        if mask is not None and by_itself and not joins_masks(q, k, v):
+            mask, by_itself = mask & Causal().sees(request.places)[..., :keys], False
         output = F.scaled_dot_product_attention(q, k, v, mask, is_causal=by_itself, scale=scale)
         return Answer(output[..., :dim])
 
 
 def refuses_product(request: Request) -> str | None:
     """Why a kernel made of softmax(q'.k') v cannot run the request, if it cannot."""
-    if not isinstance(request.score, Product):
+    if type(request.score).compare is not Product.compare:
         return f"{type(request.score).__name__} is not a product q'.k'"
     if type(request.normalizer) is not Softmax:
         return f"it has a softmax inside, not {type(request.normalizer).__name__}"
     if request.normalizer.training and request.normalizer.dropout:
         return f"it cannot drop weights (dropout={request.normalizer.dropout}, training)"
-    if request.position.acts - {"rotate"} and not request.position.constant:
+    if request.position.inside and not request.position.constant:
         return f"{type(request.position).__name__} acts inside the softmax or on the values"
     if request.position.constant and request.q.dtype in (torch.float16, torch.bfloat16):
         return f"the bias of {type(request.position).__name__} needs more digits than {request.q.dtype} has"
@@ -95,10 +97,13 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     mask = paddings[0].sees(request.places)
     for padding in paddings[1:]:
         mask = mask & padding.sees(request.places)
-    mask = mask[..., :keys]
-    if by_itself and request.q.device.type != "cpu":  # only the CPU kernel joins the two by itself
-        return mask & Causal().sees(request.places)[..., :keys], False
-    return mask.expand(-1, -1, request.queries, -1), by_itself
+    return mask[..., :keys].expand(-1, -1, request.queries, -1), by_itself
+
+
+def joins_masks(*tensors: Tensor) -> bool:
+    """Whether the kernel that will run takes a mask and is causal by itself at once: only the CPU's flash kernel does."""
+    flash = torch.backends.cuda.flash_sdp_enabled()  # the switch of every device, in spite of its name
+    return flash and all(x.device.type == "cpu" and x.stride(-1) == 1 for x in tensors)
 
 
 def with_bias(position: Position, mask: Tensor, places: Places, q: Tensor) -> Tensor:
@@ -114,9 +119,9 @@ def shared(request: Request) -> tuple[Tensor, Tensor]:
 
 def factors(request: Request, k: Tensor) -> tuple[Tensor, Tensor, float]:
     """Queries, keys and scale whose scaled product is the score."""
-    if isinstance(request.score, Dot):
+    if type(request.score) is Dot:
         scale = request.score.factor(request.q.shape[-1])
-        if not isinstance(scale, Tensor):
+        if not isinstance(scale, Tensor) and scale > 0:  # the kernel scales its own minus infinities too
             return request.q, k, scale
     return request.score.queries(request.q), request.score.keys(k), 1.0
 
@@ -131,8 +136,9 @@ def mask_numbers(request: Request) -> int:
     """The size of the queries x keys mask, at most; 0 where none is needed."""
     if simple(request):
         return 0
-    samples = request.batch if any(True for _ in request.where.tensors()) else 1
-    return request.queries * request.keys * samples * (request.heads if request.position.constant else 1)
+    shape = request.where.sees(request.places.rows(0, 1).columns(0, 1)).shape  # what varies shows in one corner
+    heads = request.heads if request.position.constant else shape[1]
+    return request.queries * request.keys * shape[0] * heads
 
 
 fused = Fused()

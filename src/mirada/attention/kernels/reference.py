@@ -24,7 +24,7 @@ class Reference:
     def run(self, request: Request) -> Answer:
         step = chunk(request)
         k, v = request.visible(rows_at_once=step)
-        q, k, v = request.score.queries(request.q), request.score.keys(k), widen(v)
+        q, k, v = request.score.queries(widen(request.q)), request.score.keys(widen(k)), widen(v)
         if step >= request.queries:
             return rows(request, q, k, v, 0, request.queries)
         outputs, draws = [], []
@@ -52,7 +52,7 @@ def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Norm
     scores = widen(request.score.compare(prepared, k))
     bias = request.position.bias(prepared, places)
     scores = scores if bias is None else scores + bias
-    narrowed = request.position.narrow(request.q[:, :, first:last], places)
+    narrowed = request.position.narrow(widen(request.q[:, :, first:last]), places)
     if narrowed is None:
         return request.normalizer.normalize(scores, mask)
     inside, factor = narrowed
@@ -65,13 +65,6 @@ def mix(request: Request, weights: Tensor, v: Tensor, first: int, last: int) -> 
     output = weights @ v
     beside = request.position.spread(weights, request.full_places.rows(first, last))
     return (output if beside is None else output + beside).to(request.v.dtype)
-
-
-def weights(request: Request, first: int = 0, last: int | None = None) -> Normalized:
-    """The exact weights of some queries, before dropout."""
-    k, _ = request.visible(rows_at_once=chunk(request))
-    last = request.queries if last is None else last
-    return weigh(request, request.score.queries(request.q), request.score.keys(k), first, last)
 
 
 def chunk(request: Request) -> int:

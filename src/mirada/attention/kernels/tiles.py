@@ -37,7 +37,7 @@ class Tiling:
     """Tiles over one arrangement of the sequence.
 
     `arrange` brings (batch, heads, n, dim) into the form that the tiles cut, and `restore` brings gradients and outputs
-    back; for keys it may be another pair. Rows of different tiles are distinct.
+    back; for keys it may be another pair. Rows of different tiles are distinct and come in order.
     """
 
     tiles: Callable[[], Iterator[Tile]]
@@ -52,7 +52,7 @@ class Tiled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q: Tensor, k: Tensor, v: Tensor, tilings: tuple[Tiling, ...], scale: float) -> Tensor:  # type: ignore[no-untyped-def]
-        parts = [run(tiling, q, k, v, scale) for tiling in tilings]
+        parts = [run(tiling, q, k, v, scale, alone=len(tilings) == 1) for tiling in tilings]
         output, sums = parts[0] if len(parts) == 1 else join(parts)
         ctx.save_for_backward(q, k, v, output, sums)
         ctx.tilings, ctx.scale = tilings, scale
@@ -67,20 +67,27 @@ class Tiled(torch.autograd.Function):
         return dq, dk, dv, None, None
 
 
-def run(tiling: Tiling, q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Output and log-sum-exp of one tiling, in the order of the sequence; -inf where a query sees nothing."""
+def run(tiling: Tiling, q: Tensor, k: Tensor, v: Tensor, scale: float, alone: bool) -> tuple[Tensor, Tensor]:
+    """Output and log-sum-exp of one tiling, in the order of the sequence.
+
+    Where a query sees nothing the log-sum-exp is -inf if it will be joined with others, and anything at all if it is alone.
+    """
     arrange_keys = tiling.arrange_keys or tiling.arrange
     q, k, v = tiling.arrange(q), arrange_keys(k), arrange_keys(v)
-    output = q.new_zeros(*q.shape[:3], v.shape[-1])
+    output = q.new_empty(*q.shape[:3], v.shape[-1])
     sums = q.new_full(q.shape[:3], -torch.inf, dtype=torch.promote_types(q.dtype, torch.float32))
+    done = 0
     for tile in tiling.tiles():
         rows, columns = tile.rows, tile.columns
+        output[:, :, done : rows.start] = 0
         output[:, :, rows], found = FORWARD(
             q[:, :, rows], k[:, :, columns], v[:, :, columns], 0.0, tile.causal, attn_mask=tile.mask, scale=scale
         )
-        if tile.mask is not None:  # the kernel says 0 for an empty row
+        if tile.mask is not None and not alone:  # the kernel says 0 for an empty row
             found = found.masked_fill(empty_rows(tile.mask, tile.causal, found.shape[-1]), -torch.inf)
         sums[:, :, rows] = found
+        done = rows.stop
+    output[:, :, done:] = 0
     return tiling.restore(output), tiling.restore(sums.unsqueeze(-1)).squeeze(-1)
 
 
@@ -111,16 +118,21 @@ def gradients(
     q, grad, output = (tiling.arrange(x) for x in (q, grad, output))
     sums = tiling.arrange(sums.masked_fill(sums == -torch.inf, 0).unsqueeze(-1)).squeeze(-1)
     k, v = arrange_keys(k), arrange_keys(v)
-    dq, dk, dv = (torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+    dq = torch.empty_like(q, memory_format=torch.contiguous_format)
+    dk, dv = (torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (k, v))
+    done = 0
     for tile in tiling.tiles():
         rows, columns = tile.rows, tile.columns
         # the kernel expects the memory order of its own log-sum-exp: queries before heads
         piece = sums[:, :, rows].transpose(1, 2).contiguous().transpose(1, 2)
+        dq[:, :, done : rows.start] = 0
         dq[:, :, rows], more_k, more_v = BACKWARD(
             grad[:, :, rows], q[:, :, rows], k[:, :, columns], v[:, :, columns], output[:, :, rows], piece,
             0.0, tile.causal, attn_mask=tile.mask, scale=scale,
         )  # fmt: skip
         dk[:, :, columns] += more_k
         dv[:, :, columns] += more_v
+        done = rows.stop
+    dq[:, :, done:] = 0
     restore_keys = tiling.restore_keys or tiling.restore
     return tiling.restore(dq), restore_keys(dk), restore_keys(dv)

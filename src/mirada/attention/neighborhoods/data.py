@@ -25,6 +25,8 @@ class Padding(Neighborhood):
     longest: int = field(init=False, repr=False, default=0)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.lengths, Tensor | list | tuple):
+            raise ValueError(f"padding needs a length per sample: got {type(self.lengths).__name__}")
         lengths = torch.as_tensor(self.lengths)
         require(lengths.ndim == 1, f"padding lengths must be one number per sample: got shape {show(lengths)}")
         if lengths.numel():
@@ -46,7 +48,7 @@ class Padding(Neighborhood):
         return self if len(self.lengths) == 1 else Padding(self.lengths.repeat_interleave(times))
 
     def sees(self, places: Places) -> Mask:
-        return places.column < self.lengths.view(-1, 1, 1, 1)
+        return places.column < self.lengths.to(places.device).view(-1, 1, 1, 1)
 
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
         return super().unseen(places.rows(0, min(1, places.queries)))  # the same for every query
@@ -71,6 +73,7 @@ class Documents(Neighborhood):
         object.__setattr__(self, "ids", ids)
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        places.require_rows("Documents")
         length, last = self.ids.shape[1], places.start + places.queries
         check_batch("document ids", self.ids.shape[0], places.batch)
         fits = last <= length and (places.keys == length if exact else places.keys <= length)
@@ -81,7 +84,8 @@ class Documents(Neighborhood):
         return self if len(self.ids) == 1 else Documents(self.ids.repeat_interleave(times, dim=0))
 
     def sees(self, places: Places) -> Mask:
-        own, other = self.ids[:, places.row.flatten()], self.ids[:, places.column.flatten()]
+        ids = self.ids.to(places.device)
+        own, other = ids[:, places.row.flatten()], ids[:, places.column.flatten()]
         return own[:, None, :, None] == other[:, None, None, :]
 
 
@@ -112,6 +116,8 @@ class Dense(Neighborhood):
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         batch, rows_of, queries, keys = self._four.shape
+        if queries > 1:
+            places.require_rows("Dense")
         last = places.start + places.queries
         check_batch("the dense mask", batch, places.batch)
         if rows_of != 1 and heads not in (0, rows_of):
@@ -126,7 +132,7 @@ class Dense(Neighborhood):
         return self if self._four.shape[0] == 1 else Dense(self._four.repeat_interleave(times, dim=0))
 
     def sees(self, places: Places) -> Mask:
-        mask = self._four
+        mask = self._four.to(places.device)
         mask = mask if mask.shape[2] == 1 else mask[:, :, places.row.flatten()]
         return mask if mask.shape[3] == 1 else mask[..., places.column.flatten()]
 
@@ -186,6 +192,8 @@ class Edges(Neighborhood):
         return Edges(torch.cat([self.edge_index.long(), loops], dim=1), self.nodes)
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        if not places.counted:
+            raise ValueError("the nodes of a graph have no order, so Edges takes no positions: drop them")
         last = places.start + places.queries
         if last > self.nodes or places.keys != self.nodes:
             raise ValueError(
@@ -203,9 +211,14 @@ class Edges(Neighborhood):
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
         if places.start or places.queries < self.nodes:
             return super().unseen(places, rows_at_once)
-        unseen = torch.ones(1, 1, self.nodes, dtype=torch.bool, device=places.device)
-        unseen[..., self.pairs[0]] = False
-        return unseen
+        return self.silent
+
+    @cached_property
+    def silent(self) -> Unseen | None:
+        """The nodes that are nobody's source; None if there are none."""
+        silent = torch.ones(1, 1, self.nodes, dtype=torch.bool, device=self.pairs.device)
+        silent[..., self.pairs[0]] = False
+        return silent if bool(silent.any()) else None
 
 
 def check_batch(name: str, got: int, batch: int | None) -> None:

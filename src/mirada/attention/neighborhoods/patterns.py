@@ -170,6 +170,7 @@ class Grid(Neighborhood):
         )
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        places.require_rows("Grid")
         cells, last = self.height * self.width, places.start + places.queries
         fits = last <= cells and (places.keys == cells if exact else places.keys <= cells)
         if not fits:
@@ -195,7 +196,7 @@ class Monotonic(Neighborhood):
 
     N(t) = {j: |j - min(t, length - 1)| <= half}
 
-    The centre stops at the end of the source. The true length of each sample comes from a `Padding` in the same
+    The center stops at the end of the source. The true length of each sample comes from a `Padding` in the same
     intersection; without one it is the number of keys.
 
     >>> from mirada.attention.neighborhoods import Padding
@@ -211,8 +212,8 @@ class Monotonic(Neighborhood):
         require(self.half >= 0, f"half must be at least 0: got {self.half}")
 
     def sees(self, places: Places) -> Mask:
-        centre = torch.minimum(places.i, places.length - 1).clamp(min=0)
-        return (places.column - centre).abs() <= self.half
+        center = torch.minimum(places.i, places.length - 1).clamp(min=0)
+        return (places.column - center).abs() <= self.half
 
 
 def check_part(part: str | None, *known: str) -> None:

@@ -30,7 +30,7 @@ class Location(Score):
         self.weight = nn.Parameter(glorot(1, max_keys, dim_q).squeeze(0))
 
     def compare(self, q: Tensor, k: Tensor) -> Scores:
-        return q @ self.weight[: k.shape[-2]].T
+        return q @ self.weight[: k.shape[-2]].T.to(q.dtype)
 
     def check(self, q: Queries, k: Keys) -> None:
         check_dims(self, q, k, self.dim_q, k.shape[-1])

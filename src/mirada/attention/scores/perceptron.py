@@ -33,7 +33,7 @@ class Additive(Score):
         self.v = nn.Parameter(glorot(heads, hidden, 1).squeeze(-1))
 
     def queries(self, q: Queries) -> Tensor:
-        return torch.einsum("hcd,bhnd->bhnc", per_head(self.query, q), q) + self.bias
+        return torch.einsum("hcd,bhnd->bhnc", per_head(self.query, q), q) + self.bias.to(q.dtype)
 
     def keys(self, k: Keys) -> Tensor:
         return torch.einsum("hcd,bhnd->bhnc", per_head(self.key, k), k)
@@ -127,8 +127,8 @@ class TanhSum(Score):
 
     def compare(self, q: Tensor, k: Tensor) -> Scores:
         total = rearrange(q, "b h q d -> b h q 1 d") + rearrange(k, "b h k d -> b h 1 k d")
-        squashed = torch.tanh(total if self.scale is None else self.scale * total)
-        return (squashed if self.weight is None else squashed * self.weight).sum(-1)
+        squashed = torch.tanh(total if self.scale is None else self.scale.to(q.dtype) * total)
+        return (squashed if self.weight is None else squashed * self.weight.to(q.dtype)).sum(-1)
 
     def check(self, q: Queries, k: Keys) -> None:
         check_dims(self, q, k, self.pair_width, self.pair_width)

@@ -64,8 +64,8 @@ class Product(Score):
 
 
 def per_head(parameter: Tensor, like: Tensor) -> Tensor:
-    """A parameter with one row for all heads, or one per head, as one per head of `like`."""
-    return parameter.expand(like.shape[1], *parameter.shape[1:])
+    """A parameter with one row for all heads, or one per head, as one per head of `like` and in its precision."""
+    return parameter.to(like.dtype).expand(like.shape[1], *parameter.shape[1:])
 
 
 def glorot(heads: int, rows: int, columns: int) -> Tensor:
