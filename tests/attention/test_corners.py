@@ -1,0 +1,263 @@
+"""Corners where a fast path, a cache or a recording once went wrong."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.testing import assert_close
+
+from mirada import Attention, MultiHead, attend, look
+from mirada.attention.heads import Collaborative, Split, Tied
+from mirada.attention.neighborhoods import Causal, Documents, Edges, Grid, Padding, Window
+from mirada.attention.normalizers import Sparsemax
+from mirada.attention.places import Places
+from mirada.attention.positions import ALiBi, Position, Relative, Rotary
+from mirada.attention.scores import Additive, Bilinear, Dot, Graph, Product
+
+BATCH, HEADS, N, DIM, WIDTH = 2, 3, 5, 4, 12
+
+
+@pytest.fixture
+def qkv() -> list[Tensor]:
+    return [torch.randn(BATCH, HEADS, N, DIM) for _ in "qkv"]
+
+
+def plain(q: Tensor, k: Tensor, v: Tensor, scale: float, seen: Tensor) -> Tensor:
+    return ((q @ k.transpose(-1, -2)) * scale).masked_fill(~seen, -torch.inf).softmax(-1) @ v
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, 0.5])
+@pytest.mark.parametrize("where", [Causal(), Causal() & Padding([5, 3]), Window(2)], ids=repr)
+def test_any_scale(qkv: list[Tensor], scale: float, where: object) -> None:
+    q, k, v = (x.requires_grad_() for x in qkv)
+    got, expected = attend(q, k, v, score=Dot(scale), where=where), plain(q, k, v, scale, where.dense(N, N))
+    assert_close(got, expected)
+    assert_close(*(torch.autograd.grad(y.square().sum(), (q, k, v)) for y in (got, expected)))
+
+
+def test_a_score_or_position_of_one_s_own_is_not_bypassed(qkv: list[Tensor]) -> None:
+    class Cosine(Dot):
+        def queries(self, q: Tensor) -> Tensor:
+            return nn.functional.normalize(q, dim=-1)
+
+        def keys(self, k: Tensor) -> Tensor:
+            return nn.functional.normalize(k, dim=-1)
+
+    class Squared(Product):
+        def compare(self, q: Tensor, k: Tensor) -> Tensor:
+            return super().compare(q, k) ** 2
+
+    class Nearby(Position):
+        def bias(self, q: Tensor, places: Places) -> Tensor:
+            return -(places.i - places.j).abs().to(q.dtype)
+
+    q, k, v = qkv
+    for parts in ({"score": Cosine()}, {"score": Squared()}, {"position": Nearby()}):
+        assert_close(attend(q, k, v, **parts), attend(q, k, v, **parts, kernel="reference"))
+    cosine = torch.cosine_similarity(q.unsqueeze(3), k.unsqueeze(2), dim=-1)
+    assert_close(attend(q, k, v, score=Cosine()), cosine.softmax(-1) @ v)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_reference_and_look_are_precise_in_low_precision(dtype: torch.dtype) -> None:
+    q, k, v = ((6 * torch.randn(1, 2, 31, 64)).to(dtype) for _ in "qkv")
+    exact = plain(q.double(), k.double(), v.double(), 1.0, torch.tensor(True))
+    got = attend(q, k, v, score=Dot(1.0), kernel="reference")
+    assert_close(got.double(), exact, rtol=1e-2, atol=1e-2)
+    layer = Attention(Split(128, 2), score=Dot(1.0))
+    x = (6 * torch.randn(1, 31, 128)).to(dtype)
+    with look(layer) as seen:
+        layer(x)
+    pieces = x.view(1, 31, 2, 64).transpose(1, 2).double()
+    assert_close(seen[""].weights().double(), (pieces @ pieces.mT).softmax(-1), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Attention(MultiHead(WIDTH, HEADS), Bilinear(DIM, DIM)),
+        Attention(MultiHead(WIDTH, HEADS), Additive(DIM, DIM, 5)),
+        Attention(MultiHead(WIDTH, HEADS), position=Relative(DIM, 2)),
+        Attention(Collaborative(WIDTH, HEADS, 8)),
+        Attention(Tied(WIDTH, HEADS, 5), Graph(5, HEADS)),
+    ],
+    ids=lambda layer: f"{type(layer.heads).__name__}-{type(layer.score).__name__}",
+)
+def test_looking_at_a_run_under_autocast(layer: Attention) -> None:
+    x = torch.randn(BATCH, N, WIDTH)
+    with torch.autocast("cpu", torch.bfloat16), look(layer) as seen:
+        layer(x)
+    with look(layer) as exact:
+        layer(x)
+    assert_close(seen[""].weights(), exact[""].weights(), rtol=5e-2, atol=5e-2)
+
+
+def test_look_keeps_the_parts_as_they_were() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS)), torch.randn(BATCH, N, WIDTH)
+    with look(layer) as seen:
+        outputs = [layer(x)]
+        layer.score.scale = 5.0
+        outputs.append(layer(x))
+        layer.normalizer = Sparsemax()
+        outputs.append(layer(x))
+    for call, output in zip(seen[""].calls, outputs, strict=True):
+        assert_close(layer.heads.merge(call.output()), output)
+    biased = Attention(MultiHead(WIDTH, HEADS), where=Causal(), position=ALiBi(HEADS))
+    with look(biased) as seen:
+        y = biased(x)
+    biased.position.slopes.mul_(10)
+    assert_close(biased.heads.merge(seen[""].output()), y)
+
+
+def test_positions_changed_in_place_are_noticed() -> None:
+    layer, positions = Attention(MultiHead(WIDTH, HEADS), position=ALiBi(HEADS)), torch.arange(N)
+    with look(layer) as seen:
+        layer(torch.randn(BATCH, N, WIDTH), positions=positions)
+    positions.mul_(7)
+    with pytest.raises(ValueError, match="changed in place"):
+        seen[""].weights()
+
+
+def test_a_cache_that_starts_again_is_seen_right() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal()), torch.randn(2, BATCH, N, WIDTH)
+    cache = layer.cache(BATCH, N)
+    with torch.no_grad(), look(layer) as seen:
+        for sequence in x:
+            cache.reset()
+            for t in range(N):
+                layer(sequence[:, t : t + 1], cache=cache)
+        index = torch.tensor([1, 0])
+    for number, sequence in enumerate(x):
+        with look(layer) as whole:
+            layer(sequence)
+        for t in range(N):
+            call = seen[""].calls[number * N + t]
+            assert_close(call.weights()[:, :, 0], whole[""].weights()[:, :, t, : t + 1])
+    cache.reset()
+    with torch.no_grad(), look(layer) as seen:
+        layer(x[0][:, :2], cache=cache)
+        cache.reorder(index)
+        index.zero_()
+        layer(x[0][:, 2:3], cache=cache)
+    with look(layer) as whole:
+        layer(torch.cat([x[0].flip(0)[:, :2], x[0][:, 2:3]], dim=1))
+    assert_close(seen[""].weights()[:, :, 0], whole[""].weights()[:, :, 2])
+
+
+def test_rows_that_positions_do_not_tell_are_refused(qkv: list[Tensor]) -> None:
+    q, k, v = qkv
+    apart = torch.tensor([1, 3])
+    for where in (Documents(torch.zeros(BATCH, N).long()), Grid(1, N)):
+        with pytest.raises(ValueError, match="positions that are not consecutive"):
+            attend(q[:, :, :2], k, v, where=where, positions=apart)
+    packed = torch.tensor([0, 1, 2, 0, 1])
+    documents = Documents(torch.tensor([[0, 0, 0, 1, 1]]))
+    whole = attend(q, k, v, where=documents & Causal(), position=Rotary(DIM), positions=packed, key_positions=packed)
+    second = attend(q[:, :, 3:], k[:, :, 3:], v[:, :, 3:], where=Causal(), position=Rotary(DIM))
+    assert_close(whole[:, :, 3:], second)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_type(qkv: list[Tensor], dtype: torch.dtype) -> None:
+    q, k, v = qkv
+    for parts in ({"where": Window(2)}, {"position": Relative(DIM, 2)}, {"position": Rotary(DIM)}):
+        narrow = attend(q, k, v, **parts, positions=torch.arange(N).to(dtype), key_positions=torch.arange(N).to(dtype))
+        assert_close(narrow, attend(q, k, v, **parts))
+
+
+def test_a_nan_in_the_padding_of_a_cached_prefix() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal()), torch.randn(BATCH, N, WIDTH)
+    x[1, 3:] = torch.nan
+    y = layer(x, where=Padding([5, 3]), cache=layer.cache(BATCH, N))
+    assert y.isfinite().all()
+    y.sum().backward()
+    for parameter in layer.parameters():
+        assert parameter.grad.isfinite().all()
+
+
+def test_inputs_of_any_memory_layout() -> None:
+    q, k, v = (torch.randn(BATCH, HEADS, DIM, 7).transpose(-1, -2) for _ in "qkv")
+    where = Causal() & Padding([7, 4])
+    expected = attend(q.contiguous(), k.contiguous(), v.contiguous(), where=where, kernel="reference")
+    assert_close(attend(q, k, v, where=where), expected)
+    with sdpa_kernel(SDPBackend.MATH):
+        assert_close(attend(q.contiguous(), k.contiguous(), v.contiguous(), where=where), expected)
+
+
+def test_a_step_that_fails_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = Attention(MultiHead(WIDTH, HEADS), where=Causal())
+    cache = layer.cache(BATCH, N)
+    monkeypatch.setattr("mirada.attention.equation.run", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    with pytest.raises(MemoryError):
+        layer(torch.randn(BATCH, 2, WIDTH), cache=cache)
+    assert cache.filled == 0
+
+
+def test_planning_takes_the_call_s_arguments_and_leaves_the_cache_alone() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal()), torch.randn(BATCH, N, WIDTH)
+    cache = layer.cache(BATCH, 2 * N)
+    y = layer(x, cache=cache)
+    assert layer.plan(x, None, None, None, None, None, cache).kernel == "fused"
+    assert cache.filled == N
+    y.sum().backward()
+    assert layer.heads.key.weight.grad.isfinite().all()
+
+
+def test_caches_across_gradient_modes() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal()), torch.randn(BATCH, N, WIDTH)
+    with torch.inference_mode():
+        cache = layer.cache(BATCH, N)
+        layer(x[:, :1], cache=cache)
+    with torch.no_grad():
+        layer(x[:, 1:2], cache=cache)
+    y = layer(x[:, 2:3], cache=cache)
+    with torch.no_grad():
+        last = layer(x[:, 3:4], cache=cache)
+    y.sum().backward()
+    assert_close(last, layer(x[:, :4])[:, 3:])
+
+
+def test_functional_calls_and_transforms() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), Bilinear(DIM, DIM), position=Rotary(DIM)), torch.randn(1, N, WIDTH)
+    weights = {name: p * 2 for name, p in layer.named_parameters()}
+    with look(layer) as seen:
+        torch.func.functional_call(layer, weights, (x,))
+    assert seen[""].weights().shape == (1, HEADS, N, N)
+    parameters = dict(layer.named_parameters())
+    got = torch.func.grad(lambda p: torch.func.functional_call(layer, p, (x,)).square().sum())(parameters)
+    layer(x).square().sum().backward()
+    assert_close(got["heads.query.weight"], layer.heads.query.weight.grad)
+
+
+def test_a_dry_run_leaves_nothing_behind() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    rotary, x = Rotary(DIM), torch.randn(1, 1, 17, DIM)
+    with FakeTensorMode() as mode:
+        rotary.rotate(mode.from_tensor(x), range(17))
+    assert type(rotary.rotate(x, range(17))) is Tensor
+
+
+def test_a_graph_takes_no_positions() -> None:
+    layer, edges = Attention(Tied(WIDTH, HEADS, 5), Graph(5, HEADS)), Edges(torch.tensor([[0, 1], [1, 2]]), N)
+    with pytest.raises(ValueError, match="Edges takes no positions"):
+        layer(torch.randn(1, N, WIDTH), where=edges, positions=torch.arange(N).flip(0))
+
+
+MISTAKES = {
+    "a name for a score": (lambda: Attention(MultiHead(8, 2), score="dot"), r"score must be a value such as Dot\(\)"),
+    "a class for a score": (lambda: Attention(MultiHead(8, 2), score=Dot), r"got the class Dot; add \(\)"),
+    "a function for a normalizer": (lambda: Attention(MultiHead(8, 2), normalizer=torch.softmax), "normalizer must be"),
+    "a number for a position": (lambda: attend(*[torch.ones(1, 1, 2, 2)] * 3, position=5), "position must be a value"),
+    "a list of positions": (lambda: attend(*[torch.ones(1, 1, 2, 2)] * 3, positions=[0, 1]), "tensor of integers: got list"),
+    "another dtype": (lambda: Attention(MultiHead(8, 2))(torch.ones(1, 2, 8).double()), "must have the layer's dtype"),
+    "a dict for a cache": (lambda: Attention(MultiHead(8, 2))(torch.ones(1, 2, 8), cache={}), "got dict"),
+    "no lengths": (lambda: Padding(), "padding needs a length per sample: got NoneType"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named(mistake: str) -> None:
+    make, message = MISTAKES[mistake]
+    with pytest.raises(ValueError, match=message):
+        make()
