@@ -77,11 +77,12 @@ class Mix(torch.autograd.Function):
     def forward(ctx, scores: Tensor, values: Tensor, graph: Edges) -> Tensor:  # type: ignore[no-untyped-def]
         scores = scores.contiguous()
         heads, dim = values.shape[1:]
+        steps = graph.pairs.shape[1] * heads * dim
         if native.library() is not None and scores.device.type == "cpu":
             weights, output = torch.empty_like(scores), torch.empty_like(values)
             source = graph.pairs[0]
             native.in_parallel(
-                "mix", graph.nodes, heads, dim, graph.offsets, source, scores, values, weights, output
+                "mix", graph.nodes, steps, heads, dim, graph.offsets, source, scores, values, weights, output
             )  # fmt: skip
         else:
             weights = segment_softmax(scores, graph)
@@ -98,14 +99,15 @@ class Mix(torch.autograd.Function):
         graph, grad = ctx.graph, grad.contiguous()
         heads, dim = values.shape[1:]
         source, target = graph.pairs
+        steps = len(source) * heads * dim
         if native.library() is not None and weights.device.type == "cpu":
             d_scores, d_values = torch.empty_like(weights), torch.empty_like(values)
             native.in_parallel(
-                "score_gradient", graph.nodes, heads, dim, graph.offsets, source, weights, values, grad, d_scores
+                "score_gradient", graph.nodes, steps, heads, dim, graph.offsets, source, weights, values, grad, d_scores
             )  # fmt: skip
             offsets, order = graph.outgoing
             native.in_parallel(
-                "value_gradient", graph.nodes, heads, dim, offsets, order, target, weights, grad, d_values
+                "value_gradient", graph.nodes, steps, heads, dim, offsets, order, target, weights, grad, d_values
             )  # fmt: skip
             return d_scores, d_values, None
         here = grad.index_select(0, target)

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 SOURCE = Path(__file__).with_name("edges.c")
+STEPS_PER_THREAD = 2**22  # multiplications that outweigh handing work to a thread
 REALS = {torch.float32: "float", torch.float64: "double"}
 
 
@@ -63,8 +64,17 @@ def processor() -> str:
         return platform.machine() + platform.processor()
 
 
-def in_parallel(name: str, rows: int, *arguments: int | Tensor) -> None:
-    """Call `name(first, last, ...)` on ranges of rows, one per thread. Tensors must be contiguous and of one real dtype."""
+@cache
+def workers(count: int) -> ThreadPoolExecutor:
+    """Threads that wait for work: starting some for every call would cost more than a small graph does."""
+    return ThreadPoolExecutor(count, thread_name_prefix="mirada")
+
+
+def in_parallel(name: str, rows: int, steps: int, *arguments: int | Tensor) -> None:
+    """Call `name(first, last, ...)` on ranges of rows, one per thread if the `steps` of the whole are worth several.
+
+    Tensors must be contiguous and of one real dtype.
+    """
     loaded = library()
     assert loaded is not None
     real = next(REALS[x.dtype] for x in arguments if isinstance(x, Tensor) and x.dtype in REALS)
@@ -72,11 +82,13 @@ def in_parallel(name: str, rows: int, *arguments: int | Tensor) -> None:
     passed = [
         ctypes.c_void_p(x.data_ptr()) if isinstance(x, Tensor) else ctypes.c_int64(x) for x in arguments
     ]  # fmt: skip
-    workers = max(1, min(torch.get_num_threads(), rows // 1024))
-    bounds = [rows * part // workers for part in range(workers + 1)]
-    ranges = list(pairwise(bounds))
-    if workers == 1:
-        function(ctypes.c_int64(0), ctypes.c_int64(rows), *passed)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(lambda span: function(ctypes.c_int64(span[0]), ctypes.c_int64(span[1]), *passed), ranges))
+    parts = max(1, min(torch.get_num_threads(), rows, steps // STEPS_PER_THREAD))
+    bounds = [rows * part // parts for part in range(parts + 1)]
+
+    def call(span: tuple[int, int]) -> None:
+        function(ctypes.c_int64(span[0]), ctypes.c_int64(span[1]), *passed)
+
+    if parts == 1:
+        call((0, rows))
+    else:
+        list(workers(parts).map(call, pairwise(bounds)))

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.normalizers import Draw, Normalized
 
-NUMBERS_AT_ONCE = 2**24  # in the largest intermediate tensor of one chunk
+NUMBERS_AT_ONCE = 2**22  # in the largest intermediate tensor of one chunk; measured, see docs/log.md
 
 
 class Reference:
