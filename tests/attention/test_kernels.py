@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from mirada import attend
+from mirada import Attention, MultiHead, attend, look
+from mirada.attention.heads import Grouped, Split
 from mirada.attention.kernels.plan import KERNELS
 from mirada.attention.neighborhoods import (
     Causal,
@@ -302,3 +303,71 @@ def test_the_usual_requests_are_fused_without_a_mask() -> None:
     mask, is_causal = of(Causal(), queries=2, start=3)
     assert not is_causal
     assert mask is not None
+
+
+@pytest.mark.parametrize("kv_heads", [4, 1])
+def test_heads_with_neighborhoods_of_their_own_are_grouped(kv_heads: int) -> None:
+    attention = Attention(Grouped(8, 4, kv_heads), where=PerHead(Window(2), Causal(), Window(2), Complete()))
+    x, where = torch.randn(3, 11, 8, requires_grad=True), Padding([11, 0, 6])
+    plan = attention.plan(x, where=where)
+    assert [(heads, chosen.kernel) for _, heads, chosen in plan.groups] == [
+        ((0, 2), "banded"),
+        ((1,), "fused"),
+        ((3,), "fused"),
+    ]
+    assert plan.kernel == "fused"
+    assert "heads (0, 2), Window(left=2, right=0) & Padding(lengths=(3,)): banded" in str(plan)
+    y = attention(x, where=where)
+    q, k, v = attention.heads.project(x, x, x)
+    expected = attention.heads.merge(attend(q, k, v, where=attention.where & where, kernel="reference"))
+    assert_close(y, expected)
+    assert_close(*(torch.autograd.grad(out.square().sum(), x) for out in (y, expected)))
+
+
+def test_graphs_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mirada.attention.kernels import native
+
+    graph = Edges(torch.randint(0, 11, (2, 40)), 11)
+    tensors, parts = [torch.randn(2, 3, 11, 4) for _ in "qkv"], (Graph(4, 3), None, Softmax())
+    expected = differentiate(tensors, parts, graph, torch.float64, "reference")
+    assert_close(differentiate(tensors, parts, graph, torch.float64, "edges"), expected)
+    monkeypatch.setattr(native, "library", lambda: None)
+    assert_close(differentiate(tensors, parts, graph, torch.float64, "edges"), expected)
+
+
+def test_graphs_in_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mirada.attention.kernels import native
+
+    if native.library() is None:
+        pytest.skip("no C compiler here")
+    monkeypatch.setattr(native, "STEPS_PER_THREAD", 1)
+    graph = Edges(torch.randint(0, 101, (2, 400)), 101)
+    tensors, parts = [torch.randn(1, 2, 101, 3) for _ in "qkv"], (Dot(), None, Softmax())
+    expected = differentiate(tensors, parts, graph, torch.float64, "reference")
+    assert_close(differentiate(tensors, parts, graph, torch.float64, "edges"), expected)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "layer", "where"),
+    [
+        ("banded", Attention(MultiHead(8, 2), where=Window(3, 1), position=ALiBi(2)), Padding([11, 4])),
+        ("strided", Attention(MultiHead(8, 2), where=Strided(3), position=Rotary(4)), Padding([11, 4])),
+        ("strided", Attention(MultiHead(8, 2), where=Fixed(4, 1, part="summary")), Complete()),
+        ("edges", Attention(MultiHead(8, 2)), Edges(torch.randint(0, 11, (2, 30)), 11)),
+        ("convolution", Attention(Split(8, 8), Offset(1, 11, heads=8), normalizer=Identity()), Grid(1, 11)),
+    ],
+    ids=["band", "strided", "summary", "edges", "convolution"],
+)
+def test_looking_is_exact_for_every_kernel(kernel: str, layer: Attention, where: Neighborhood) -> None:
+    x = torch.randn(2, 11, 8)
+    before = layer(x, where=where)
+    with look(layer) as seen:
+        y = layer(x, where=where)
+    assert seen[""].plan.kernel == kernel
+    assert torch.equal(y, before)
+    assert_close(layer.heads.merge(seen[""].output()), y, rtol=1e-5, atol=1e-5)
+    if kernel == "edges":
+        source, target = seen[""].edges
+        dense = torch.zeros(2, 2, 11, 11)
+        dense[:, :, target, source] = seen[""].weights()
+        assert_close(dense @ seen[""].values(), seen[""].output())

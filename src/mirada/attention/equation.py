@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from mirada.attention.cache import Cache
 from mirada.attention.heads import Heads
-from mirada.attention.kernels.plan import Plan, named, plan
+from mirada.attention.kernels.plan import Plan, plan
+from mirada.attention.kernels.plan import run as run_planned
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE
 from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, as_neighborhood
@@ -301,8 +302,8 @@ def fit(score: Score, position: Position, q: Tensor, k: Tensor, v: Tensor) -> No
 
 
 def run(request: Request, chosen: Plan) -> Answer:
-    """Run the chosen kernel and hand what was drawn to every open `draws()`."""
-    answer = named(chosen.kernel).run(request)
+    """Compute as planned, and hand what was drawn to every open `draws()`."""
+    answer = run_planned(request, chosen)
     if answer.draw is not None and request.normalizer.training:
         publish(answer.draw)
     return answer

@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from mirada.attention.kernels.banded import banded
 from mirada.attention.kernels.convolution import convolution
 from mirada.attention.kernels.edges import edges
 from mirada.attention.kernels.fused import fused
 from mirada.attention.kernels.reference import reference
-from mirada.attention.kernels.request import Kernel, Request
+from mirada.attention.kernels.request import Answer, Kernel, Request
 from mirada.attention.kernels.strided import strided
+from mirada.attention.neighborhoods import Neighborhood, PerHead, intersect
 from mirada.errors import unknown
 
 KERNELS: tuple[Kernel, ...] = (
@@ -25,6 +28,9 @@ KERNELS: tuple[Kernel, ...] = (
 class Plan:
     """The kernel chosen and, for each faster one, why it refused.
 
+    Where heads have neighborhoods of their own, `groups` has a plan for each neighborhood and its heads, and `kernel` is the
+    slowest of theirs.
+
     >>> print(Plan("reference", {"fused": "Additive is not a product q'.k'"}))
     reference
       not fused: Additive is not a product q'.k'
@@ -32,9 +38,12 @@ class Plan:
 
     kernel: str
     refused: dict[str, str]
+    groups: tuple[tuple[Neighborhood, tuple[int, ...], "Plan"], ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join([self.kernel, *(f"  not {name}: {reason}" for name, reason in self.refused.items())])
+        lines = [self.kernel, *(f"  not {name}: {reason}" for name, reason in self.refused.items())]
+        lines += [f"  heads {heads}, {where}: {plan.kernel}" for where, heads, plan in self.groups]
+        return "\n".join(lines)
 
 
 def plan(request: Request, force: str | None = None) -> Plan:
@@ -46,6 +55,12 @@ def plan(request: Request, force: str | None = None) -> Plan:
                 f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose."
             )
         return Plan(force, {})
+    groups = head_groups(request)
+    if groups:
+        plans = [(where, tuple(heads), plan(request.for_heads(heads, where))) for where, heads in groups.items()]
+        order = [kernel.name for kernel in KERNELS]
+        slowest = max((chosen for _, _, chosen in plans), key=lambda chosen: order.index(chosen.kernel))
+        return Plan(slowest.kernel, slowest.refused, tuple(plans))
     refused: dict[str, str] = {}
     for kernel in KERNELS:
         reason = kernel.refuses(request)
@@ -53,6 +68,31 @@ def plan(request: Request, force: str | None = None) -> Plan:
             return Plan(kernel.name, refused)
         refused[kernel.name] = reason
     raise AssertionError("the reference kernel takes every request")
+
+
+def run(request: Request, chosen: Plan) -> Answer:
+    """Compute the request as planned."""
+    if not chosen.groups:
+        return named(chosen.kernel).run(request)
+    answers = [run(request.for_heads(list(heads), where), plan) for where, heads, plan in chosen.groups]
+    order = torch.tensor([head for _, heads, _ in chosen.groups for head in heads], device=request.q.device)
+    output = torch.cat([answer.output for answer in answers], dim=1)
+    return Answer(output.index_select(1, order.argsort()))
+
+
+def head_groups(request: Request) -> dict[Neighborhood, list[int]]:
+    """The heads of each neighborhood, where heads differ in nothing else; empty where they cannot be told apart."""
+    per_head = [part for part in request.where.conjuncts() if isinstance(part, PerHead)]
+    shared = {request.k.shape[1], request.v.shape[1]} <= {1, request.heads}
+    if len(per_head) != 1 or not shared or request.normalizer.chooses:
+        return {}
+    if request.score.heads != 1 or request.position.inside:
+        return {}
+    rest = intersect(part for part in request.where.conjuncts() if part is not per_head[0])
+    groups: dict[Neighborhood, list[int]] = {}
+    for head, part in enumerate(per_head[0].parts):
+        groups.setdefault(part & rest, []).append(head)
+    return groups
 
 
 def named(name: str) -> Kernel:

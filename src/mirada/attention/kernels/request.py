@@ -52,6 +52,11 @@ class Request:
         lengths = lengths_of(self.where)
         return self.places if lengths is None else replace(self.places, lengths=lengths)
 
+    def for_heads(self, heads: list[int], where: Neighborhood) -> "Request":
+        """The same request for some heads only, which all have that neighborhood."""
+        chosen = [x[:, heads] if x.shape[1] > 1 else x for x in (self.q, self.k, self.v)]
+        return replace(self, q=chosen[0], k=chosen[1], v=chosen[2], where=where)
+
     def mask(self, first: int = 0, last: int | None = None) -> Mask:
         """Who may be seen by the queries first, ..., last - 1."""
         last = self.queries if last is None else last

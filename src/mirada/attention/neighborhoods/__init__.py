@@ -18,6 +18,7 @@ from mirada.attention.neighborhoods.algebra import (
     PerHead,
     Union,
     as_neighborhood,
+    intersect,
     lengths_of,
 )
 from mirada.attention.neighborhoods.data import Dense, Documents, Edges, Padding
@@ -42,5 +43,6 @@ __all__ = [
     "Union",
     "Window",
     "as_neighborhood",
+    "intersect",
     "lengths_of",
 ]
