@@ -1,21 +1,28 @@
-"""What the layer costs over a bare kernel call, as ratios of times in one process.
+"""Our kernels over bare calls and over peers, as ratios of times in one process.
 
-python benchmarks/kernels.py            every table
-python benchmarks/kernels.py look       one of them: sdpa, rotary, look
+    python benchmarks/kernels.py            every table (about ten minutes on two cores)
+    python benchmarks/kernels.py look       one of them: sdpa, rotary, look, window, length, strided, relative, edges
+
+In the first three tables the ratio is ours / baseline, so smaller is better; in the others it is peer / ours, so larger is.
 """
 
 import argparse
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 
+import peers
 import torch
 import torch.nn.functional as F
 from ratios import HEADER, Ratio, race
 from torch import Tensor
 
 from mirada import Attention, MultiHead, attend, look
-from mirada.attention.neighborhoods import Causal, Complete
-from mirada.attention.positions import Rotary
+from mirada.attention.heads import Tied
+from mirada.attention.neighborhoods import Causal, Complete, Edges, Fixed, Strided, Window
+from mirada.attention.positions import Relative, Rotary
+from mirada.attention.scores import Graph
 
 BATCH, HEADS, DIM = 4, 8, 64
 
@@ -83,26 +90,145 @@ def rotary() -> None:
 
 
 def looking() -> None:
-    """A forward pass inside look, with and without asking for one sample's head afterwards."""
+    """A forward pass inside look, for every kernel."""
     print("\n## inside look / outside (target: at most 1.05)\n")
     print(HEADER)
     width = HEADS * DIM
-    for length in (128, 512, 2048):
-        layer = Attention(MultiHead(width, HEADS), where=Causal(), position=Rotary(DIM))
-        x = torch.randn(BATCH, length, width)
+    graph = Edges(torch.randint(0, 20000, (2, 200000)), 20000)
+    graph = Edges(torch.randint(0, 20000, (2, 200000)), 20000)
+    cases = [
+        (f"fused, T {length}", Attention(MultiHead(width, HEADS), where=Causal()), length, None)
+        for length in (128, 512, 2048)
+    ]
+    cases += [
+        ("banded, T 4096", Attention(MultiHead(width, HEADS), where=Window(256)), 4096, None),
+        ("strided, T 4096", Attention(MultiHead(width, HEADS), where=Strided(64)), 4096, None),
+        ("reference (Relative), T 512", Attention(MultiHead(width, HEADS), position=Relative(DIM, 16)), 512, None),
+        ("edges, 20,000 nodes", Attention(Tied(width, HEADS, 8), Graph(8, HEADS)), 20000, graph),
+    ]  # fmt: skip
+    for what, layer, length, where in cases:
+        x = torch.randn(1 if length > 2048 else BATCH, length, width)
+        outside = partial(layer, x, where=where)
 
-        def inside(layer=layer, x=x) -> Tensor:
-            with torch.no_grad(), look(layer):
-                return layer(x)
+        def inside(layer: Attention = layer, outside: Callable[[], Tensor] = outside) -> None:
+            with look(layer):
+                outside()
 
-        def outside(layer=layer, x=x) -> Tensor:
-            with torch.no_grad():
-                return layer(x)
-
-        print(race(inside, outside, rounds=60).row(f"Attention forward, T {length}"), flush=True)
+        print(compare(inside, outside, False, rounds=15 if length > 2048 else 40).row(what), flush=True)
 
 
-TABLES = {"sdpa": sdpa, "rotary": rotary, "look": looking}
+def window() -> None:
+    """A causal window of 256 against compiled FlexAttention (forward only on a CPU) and unfold + SDPA."""
+    print("\n## peer / ours: Window(256) (targets: FlexAttention 1.3 forward, unfold + SDPA 1.5 forward + backward)\n")
+    print(HEADER)
+    for length, rounds in ((8192, 12), (32768, 5)):
+        plain = [torch.randn(1, HEADS, length, DIM) for _ in range(3)]
+        trained = [x.clone().requires_grad_() for x in plain]
+        ours, flex = partial(attend, *plain, where=Window(256)), partial(peers.flex_window(length, 256), *plain)
+        print(compare(flex, ours, False, rounds).row(f"FlexAttention, T {length}, forward"), flush=True)
+        unfolded, ours = partial(peers.unfolded_window, *trained, 256), partial(attend, *trained, where=Window(256))
+        print(compare(unfolded, ours, True, rounds).row(f"unfold + SDPA, T {length}, forward + backward"), flush=True)
+
+
+def length() -> None:
+    """Time and memory of a window as the length doubles."""
+    print("\n## Window(256), forward + backward, as the length doubles (time and memory should double)\n")
+    print(
+        "| T | time, ms | over the row above | peak memory beyond the input, MB | over the row above |\n|---|---|---|---|---|"
+    )
+    before: tuple[float, float] | None = None
+    for size in (8192, 16384, 32768, 65536, 131072):
+        milliseconds, megabytes = measured(size)
+        ratios = ("", "") if before is None else (f"{milliseconds / before[0]:.2f}", f"{megabytes / before[1]:.2f}")
+        print(f"| {size} | {milliseconds:.0f} | {ratios[0]} | {megabytes:.0f} | {ratios[1]} |", flush=True)
+        before = (milliseconds, megabytes)
+
+
+def measured(size: int) -> tuple[float, float]:
+    """Median time in ms and peak memory in MB of one step, each in a process of its own."""
+    code = f"""
+import statistics, threading, time, torch
+from mirada import attend
+from mirada.attention.neighborhoods import Window
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+
+def step(q, k, v):
+    y = attend(q, k, v, where=Window(256))
+    y.backward(torch.ones_like(y))
+
+def watch():
+    while not done.is_set():
+        seen.append(resident())
+        time.sleep(0.002)
+
+step(*(torch.randn(1, {HEADS}, 2048, {DIM}, requires_grad=True) for _ in range(3)))
+q, k, v = (torch.randn(1, {HEADS}, {size}, {DIM}, requires_grad=True) for _ in range(3))
+start, seen, times, done = resident(), [], [], threading.Event()
+watcher = threading.Thread(target=watch)
+watcher.start()
+for _ in range(3):
+    begin = time.perf_counter()
+    step(q, k, v)
+    times.append(1e3 * (time.perf_counter() - begin))
+done.set()
+watcher.join()
+print(statistics.median(times), max(seen) - start)
+"""
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    milliseconds, megabytes = map(float, printed.split())
+    return milliseconds, megabytes
+
+
+def strided() -> None:
+    """Child's patterns against one SDPA call with the dense mask."""
+    print("\n## dense mask / ours: Child's patterns, T 8192, forward + backward (target: 4)\n")
+    print(HEADER)
+    q, k, v = (torch.randn(1, 4, 8192, DIM, requires_grad=True) for _ in range(3))
+    for where in (Strided(90), Strided(90, part="stride"), Fixed(90, 8)):
+        dense = partial(F.scaled_dot_product_attention, q, k, v, where.dense(8192, 8192))
+        print(compare(dense, partial(attend, q, k, v, where=where), True, rounds=5).row(f"{where}"), flush=True)
+
+
+def relative() -> None:
+    """Relative positions against the direct n x n x dim form."""
+    print("\n## direct form / ours: Relative, forward + backward (targets: 2.3 at T 512, 7 at T 2048)\n")
+    print(HEADER)
+    for size, clip, rounds in ((512, 16, 12), (2048, 64, 3)):
+        q, k, v = (torch.randn(1, HEADS, size, DIM, requires_grad=True) for _ in range(3))
+        position = Relative(DIM, clip)
+        direct = partial(peers.direct_relative, q, k, v, position.keys, position.values, clip)
+        ours = partial(attend, q, k, v, position=position)
+        print(compare(direct, ours, True, rounds).row(f"T {size}, clip {clip}"), flush=True)
+
+
+def edges() -> None:
+    """Graph attention against PyG's GATConv, forward + backward, the projection included."""
+    from torch_geometric.nn import GATConv
+
+    print("\n## PyG / ours: graph attention, forward + backward, 8 heads of 8 (targets: 1.0 and 1.15)\n")
+    print(HEADER)
+    sizes = {"Cora's size": (2708, 10556, 1433, 30), "100,000 nodes, 2,000,000 edges": (100_000, 2_000_000, 64, 4)}
+    for what, (nodes, count, width, rounds) in sizes.items():
+        listed = Edges(torch.randint(0, nodes, (2, count)), nodes).pairs
+        listed, x = listed[:, listed[0] != listed[1]], torch.randn(nodes, width)
+        theirs, ours = GATConv(width, 8, heads=8), Attention(Tied(width, 8, 8), Graph(8, 8))
+        graph = Edges(listed, nodes).with_self_loops()
+        pair = partial(theirs, x, listed), partial(ours, x.unsqueeze(0), where=graph)
+        print(compare(*pair, True, rounds).row(f"GATConv, {what}"), flush=True)
+
+
+TABLES = {
+    "sdpa": sdpa,
+    "rotary": rotary,
+    "look": looking,
+    "window": window,
+    "length": length,
+    "strided": strided,
+    "relative": relative,
+    "edges": edges,
+}
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ class Ratio:
         return f"| {name} | {self.median:.3f} | {spread} | {self.own_ms:.2f} | {self.base_ms:.2f} |"
 
 
-HEADER = "| what | ratio | quartiles | ours, ms | baseline, ms |\n|---|---|---|---|---|"
+HEADER = "| what | ratio | quartiles | numerator, ms | denominator, ms |\n|---|---|---|---|---|"
 
 
 def race(own: Callable[[], object], base: Callable[[], object], rounds: int = 40, warm_up: int = 3) -> Ratio:

@@ -169,6 +169,7 @@ def eager_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(banded, "WIDEST", 1000)
     monkeypatch.setattr(strided, "SMALLEST", 0)
     monkeypatch.setattr(edges, "DENSEST", 1000)
+    monkeypatch.setattr(edges, "DENSEST_PRODUCT", 1000)
 
 
 accepted: Counter[str] = Counter()

@@ -16,8 +16,9 @@ from mirada.attention.neighborhoods import Neighborhood
 from mirada.attention.places import Places
 from mirada.attention.positions import Position
 
-SMALLEST = 1024  # keys; below, one fused call with a mask is faster
-WIDEST = 0.5  # of the keys; a wider band saves too little
+# measured by benchmarks/thresholds.py on two cores
+SMALLEST = 256  # keys; below, there is little to gain over one fused call with a mask
+WIDEST = 0.75  # of the keys; a wider band saves too little
 
 
 class Banded:

@@ -13,8 +13,11 @@ from mirada.attention.kernels import native
 from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Softmax
+from mirada.attention.scores import Product
 
-DENSEST = 0.25  # of all pairs; a denser graph is better off as a mask
+# shares of all pairs, measured by benchmarks/thresholds.py on two cores: a denser graph is better off as a mask
+DENSEST_PRODUCT = 0.01  # where the fused kernel could take over
+DENSEST = 0.5  # where only the reference could
 
 
 class EdgesKernel:
@@ -36,7 +39,8 @@ class EdgesKernel:
             return f"nothing to sum: q {tuple(request.q.shape)}, edges={graph.pairs.shape[1]}"
         if request.q.dtype not in (torch.float32, torch.float64):
             return f"it sums in the input's own precision, and {request.q.dtype} is too coarse for that"
-        if graph.pairs.shape[1] > DENSEST * graph.nodes**2:
+        product = type(request.score).compare is Product.compare
+        if graph.pairs.shape[1] > (DENSEST_PRODUCT if product else DENSEST) * graph.nodes**2:
             return f"{graph.pairs.shape[1]} edges among {graph.nodes} nodes are too dense"
         return None
 

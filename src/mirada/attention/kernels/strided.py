@@ -20,7 +20,7 @@ from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, available
 from mirada.attention.neighborhoods import Causal, Complete, Fixed, Padding, Strided, Window
 
-SMALLEST = 512  # keys; below, one fused call with a mask is faster
+SMALLEST = 512  # keys; below, one fused call with a mask is faster (benchmarks/thresholds.py)
 
 
 class StridedKernel:
