@@ -20,6 +20,7 @@ from mirada.attention.neighborhoods import (
     Grid,
     Padding,
     PerHead,
+    Strided,
     Window,
 )
 from mirada.attention.normalizers import Hard, Softmax
@@ -269,3 +270,21 @@ def test_queries_that_see_nothing_get_zeros_and_finite_gradients() -> None:
         assert_close(y[:1], expected)
         y.sum().backward()
         assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "layer", "length", "where"),
+    [
+        ("banded", Attention(MultiHead(WIDTH, HEADS), where=Window(16)), 300, None),
+        ("strided", Attention(MultiHead(WIDTH, HEADS), where=Strided(24)), 601, None),
+        ("edges", Attention(Tied(WIDTH, HEADS, 5), Graph(5, HEADS)), 101, Edges(torch.randint(0, 101, (2, 400)), 101)),
+    ],
+    ids=["banded", "strided", "edges"],
+)
+def test_compile_with_a_kernel_of_our_own(kernel: str, layer: Attention, length: int, where: Edges | None) -> None:
+    torch._dynamo.reset()
+    x = torch.randn(1, length, WIDTH, requires_grad=True)
+    assert layer.plan(x, where=where).kernel == kernel
+    y, expected = torch.compile(layer, backend="aot_eager")(x, where=where), layer(x, where=where)
+    assert_close(y, expected)
+    assert_close(*(torch.autograd.grad(out.square().sum(), x) for out in (y, expected)))

@@ -239,7 +239,6 @@ def test_hard_choices_are_one_draw_even_in_chunks(monkeypatch: pytest.MonkeyPatc
     assert q.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize("kernel", ["reference", "fused", "banded", "strided", "edges"])
 @pytest.mark.parametrize(
     "where",
     [
@@ -255,23 +254,27 @@ def test_hard_choices_are_one_draw_even_in_chunks(monkeypatch: pytest.MonkeyPatc
     ],
     ids=repr,
 )
-def test_a_nan_that_nobody_may_see_reaches_nothing(kernel: str, where: Neighborhood) -> None:
+def test_a_nan_that_nobody_may_see_reaches_nothing(where: Neighborhood) -> None:
     unseen = ~where.dense(7, 7).expand(3, 2, 7, 7).any(2)
     assert unseen.any()
     q, k, v = (torch.randn(3, 2, 7, 5) for _ in "qkv")
-    try:
-        attend(q, k, v, where=where, kernel=kernel)
-    except ValueError as refusal:
-        pytest.skip(str(refusal))
     clean = [x.clone().requires_grad_() for x in (q, k, v)]
-    attend(*clean, where=where, kernel=kernel).square().sum().backward()
-    for poison in (torch.nan, torch.inf):
-        dirty = [q.clone(), *(x.masked_fill(unseen.unsqueeze(-1), poison) for x in (k, v))]
-        dirty = [x.requires_grad_() for x in dirty]
-        output = attend(*dirty, where=where, kernel=kernel)
-        assert_close(output, attend(*clean, where=where, kernel=kernel))
-        output.square().sum().backward()
-        assert_close([x.grad for x in dirty], [x.grad for x in clean])
+    expected = attend(*clean, where=where, kernel="reference")
+    expected.square().sum().backward()
+    tried = []
+    for kernel in KERNELS:
+        for poison in (torch.nan, torch.inf):
+            dirty = [q.clone(), *(x.masked_fill(unseen.unsqueeze(-1), poison) for x in (k, v))]
+            dirty = [x.requires_grad_() for x in dirty]
+            try:
+                output = attend(*dirty, where=where, kernel=kernel.name)
+            except ValueError:
+                continue  # it refuses
+            tried.append(kernel.name)
+            assert_close(output, expected)
+            output.square().sum().backward()
+            assert_close([x.grad for x in dirty], [x.grad for x in clean])
+    assert {"reference", "fused"} <= set(tried)
 
 
 @pytest.mark.parametrize("kernel", ["reference", "fused"])
@@ -332,7 +335,7 @@ def test_graphs_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     tensors, parts = [torch.randn(2, 3, 11, 4) for _ in "qkv"], (Graph(4, 3), None, Softmax())
     expected = differentiate(tensors, parts, graph, torch.float64, "reference")
     assert_close(differentiate(tensors, parts, graph, torch.float64, "edges"), expected)
-    monkeypatch.setattr(native, "library", lambda: None)
+    monkeypatch.setattr(native, "serves", lambda _: False)
     assert_close(differentiate(tensors, parts, graph, torch.float64, "edges"), expected)
 
 

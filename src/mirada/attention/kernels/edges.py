@@ -82,7 +82,7 @@ class Mix(torch.autograd.Function):
         scores = scores.contiguous()
         heads, dim = values.shape[1:]
         steps = graph.pairs.shape[1] * heads * dim
-        if native.library() is not None and scores.device.type == "cpu":
+        if native.serves(scores):
             weights, output = torch.empty_like(scores), torch.empty_like(values)
             source = graph.pairs[0]
             native.in_parallel(
@@ -104,7 +104,7 @@ class Mix(torch.autograd.Function):
         heads, dim = values.shape[1:]
         source, target = graph.pairs
         steps = len(source) * heads * dim
-        if native.library() is not None and weights.device.type == "cpu":
+        if native.serves(weights):
             d_scores, d_values = torch.empty_like(weights), torch.empty_like(values)
             native.in_parallel(
                 "score_gradient", graph.nodes, steps, heads, dim, graph.offsets, source, weights, values, grad, d_scores

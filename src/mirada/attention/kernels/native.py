@@ -36,6 +36,11 @@ def library() -> ctypes.CDLL | None:
         return None
 
 
+def serves(x: Tensor) -> bool:
+    """Whether the library can work on this tensor: on a CPU, and not while a graph is traced, which has no memory yet."""
+    return not torch.compiler.is_compiling() and x.device.type == "cpu" and library() is not None
+
+
 def compiled(compiler: str) -> Path:
     """The library's file, made if it is not there. It appears whole or not at all, whoever else is compiling."""
     source = SOURCE.read_bytes()
