@@ -281,4 +281,5 @@ def freeze(part: nn.Module) -> nn.Module:
     for store in ("_parameters", "_buffers"):
         kept = {name: None if x is None else x.detach().clone() for name, x in getattr(part, store).items()}
         object.__setattr__(twin, store, kept)
+    object.__setattr__(twin, "_modules", {name: None if m is None else freeze(m) for name, m in part._modules.items()})
     return twin

@@ -12,9 +12,10 @@ from torch import Tensor
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim, with_bias
 from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, available
-from mirada.attention.neighborhoods import Neighborhood
+from mirada.attention.neighborhoods import Neighborhood, intersect
 from mirada.attention.places import Places
 from mirada.attention.positions import Position
+from mirada.shapes import broadcast_heads
 
 # measured by benchmarks/thresholds.py on two cores
 SMALLEST = 256  # keys; below, there is little to gain over one fused call with a mask
@@ -42,13 +43,21 @@ class Banded:
         return None
 
     def run(self, request: Request) -> Answer:
-        where, places = request.where, request.full_places
-        k, v = request.visible(rows_at_once=block(where))
+        where, left, right = request.where, *map(int, request.where.band)
+        start, places = request.places.start, request.full_places
+        # no query reaches beyond these keys: of a long cache only the end is read
+        reached = slice(max(0, start - left), min(request.keys, start + request.queries + right))
+        places = places.columns(reached.start, max(reached.start, reached.stop))
+        k, v = (broadcast_heads(x, request.heads)[:, :, reached] for x in (request.k, request.v))
+        hidden = unseen(where, places)
+        if hidden is not None:
+            k, v = (x.masked_fill(hidden.unsqueeze(-1), 0) for x in (k, v))
         q, k, scale = factors(request, k)
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v)
-        tiling = Tiling(lambda: tiles(where, places, request.position, q))
-        return Answer(Tiled.apply(q, k, v, (tiling,), scale)[..., :dim])
+        position, dtype = request.position, q.dtype
+        tiling = Tiling(lambda: tiles(where, places, position, dtype))
+        return Answer(Tiled.apply(q, k, v, (tiling,), scale, tuple(where.tensors()))[..., :dim])
 
 
 def block(where: Neighborhood) -> int:
@@ -57,22 +66,40 @@ def block(where: Neighborhood) -> int:
     return int(min(512, max(64, 32 * round((left + right) / 64))))
 
 
-def tiles(where: Neighborhood, places: Places, position: Position, q: Tensor) -> Iterator[Tile]:
-    """The blocks of queries with the keys they may see, and what the position adds to their scores."""
+def spans(where: Neighborhood, places: Places) -> Iterator[tuple[int, int, int, int]]:
+    """The blocks of queries first, ..., last - 1 and the keys begin, ..., end - 1 that they may see."""
     left, right = (int(reach) for reach in where.band)
-    known: dict[tuple[int, int, int], Tensor] = {}
+    offset = places.start - places.first_key
     for first in range(0, places.queries, block(where)):
         last = min(first + block(where), places.queries)
-        begin = max(0, places.start + first - left)
-        end = min(places.keys, places.start + last + right)
-        if begin >= end:
-            continue
+        begin, end = max(0, offset + first - left), min(places.keys, offset + last + right)
+        if begin < end:
+            yield first, last, begin, end
+
+
+def unseen(where: Neighborhood, places: Places) -> Tensor | None:
+    """The keys that no query sees, found block by block; None where it is clear that there are none."""
+    rest = intersect(part for part in where.conjuncts() if part.lengths is None)
+    if rest.reflexive and places.start == 0 and places.queries >= places.keys:
+        return where.unseen(places)
+    seen = torch.zeros(1, 1, places.keys, dtype=torch.bool, device=places.device)
+    for first, last, begin, end in spans(where, places):
+        here = where.sees(places.rows(first, last).columns(begin, end)).any(2).expand(-1, -1, end - begin)
+        seen = seen.expand(*(max(sizes) for sizes in zip(seen.shape[:2], here.shape[:2], strict=True)), -1).clone()
+        seen[..., begin:end] |= here
+    return ~seen
+
+
+def tiles(where: Neighborhood, places: Places, position: Position, dtype: torch.dtype) -> Iterator[Tile]:
+    """The blocks of queries with the keys they may see, and what the position adds to their scores."""
+    known: dict[tuple[int, int, int], Tensor] = {}
+    for first, last, begin, end in spans(where, places):
         shape = (last - first, end - begin, places.start + first - begin)
         mask = known.get(shape)
         if mask is None:
             here = places.rows(first, last).columns(begin, end)
-            mask = with_bias(position, where.sees(here), here, q)
-            mask = additive(mask, q.dtype) if mask.dtype == torch.bool else mask
+            mask = with_bias(position, where.sees(here), here, dtype)
+            mask = additive(mask, dtype) if mask.dtype == torch.bool else mask
             if where.homogeneous:  # the same picture all along the diagonal
                 known[shape] = mask
         yield Tile(slice(first, last), slice(begin, end), mask=mask)

@@ -47,7 +47,7 @@ class EdgesKernel:
     def run(self, request: Request) -> Answer:
         assert isinstance(request.where, Edges)
         _, v = request.visible()
-        output = Mix.apply(edge_scores(request), to_rows(v), request.where)
+        output = Mix.apply(edge_scores(request).to(v.dtype), to_rows(v), request.where)
         return Answer(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
 
 

@@ -89,7 +89,7 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     """A mask tensor if one is needed, and whether the kernel should be causal by itself."""
     if not simple(request):
         mask = request.mask().expand(-1, -1, request.queries, request.keys)
-        return with_bias(request.position, mask, request.places, request.q), False
+        return with_bias(request.position, mask, request.places, request.q.dtype), False
     paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
     by_itself = is_causal(request) and request.queries > 1
     if not paddings:
@@ -106,10 +106,10 @@ def joins_masks(*tensors: Tensor) -> bool:
     return flash and all(x.device.type == "cpu" and x.stride(-1) == 1 for x in tensors)
 
 
-def with_bias(position: Position, mask: Tensor, places: Places, q: Tensor) -> Tensor:
+def with_bias(position: Position, mask: Tensor, places: Places, dtype: torch.dtype) -> Tensor:
     """The mask as it is, or, where the position adds a constant to the scores, that constant inside and -inf outside."""
-    bias = position.bias(q, places) if position.constant else None
-    return mask if bias is None else torch.where(mask, bias.to(q.dtype), -torch.inf)
+    bias = position.bias(torch.empty(0, dtype=dtype, device=mask.device), places) if position.constant else None
+    return mask if bias is None else torch.where(mask, bias.to(dtype), -torch.inf)
 
 
 def shared(request: Request) -> tuple[Tensor, Tensor]:
@@ -127,7 +127,10 @@ def factors(request: Request, k: Tensor) -> tuple[Tensor, Tensor, float]:
 
 
 def same_dim(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Zeros appended so that keys and values have one dim: the fused kernel asks for it, and zeros change nothing."""
+    """One dtype, and zeros appended so that keys and values have one dim: fused kernels ask for both."""
+    if torch.is_autocast_enabled(q.device.type):
+        dtype = torch.get_autocast_dtype(q.device.type)
+        q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     dim = max(k.shape[-1], v.shape[-1])
     return tuple(x if x.shape[-1] == dim else F.pad(x, (0, dim - x.shape[-1])) for x in (q, k, v))  # type: ignore[return-value]
 

@@ -31,7 +31,12 @@ def library() -> ctypes.CDLL | None:
     if compiler is None or os.environ.get("MIRADA_NATIVE") == "0":
         return None
     try:
-        return ctypes.CDLL(str(compiled(compiler)))
+        path = compiled(compiler)
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError:  # cut short or damaged: make it anew, once
+            path.unlink()
+            return ctypes.CDLL(str(compiled(compiler)))
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -78,11 +83,18 @@ def workers(count: int) -> ThreadPoolExecutor:
 def in_parallel(name: str, rows: int, steps: int, *arguments: int | Tensor) -> None:
     """Call `name(first, last, ...)` on ranges of rows, one per thread if the `steps` of the whole are worth several.
 
-    Tensors must be contiguous and of one real dtype.
+    Tensors must be contiguous, of int64 and of one real dtype: C reads them as they are.
     """
     loaded = library()
     assert loaded is not None
-    real = next(REALS[x.dtype] for x in arguments if isinstance(x, Tensor) and x.dtype in REALS)
+    tensors = [x for x in arguments if isinstance(x, Tensor)]
+    reals = {x.dtype for x in tensors if x.is_floating_point()}
+    whole = all(x.is_floating_point() or x.dtype == torch.int64 for x in tensors)
+    if len(reals) != 1 or not reals <= set(REALS) or not whole or not all(x.is_contiguous() for x in tensors):
+        raise ValueError(
+            f"{name} needs contiguous tensors of int64 and one real dtype: got {[x.dtype for x in tensors]}"
+        )
+    real = REALS[reals.pop()]
     function = getattr(loaded, f"{name}_{real}")
     passed = [
         ctypes.c_void_p(x.data_ptr()) if isinstance(x, Tensor) else ctypes.c_int64(x) for x in arguments

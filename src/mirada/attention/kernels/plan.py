@@ -88,6 +88,8 @@ def head_groups(request: Request) -> dict[Neighborhood, list[int]]:
         return {}
     if request.score.heads != 1 or request.position.inside:
         return {}
+    if any(part.lengths is not None for inner in per_head[0].parts for part in inner.conjuncts()):
+        return {}  # a padding of one head must not become the true length for what stands beside it
     rest = intersect(part for part in request.where.conjuncts() if part is not per_head[0])
     groups: dict[Neighborhood, list[int]] = {}
     for head, part in enumerate(per_head[0].parts):

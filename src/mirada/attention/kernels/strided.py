@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from operator import and_
 
+import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor
@@ -16,6 +17,7 @@ from torch import Tensor
 from mirada.attention.kernels.banded import additive
 from mirada.attention.kernels.banded import tiles as band_tiles
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim
+from mirada.attention.kernels.reference import NUMBERS_AT_ONCE
 from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, available
 from mirada.attention.neighborhoods import Causal, Complete, Fixed, Padding, Strided, Window
@@ -43,11 +45,12 @@ class StridedKernel:
         return None
 
     def run(self, request: Request) -> Answer:
-        k, v = request.visible()
+        k, v = request.visible(rows_at_once=max(1, NUMBERS_AT_ONCE // request.keys))
         q, k, scale = factors(request, k)
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v)
-        return Answer(Tiled.apply(q, k, v, tilings(request), scale)[..., :dim])
+        data = tuple(request.where.tensors())
+        return Answer(Tiled.apply(q, k, v, tilings(request, q.dtype), scale, data)[..., :dim])
 
 
 def pattern(request: Request) -> Strided | Fixed | None:
@@ -56,23 +59,23 @@ def pattern(request: Request) -> Strided | Fixed | None:
     return parts[0] if len(parts) == 1 and isinstance(parts[0], Strided | Fixed) else None
 
 
-def tilings(request: Request) -> tuple[Tiling, ...]:
+def tilings(request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
     """The parts of the pattern, which share no pair."""
     found = pattern(request)
     if isinstance(found, Strided):
-        return strided_tilings(found, request)
+        return strided_tilings(found, request, dtype)
     assert isinstance(found, Fixed)
-    return fixed_tilings(found, request)
+    return fixed_tilings(found, request, dtype)
 
 
-def strided_tilings(pattern: Strided, request: Request) -> tuple[Tiling, ...]:
+def strided_tilings(pattern: Strided, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
     """The window of the last keys, and the residue classes for what lies farther back."""
     stride, length, places = pattern.stride, request.keys, request.full_places
     paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
     window = reduce(and_, paddings, Window(stride))
-    local = Tiling(lambda: band_tiles(window, places, request.position, request.q))
+    local = Tiling(lambda: band_tiles(window, places, request.position, dtype))
     split, unsplit = partial(to_classes, stride=stride), partial(from_classes, stride=stride, length=length)
-    mask = arranged_padding(request, split)
+    mask = arranged_padding(request, split, dtype)
     skip = 0 if pattern.part == "stride" else 2  # the key itself and the one a stride back are in the window
     size = -(-length // stride)
 
@@ -85,12 +88,12 @@ def strided_tilings(pattern: Strided, request: Request) -> tuple[Tiling, ...]:
     return {None: (local, far), "local": (local,), "stride": (far,)}[pattern.part]
 
 
-def fixed_tilings(pattern: Fixed, request: Request) -> tuple[Tiling, ...]:
+def fixed_tilings(pattern: Fixed, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
     """The query's own block, and the summary columns of the blocks before it."""
     block, summary, length = pattern.block, pattern.summary, request.keys
     split, unsplit = partial(to_blocks, block=block), partial(from_blocks, block=block, length=length)
     pick, unpick = (partial(f, block=block, summary=summary) for f in (to_summary, from_summary))
-    mask, summary_mask = arranged_padding(request, split), arranged_padding(request, pick)
+    mask, summary_mask = (arranged_padding(request, arrange, dtype) for arrange in (split, pick))
 
     def own(columns: slice) -> Iterator[Tile]:
         yield Tile(columns, columns, causal=True, mask=None if mask is None else mask[..., columns])
@@ -108,13 +111,13 @@ def fixed_tilings(pattern: Fixed, request: Request) -> tuple[Tiling, ...]:
     return {None: (whole, earlier), "local": (whole,), "summary": (corner, earlier)}[pattern.part]
 
 
-def arranged_padding(request: Request, arrange: Callable[[Tensor], Tensor]) -> Tensor | None:
+def arranged_padding(request: Request, arrange: Callable[[Tensor], Tensor], dtype: torch.dtype) -> Tensor | None:
     """What to add to the scores of each key in an arrangement: -inf in the padding. None without padding."""
     places = request.full_places
     if places.lengths is None:
         return None
-    per_key = additive(places.column < places.length, request.q.dtype).transpose(2, 3)
-    return arrange(per_key).transpose(2, 3)
+    per_key = additive(places.column < places.length, dtype).transpose(2, 3)
+    return arrange(per_key.expand(request.batch, -1, -1, -1)).transpose(2, 3)
 
 
 def padded(x: Tensor, multiple: int) -> Tensor:

@@ -51,20 +51,37 @@ class Tiled(torch.autograd.Function):
     """Softmax attention over the union of several tilings, which must not list a pair twice."""
 
     @staticmethod
-    def forward(ctx, q: Tensor, k: Tensor, v: Tensor, tilings: tuple[Tiling, ...], scale: float) -> Tensor:  # type: ignore[no-untyped-def]
+    def forward(  # type: ignore[no-untyped-def]
+        ctx, q: Tensor, k: Tensor, v: Tensor, tilings: tuple[Tiling, ...], scale: float, data: tuple[Tensor, ...]
+    ) -> Tensor:
+        q, k, v = unit_stride(q), unit_stride(k), unit_stride(v)
         parts = [run(tiling, q, k, v, scale, alone=len(tilings) == 1) for tiling in tilings]
         output, sums = parts[0] if len(parts) == 1 else join(parts)
         ctx.save_for_backward(q, k, v, output, sums)
         ctx.tilings, ctx.scale = tilings, scale
+        ctx.data = [(x, version(x)) for x in data]
         return output
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         q, k, v, output, sums = ctx.saved_tensors
+        if any(version(x) != before for x, before in ctx.data):
+            raise ValueError("lengths or documents of a neighborhood were changed in place before the backward pass")
+        grad = unit_stride(grad)
         found = [gradients(tiling, grad, q, k, v, output, sums, ctx.scale) for tiling in ctx.tilings]
-        dq, dk, dv = (sum(parts[1:], parts[0]) for parts in zip(*found, strict=True))
-        return dq, dk, dv, None, None
+        dq, dk, dv = (sum(parts[1:], parts[0]).to(q.dtype) for parts in zip(*found, strict=True))
+        return dq, dk, dv, None, None, None
+
+
+def unit_stride(x: Tensor) -> Tensor:
+    """The kernel reads the coordinates of a vector one after the other, whatever the tensor says."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def version(x: Tensor) -> int:
+    """How often a tensor was changed in place; tensors of inference mode keep no count."""
+    return -1 if x.is_inference() else x._version
 
 
 def run(tiling: Tiling, q: Tensor, k: Tensor, v: Tensor, scale: float, alone: bool) -> tuple[Tensor, Tensor]:
@@ -104,10 +121,10 @@ def join(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     sums = torch.stack([found for _, found in parts])
     whole = torch.logsumexp(sums, 0)
     shares = (sums - whole.masked_fill(whole == -torch.inf, 0)).exp().unsqueeze(-1)
-    output = torch.zeros_like(parts[0][0])
+    output = torch.zeros_like(parts[0][0], dtype=shares.dtype)
     for share, (part, _) in zip(shares, parts, strict=True):
-        output.addcmul_(part, share.to(part.dtype))
-    return output, whole
+        output.addcmul_(part.to(shares.dtype), share)
+    return output.to(parts[0][0].dtype), whole
 
 
 def gradients(
@@ -118,8 +135,10 @@ def gradients(
     q, grad, output = (tiling.arrange(x) for x in (q, grad, output))
     sums = tiling.arrange(sums.masked_fill(sums == -torch.inf, 0).unsqueeze(-1)).squeeze(-1)
     k, v = arrange_keys(k), arrange_keys(v)
+    # many tiles may add to one key, so low precision would lose the later ones
+    precise = torch.promote_types(q.dtype, torch.float32)
     dq = torch.empty_like(q, memory_format=torch.contiguous_format)
-    dk, dv = (torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (k, v))
+    dk, dv = (torch.zeros_like(x, memory_format=torch.contiguous_format, dtype=precise) for x in (k, v))
     done = 0
     for tile in tiling.tiles():
         rows, columns = tile.rows, tile.columns

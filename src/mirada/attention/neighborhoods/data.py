@@ -1,7 +1,9 @@
 """Neighborhoods that come with the data: lengths, documents, masks and graphs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -137,6 +139,17 @@ class Dense(Neighborhood):
         return mask if mask.shape[3] == 1 else mask[..., places.column.flatten()]
 
 
+def kept(compute: Callable[[Any], Any]) -> cached_property:
+    """A property computed once and kept; as an ordinary tensor, so that what evaluation computed can serve training too."""
+
+    def ordinary(self: Any) -> Any:
+        with torch.inference_mode(False):
+            return compute(self)
+
+    ordinary.__doc__ = compute.__doc__
+    return cached_property(ordinary)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Edges(Neighborhood):
     """The edges of a graph: N(i) = {j: the edge j -> i is listed}.
@@ -168,19 +181,19 @@ class Edges(Neighborhood):
             )
         object.__setattr__(self, "edge_index", index)
 
-    @cached_property
+    @kept
     def pairs(self) -> Int[Tensor, "2 edges"]:
         """The edges once each, sorted by target and then source: the order of every per-edge result."""
         source, target = self.edge_index.long()
         order = torch.unique(target * self.nodes + source)
         return torch.stack([order % max(1, self.nodes), order // max(1, self.nodes)])
 
-    @cached_property
+    @kept
     def offsets(self) -> Int[Tensor, " nodes+1"]:
         """Where the edges of each target begin in `pairs`: the row pointer of the CSR form."""
         return torch.searchsorted(self.pairs[1], torch.arange(self.nodes + 1, device=self.pairs.device))
 
-    @cached_property
+    @kept
     def outgoing(self) -> tuple[Tensor, Tensor]:
         """The edges by source: where those of each source begin, and their numbers in `pairs`."""
         sources, order = torch.sort(self.pairs[0], stable=True)
@@ -213,7 +226,7 @@ class Edges(Neighborhood):
             return super().unseen(places, rows_at_once)
         return self.silent
 
-    @cached_property
+    @kept
     def silent(self) -> Unseen | None:
         """The nodes that are nobody's source; None if there are none."""
         silent = torch.ones(1, 1, self.nodes, dtype=torch.bool, device=self.pairs.device)
