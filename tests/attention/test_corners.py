@@ -1,5 +1,7 @@
 """Corners where a fast path, a cache or a recording once went wrong."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -8,11 +10,24 @@ from torch.testing import assert_close
 
 from mirada import Attention, MultiHead, attend, look
 from mirada.attention.heads import Collaborative, Split, Tied
-from mirada.attention.neighborhoods import Causal, Documents, Edges, Grid, Padding, Window
+from mirada.attention.neighborhoods import (
+    Causal,
+    Complete,
+    Documents,
+    Edges,
+    Fixed,
+    Grid,
+    Monotonic,
+    Neighborhood,
+    Padding,
+    PerHead,
+    Strided,
+    Window,
+)
 from mirada.attention.normalizers import Sparsemax
 from mirada.attention.places import Places
 from mirada.attention.positions import ALiBi, Position, Relative, Rotary
-from mirada.attention.scores import Additive, Bilinear, Dot, Graph, Product
+from mirada.attention.scores import Additive, Bilinear, Dot, Graph, GraphV2, Product, Score
 
 BATCH, HEADS, N, DIM, WIDTH = 2, 3, 5, 4, 12
 
@@ -261,3 +276,104 @@ def test_a_mistake_is_named(mistake: str) -> None:
     make, message = MISTAKES[mistake]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+LONG = 600
+
+
+@pytest.mark.parametrize("where", [Window(40), Window(9, 3) & Padding([600, 77]), Strided(23), Fixed(16, 2)], ids=repr)
+def test_fast_kernels_take_any_memory_layout(where: Neighborhood) -> None:
+    q, k, v = (torch.randn(BATCH, 2, 16, LONG).transpose(2, 3).requires_grad_() for _ in "qkv")
+    outputs = [attend(q, k, v, where=where, kernel=kernel) for kernel in (None, "reference")]
+    assert_close(*outputs)
+    assert_close(*(torch.autograd.grad(y.sum(), (q, k, v)) for y in outputs))
+
+
+@pytest.mark.parametrize("score", [GraphV2(16, 2), Graph(16, 2), Additive(16, 16, 5), Bilinear(16, 16)], ids=repr)
+def test_graphs_under_autocast(score: Score) -> None:
+    graph = Edges(torch.randint(0, 400, (2, 1500)), 400)
+    q, k, v = (torch.randn(BATCH, 2, 400, 16) for _ in "qkv")
+    with torch.autocast("cpu", torch.bfloat16):
+        low = attend(q, k, v, score=score, where=graph)
+    assert_close(low.float(), attend(q, k, v, score=score, where=graph), rtol=5e-2, atol=5e-2)
+
+
+@pytest.mark.parametrize("where", [Complete(), Window(40), Strided(23)], ids=repr)
+def test_products_under_autocast(where: Neighborhood) -> None:
+    q, k, v = (torch.randn(1, 2, LONG, 16) for _ in "qkv")
+    with torch.autocast("cpu", torch.bfloat16):
+        low = attend(q, k, v, score=Bilinear(16, 16), where=where)
+    assert low.dtype == torch.bfloat16
+
+
+def test_many_tiles_add_up_in_low_precision() -> None:
+    exact = [torch.randn(1, 1, 2048, 8).bfloat16().double().requires_grad_() for _ in "qkv"]
+    low = [x.detach().bfloat16().requires_grad_() for x in exact]
+    where = Fixed(16, 2)
+    expected = torch.autograd.grad(attend(*exact, where=where, kernel="reference").sum(), exact)
+    got = torch.autograd.grad(attend(*low, where=where, kernel="strided").sum(), low)
+    for ours, right in zip(got, expected, strict=True):
+        assert (ours.double() - right).abs().max() < 2e-2 * right.abs().max()
+
+
+def test_one_length_for_the_whole_batch() -> None:
+    q, k, v = (torch.randn(BATCH, 2, LONG, 16) for _ in "qkv")
+    for where in (Strided(23), Fixed(16, 2), Window(40)):
+        one = where & Padding([100])
+        assert_close(attend(q, k, v, where=one), attend(q, k, v, where=one, kernel="reference"))
+
+
+def test_training_on_a_graph_after_evaluating_on_it() -> None:
+    graph = Edges(torch.randint(0, 101, (2, 300)), 101)
+    layer, x = Attention(MultiHead(WIDTH, HEADS), Graph(DIM, HEADS), where=graph), torch.randn(1, 101, WIDTH)
+    with torch.inference_mode():
+        before = layer(x)
+    after = layer(x)
+    after.sum().backward()
+    assert_close(after, before.clone())
+
+
+def test_a_padding_of_one_head_stays_its_own(qkv: list[Tensor]) -> None:
+    q, k, v = (x[:, :2] for x in qkv)
+    where = PerHead(Padding([3, 5]), Padding([3, 5])) & Monotonic(1)
+    assert_close(attend(q, k, v, where=where), attend(q, k, v, where=where, kernel="reference"))
+
+
+def test_lengths_changed_before_the_backward_pass_are_noticed() -> None:
+    q, k, v = (torch.randn(BATCH, 2, LONG, 16, requires_grad=True) for _ in "qkv")
+    lengths = torch.tensor([600, 500])
+    y = attend(q, k, v, where=Window(40) & Padding(lengths))
+    lengths.fill_(10)
+    with pytest.raises(ValueError, match="changed in place before the backward pass"):
+        y.sum().backward()
+
+
+def test_decoding_with_a_window_reads_the_end_of_the_cache_only() -> None:
+    layer = Attention(MultiHead(WIDTH, HEADS), where=Window(40))
+    x, cache = torch.randn(1, LONG + 1, WIDTH), layer.cache(1, LONG + 1)
+    with torch.no_grad():
+        layer(x[:, :LONG], cache=cache)
+        assert layer.plan(x[:, LONG:], cache=cache).kernel == "banded"
+        cache.keys[:, :, : LONG - 100] = torch.nan  # beyond the window's reach
+        cache.values[:, :, : LONG - 100] = torch.nan
+        last = layer(x[:, LONG:], cache=cache)
+        assert_close(last, layer(x)[:, LONG:])
+
+
+def test_a_damaged_library_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mirada.attention.kernels import native
+
+    if native.library() is None:
+        pytest.skip("no C compiler here")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    native.library.cache_clear()
+    assert native.library() is not None
+    (made,) = (tmp_path / "mirada").glob("edges-*.so")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    damaged = tmp_path / "other" / "mirada" / made.name
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"")
+    native.library.cache_clear()
+    assert native.library() is not None
+    assert damaged.stat().st_size > 0
+    native.library.cache_clear()

@@ -72,14 +72,19 @@ def a_case(seed: int) -> Case:
     kv_heads = rng.choice([h for h in (1, 2, 3) if heads % h == 0])
     q, k = torch.randn(batch, heads, queries, dim), torch.randn(batch, kv_heads, keys, dim)
     v = torch.randn(batch, kv_heads, keys, value_dim)
+    if rng.random() < 0.3:  # the same numbers in another order of memory
+        q, k, v = (x.transpose(2, 3).contiguous().transpose(2, 3) for x in (q, k, v))
 
     where = a_neighborhood(rng, batch, heads, queries, keys, square)
     score = rng.choice(products(rng, dim, heads) if usual and rng.random() < 0.6 else scores(rng, dim, heads))
     normalizer = Softmax() if usual else rng.choice([Softmax(), Softmax(), Sparsemax(), Identity(), Hard().eval()])
     if usual and square and rng.random() < 0.2:
         where = Edges(torch.randint(0, keys, (2, 2 * keys)), keys)
-    elif square and keys and rng.random() < 0.1:
-        score, normalizer = Offset(1, keys, radius=2, heads=rng.choice([1, heads])), rng.choice([Identity(), Softmax()])
+    elif square and keys and rng.random() < 0.2:
+        score, normalizer = (
+            Offset(1, keys, radius=2, heads=rng.choice([1, heads])),
+            rng.choice([Identity(), Identity(), Softmax()]),
+        )
         where = rng.choice([Grid(1, keys), Grid(1, keys, radius=3), Complete(), where])
     position = None if "Edges" in repr(where) else rng.choice(fitting(score, heads, dim, value_dim))
     position = rng.choice([None, position])
@@ -150,7 +155,7 @@ def differentiate(
     tensors: list[Tensor], parts: tuple, where: Neighborhood, dtype: torch.dtype, kernel: str
 ) -> tuple[Tensor, list[Tensor]]:
     """The output and the gradients of every tensor and parameter, for a fixed random direction of the output."""
-    inputs = [x.to(dtype, copy=True).requires_grad_() for x in tensors]
+    inputs = [x.to(dtype, copy=True, memory_format=torch.preserve_format).requires_grad_() for x in tensors]
     score, position, normalizer = (copy.deepcopy(part).to(dtype) if part is not None else None for part in parts)
     output = attend(*inputs, score=score, where=where, position=position, normalizer=normalizer, kernel=kernel)
     parameters = [p for part in (score, position) if part is not None for p in part.parameters()]
