@@ -155,6 +155,7 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
 
 def step(q, k, v):
+    q.grad = k.grad = v.grad = None
     y = attend(q, k, v, where=Window(256))
     y.backward(torch.ones_like(y))
 
