@@ -163,10 +163,29 @@ class PerHead(Neighborhood):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Intersection(Neighborhood):
-    """What all parts see: a & b."""
+class Combination(Neighborhood):
+    """Several sets in one, in no particular order."""
 
     parts: tuple[Neighborhood, ...]
+
+    @property
+    def homogeneous(self) -> bool:  # type: ignore[override]
+        return all(part.homogeneous for part in self.parts)
+
+    def check(self, places: Places, heads: int, exact: bool = True) -> None:
+        for part in self.parts:
+            part.check(places, heads, exact)
+
+    def repeat(self, times: int) -> Neighborhood:
+        return type(self)(tuple(part.repeat(times) for part in self.parts))
+
+    def _identity(self) -> tuple[object, ...]:
+        return (type(self), frozenset(self.parts))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Intersection(Combination):
+    """What all parts see: a & b."""
 
     @property
     def causal(self) -> bool:  # type: ignore[override]
@@ -180,19 +199,8 @@ class Intersection(Neighborhood):
     def band(self) -> tuple[float, float]:  # type: ignore[override]
         return hull(self.parts, min)
 
-    @property
-    def homogeneous(self) -> bool:  # type: ignore[override]
-        return all(part.homogeneous for part in self.parts)
-
     def conjuncts(self) -> tuple[Neighborhood, ...]:
         return self.parts
-
-    def check(self, places: Places, heads: int, exact: bool = True) -> None:
-        for part in self.parts:
-            part.check(places, heads, exact)
-
-    def repeat(self, times: int) -> Neighborhood:
-        return Intersection(tuple(part.repeat(times) for part in self.parts))
 
     def sees(self, places: Places) -> Mask:
         lengths = lengths_of(self)
@@ -209,18 +217,13 @@ class Intersection(Neighborhood):
         hidden = [part.unseen(places, rows_at_once) for part in (*paddings, rest)]
         return any_of([keys for keys in hidden if keys is not None])
 
-    def _identity(self) -> tuple[object, ...]:
-        return (Intersection, frozenset(self.parts))
-
     def __repr__(self) -> str:
         return " & ".join(f"({part})" if isinstance(part, Union) else repr(part) for part in self.parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Union(Neighborhood):
+class Union(Combination):
     """What any part sees: a | b. A union of bands is no band."""
-
-    parts: tuple[Neighborhood, ...]
 
     @property
     def causal(self) -> bool:  # type: ignore[override]
@@ -234,22 +237,8 @@ class Union(Neighborhood):
     def band(self) -> tuple[float, float]:  # type: ignore[override]
         return hull(self.parts, max)
 
-    @property
-    def homogeneous(self) -> bool:  # type: ignore[override]
-        return all(part.homogeneous for part in self.parts)
-
-    def check(self, places: Places, heads: int, exact: bool = True) -> None:
-        for part in self.parts:
-            part.check(places, heads, exact)
-
-    def repeat(self, times: int) -> Neighborhood:
-        return Union(tuple(part.repeat(times) for part in self.parts))
-
     def sees(self, places: Places) -> Mask:
         return any_of([part.sees(places) for part in self.parts])
-
-    def _identity(self) -> tuple[object, ...]:
-        return (Union, frozenset(self.parts))
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.parts))
