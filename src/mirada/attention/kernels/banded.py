@@ -1,7 +1,7 @@
 """Neighborhoods that lie in a band around the diagonal: windows, blocks, grids, and what is cut out of them.
 
-Blocks of queries meet the slice of keys that the band lets them see, one fused call each: time and memory are linear in
-the length. Inside a block the exact neighborhood is a mask of that block's size.
+Blocks of queries meet the slice of keys that the band lets them see, one fused call each: time and memory grow as
+length x band. Inside a block the exact neighborhood is a mask of that block's size.
 """
 
 from collections.abc import Iterator
