@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def show(tensor: Tensor) -> str:
@@ -52,3 +53,17 @@ def broadcast_heads(tensor: Tensor, heads: int) -> Tensor:
     if tensor.shape[1] == 1:
         return tensor.expand(-1, heads, -1, -1)
     return tensor.repeat_interleave(heads // tensor.shape[1], dim=1)
+
+
+def finite(*tensors: Tensor) -> bool:
+    """Whether one quick sum each shows that every number is finite. False may also mean that it is not known.
+
+    Only asked where the answer costs no synchronization and no trace of a compiler.
+    """
+    if torch.compiler.is_compiling() or any(type(x) not in PLAIN or x.device.type != "cpu" for x in tensors):
+        return False
+    try:
+        with torch.no_grad():
+            return all(bool(x.sum().isfinite()) for x in tensors)
+    except RuntimeError:  # a tensor of a function transform has no single answer
+        return False

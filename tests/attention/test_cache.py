@@ -27,7 +27,8 @@ from mirada.attention.neighborhoods import (
 )
 from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax
 from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
-from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, TanhSum
+from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, Score, TanhSum
+from mirada.looking.record import look
 
 BATCH, LENGTH, WIDTH, HEADS, DIM = 3, 11, 12, 3, 4
 ONE_BY_ONE, UNEVEN = (1,) * LENGTH, (3, 1, 5, 2)
@@ -404,3 +405,68 @@ def test_dropped_weights_do_not_refuse_a_cache():
     attention, x = layer(normalizer=Softmax(dropout=0.5)).eval(), numbers(BATCH, LENGTH, WIDTH)
     with torch.no_grad():
         assert_close(in_steps(attention, x, (2, 9)), attention(x))
+
+
+def remembering(score: Score, **parts) -> Attention:
+    return Attention(Split(6, heads=1, memory_width=10), score=score, **parts)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Attention(MultiHead(6, heads=2, memory_width=10)),
+        Attention(Grouped(6, heads=3, kv_heads=1)),
+        remembering(Bilinear(6, 10)),
+        remembering(Additive(6, 10, hidden=7)),
+        remembering(Concat(6, 10, hidden=7)),
+        remembering(Location(6, max_keys=11)),
+        remembering(Bilinear(6, 10), where=Monotonic(1)),
+        remembering(Bilinear(6, 10), position=LocalGaussian(6, half=2)),
+    ],
+    ids=lambda layer: f"{type(layer.heads).__name__}-{type(layer.score).__name__}-{type(layer.position).__name__}",
+)
+def test_a_remembered_memory_is_that_memory(layer):
+    lengths = torch.tensor([5, 3])
+    memory = torch.randn(2, 5, layer.heads.memory_width)
+    memory[1, 3:] = torch.nan
+    x = torch.randn(2, 4, 6)
+    remembered = layer.remember(memory, padding=Padding(lengths))
+    assert_close(layer(x, memory=remembered), layer(x, memory=memory, where=Padding(lengths)))
+    index = torch.tensor([1, 1])
+    assert_close(
+        layer(x, memory=remembered.reorder(index)),
+        layer(x, memory=memory[index], where=Padding(lengths[index])),
+    )
+    with look(layer) as seen:
+        layer(x, memory=remembered)
+    assert_close(seen[""].weights(), layer.weights(x, memory=memory, where=Padding(lengths)))
+
+
+def test_a_remembered_memory_needs_nothing_beside_it():
+    layer = Attention(MultiHead(6, heads=2))
+    remembered = layer.remember(torch.randn(2, 5, 6))
+    with pytest.raises(ValueError, match="brings its own values"):
+        layer(torch.randn(2, 4, 6), memory=remembered, values=torch.randn(2, 5, 6))
+    with pytest.raises(ValueError, match="batch=2"):
+        layer(torch.randn(3, 4, 6), memory=remembered)
+
+
+def test_reserving_room_keeps_what_is_there():
+    layer = Attention(MultiHead(6, heads=2), where=Causal())
+    x = torch.randn(2, 7, 6)
+    cache = layer.cache(2, 3)
+    first = layer(x[:, :3], cache=cache)
+    cache.reserve(4)
+    assert cache.length == 6
+    cache.reserve(13)
+    assert cache.length == 13
+    assert_close(torch.cat([first, layer(x[:, 3:], cache=cache)], dim=1), layer(x))
+
+
+def test_the_weights_of_a_cached_step():
+    layer = Attention(MultiHead(6, heads=2), where=Causal())
+    x = torch.randn(2, 5, 6)
+    cache = layer.cache(2, 5)
+    layer(x, cache=cache)
+    assert_close(layer.weights(x[:, 4:], cache=cache.rewound(1)), layer.weights(x)[:, :, 4:])
+    assert cache.filled == 5

@@ -1,6 +1,7 @@
 """Keys and values of earlier steps, kept so that each is computed once."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -57,6 +58,19 @@ class Cache:
         self.keys = self.keys.index_select(0, index)
         self.values = self.values.index_select(0, index)
         self.reorders.append(index.clone())
+
+    def reserve(self, length: int) -> None:
+        """Make room for at least `length` positions: at least twice what there was, so that many steps move little."""
+        if length <= self.length:
+            return
+        more = max(length, 2 * self.length) - self.length
+        self.keys, self.values = (F.pad(x, (0, 0, 0, more)) for x in (self.keys, self.values))
+
+    def rewound(self, steps: int) -> "Cache":
+        """The same room and content, `steps` positions earlier: what the last step started from."""
+        twin = Cache(self.keys, self.values)
+        twin.filled, twin.tracked, twin.reorders = self.filled - steps, self.tracked, self.reorders
+        return twin
 
     def reset(self) -> None:
         """Forget everything and start a new sequence in the same room."""

@@ -3,10 +3,7 @@
 h_i = sum over j in N(i) of alpha_ij psi_v(x_j),   alpha_i = normalize_j(score(q_i, k_j) + position)
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -16,17 +13,19 @@ from mirada.attention.cache import Cache
 from mirada.attention.heads import Heads
 from mirada.attention.kernels.plan import Plan, plan
 from mirada.attention.kernels.plan import run as run_planned
-from mirada.attention.kernels.reference import NUMBERS_AT_ONCE
+from mirada.attention.kernels.reference import NUMBERS_AT_ONCE, weigh, widen
 from mirada.attention.kernels.request import Answer, Request
-from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, as_neighborhood
-from mirada.attention.normalizers import Draw, Normalizer, Softmax, publish
+from mirada.attention.memory import Memory
+from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding, as_neighborhood
+from mirada.attention.normalizers import Normalizer, Softmax, publish
+from mirada.attention.observe import Event, anybody_looks, notify
 from mirada.attention.places import Places, place
 from mirada.attention.positions import Position
 from mirada.attention.rules import Parts, check_parts
 from mirada.attention.scores import Dot, Score
 from mirada.attention.warm import warm_up
 from mirada.errors import require
-from mirada.shapes import check_axes, check_floating, check_size, show
+from mirada.shapes import check_axes, check_floating, check_size, finite, show
 
 warm_up()
 
@@ -34,44 +33,6 @@ Part = TypeVar("Part", Score, Position, Normalizer)
 
 # the parts of a plain call, made once: a module takes longer to make than to run
 DOT, COMPLETE, NO_POSITION, SOFTMAX = Dot(), Complete(), Position(), Softmax()
-
-
-@dataclass(frozen=True, eq=False)
-class Event:
-    """One call of a layer, as observers see it."""
-
-    layer: "Attention"
-    request: Request
-    plan: Plan
-    draw: Draw | None
-    cache: Cache | None
-    kind: str
-
-
-class Observer(Protocol):
-    """Somebody who looks at calls from outside. It may keep what it sees and must change nothing."""
-
-    def see(self, event: Event) -> None: ...
-
-
-_observers: list[Observer] = []
-
-
-@contextmanager
-def observed(observer: Observer) -> Iterator[None]:
-    """Show every call of every layer to the observer, inside the block."""
-    _observers.append(observer)
-    try:
-        yield
-    finally:
-        _observers.remove(observer)
-
-
-@torch.compiler.disable
-def notify(event: Event) -> None:
-    """Show a call to all observers. Never compiled: an observer must see tensors that were computed, not traced."""
-    for observer in _observers:
-        observer.see(event)
 
 
 def attend(
@@ -147,7 +108,7 @@ class Attention(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "batch queries width"],
-        memory: Float[Tensor, "batch keys memory_width"] | None = None,
+        memory: Float[Tensor, "batch keys memory_width"] | Memory | None = None,
         values: Float[Tensor, "batch keys values_width"] | None = None,
         where: Neighborhood | None = None,
         positions: Int[Tensor, "*batch queries"] | None = None,
@@ -157,7 +118,8 @@ class Attention(nn.Module):
         """Self-attention of x; or attention of x over `memory` (keys and values), or over `memory` (keys) and `values`.
 
         A call's `where` (data: padding, documents, edges) is ANDed with the layer's (structure). With a `cache` the queries stand
-        at the next positions, and see the keys of all steps so far.
+        at the next positions, and see the keys of all steps so far. A `memory` that many calls look at is projected once by
+        `remember`.
         """
         request = self.request(x, memory, values, where, positions, key_positions, cache)
         chosen = plan(request)
@@ -167,15 +129,15 @@ class Attention(nn.Module):
             if cache is not None:  # a step that failed was not taken
                 cache.filled = request.places.start
             raise
-        if _observers:
+        if anybody_looks():
             kind = "self" if memory is None and values is None else "cross"
-            notify(Event(self, request, chosen, answer.draw, cache, kind))
+            notify(Event(self, request, chosen, answer.draw, cache, kind, isinstance(memory, Memory)))
         return self.heads.merge(answer.output)
 
     def plan(
         self,
         x: Tensor,
-        memory: Tensor | None = None,
+        memory: Tensor | Memory | None = None,
         values: Tensor | None = None,
         where: Neighborhood | None = None,
         positions: Tensor | None = None,
@@ -204,7 +166,7 @@ class Attention(nn.Module):
     def request(
         self,
         x: Tensor,
-        memory: Tensor | None = None,
+        memory: Tensor | Memory | None = None,
         values: Tensor | None = None,
         where: Neighborhood | None = None,
         positions: Tensor | None = None,
@@ -212,6 +174,12 @@ class Attention(nn.Module):
         cache: Cache | None = None,
     ) -> Request:
         """What a call with these arguments asks a kernel to compute. A cache takes the new keys and values."""
+        if isinstance(memory, Memory):
+            require(
+                values is None and cache is None and key_positions is None,
+                "a remembered memory brings its own values and key positions, and needs no cache: drop them",
+            )
+            return self._recall(x, memory, where, positions)
         alone = memory is None and values is None
         memory = x if memory is None else memory
         values = memory if values is None else values
@@ -238,6 +206,62 @@ class Attention(nn.Module):
             k, v = cache.append(turn(k, places.query_positions), v, tracked)
         return Request(q, k, v, self.score, where, self.position, self.normalizer, places)
 
+    def remember(
+        self,
+        memory: Float[Tensor, "batch keys memory_width"],
+        values: Float[Tensor, "batch keys values_width"] | None = None,
+        padding: Padding | None = None,
+        key_positions: Int[Tensor, "*batch keys"] | None = None,
+    ) -> Memory:
+        """Keys and values of a memory, projected and prepared once for many calls: `attention(x, memory=remembered)`.
+
+        >>> from mirada.attention.heads import MultiHead
+        >>> cross, memory = Attention(MultiHead(width=4, heads=2)), torch.randn(1, 3, 4)
+        >>> x = torch.randn(1, 2, 4)
+        >>> torch.equal(cross(x, memory=cross.remember(memory)), cross(x, memory=memory))
+        True
+        """
+        values = memory if values is None else values
+        where = COMPLETE if padding is None else padding
+        self._check(memory.new_empty(memory.shape[0], 0, self.heads.width), memory, values, where, key_positions)
+        places = place(memory.shape[0], 1, memory.shape[1], memory.device, None, key_positions)
+        where.check(places, self.heads.heads)
+        _, memory, values = clean(memory, memory, values, where, places)
+        k, v = self.heads.remember(memory, values)
+        k = self.score.keys(self.position.rotate(k, places.memory_positions)) if self.score.reads_keys else k
+        return Memory(k, v, self.score.ready(), padding, places.key_positions)
+
+    def weights(
+        self,
+        x: Tensor,
+        memory: Tensor | Memory | None = None,
+        values: Tensor | None = None,
+        where: Neighborhood | None = None,
+        positions: Tensor | None = None,
+        key_positions: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Float[Tensor, "batch heads queries keys"]:
+        """The weights before dropout that a call with these arguments uses. `look` has them of any call of any model."""
+        with torch.no_grad():
+            request = self.request(x, memory, values, where, positions, key_positions, cache)
+            k, _ = request.visible()
+            q, k = request.score.queries(widen(request.q)), request.score.keys(widen(k))
+            return weigh(request, q, k, 0, request.queries).weights
+
+    def _recall(self, x: Tensor, memory: Memory, where: Neighborhood | None, positions: Tensor | None) -> Request:
+        where = self.where if where is None else self.where & as_neighborhood(where)
+        where = where if memory.padding is None else where & memory.padding
+        self._check_input("x", x, x.shape[0])
+        check_size("x", x, 0, "batch", memory.batch)
+        check_size("x", x, 2, "width", self.heads.width)
+        across = positions is None or memory.positions is None
+        check_parts(Parts(self.score, where, self.position, self.normalizer, False, across))
+        places = place(x.shape[0], x.shape[1], memory.length, x.device, positions, memory.positions)
+        where.check(places, self.heads.heads)
+        q = self.position.rotate(self.heads.queries(x), places.query_positions)
+        fit(memory.score, self.position, q, memory.keys, memory.values)
+        return Request(q, memory.keys, memory.values, memory.score, where, self.position, self.normalizer, places)
+
     def _check(
         self,
         x: Tensor,
@@ -245,21 +269,15 @@ class Attention(nn.Module):
         values: Tensor,
         where: Neighborhood,
         positions: Tensor | None,
-        key_positions: Tensor | None,
-        cache: Cache | None,
-        alone: bool,
+        key_positions: Tensor | None = None,
+        cache: Cache | None = None,
+        alone: bool = True,
     ) -> None:
         if not isinstance(cache, Cache | None):
             raise ValueError(f"cache must come from attention.cache(batch, length): got {type(cache).__name__}")
-        own = next(self.parameters(), x)
+        check_axes("x", x, "batch n width")
         for name, tensor in (("x", x), ("memory", memory), ("values", values)):
-            check_axes(name, tensor, "batch n width")
-            check_floating(name, tensor)
-            if tensor.dtype != own.dtype and not torch.is_autocast_enabled(tensor.device.type):
-                raise ValueError(
-                    f"{name} must have the layer's dtype {own.dtype}: got {tensor.dtype}. Convert one of them."
-                )
-            check_size(name, tensor, 0, "batch", x.shape[0])
+            self._check_input(name, tensor, x.shape[0])
         check_size("values", values, 1, "keys", memory.shape[1])
         self.heads.check(x, memory, values)
         require(cache is None or alone, "a cache is for self-attention: pass memory and values without one")
@@ -269,6 +287,16 @@ class Attention(nn.Module):
         )
         across = not alone and (positions is None or key_positions is None)
         check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))
+
+    def _check_input(self, name: str, tensor: Tensor, batch: int) -> None:
+        check_axes(name, tensor, "batch n width")
+        check_floating(name, tensor)
+        own = next(self.parameters(), tensor)
+        if tensor.dtype != own.dtype and not torch.is_autocast_enabled(tensor.device.type):
+            raise ValueError(
+                f"{name} must have the layer's dtype {own.dtype}: got {tensor.dtype}. Convert one of them."
+            )
+        check_size(name, tensor, 0, "batch", batch)
 
     def extra_repr(self) -> str:
         return f"where={self.where}"
@@ -317,6 +345,8 @@ def clean(
     A projection's gradient multiplies its input, so a NaN in the padding would poison the weights even where the
     gradient that meets it is zero.
     """
+    if finite(memory) and (values is memory or finite(values)):
+        return x, memory, values
     hidden = where.unseen(places, rows_at_once=max(1, NUMBERS_AT_ONCE // max(1, places.keys)))
     if hidden is None:
         return x, memory, values

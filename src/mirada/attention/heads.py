@@ -35,7 +35,11 @@ class Heads(nn.Module):
 
     def project(self, x: Input, memory: Input, values: Input) -> tuple[Vectors, Vectors, Vectors]:
         """Queries, keys and values of one call."""
-        return self.queries(x), self.keys(memory), self.values(values)
+        return self.queries(x), *self.remember(memory, values)
+
+    def remember(self, memory: Input, values: Input) -> tuple[Vectors, Vectors]:
+        """Keys and values of a memory."""
+        return self.keys(memory), self.values(values)
 
     def queries(self, x: Input) -> Vectors:
         raise NotImplementedError
@@ -272,9 +276,12 @@ class Tied(Heads):
         return self.keys(memory)
 
     def project(self, x: Input, memory: Input, values: Input) -> tuple[Vectors, Vectors, Vectors]:
+        k, v = self.remember(memory, values)
+        return k if x is memory and self.query is None else self.queries(x), k, v
+
+    def remember(self, memory: Input, values: Input) -> tuple[Vectors, Vectors]:
         k = self.keys(memory)  # the one projection, made once
-        q = k if x is memory and self.query is None else self.queries(x)
-        return q, k, k if values is memory else self.values(values)
+        return k, k if values is memory else self.values(values)
 
     def merge(self, h: Vectors) -> Input:
         merged = h.mean(1) if self.combine == "mean" else rearrange(h, "b h n d -> b n (h d)")

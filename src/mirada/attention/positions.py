@@ -75,26 +75,34 @@ class Sinusoidal(InputPosition):
 
     PE(p, 2i) = sin(p / base^(2i / width)),  PE(p, 2i + 1) = cos(p / base^(2i / width))
 
+    `layout="half"` has the same numbers with all sines before all cosines, as Marian stores them.
+
     >>> Sinusoidal(4)(torch.tensor([0, 1])).round(decimals=4).tolist()
     [[0.0, 1.0, 0.0, 1.0], [0.8414999842643738, 0.5403000116348267, 0.009999999776482582, 1.0]]
 
     Vaswani et al. (2017), arXiv:1706.03762, 3.5.
     """
 
-    def __init__(self, width: int, base: float = 10000) -> None:
+    def __init__(self, width: int, base: float = 10000, layout: Literal["interleaved", "half"] = "interleaved") -> None:
         super().__init__()
         require(width >= 1 and base > 0, f"width and base must be positive: got width={width}, base={base}")
-        self.width, self.base = width, base
+        if layout not in ("interleaved", "half"):
+            raise unknown("layout", layout, ["interleaved", "half"])
+        self.width, self.base, self.layout = width, base, layout
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
         sines = (self.width + 1) // 2
         angles = positions.unsqueeze(-1) * frequencies(sines, self.width, self.base, positions.device)
+        if self.layout == "half":
+            return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., : self.width].to(dtype)
         pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)
         return pairs.flatten(-2)[..., : self.width].to(dtype)
 
     def extra_repr(self) -> str:
-        return f"{self.width}, base={self.base:g}"
+        return f"{self.width}, base={self.base:g}" + (
+            "" if self.layout == "interleaved" else f", layout={self.layout!r}"
+        )
 
 
 class Learned(InputPosition):

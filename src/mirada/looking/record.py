@@ -17,11 +17,12 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mirada.attention.cache import Cache
-from mirada.attention.equation import Attention, Event, observed
+from mirada.attention.equation import Attention
 from mirada.attention.kernels.plan import Plan
 from mirada.attention.kernels.request import Request
 from mirada.attention.neighborhoods import Neighborhood
 from mirada.attention.normalizers import Draw
+from mirada.attention.observe import Event, observed
 from mirada.errors import require, unknown
 from mirada.looking import weights as exact
 from mirada.shapes import broadcast_heads
@@ -236,7 +237,8 @@ class Seen:
             history = (past, len(past.steps), len(event.cache.reorders))
             k, v = k[:, :, :0].clone(), v[:, :, :0].clone()
         if event.layer.heads.aliases:  # these are the model's own tensors: it may go on to change them
-            q, k, v = q.clone(), k.clone(), v.clone()
+            q = q.clone()
+            k, v = (k, v) if event.kept else (k.clone(), v.clone())
         return replace(request, q=q, k=k, v=v, **self._freeze(event.layer, request)), history
 
     def _freeze(self, layer: Attention, request: Request) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from mirada.attention.normalizers import Draw, Normalizer
 from mirada.attention.places import Places
 from mirada.attention.positions import Position
 from mirada.attention.scores import Score
-from mirada.shapes import broadcast_heads
+from mirada.shapes import broadcast_heads, finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +69,8 @@ class Request:
         building one; `rows_at_once` bounds the memory of building it.
         """
         k, v = broadcast_heads(self.k, self.heads), broadcast_heads(self.v, self.heads)
+        if finite(self.k, self.v):  # a weight of 0 then gives 0 by itself
+            return k, v
         hidden = (
             self.where.unseen(self.full_places, rows_at_once)
             if mask is None

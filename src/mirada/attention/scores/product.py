@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mirada.attention.scores.score import Keys, Product, Queries, check_dims, glorot, per_head
+from mirada.attention.scores.score import Keys, Product, Queries, Score, check_dims, glorot, per_head
 from mirada.errors import require, unknown
 from mirada.shapes import show
 
@@ -80,6 +80,9 @@ class Bilinear(Product):
 
     def keys(self, k: Keys) -> Tensor:
         return torch.einsum("hqk,bhnk->bhnq", per_head(self.weight, k), k)
+
+    def ready(self) -> Score:
+        return Dot(scale=1.0)
 
     def check(self, q: Queries, k: Keys) -> None:
         super().check(q, k)

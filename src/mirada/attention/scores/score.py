@@ -40,6 +40,10 @@ class Score(nn.Module):
         q, k = (rearrange(x, "b h n c -> (b n) h 1 c") for x in (q, k))
         return rearrange(self.compare(q, k), "(b n) h 1 1 -> b h n", n=pairs)
 
+    def ready(self) -> "Score":
+        """This score for keys that `keys` has prepared already."""
+        return self if type(self).keys is Score.keys else Ready(self)
+
     def check(self, q: Queries, k: Keys) -> None:
         """Raise a ValueError if these shapes cannot be scored."""
         heads = q.shape[1]
@@ -51,6 +55,21 @@ class Score(nn.Module):
     def forward(self, q: Queries, k: Keys) -> Scores:
         self.check(q, k)
         return self.compare(self.queries(q), self.keys(k))
+
+
+class Ready(Score):
+    """A score whose keys were prepared once, to be compared with many queries."""
+
+    def __init__(self, score: Score) -> None:
+        super().__init__()
+        self.score = score
+        self.heads, self.pair_width, self.reads_keys = score.heads, score.pair_width, score.reads_keys
+
+    def queries(self, q: Queries) -> Tensor:
+        return self.score.queries(q)
+
+    def compare(self, q: Tensor, k: Tensor) -> Scores:
+        return self.score.compare(q, k)
 
 
 class Product(Score):

@@ -1,0 +1,41 @@
+"""Keys and values of another sequence, made once and looked at by many calls."""
+
+from dataclasses import dataclass, replace
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mirada.attention.neighborhoods import Padding
+from mirada.attention.scores import Score
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What `Attention.remember` made of a memory: projected, turned and prepared for the score.
+
+    `score` compares queries with keys in that form. `padding` is what the memory's lengths hide.
+    """
+
+    keys: Float[Tensor, "batch heads keys dim"]
+    values: Float[Tensor, "batch heads keys value_dim"]
+    score: Score
+    padding: Padding | None = None
+    positions: Int[Tensor, "*batch keys"] | None = None
+
+    @property
+    def batch(self) -> int:
+        return self.keys.shape[0]
+
+    @property
+    def length(self) -> int:
+        return self.keys.shape[2]
+
+    def reorder(self, index: Int[Tensor, " batch"]) -> "Memory":
+        """The memory in which entry b is what entry index[b] was."""
+        padding, positions = self.padding, self.positions
+        if padding is not None and len(padding.lengths) > 1:
+            padding = Padding(padding.lengths.index_select(0, index))
+        if positions is not None and positions.ndim == 2 and len(positions) > 1:
+            positions = positions.index_select(0, index)
+        keys, values = (x.index_select(0, index) for x in (self.keys, self.values))
+        return replace(self, keys=keys, values=values, padding=padding, positions=positions)

@@ -1,0 +1,57 @@
+"""Observers: how a call of a layer can be looked at from outside."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from mirada.attention.cache import Cache
+from mirada.attention.kernels.plan import Plan
+from mirada.attention.kernels.request import Request
+from mirada.attention.normalizers import Draw
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One call of a layer, as observers see it."""
+
+    layer: Any  # the Attention that was called
+    request: Request
+    plan: Plan
+    draw: Draw | None
+    cache: Cache | None
+    kind: str
+    kept: bool = False  # keys and values are those of a Memory, which nobody changes
+
+
+class Observer(Protocol):
+    """Somebody who looks at calls from outside. It may keep what it sees and must change nothing."""
+
+    def see(self, event: Event) -> None: ...
+
+
+_observers: list[Observer] = []
+
+
+@contextmanager
+def observed(observer: Observer) -> Iterator[None]:
+    """Show every call of every layer to the observer, inside the block."""
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+@torch.compiler.disable
+def notify(event: Event) -> None:
+    """Show a call to all observers. Never compiled: an observer must see tensors that were computed, not traced."""
+    for observer in _observers:
+        observer.see(event)
+
+
+def anybody_looks() -> bool:
+    """Whether there is an observer at all."""
+    return bool(_observers)
