@@ -1,0 +1,1 @@
+"""Searching for the best continuation, for every model that can take a step."""

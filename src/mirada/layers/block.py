@@ -1,0 +1,173 @@
+"""The blocks of a Transformer: attention and feed-forward, each with its residual connection."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.cache import Cache
+from mirada.attention.equation import Attention
+from mirada.attention.memory import Memory
+from mirada.attention.neighborhoods import Causal, Complete, Neighborhood
+from mirada.attention.positions import InputPosition, Position
+from mirada.layers.config import Config
+from mirada.layers.feedforward import feed_forward
+from mirada.layers.norm import Norm
+from mirada.layers.residual import Residual
+from mirada.layers.spell import read, spelled
+
+Input = Float[Tensor, "batch length width"]
+Real = Bool[Tensor, "batch length"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockConfig(Config):
+    """One block: its sizes, and every factor of its attention as a word (see `layers/spell.py`).
+
+    `projection` is how heads are made (multihead, grouped:2, collaborative:64, split), `order` where the norm stands,
+    `length` the rows of a learned position table.
+    """
+
+    width: int = 256
+    heads: int = 4
+    hidden: int = 1024
+    activation: str = "relu"
+    norm: str = "layer"
+    order: str = "pre"
+    dropout: float = 0.1
+    position: str = "sinusoidal"
+    where: str = "complete"
+    projection: str = "multihead"
+    score: str = "dot"
+    normalizer: str = "softmax"
+    length: int = 512
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "where", spelled(self.where))
+        super().__post_init__()
+
+    def check(self) -> None:
+        self.at_least(1, "width", "heads", "hidden", "length")
+        self.probability("dropout")
+        self.one_of("order", "pre", "post")
+        with torch.device("meta"):  # nothing is computed: building one layer finds what does not fit
+            EncoderLayer(self)
+            input_position(self)
+
+    def parts(self) -> dict[str, object]:
+        """What the spelled parts are given by the model."""
+        dim = max(1, self.width // self.heads)
+        return {
+            "width": self.width, "heads": self.heads, "dim": dim, "dim_q": dim, "dim_k": dim,
+            "positions": self.length, "max_keys": self.length,
+        }  # fmt: skip
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each with a residual connection and a norm.
+
+    Without a memory this is also the block of a decoder-only model: its neighborhood is then causal.
+
+    >>> EncoderLayer(BlockConfig(width=8, heads=2, hidden=16))(torch.zeros(2, 3, 8)).shape
+    torch.Size([2, 3, 8])
+    """
+
+    def __init__(self, config: BlockConfig, where: Neighborhood | None = None) -> None:
+        super().__init__()
+        self.self = self_attention(config, where or Complete())
+        self.feed = feed_forward(config.width, config.hidden, config.activation)
+        self.around_self = residual(config)
+        self.around_feed = residual(config)
+
+    def forward(
+        self,
+        x: Input,
+        where: Neighborhood | None = None,
+        real: Real | None = None,
+        positions: Int[Tensor, "*batch length"] | None = None,
+    ) -> Input:
+        x = self.around_self(x, lambda h: self.self(h, where=where, positions=positions), real)
+        return self.around_feed(x, self.feed, real)
+
+    def step(self, x: Input, cache: Cache) -> tuple[Input, Input]:
+        """The next places after those in the cache, and what the attention was asked with."""
+        asked: list[Input] = []
+
+        def attend(h: Input) -> Input:
+            asked.append(h)
+            return self.self(h, cache=cache)
+
+        return self.around_feed(self.around_self(x, attend), self.feed), asked[0]
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention over a memory, then feed-forward.
+
+    >>> layer = DecoderLayer(BlockConfig(width=8, heads=2, hidden=16))
+    >>> layer(torch.zeros(2, 3, 8), torch.zeros(2, 5, 8)).shape
+    torch.Size([2, 3, 8])
+    """
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.self = self_attention(config, Causal())
+        self.cross = Attention(
+            heads=read("heads", config.projection, {"width": config.width, "heads": config.heads}),
+            score=read("score", config.score, config.parts() | {"hidden": config.width // config.heads}),
+            normalizer=read("normalizer", config.normalizer),
+        )
+        self.feed = feed_forward(config.width, config.hidden, config.activation)
+        self.around_self = residual(config)
+        self.around_cross = residual(config)
+        self.around_feed = residual(config)
+
+    def forward(
+        self,
+        x: Input,
+        memory: Float[Tensor, "batch keys width"],
+        memory_where: Neighborhood | None = None,
+        real: Real | None = None,
+    ) -> Input:
+        x = self.around_self(x, self.self, real)
+        x = self.around_cross(x, lambda h: self.cross(h, memory=memory, where=memory_where), real)
+        return self.around_feed(x, self.feed, real)
+
+    def step(self, x: Input, memory: Memory, cache: Cache) -> tuple[Input, Input]:
+        """The next places after those in the cache, and what the memory was asked with."""
+        asked: list[Input] = []
+
+        def attend(h: Input) -> Input:
+            asked.append(h)
+            return self.cross(h, memory=memory)
+
+        x = self.around_self(x, lambda h: self.self(h, cache=cache))
+        return self.around_feed(self.around_cross(x, attend), self.feed), asked[0]
+
+
+def self_attention(config: BlockConfig, where: Neighborhood) -> Attention:
+    """The self-attention that a configuration spells, inside `where`."""
+    position: Position = read("position", config.position, config.parts())
+    return Attention(
+        heads=read("heads", config.projection, {"width": config.width, "heads": config.heads}),
+        score=read("score", config.score, config.parts() | {"hidden": config.width // config.heads}),
+        where=read("where", config.where) & where,
+        position=None if isinstance(position, InputPosition) else position,
+        normalizer=read("normalizer", config.normalizer),
+    )
+
+
+def input_position(config: BlockConfig) -> InputPosition | None:
+    """The position that is added to the input, if that is where the configuration's position acts."""
+    position = read("position", config.position, config.parts())
+    return position if isinstance(position, InputPosition) else None
+
+
+def residual(config: BlockConfig) -> Residual:
+    """The residual connection of a configuration, with a norm of its own."""
+    return Residual(norm(config), config.order, config.dropout)  # type: ignore[arg-type]
+
+
+def norm(config: BlockConfig) -> Norm:
+    """The norm that a configuration spells."""
+    return read("norm", config.norm, {"width": config.width})

@@ -1,0 +1,138 @@
+"""From tokens, pictures and series to vectors of one width."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.heads import linear
+from mirada.attention.positions import InputPosition
+from mirada.errors import require
+from mirada.layers.dropout import Dropout
+from mirada.shapes import check_axes, check_floating, check_integers, show
+
+
+class Words(nn.Module):
+    """A vector per token: a row of a table.
+
+    e = scale * table[token], with scale sqrt(width) for `scaled` tables, whose rows start with variance 1/width
+
+    The table may be shared with the output layer, and may start from pretrained word vectors (`frozen`: and stay there).
+
+    >>> Words(vocab=10, width=4)(torch.tensor([[1, 2]])).shape
+    torch.Size([1, 2, 4])
+
+    Vaswani et al. (2017), arXiv:1706.03762, 3.4.
+    """
+
+    def __init__(self, vocab: int, width: int, scaled: bool = False) -> None:
+        super().__init__()
+        require(vocab >= 1 and width >= 1, f"sizes must be at least 1: got vocab={vocab}, width={width}")
+        self.vocab, self.scale = vocab, math.sqrt(width) if scaled else 1.0
+        self.weight = nn.Parameter(torch.randn(vocab, width) * (width**-0.5 if scaled else 0.02))
+
+    def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length width"]:
+        check_integers("tokens", tokens)
+        try:
+            vectors = F.embedding(tokens, self.weight)
+        except IndexError:
+            low, high = (int(bound) for bound in tokens.aminmax())
+            raise ValueError(
+                f"token ids must lie in 0..{self.vocab - 1}: got {low} to {high}. "
+                "Was the text read with the model's own tokenizer?"
+            ) from None
+        return vectors if self.scale == 1.0 else vectors * self.scale
+
+    @torch.no_grad()
+    def copy_vectors(self, vectors: Float[Tensor, "vocab width"], frozen: bool = False) -> None:
+        """Start from pretrained word vectors: row i is the vector of token i, a row of NaN means there is none.
+
+        >>> words = Words(vocab=2, width=2)
+        >>> words.copy_vectors(torch.tensor([[1.0, 2.0], [torch.nan, torch.nan]]), frozen=True)
+        >>> words(torch.tensor([[0]])).tolist()
+        [[[1.0, 2.0]]]
+        """
+        require(
+            vectors.shape == self.weight.shape,
+            f"word vectors must fit the table {show(self.weight)}: got {show(vectors)}",
+        )
+        self.weight.copy_(torch.where(vectors.isnan(), self.weight, vectors / self.scale))
+        self.weight.requires_grad_(not frozen)
+
+    def extra_repr(self) -> str:
+        return f"{self.vocab}, {self.weight.shape[1]}, scale={self.scale:.4g}"
+
+
+class Placed(nn.Module):
+    """What every input goes through before the first block: its position is added, then dropout.
+
+    h = dropout(x + position)
+    """
+
+    def __init__(self, position: InputPosition | None, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.position = position
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch length width"],
+        start: int = 0,
+        positions: Int[Tensor, "*batch length"] | None = None,
+    ) -> Float[Tensor, "batch length width"]:
+        if self.position is not None:
+            x = self.position.add(x, start) if positions is None else x + self.position(positions, dtype=x.dtype)
+        return self.dropout(x)
+
+
+class Patches(nn.Module):
+    """A picture as a sentence: squares of pixels, row by row, each through one linear layer.
+
+    >>> Patches(channels=3, size=4, width=8)(torch.zeros(2, 3, 8, 12)).shape
+    torch.Size([2, 6, 8])
+
+    Dosovitskiy et al. (2021), arXiv:2010.11929, 3.1.
+    """
+
+    def __init__(self, channels: int, size: int, width: int) -> None:
+        super().__init__()
+        require(min(channels, size, width) >= 1, f"sizes must be at least 1: got {channels}, {size}, {width}")
+        self.channels, self.size = channels, size
+        self.project = linear(channels * size * size, width, bias=True)
+
+    def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch n out"]:
+        check_axes("pictures", pictures, "batch channels height width")
+        check_floating("pictures", pictures)
+        _, channels, height, width = pictures.shape
+        require(channels == self.channels, f"pictures must have {self.channels} channels: got shape {show(pictures)}")
+        require(
+            height % self.size == 0 and width % self.size == 0,
+            f"pictures must divide into patches of {self.size} x {self.size}: got {height} x {width}. Crop or resize them.",
+        )
+        pieces = rearrange(pictures, "b c (h p) (w q) -> b (h w) (c p q)", p=self.size, q=self.size)
+        return self.project(pieces)
+
+
+class Numbers(nn.Module):
+    """A vector per time step of a series, from the numbers measured there.
+
+    >>> Numbers(features=3, width=8)(torch.zeros(2, 5, 3)).shape
+    torch.Size([2, 5, 8])
+    """
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        require(min(features, width) >= 1, f"sizes must be at least 1: got features={features}, width={width}")
+        self.features = features
+        self.project = linear(features, width, bias=True)
+
+    def forward(self, series: Float[Tensor, "batch time features"]) -> Float[Tensor, "batch time width"]:
+        check_axes("series", series, "batch time features")
+        check_floating("series", series)
+        require(
+            series.shape[-1] == self.features, f"series must have {self.features} features: got shape {show(series)}"
+        )
+        return self.project(series)

@@ -1,0 +1,82 @@
+"""The feed-forward half of a Transformer block: the same small network at every place."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mirada.attention.heads import linear
+from mirada.errors import require, unknown
+
+Input = Float[Tensor, "*batch width"]
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """x times the normal distribution function, in the tanh approximation that GPT-2 was trained with."""
+    return F.gelu(x, approximate="tanh")
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": gelu_tanh,
+    "silu": F.silu,
+}
+
+
+class FeedForward(nn.Module):
+    """Widen, bend, narrow.
+
+    h = W_2 act(W_1 x + b_1) + b_2, with act relu, gelu, gelu-tanh or silu
+
+    >>> FeedForward(4, hidden=16)(torch.zeros(2, 3, 4)).shape
+    torch.Size([2, 3, 4])
+
+    Vaswani et al. (2017), arXiv:1706.03762, 3.3.
+    """
+
+    def __init__(self, width: int, hidden: int, activation: str = "relu") -> None:
+        super().__init__()
+        require(min(width, hidden) >= 1, f"sizes must be at least 1: got width={width}, hidden={hidden}")
+        if activation not in ACTIVATIONS:
+            raise unknown("activation", activation, [*ACTIVATIONS, "gated"])
+        self.activation = activation
+        self.widen = linear(width, hidden, bias=True)
+        self.narrow = linear(hidden, width, bias=True)
+
+    def forward(self, x: Input) -> Input:
+        return self.narrow(ACTIVATIONS[self.activation](self.widen(x)))
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation!r}"
+
+
+class Gated(nn.Module):
+    """A feed-forward layer in which one half opens and closes the other.
+
+    h = W_2 (silu(W_1 x) * (V x)), without biases
+
+    >>> Gated(4, hidden=16)(torch.zeros(2, 3, 4)).shape
+    torch.Size([2, 3, 4])
+
+    Shazeer (2020), arXiv:2002.05202.
+    """
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        require(min(width, hidden) >= 1, f"sizes must be at least 1: got width={width}, hidden={hidden}")
+        self.gate = linear(width, hidden, bias=False)
+        self.widen = linear(width, hidden, bias=False)
+        self.narrow = linear(hidden, width, bias=False)
+
+    def forward(self, x: Input) -> Input:
+        return self.narrow(F.silu(self.gate(x)) * self.widen(x))
+
+
+def feed_forward(width: int, hidden: int, activation: str) -> FeedForward | Gated:
+    """The feed-forward layer of that activation; "gated" is one of its own kind."""
+    if activation == "gated":
+        return Gated(width, hidden)
+    return FeedForward(width, hidden, activation)

@@ -1,0 +1,93 @@
+"""What every model has: a configuration, and a folder it can be saved to and loaded from."""
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import torch
+from jaxtyping import Bool, Int
+from safetensors import SafetensorError
+from safetensors.torch import load_model, save_model
+from torch import Tensor, nn
+
+from mirada.attention.neighborhoods import Padding
+from mirada.errors import require
+from mirada.layers.config import Config
+from mirada.shapes import check_axes
+
+C = TypeVar("C", bound=Config)
+
+
+class Model(nn.Module, Generic[C]):
+    """A module made from one configuration. `save` writes `config.json` and `model.safetensors`, `load` reads them."""
+
+    Config: ClassVar[type[Config]]
+    config: C
+
+    def __init__(self, config: C) -> None:
+        super().__init__()
+        require(
+            isinstance(config, self.Config),
+            f"{type(self).__name__} takes a {self.Config.__name__}: got {type(config).__name__}",
+        )
+        self.config = config
+
+    def save(self, folder: str | Path) -> None:
+        """Write the configuration as JSON and the weights as safetensors."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        described = {"model": type(self).__name__.lower(), "config": self.config.to_dict()}
+        (folder / "config.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+        save_model(self, str(folder / "model.safetensors"))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """The model of a folder, in evaluation mode."""
+        folder = Path(folder)
+        described = read_json(folder / "config.json")
+        name = described.get("model")
+        if name != cls.__name__.lower():
+            raise ValueError(f"{folder} holds a model {name!r}: load it with that class, not {cls.__name__}")
+        model = cls(cls.Config.from_dict(described.get("config", {})))  # type: ignore[arg-type]
+        weights = folder / "model.safetensors"
+        try:
+            load_model(model, str(weights))
+        except (OSError, SafetensorError, RuntimeError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ValueError(f"{weights} does not hold the weights of {folder / 'config.json'}: {reason}") from None
+        return model.eval()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise ValueError(f"{path} cannot be read. Is this the folder of a saved model?") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+    require(isinstance(value, dict), f"{path} must hold a JSON object: got {type(value).__name__}")
+    return value
+
+
+def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -> Padding | None:
+    """The neighborhood of the true lengths; None where nothing is padded."""
+    if lengths is None:
+        return None
+    check_axes("lengths", lengths, "batch")
+    require(len(lengths) == batch, f"lengths must have one number per sample: got {len(lengths)} for batch={batch}")
+    if batch and int(lengths.min()) == length == int(lengths.max()):
+        return None
+    padding = Padding(lengths)
+    require(
+        padding.longest <= length,
+        f"lengths must be at most the length of the batch: got lengths up to {padding.longest}, length={length}",
+    )
+    return padding
+
+
+def real_places(padding: Padding | None, length: int) -> Bool[Tensor, "batch length"] | None:
+    """The mask of places that are not padding; None where nothing is padded."""
+    if padding is None:
+        return None
+    return torch.arange(length, device=padding.lengths.device) < padding.lengths.unsqueeze(1)

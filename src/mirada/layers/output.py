@@ -1,0 +1,124 @@
+"""The output layer: from a vector to a score for every word, and the cross-entropy of the right one."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from mirada.attention.heads import linear
+from mirada.errors import require
+from mirada.shapes import show
+
+ROWS_AT_ONCE = 512  # logits of that many places exist at a time; measured, see docs/log.md
+IGNORED = -100  # a target that does not count
+
+
+class Output(nn.Module):
+    """logits = W h + b, with a table W of its own or that of the embedding (`tied`).
+
+    >>> output = Output(4, vocab=10)
+    >>> output(torch.zeros(2, 3, 4)).shape
+    torch.Size([2, 3, 10])
+    >>> round(output.loss(torch.zeros(2, 3, 4), torch.ones(2, 3, dtype=torch.int64)).item(), 4)  # log 10
+    2.3026
+
+    Press and Wolf (2017), arXiv:1608.05859.
+    """
+
+    def __init__(self, width: int, vocab: int, bias: bool = True, tied: nn.Parameter | None = None) -> None:
+        super().__init__()
+        self.weight = linear(width, vocab, bias=False).weight if tied is None else tied
+        require(
+            self.weight.shape == (vocab, width),
+            f"a tied output needs a table of ({vocab}, {width}): got {show(self.weight)}",
+        )
+        self.bias = nn.Parameter(torch.zeros(vocab)) if bias else None
+
+    def forward(self, h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch vocab"]:
+        return F.linear(h, self.weight, self.bias)
+
+    def loss(
+        self, h: Float[Tensor, "*batch width"], targets: Int[Tensor, "*batch"], smoothing: float = 0.0
+    ) -> Float[Tensor, ""]:
+        """The mean cross-entropy over the targets that are not `IGNORED`; 0 where there is none.
+
+        loss = -(1 - smoothing) log p(target) - smoothing mean over the vocabulary of log p
+        """
+        return cross_entropy(h, self.weight, self.bias, targets, smoothing)
+
+    def extra_repr(self) -> str:
+        vocab, width = self.weight.shape
+        return f"{width}, vocab={vocab}, bias={self.bias is not None}"
+
+
+def cross_entropy(
+    h: Float[Tensor, "*batch width"],
+    weight: Float[Tensor, "vocab width"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, "*batch"],
+    smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """The mean cross-entropy of a linear layer, in chunks of places: all logits at once never exist.
+
+    Equal to `F.cross_entropy(F.linear(h, weight, bias), targets, label_smoothing=smoothing)`, forward and backward.
+    """
+    require(h.shape[:-1] == targets.shape, f"a target for every vector: got h {show(h)}, targets {show(targets)}")
+    require(0 <= smoothing < 1, f"smoothing must lie in [0, 1): got {smoothing}")
+    rows, wanted = h.reshape(-1, h.shape[-1]), targets.reshape(-1)
+    counted = wanted != IGNORED
+    if not bool(counted.all()):
+        rows, wanted = rows[counted], wanted[counted]
+    if len(wanted):
+        low, high = (int(bound) for bound in wanted.aminmax())
+        fits = low >= 0 and high < len(weight)
+        require(fits, f"targets must lie in 0..{len(weight) - 1} or be {IGNORED}: got {low} to {high}")
+    if torch.is_autocast_enabled(h.device.type):
+        rows = rows.to(torch.get_autocast_dtype(h.device.type))
+    return ChunkedCrossEntropy.apply(rows, weight, bias, wanted, smoothing, torch.is_grad_enabled())
+
+
+class ChunkedCrossEntropy(torch.autograd.Function):
+    """Forward and backward of one chunk together, while its logits exist; the backward pass only scales."""
+
+    @staticmethod
+    def forward(ctx, rows, weight, bias, targets, smoothing, tracked):  # type: ignore[no-untyped-def]
+        count, vocab = max(1, len(rows)), len(weight)
+        precise = torch.float64 if rows.dtype == torch.float64 else torch.float32
+        total = rows.new_zeros((), dtype=precise)
+        d_rows, d_weight, d_bias = (
+            torch.zeros_like(x) if needed and tracked else None
+            for x, needed in zip((rows, weight, bias), ctx.needs_input_grad, strict=False)
+        )
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            here = slice(first, first + ROWS_AT_ONCE)
+            chunk, wanted = rows[here], targets[here].unsqueeze(-1)
+            logits = F.linear(chunk, weight.to(rows.dtype), None if bias is None else bias.to(rows.dtype)).to(precise)
+            right = (1 - smoothing) * logits.gather(-1, wanted).sum()
+            if smoothing:
+                right += smoothing / vocab * logits.sum()
+            highest = logits.amax(-1, keepdim=True)
+            slope = logits.sub_(highest).exp_()  # what follows happens in place of the logits
+            sums = slope.sum(-1, keepdim=True)
+            total += (sums.log() + highest).sum() - right
+            if not tracked:
+                continue
+            slope.mul_(1 / (sums * count))
+            if smoothing:
+                slope.sub_(smoothing / (vocab * count))
+            slope.scatter_add_(-1, wanted, slope.new_full((), (smoothing - 1) / count).expand_as(wanted))
+            slope = slope.to(rows.dtype)
+            if d_rows is not None:
+                torch.mm(slope, weight.to(rows.dtype), out=d_rows[here])
+            if d_weight is not None:
+                d_weight.addmm_(slope.to(weight.dtype).T, chunk.to(weight.dtype))
+            if d_bias is not None:
+                d_bias += slope.sum(0)
+        ctx.save_for_backward(d_rows, d_weight, d_bias)
+        return total / count
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        scaled = [None if d is None else d if grad == 1 else d * grad for d in ctx.saved_tensors]
+        return *scaled, None, None, None

@@ -1,0 +1,137 @@
+"""Parts spelled as words, so that a configuration can hold them: `rotary`, `relative:16`, `causal & window:128`.
+
+A word is the lower-case name of a class, its arguments follow a colon: `window:64,64`, `rotary:base=500`. What the model
+knows (width, heads, dim, ...) is filled in and not spelled. Neighborhoods combine with `&`, `|` and `~`; what they print,
+`Causal() & Window(left=128, right=0)`, is read as well.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mirada.attention import heads, neighborhoods, normalizers, positions, scores
+from mirada.attention.neighborhoods import Neighborhood
+from mirada.errors import unknown
+from mirada.layers.norm import NORMS
+
+Make = Callable[..., Any]
+
+
+def by_name(*classes: Make) -> dict[str, Make]:
+    """The classes by their lower-case names."""
+    return {made.__name__.lower(): made for made in classes}
+
+
+PARTS: dict[str, dict[str, Make]] = {
+    "score": by_name(
+        scores.Dot, scores.Bilinear, scores.Additive, scores.Concat, scores.TanhSum, scores.Location
+    ),
+    "where": by_name(
+        neighborhoods.Complete, neighborhoods.Causal, neighborhoods.Window, neighborhoods.Strided, neighborhoods.Fixed,
+        neighborhoods.Grid, neighborhoods.Monotonic, neighborhoods.PerHead,
+    ),
+    "position": {
+        "none": positions.Position,
+        **by_name(
+            positions.Sinusoidal, positions.Learned, positions.Rotary, positions.Relative, positions.ALiBi,
+            positions.LocalGaussian,
+        ),
+    },
+    "normalizer": by_name(
+        normalizers.Softmax, normalizers.Sparsemax, normalizers.Identity, normalizers.Hard, normalizers.StraightThrough,
+        normalizers.Gumbel,
+    ),
+    "heads": by_name(heads.MultiHead, heads.Grouped, heads.Collaborative, heads.Split),
+    "norm": dict(NORMS),
+}  # fmt: skip
+
+TERM = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?::(?P<arguments>[^\s&|~]+))?")
+
+
+def read(kind: str, text: str, known: Mapping[str, object] | None = None) -> Any:
+    """The part that a text spells. `known` is what the model fills in, by the names of the constructors' parameters.
+
+    >>> read("position", "relative:16", {"dim": 64})
+    Relative(64, clip=16, values=True)
+    >>> read("where", "causal & window:3")
+    Causal() & Window(left=3, right=0)
+    >>> read("where", "windwo:3")
+    Traceback (most recent call last):
+    ValueError: unknown where 'windwo'; known: causal, ... window. Did you mean 'window'?
+    """
+    source = text if "(" in text else TERM.sub(as_call, text)
+    try:
+        tree = ast.parse(source.strip(), mode="eval").body
+    except SyntaxError:
+        raise ValueError(f"{kind} cannot be read: got {text!r}. Write it as in {example(kind)}.") from None
+    return build(kind, tree, known or {}, text)
+
+
+def example(kind: str) -> str:
+    """A spelling to show in an error."""
+    return {"where": "'window:128' or 'causal & strided:8'", "position": "'rotary' or 'relative:16'"}.get(
+        kind, f"'{next(iter(PARTS[kind]))}'"
+    )
+
+
+def spelled(where: str | Neighborhood) -> str:
+    """The text of a neighborhood that was given as a value."""
+    return repr(where) if isinstance(where, Neighborhood) else where
+
+
+def as_call(term: re.Match[str]) -> str:
+    return f"{term['name'].replace('-', '_')}({term['arguments'] or ''})"
+
+
+def build(kind: str, tree: ast.expr, known: Mapping[str, object], text: str) -> Any:
+    """The part of a parsed text."""
+    match tree:
+        case ast.BinOp(left=left, op=ast.BitAnd(), right=right) if kind == "where":
+            return build(kind, left, known, text) & build(kind, right, known, text)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right) if kind == "where":
+            return build(kind, left, known, text) | build(kind, right, known, text)
+        case ast.UnaryOp(op=ast.Invert(), operand=operand) if kind == "where":
+            return ~build(kind, operand, known, text)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
+            values = [argument(kind, value, known, text) for value in args]
+            named = {word.arg: argument(kind, word.value, known, text) for word in keywords if word.arg}
+            return make(kind, name, values, named, known, text)
+    raise ValueError(f"{kind} cannot be read: got {text!r}. Write it as in {example(kind)}.")
+
+
+def argument(kind: str, tree: ast.expr, known: Mapping[str, object], text: str) -> object:
+    """A number, a word, or a part inside a part."""
+    if isinstance(tree, ast.Name):
+        return tree.id
+    if isinstance(tree, ast.Call | ast.BinOp):
+        return build(kind, tree, known, text)
+    try:
+        return ast.literal_eval(tree)
+    except ValueError:
+        raise ValueError(f"{kind} {text!r}: arguments are numbers or words") from None
+
+
+def make(
+    kind: str, name: str, values: list[object], named: dict[str, object], known: Mapping[str, object], text: str
+) -> Any:
+    """Call the constructor, with what the model knows in its place."""
+    kinds = PARTS[kind]
+    key = name.lower().replace("_", "")
+    if key not in kinds:
+        raise unknown(kind, name, kinds)
+    parameters = inspect.signature(kinds[key]).parameters
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
+        return kinds[key](*values, **named)
+    filled = {word: known[word] for word in parameters if word in known and word not in named}
+    free = [word for word in parameters if word not in filled and word not in named]
+    missing = [word for word in free[len(values) :] if parameters[word].default is inspect.Parameter.empty]
+    wrong = [word for word in named if word not in parameters]
+    if missing or wrong or len(values) > len(free):
+        takes = ", ".join(word for word in parameters if word not in known) or "nothing"
+        raise ValueError(f"{kind} {text!r} does not fit: {key} takes {takes}. For example {example(kind)}.")
+    try:
+        return kinds[key](**filled, **dict(zip(free, values, strict=False)), **named)
+    except TypeError:
+        raise ValueError(f"{kind} {text!r} does not fit: got {values or named} for {key}") from None

@@ -1,0 +1,157 @@
+"""Stacks of blocks, and the state of one that is decoded step by step."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.cache import Cache
+from mirada.attention.memory import Memory
+from mirada.attention.neighborhoods import Neighborhood, Padding
+from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
+
+Input = Float[Tensor, "batch length width"]
+ROOM = 64  # positions a cache starts with; it doubles when they are used up
+
+
+L = TypeVar("L", bound=nn.Module)
+
+
+class Layers(nn.ModuleList, Generic[L]):
+    """A list of layers of one kind, known to type checkers as such."""
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[L]: ...  # type: ignore[override]
+
+        def __getitem__(self, number: int) -> L: ...  # type: ignore[override]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a decoder is: the caches of its layers, and what they remember of a source."""
+
+    caches: list[Cache]
+    memories: list[Memory] = field(default_factory=list)
+    asked: Tensor | None = None  # what the top layer's attention was asked with last, for its weights
+    entry: Int[Tensor, " batch"] | None = None  # the entry of the source that each entry reads
+
+    @property
+    def filled(self) -> int:
+        return self.caches[0].filled if self.caches else 0
+
+    def reserve(self, steps: int) -> None:
+        """Room for that many more positions in every cache."""
+        for cache in self.caches:
+            cache.reserve(self.filled + steps)
+
+    def require_step(self) -> Tensor:
+        """What the attention was asked with last; an error before the first step."""
+        if self.asked is None:
+            raise ValueError("there is no alignment before the first step")
+        return self.asked
+
+    def reorder(self, index: Int[Tensor, " batch"]) -> "State":
+        """Let entry b go on from what entry index[b] has: a step of a beam search.
+
+        Beams of one sentence share their source, so its keys and values usually stay where they are.
+        """
+        for cache in self.caches:
+            cache.reorder(index)
+        memories, entry = self.memories, self.entry
+        if entry is not None:
+            entry = entry.index_select(0, index)
+            if not torch.equal(entry, self.entry):  # type: ignore[arg-type]
+                memories = [memory.reorder(index) for memory in memories]
+        asked = None if self.asked is None else self.asked.index_select(0, index)
+        return replace(self, memories=memories, entry=entry, asked=asked)
+
+
+class Encoder(nn.Module):
+    """Encoder layers, one after the other, with a last norm where the blocks have theirs in front.
+
+    >>> Encoder(BlockConfig(width=8, heads=2, hidden=16), depth=2)(torch.zeros(2, 3, 8)).shape
+    torch.Size([2, 3, 8])
+    """
+
+    def __init__(self, config: BlockConfig, depth: int, where: Neighborhood | None = None) -> None:
+        super().__init__()
+        self.layers: Layers[EncoderLayer] = Layers(EncoderLayer(config, where) for _ in range(depth))
+        self.norm = norm(config) if config.order == "pre" else None
+
+    def forward(
+        self,
+        x: Input,
+        where: Neighborhood | None = None,
+        real: Bool[Tensor, "batch length"] | None = None,
+        positions: Int[Tensor, "*batch length"] | None = None,
+    ) -> Input:
+        for layer in self.layers:
+            x = layer(x, where, real, positions)
+        return x if self.norm is None else self.norm(x, real)
+
+    def start(self, batch: int) -> State:
+        """The state before the first step."""
+        return State([layer.self.cache(batch, ROOM) for layer in self.layers])
+
+    def step(self, x: Input, state: State) -> tuple[Input, State]:
+        """The next places, given all that came before."""
+        state.reserve(x.shape[1])
+        for layer, cache in zip(self.layers, state.caches, strict=True):
+            x, asked = layer.step(x, cache)
+        return x if self.norm is None else self.norm(x), replace(state, asked=asked)
+
+    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+        """The weights of the last place over all so far: the mean of the heads of the top layer."""
+        asked = state.require_step()
+        cache = state.caches[-1].rewound(asked.shape[1])
+        return self.layers[-1].self.weights(asked, cache=cache)[:, :, -1].mean(1)
+
+
+class Decoder(nn.Module):
+    """Decoder layers over a memory, with a last norm where the blocks have theirs in front.
+
+    >>> decoder = Decoder(BlockConfig(width=8, heads=2, hidden=16), depth=2)
+    >>> decoder(torch.zeros(2, 3, 8), torch.zeros(2, 5, 8)).shape
+    torch.Size([2, 3, 8])
+    """
+
+    def __init__(self, config: BlockConfig, depth: int) -> None:
+        super().__init__()
+        self.layers: Layers[DecoderLayer] = Layers(DecoderLayer(config) for _ in range(depth))
+        self.norm = norm(config) if config.order == "pre" else None
+
+    def forward(
+        self,
+        x: Input,
+        memory: Float[Tensor, "batch keys width"],
+        memory_where: Neighborhood | None = None,
+        real: Bool[Tensor, "batch length"] | None = None,
+    ) -> Input:
+        for layer in self.layers:
+            x = layer(x, memory, memory_where, real=real)
+        return x if self.norm is None else self.norm(x, real)
+
+    def start(self, memory: Float[Tensor, "batch keys width"], padding: Padding | None = None) -> State:
+        """The state before the first step: the memory's keys and values are made here, once."""
+        batch = memory.shape[0]
+        return State(
+            caches=[layer.self.cache(batch, ROOM) for layer in self.layers],
+            memories=[layer.cross.remember(memory, padding=padding) for layer in self.layers],
+            entry=torch.arange(batch, device=memory.device),
+        )
+
+    def step(self, x: Input, state: State) -> tuple[Input, State]:
+        """The next places, given all that came before."""
+        state.reserve(x.shape[1])
+        for layer, memory, cache in zip(self.layers, state.memories, state.caches, strict=True):
+            x, asked = layer.step(x, memory, cache)
+        return x if self.norm is None else self.norm(x), replace(state, asked=asked)
+
+    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+        """The weights of the last place over the memory: the mean of the heads of the top layer."""
+        asked = state.require_step()[:, -1:]
+        return self.layers[-1].cross.weights(asked, memory=state.memories[-1])[:, :, 0].mean(1)

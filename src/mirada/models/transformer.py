@@ -1,0 +1,137 @@
+"""The encoder-decoder Transformer, in the form of the paper and in the modern one.
+
+source -> words + position -> encoder layers ------------------.
+                                                               v
+target -> words + position -> decoder layers (self, then cross over the source) -> output
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mirada.attention.neighborhoods import Padding
+from mirada.layers.block import BlockConfig, input_position
+from mirada.layers.embed import Placed, Words
+from mirada.layers.model import Model, as_padding, real_places
+from mirada.layers.output import Output
+from mirada.layers.stack import Decoder, Encoder, State
+
+Tokens = Int[Tensor, "batch length"]
+Lengths = Int[Tensor, " batch"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(BlockConfig):
+    """Vocabularies and depth; the block's fields are in `BlockConfig`.
+
+    `tied` shares the target's words with the output, "all" also with the source (one vocabulary for both).
+    """
+
+    vocab: int = 8000
+    source_vocab: int = 8000
+    depth: int = 3
+    tied: str = "output"  # no, output or all
+    output_bias: bool = False
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "vocab", "source_vocab", "depth")
+        self.one_of("tied", "no", "output", "all")
+        if self.tied == "all" and self.vocab != self.source_vocab:
+            raise ValueError(
+                f"tied='all' needs one vocabulary: got vocab={self.vocab}, source_vocab={self.source_vocab}. "
+                "Use tied='output'."
+            )
+
+    @classmethod
+    def tiny(cls) -> Self:
+        return cls(vocab=13, source_vocab=11, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
+
+    @classmethod
+    def paper(cls, vocab: int) -> Self:
+        """The base model of "Attention Is All You Need"."""
+        return cls(
+            vocab=vocab, source_vocab=vocab, width=512, heads=8, hidden=2048, depth=6, order="post", tied="all"
+        )  # fmt: skip
+
+
+class Memory(NamedTuple):
+    """What the encoder made of a source."""
+
+    states: Float[Tensor, "batch length width"]
+    padding: Padding | None
+
+
+class Transformer(Model[TransformerConfig]):
+    """An encoder reads the source, a decoder writes the target and looks at the source at every layer.
+
+    >>> import torch
+    >>> model = Transformer(TransformerConfig.tiny())
+    >>> source, target = torch.tensor([[1, 2, 3]]), torch.tensor([[0, 4]])
+    >>> model(source, None, target).shape
+    torch.Size([1, 2, 13])
+
+    Vaswani et al. (2017), arXiv:1706.03762; pre-norm: Xiong et al. (2020), arXiv:2002.04745.
+    """
+
+    Config = TransformerConfig
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__(config)
+        self.target_words = Words(config.vocab, config.width, scaled=True)
+        self.source_words = (
+            self.target_words if config.tied == "all" else Words(config.source_vocab, config.width, True)
+        )
+        self.source_place = Placed(input_position(config), config.dropout)
+        self.target_place = Placed(input_position(config), config.dropout)
+        self.encoder = Encoder(config, config.depth)
+        self.decoder = Decoder(config, config.depth)
+        table = None if config.tied == "no" else self.target_words.weight
+        self.output = Output(config.width, config.vocab, config.output_bias, table)
+
+    def forward(self, source: Tokens, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length vocab"]:
+        """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""
+        return self.output(self.hidden(source, lengths, target))
+
+    def loss(
+        self,
+        source: Tokens,
+        lengths: Lengths | None,
+        target: Tokens,
+        wanted: Tokens,
+        smoothing: float = 0.0,
+        target_lengths: Lengths | None = None,
+    ) -> Float[Tensor, ""]:
+        """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
+        return self.output.loss(self.hidden(source, lengths, target, target_lengths), wanted, smoothing)
+
+    def hidden(
+        self, source: Tokens, lengths: Lengths | None, target: Tokens, target_lengths: Lengths | None = None
+    ) -> Float[Tensor, "batch length width"]:
+        """What the output layer reads. Padding at a target's end is seen by nobody before it; only batch norm counts it."""
+        states, padding = self.encode(source, lengths)
+        real = real_places(as_padding(target_lengths, *target.shape), target.shape[1])
+        x = self.target_place(self.target_words(target))
+        return self.decoder(x, states, padding, real)
+
+    def encode(self, source: Tokens, lengths: Lengths | None = None) -> Memory:
+        """Read the source; `lengths` are the true lengths of a padded batch."""
+        padding = as_padding(lengths, *source.shape)
+        x = self.source_place(self.source_words(source))
+        return Memory(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
+
+    def start(self, memory: Memory) -> State:
+        return self.decoder.start(memory.states, memory.padding)
+
+    def step(self, tokens: Int[Tensor, " batch"], state: State) -> tuple[Float[Tensor, "batch vocab"], State]:
+        x = self.target_place(self.target_words(tokens.unsqueeze(1)), start=state.filled)
+        h, state = self.decoder.step(x, state)
+        return self.output(h[:, -1]), state
+
+    def reorder(self, state: State, index: Int[Tensor, " batch"]) -> State:
+        return state.reorder(index)
+
+    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+        return self.decoder.alignment(state)
