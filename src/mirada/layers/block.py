@@ -51,9 +51,15 @@ class BlockConfig(Config):
         self.at_least(1, "width", "heads", "hidden", "length")
         self.probability("dropout")
         self.one_of("order", "pre", "post")
-        with torch.device("meta"):  # nothing is computed: building one layer finds what does not fit
-            EncoderLayer(self)
-            input_position(self)
+        if self.has_blocks:
+            with torch.device("meta"):  # nothing is computed: building one layer finds what does not fit
+                EncoderLayer(self)
+                input_position(self)
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether the model has such a block at all: some kinds of some models have none."""
+        return True
 
     def parts(self) -> dict[str, object]:
         """What the spelled parts are given by the model."""
@@ -114,7 +120,7 @@ class DecoderLayer(nn.Module):
         self.self = self_attention(config, Causal())
         self.cross = Attention(
             heads=read("heads", config.projection, {"width": config.width, "heads": config.heads}),
-            score=read("score", config.score, config.parts() | {"hidden": config.width // config.heads}),
+            score=read("score", config.score, config.parts(), hidden=config.width // config.heads),
             normalizer=read("normalizer", config.normalizer),
         )
         self.feed = feed_forward(config.width, config.hidden, config.activation)
@@ -150,7 +156,7 @@ def self_attention(config: BlockConfig, where: Neighborhood) -> Attention:
     position: Position = read("position", config.position, config.parts())
     return Attention(
         heads=read("heads", config.projection, {"width": config.width, "heads": config.heads}),
-        score=read("score", config.score, config.parts() | {"hidden": config.width // config.heads}),
+        score=read("score", config.score, config.parts(), hidden=config.width // config.heads),
         where=read("where", config.where) & where,
         position=None if isinstance(position, InputPosition) else position,
         normalizer=read("normalizer", config.normalizer),

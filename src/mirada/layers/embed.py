@@ -20,7 +20,7 @@ class Words(nn.Module):
 
     e = scale * table[token], with scale sqrt(width) for `scaled` tables, whose rows start with variance 1/width
 
-    The table may be shared with the output layer, and may start from pretrained word vectors (`frozen`: and stay there).
+    The table may be shared with the output layer, and may start from pretrained word vectors: `copy_vectors`.
 
     >>> Words(vocab=10, width=4)(torch.tensor([[1, 2]])).shape
     torch.Size([1, 2, 4])

@@ -91,3 +91,9 @@ def real_places(padding: Padding | None, length: int) -> Bool[Tensor, "batch len
     if padding is None:
         return None
     return torch.arange(length, device=padding.lengths.device) < padding.lengths.unsqueeze(1)
+
+
+def start_small(module: nn.Module) -> None:
+    """Let a linear layer start as those of BERT and GPT-2 do: normal numbers of standard deviation 0.02."""
+    if isinstance(module, nn.Linear):
+        nn.init.normal_(module.weight, std=0.02)

@@ -122,7 +122,8 @@ class Recurrent(nn.Module):
             return x, Carried(end[0], end[-1])
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
         order, back = packed.sorted_indices, packed.unsorted_indices
-        assert order is not None and back is not None
+        assert order is not None
+        assert back is not None
         sorted_before = before.reorder(order)
         start = tuple(sorted_before) if self.cell == "lstm" else sorted_before.h
         data, *end = run(packed.data, packed.batch_sizes, start, *settings)  # type: ignore[operator]

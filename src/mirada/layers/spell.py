@@ -9,7 +9,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from mirada.attention import heads, neighborhoods, normalizers, positions, scores
 from mirada.attention.neighborhoods import Neighborhood
@@ -25,7 +25,7 @@ def by_name(*classes: Make) -> dict[str, Make]:
 
 
 PARTS: dict[str, dict[str, Make]] = {
-    "score": by_name(
+    "score": {"general": scores.Bilinear} | by_name(
         scores.Dot, scores.Bilinear, scores.Additive, scores.Concat, scores.TanhSum, scores.Location
     ),
     "where": by_name(
@@ -50,8 +50,18 @@ PARTS: dict[str, dict[str, Make]] = {
 TERM = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?::(?P<arguments>[^\s&|~]+))?")
 
 
-def read(kind: str, text: str, known: Mapping[str, object] | None = None) -> Any:
-    """The part that a text spells. `known` is what the model fills in, by the names of the constructors' parameters.
+class Given(NamedTuple):
+    """What the model gives to a spelled part, by the names of the constructors' parameters.
+
+    `known` is fixed by the model and cannot be spelled without its name; `usual` stands in where the text says nothing.
+    """
+
+    known: Mapping[str, object]
+    usual: Mapping[str, object]
+
+
+def read(kind: str, text: str, known: Mapping[str, object] | None = None, **usual: object) -> Any:
+    """The part that a text spells, with what the model knows and what it would usually take.
 
     >>> read("position", "relative:16", {"dim": 64})
     Relative(64, clip=16, values=True)
@@ -66,7 +76,7 @@ def read(kind: str, text: str, known: Mapping[str, object] | None = None) -> Any
         tree = ast.parse(source.strip(), mode="eval").body
     except SyntaxError:
         raise ValueError(f"{kind} cannot be read: got {text!r}. Write it as in {example(kind)}.") from None
-    return build(kind, tree, known or {}, text)
+    return build(kind, tree, Given(known or {}, usual), text)
 
 
 def example(kind: str) -> str:
@@ -85,37 +95,35 @@ def as_call(term: re.Match[str]) -> str:
     return f"{term['name'].replace('-', '_')}({term['arguments'] or ''})"
 
 
-def build(kind: str, tree: ast.expr, known: Mapping[str, object], text: str) -> Any:
+def build(kind: str, tree: ast.expr, given: Given, text: str) -> Any:
     """The part of a parsed text."""
     match tree:
         case ast.BinOp(left=left, op=ast.BitAnd(), right=right) if kind == "where":
-            return build(kind, left, known, text) & build(kind, right, known, text)
+            return build(kind, left, given, text) & build(kind, right, given, text)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right) if kind == "where":
-            return build(kind, left, known, text) | build(kind, right, known, text)
+            return build(kind, left, given, text) | build(kind, right, given, text)
         case ast.UnaryOp(op=ast.Invert(), operand=operand) if kind == "where":
-            return ~build(kind, operand, known, text)
+            return ~build(kind, operand, given, text)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
-            values = [argument(kind, value, known, text) for value in args]
-            named = {word.arg: argument(kind, word.value, known, text) for word in keywords if word.arg}
-            return make(kind, name, values, named, known, text)
+            values = [argument(kind, value, given, text) for value in args]
+            named = {word.arg: argument(kind, word.value, given, text) for word in keywords if word.arg}
+            return make(kind, name, values, named, given, text)
     raise ValueError(f"{kind} cannot be read: got {text!r}. Write it as in {example(kind)}.")
 
 
-def argument(kind: str, tree: ast.expr, known: Mapping[str, object], text: str) -> object:
+def argument(kind: str, tree: ast.expr, given: Given, text: str) -> object:
     """A number, a word, or a part inside a part."""
     if isinstance(tree, ast.Name):
         return tree.id
     if isinstance(tree, ast.Call | ast.BinOp):
-        return build(kind, tree, known, text)
+        return build(kind, tree, given, text)
     try:
         return ast.literal_eval(tree)
     except ValueError:
         raise ValueError(f"{kind} {text!r}: arguments are numbers or words") from None
 
 
-def make(
-    kind: str, name: str, values: list[object], named: dict[str, object], known: Mapping[str, object], text: str
-) -> Any:
+def make(kind: str, name: str, values: list[object], named: dict[str, object], given: Given, text: str) -> Any:
     """Call the constructor, with what the model knows in its place."""
     kinds = PARTS[kind]
     key = name.lower().replace("_", "")
@@ -124,14 +132,16 @@ def make(
     parameters = inspect.signature(kinds[key]).parameters
     if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
         return kinds[key](*values, **named)
-    filled = {word: known[word] for word in parameters if word in known and word not in named}
+    filled = {word: given.known[word] for word in parameters if word in given.known and word not in named}
     free = [word for word in parameters if word not in filled and word not in named]
-    missing = [word for word in free[len(values) :] if parameters[word].default is inspect.Parameter.empty]
+    filled |= dict(zip(free, values, strict=False)) | named
+    filled |= {word: given.usual[word] for word in parameters if word in given.usual and word not in filled}
+    missing = [word for word in free if word not in filled and parameters[word].default is inspect.Parameter.empty]
     wrong = [word for word in named if word not in parameters]
     if missing or wrong or len(values) > len(free):
-        takes = ", ".join(word for word in parameters if word not in known) or "nothing"
+        takes = ", ".join(word for word in parameters if word not in given.known) or "nothing"
         raise ValueError(f"{kind} {text!r} does not fit: {key} takes {takes}. For example {example(kind)}.")
     try:
-        return kinds[key](**filled, **dict(zip(free, values, strict=False)), **named)
+        return kinds[key](**filled)
     except TypeError:
         raise ValueError(f"{kind} {text!r} does not fit: got {values or named} for {key}") from None

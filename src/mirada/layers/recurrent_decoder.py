@@ -1,0 +1,219 @@
+"""Recurrent decoders: without attention, and looking at a memory as Bahdanau's and as Luong's do.
+
+All speak one language: `run` reads a whole target (teacher forcing), `start` and `step` go token by token. What they give
+is what an output layer reads. The memory they look at has their own width, `hidden`.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.equation import Attention
+from mirada.attention.heads import Split, linear
+from mirada.attention.memory import Memory
+from mirada.attention.neighborhoods import Monotonic, Neighborhood, Padding
+from mirada.attention.normalizers import Normalizer
+from mirada.attention.positions import LocalGaussian, Position
+from mirada.attention.scores import Score
+from mirada.errors import unknown
+from mirada.layers.recurrent import Carried, Recurrent
+
+Input = Float[Tensor, "batch length width"]
+States = Float[Tensor, "batch keys hidden"]
+Readout = Float[Tensor, "batch length hidden"]
+
+
+@dataclass(frozen=True, eq=False)
+class RecurrentState:
+    """Where a recurrent decoder is: what it carries, what it said last, and the memory it looks at."""
+
+    carried: Carried
+    memory: Memory | None = None
+    fed: Tensor | None = None  # Luong's attentional state, where it is fed back
+    asked: Tensor | None = None  # what the attention was asked with last, for its weights
+    time: int = 0
+
+    def reorder(self, index: Int[Tensor, " batch"]) -> "RecurrentState":
+        """Let entry b go on from what entry index[b] has: all of it, what is fed back too."""
+        pick = (None if x is None else x.index_select(0, index) for x in (self.fed, self.asked))
+        fed, asked = pick
+        memory = None if self.memory is None else self.memory.reorder(index)
+        return replace(self, carried=self.carried.reorder(index), memory=memory, fed=fed, asked=asked)
+
+
+class PlainDecoder(nn.Module):
+    """A recurrent decoder that never looks back: all it knows of the source is the state it starts from.
+
+    s_t = cell(y_{t-1}, s_{t-1}), and s_t is what the output layer reads
+
+    Sutskever, Vinyals and Le (2014), arXiv:1409.3215: the baseline of the lectures.
+    """
+
+    def __init__(self, cell: str, width: int, hidden: int, depth: int = 1, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.cell = Recurrent(cell, width, hidden, depth, dropout=dropout)
+
+    def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        """The state before the first step."""
+        return RecurrentState(carried)
+
+    def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """What the output layer reads after one more input."""
+        s, carried = self.cell.step(x, state.carried)
+        return s, replace(state, carried=carried, time=state.time + 1)
+
+    def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
+        """What the output layer reads at every place of a known target."""
+        return self.cell(x, carried=carried)[0]
+
+    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
+        """The weights of the last step over the memory."""
+        raise ValueError("a decoder without attention looks nowhere: it has no alignment")
+
+
+class LookingDecoder(PlainDecoder):
+    """What Bahdanau's and Luong's decoders share: an attention over the memory, asked with a state."""
+
+    attention: Attention
+
+    def look(self, s: Float[Tensor, "batch hidden"], state: RecurrentState) -> Float[Tensor, "batch context"]:
+        """The context of a state."""
+        return self.attention(s.unsqueeze(1), memory=state.memory, positions=self.now(state.time, s))[:, 0]
+
+    def now(self, time: int, like: Tensor) -> Int[Tensor, " 1"] | None:
+        """The position of a step, where the attention depends on it."""
+        counts = isinstance(self.attention.where, Monotonic)
+        return torch.tensor([time], device=like.device) if counts else None
+
+    def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        return RecurrentState(carried, self.attention.remember(states, padding=padding))
+
+    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
+        if state.asked is None:
+            raise ValueError("there is no alignment before the first step")
+        positions = self.now(state.time - 1, state.asked)
+        return self.attention.weights(state.asked.unsqueeze(1), memory=state.memory, positions=positions)[:, 0, 0]
+
+
+class BahdanauDecoder(LookingDecoder):
+    """Look first, with the previous state; what was seen goes into the cell.
+
+    c_t = attend(s_{t-1}, memory);  s_t = cell([y_{t-1}; c_t], s_{t-1});  readout = tanh(W [s_t; y_{t-1}; c_t])
+
+    With `gate`, the context is first scaled by sigmoid(w . s_{t-1}), one number per step: how much the picture matters for
+    this word (Show, Attend and Tell).
+
+    Bahdanau, Cho and Bengio (2015), arXiv:1409.0473; Xu et al. (2015), arXiv:1502.03044, 4.2.1.
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        width: int,
+        hidden: int,
+        depth: int,
+        score: Score,
+        normalizer: Normalizer | None = None,
+        gate: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(cell, width + hidden, hidden, depth, dropout)
+        self.attention = Attention(Split(hidden, heads=1), score=score, normalizer=normalizer)
+        self.gate = linear(hidden, 1, bias=True) if gate else None
+        self.readout = linear(hidden + width + hidden, hidden, bias=True)
+
+    def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        joined, _, state = self.advance(x, state)
+        return torch.tanh(self.readout(joined)), state
+
+    def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
+        return self.loop(x, self.start(states, padding, carried))[0]
+
+    def run_weighed(
+        self, x: Input, states: States, padding: Padding | None, carried: Carried
+    ) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
+        """As `run`, and the weights of every step, with their gradients.
+
+        Unit vectors beside the values read the weights: sum_j alpha_j e_j = alpha.
+        """
+        units = torch.eye(states.shape[1], dtype=states.dtype, device=states.device).expand(len(states), -1, -1)
+        memory = self.attention.remember(states, torch.cat([states, units], dim=-1), padding)
+        return self.loop(x, RecurrentState(carried, memory))
+
+    def loop(self, x: Input, state: RecurrentState) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
+        """All steps of a known target. The readouts are made at once, at the end."""
+        steps = []
+        for inputs in x.unbind(1):
+            joined, weights, state = self.advance(inputs, state)
+            steps.append((joined, weights))
+        joined, weights = (torch.stack(parts, dim=1) for parts in zip(*steps, strict=True))
+        return torch.tanh(self.readout(joined)), weights
+
+    def advance(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, Tensor, RecurrentState]:
+        """One step: what the readout is made from, the weights (if unit vectors are among the values), the next state."""
+        previous = state.carried.h[-1]
+        seen = self.look(previous, state)
+        context, weights = seen[:, : self.cell.hidden], seen[:, self.cell.hidden :]
+        if self.gate is not None:
+            context = torch.sigmoid(self.gate(previous)) * context
+        s, carried = self.cell.step(torch.cat([x, context], dim=-1), state.carried)
+        state = replace(state, carried=carried, asked=previous, time=state.time + 1)
+        return torch.cat([s, x, context], dim=-1), weights, state
+
+
+class LuongDecoder(LookingDecoder):
+    """Step first, then look with the current state.
+
+    s_t = cell(y_{t-1}, s_{t-1});  c_t = attend(s_t, memory);  readout h~_t = tanh(W [c_t; s_t])
+
+    `reach` says how much of the memory a step may see: global, local-m (around its own place in time) or local-p (around a
+    place that it predicts), `half` places to each side. With `feeding`, the cell also reads h~_{t-1}, which starts as zeros;
+    then steps must wait for each other. Without it a whole target is computed at once.
+
+    Luong, Pham and Manning (2015), arXiv:1508.04025.
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        width: int,
+        hidden: int,
+        depth: int,
+        score: Score,
+        reach: str = "global",
+        half: int = 10,
+        feeding: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(cell, width + hidden * feeding, hidden, depth, dropout)
+        if reach not in ("global", "local-m", "local-p"):
+            raise unknown("reach", reach, ["global", "local-m", "local-p"])
+        where: Neighborhood | None = Monotonic(half) if reach == "local-m" else None
+        position: Position | None = LocalGaussian(hidden, half) if reach == "local-p" else None
+        self.attention = Attention(Split(hidden, heads=1), score=score, where=where, position=position)
+        self.feeding = feeding
+        self.combine = linear(2 * hidden, hidden, bias=False)
+
+    def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        state = super().start(states, padding, carried)
+        return replace(state, fed=torch.zeros_like(carried.h[-1])) if self.feeding else state
+
+    def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        inputs = x if state.fed is None else torch.cat([x, state.fed], dim=-1)
+        s, carried = self.cell.step(inputs, state.carried)
+        readout = torch.tanh(self.combine(torch.cat([self.look(s, state), s], dim=-1)))
+        fed = readout if self.feeding else None
+        return readout, replace(state, carried=carried, fed=fed, asked=s, time=state.time + 1)
+
+    def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
+        if not self.feeding:
+            s, _ = self.cell(x, carried=carried)
+            context = self.attention(s, memory=states, where=padding)
+            return torch.tanh(self.combine(torch.cat([context, s], dim=-1)))
+        state, readouts = self.start(states, padding, carried), []
+        for inputs in x.unbind(1):
+            readout, state = self.step(inputs, state)
+            readouts.append(readout)
+        return torch.stack(readouts, dim=1)

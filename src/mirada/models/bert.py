@@ -1,0 +1,119 @@
+"""BERT: a bidirectional encoder, trained to fill gaps and to tell whether one sentence follows another.
+
+words + positions + segments -> norm -> encoder layers -> gaps:   dense, gelu, norm, output (tied)
+                                                       -> first:  dense, tanh -> follows or not
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mirada.attention.heads import linear
+from mirada.errors import require
+from mirada.layers.block import BlockConfig, input_position, norm
+from mirada.layers.dropout import Dropout
+from mirada.layers.embed import Placed, Words
+from mirada.layers.model import Model, as_padding, real_places, start_small
+from mirada.layers.output import IGNORED, Output
+from mirada.layers.stack import Encoder
+from mirada.shapes import show
+
+Tokens = Int[Tensor, "batch length"]
+Lengths = Int[Tensor, " batch"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BERTConfig(BlockConfig):
+    """Vocabulary, depth and number of segments; the block's fields are in `BlockConfig`."""
+
+    activation: str = "gelu"
+    order: str = "post"
+    norm: str = "layer:1e-12"
+    position: str = "learned"
+    vocab: int = 8000
+    depth: int = 4
+    segments: int = 2
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "vocab", "depth", "segments")
+
+    @classmethod
+    def tiny(cls) -> Self:
+        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
+
+
+class Predicted(NamedTuple):
+    """The scores of every token at every place, and of "does not follow" and "follows"."""
+
+    words: Float[Tensor, "batch length vocab"]
+    follows: Float[Tensor, "batch 2"]
+
+
+class BERT(Model[BERTConfig]):
+    """Every place looks at all others; hidden words and the order of sentences are what it learns from.
+
+    >>> BERT(BERTConfig.tiny())(torch.tensor([[1, 2, 3]])).words.shape
+    torch.Size([1, 3, 13])
+
+    Devlin et al. (2019), arXiv:1810.04805.
+    """
+
+    Config = BERTConfig
+
+    def __init__(self, config: BERTConfig) -> None:
+        super().__init__(config)
+        self.words = Words(config.vocab, config.width)
+        self.segments = Words(config.segments, config.width)
+        self.place = Placed(input_position(config))
+        self.norm = norm(config)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = Encoder(config, config.depth)
+        self.gap = linear(config.width, config.width, bias=True)
+        self.gap_norm = norm(config)
+        self.output = Output(config.width, config.vocab, tied=self.words.weight)
+        self.pool = linear(config.width, config.width, bias=True)
+        self.order = linear(config.width, 2, bias=True)
+        self.apply(start_small)
+
+    def forward(self, tokens: Tokens, lengths: Lengths | None = None, segments: Tokens | None = None) -> Predicted:
+        """What every place could hold, and whether the second segment follows the first."""
+        h = self.encode(tokens, lengths, segments)
+        return Predicted(self.output(self.guess(h)), self.order(self.summary(h)))
+
+    def loss(
+        self,
+        tokens: Tokens,
+        wanted: Tokens,
+        lengths: Lengths | None = None,
+        segments: Tokens | None = None,
+        follows: Int[Tensor, " batch"] | None = None,
+    ) -> Float[Tensor, ""]:
+        """The mean cross-entropy of the hidden words (-100: not hidden), plus that of the order where it is given."""
+        h = self.encode(tokens, lengths, segments)
+        hidden: Bool[Tensor, "batch length"] = wanted != IGNORED
+        total = self.output.loss(self.guess(h[hidden]), wanted[hidden])  # other places need no scores
+        return total if follows is None else total + F.cross_entropy(self.order(self.summary(h)), follows)
+
+    def encode(
+        self, tokens: Tokens, lengths: Lengths | None = None, segments: Tokens | None = None
+    ) -> Float[Tensor, "batch length width"]:
+        """A vector for every place, in its context."""
+        segments = torch.zeros_like(tokens) if segments is None else segments
+        require(segments.shape == tokens.shape, f"a segment for every token: got {show(segments)} for {show(tokens)}")
+        padding = as_padding(lengths, *tokens.shape)
+        real = real_places(padding, tokens.shape[1])
+        x = self.place(self.words(tokens) + self.segments(segments))
+        return self.encoder(self.dropout(self.norm(x, real)), padding, real)
+
+    def guess(self, h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
+        """What the output layer reads to guess a word."""
+        return self.gap_norm(F.gelu(self.gap(h)))
+
+    def summary(self, h: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
+        """A vector for the whole text: the first place, once more transformed."""
+        return torch.tanh(self.pool(h[:, 0]))

@@ -1,0 +1,209 @@
+"""The captioner: look at a picture and say what is there, word by word, each with its own look.
+
+picture -> convolutions, or patches and encoder layers -> cells (the memory) ----.
+                                     | mean                                      v
+words -> LSTM that looks at the cells (soft or hard), or decoder layers -> output
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.heads import linear
+from mirada.attention.scores import Additive
+from mirada.layers.block import BlockConfig, input_position
+from mirada.layers.convolution import Stem2d
+from mirada.layers.dropout import Dropout
+from mirada.layers.embed import Patches, Placed, Words
+from mirada.layers.model import Model
+from mirada.layers.output import Output
+from mirada.layers.recurrent import Carried
+from mirada.layers.recurrent_decoder import BahdanauDecoder, RecurrentState
+from mirada.layers.spell import read
+from mirada.layers.stack import Decoder, Encoder, State
+
+Pictures = Float[Tensor, "batch channels height width"]
+Cells = Float[Tensor, "batch cells width"]
+Tokens = Int[Tensor, "batch length"]
+Readout = Float[Tensor, "batch length width"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptionerConfig(BlockConfig):
+    """`encoder` is convolution (`depth` layers, each halving the sides) or patches; `decoder` is lstm or transformer.
+
+    Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having looked
+    everywhere equally often: penalty * sum over cells of (1 - sum over words of alpha)^2.
+    """
+
+    vocab: int = 2000
+    channels: int = 3
+    patch: int = 8
+    depth: int = 3
+    encoder: str = "convolution"
+    decoder: str = "lstm"
+    decoder_depth: int = 1
+    gaze: str = "softmax"
+    penalty: float = 1.0
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "vocab", "channels", "patch", "depth", "decoder_depth")
+        self.at_least(0, "penalty")
+        self.one_of("encoder", "convolution", "patches")
+        self.one_of("decoder", "lstm", "transformer")
+        read("normalizer", self.gaze)
+
+    @property
+    def has_blocks(self) -> bool:
+        return self.encoder == "patches" or self.decoder == "transformer"
+
+    @classmethod
+    def tiny(cls) -> Self:
+        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, patch=4, dropout=0.0, length=32)
+
+
+class Memory(NamedTuple):
+    """What the encoder made of a picture."""
+
+    cells: Cells
+
+
+class Captioner(Model[CaptionerConfig]):
+    """Show, attend and tell.
+
+    >>> model = Captioner(CaptionerConfig.tiny())
+    >>> model(torch.zeros(2, 3, 16, 16), torch.tensor([[0, 4, 5], [0, 2, 1]])).shape
+    torch.Size([2, 3, 13])
+
+    Xu et al. (2015), arXiv:1502.03044.
+    """
+
+    Config = CaptionerConfig
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__(config)
+        self.encoder = ConvolutionEye(config) if config.encoder == "convolution" else PatchEye(config)
+        self.words = Words(config.vocab, config.width, scaled=True)
+        self.decoder = LSTMTeller(config) if config.decoder == "lstm" else TransformerTeller(config)
+        self.dropout = Dropout(config.dropout)
+        self.output = Output(config.width, config.vocab)
+
+    def forward(self, pictures: Pictures, target: Tokens) -> Float[Tensor, "batch length vocab"]:
+        """The scores of every next word: logits[:, t] follow target[:, :t + 1]."""
+        return self.output(self.dropout(self.decoder.run(self.words(target), self.encode(pictures).cells)[0]))
+
+    def loss(self, pictures: Pictures, target: Tokens, wanted: Tokens, smoothing: float = 0.0) -> Float[Tensor, ""]:
+        """The mean cross-entropy of the wanted words (-100: does not count), and the price of uneven looks per picture."""
+        readout, weights = self.decoder.run(self.words(target), self.encode(pictures).cells)
+        total = self.output.loss(self.dropout(readout), wanted, smoothing)
+        if not self.config.penalty or weights.shape[-1] == 0:
+            return total
+        counted = (wanted >= 0).unsqueeze(-1)
+        looks = (weights * counted).sum(1)
+        words = counted.sum() / len(wanted)  # of a caption: the cross-entropy is a mean over them
+        return total + self.config.penalty * ((1 - looks) ** 2).sum(1).mean() / words.clamp(min=1)
+
+    def encode(self, pictures: Pictures) -> Memory:
+        """A vector for every cell of the picture, row by row."""
+        return Memory(self.encoder(pictures))
+
+    def start(self, memory: Memory) -> Any:
+        return self.decoder.start(memory.cells)
+
+    def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
+        readout, state = self.decoder.step(self.words(tokens.unsqueeze(1)), state)
+        return self.output(self.dropout(readout)), state
+
+    def reorder(self, state: Any, index: Int[Tensor, " batch"]) -> Any:
+        return state.reorder(index)
+
+    def alignment(self, state: Any) -> Float[Tensor, "batch cells"]:
+        return self.decoder.alignment(state)
+
+
+class ConvolutionEye(nn.Module):
+    """Cells from convolutions."""
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        self.stem = Stem2d(config.channels, config.width, config.depth)
+
+    def forward(self, pictures: Pictures) -> Cells:
+        return self.stem(pictures)
+
+
+class PatchEye(nn.Module):
+    """Cells from patches that have looked at each other."""
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        self.patches = Patches(config.channels, config.patch, config.width)
+        self.place = Placed(input_position(config), config.dropout)
+        self.stack = Encoder(config, config.depth)
+
+    def forward(self, pictures: Pictures) -> Cells:
+        return self.stack(self.place(self.patches(pictures)))
+
+
+class LSTMTeller(nn.Module):
+    """An LSTM that looks at the cells before every word, through a gate; it starts from their mean."""
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.begin_h = linear(width, config.decoder_depth * width, bias=True)
+        self.begin_c = linear(width, config.decoder_depth * width, bias=True)
+        self.cell = BahdanauDecoder(
+            "lstm", width, width, config.decoder_depth,
+            score=Additive(width, width, hidden=width),
+            normalizer=read("normalizer", config.gaze),
+            gate=True,
+            dropout=config.dropout,
+        )  # fmt: skip
+
+    def begin(self, cells: Cells) -> Carried:
+        """The first state: two layers of their own on the mean of the cells."""
+        mean = cells.mean(1)
+        h, c = (torch.tanh(layer(mean)) for layer in (self.begin_h, self.begin_c))
+        depth = self.cell.cell.depth
+        return Carried(*(torch.stack(x.chunk(depth, dim=-1)) for x in (h, c)))
+
+    def run(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+        """What the output layer reads at every place, and the weights of every look."""
+        return self.cell.run_weighed(x, cells, None, self.begin(cells))
+
+    def start(self, cells: Cells) -> RecurrentState:
+        return self.cell.start(cells, None, self.begin(cells))
+
+    def step(self, x: Readout, state: RecurrentState) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
+        return self.cell.step(x[:, 0], state)
+
+    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch cells"]:
+        return self.cell.alignment(state)
+
+
+class TransformerTeller(nn.Module):
+    """Decoder layers over the cells."""
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        self.place = Placed(input_position(config), config.dropout)
+        self.stack = Decoder(config, config.decoder_depth)
+
+    def run(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+        """What the output layer reads at every place. No weights: its heads need no penalty."""
+        return self.stack(self.place(x), cells), x[:, :, :0]
+
+    def start(self, cells: Cells) -> State:
+        return self.stack.start(cells)
+
+    def step(self, x: Readout, state: State) -> tuple[Float[Tensor, "batch width"], State]:
+        h, state = self.stack.step(self.place(x, start=state.filled), state)
+        return h[:, -1], state
+
+    def alignment(self, state: State) -> Float[Tensor, "batch cells"]:
+        return self.stack.alignment(state)

@@ -1,0 +1,120 @@
+"""Graph attention networks: every node looks at its neighbors.
+
+features -> [dropout -> attention over the edges -> elu] x (depth - 1) -> attention, heads averaged -> classes
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mirada.attention.equation import Attention
+from mirada.attention.heads import Tied
+from mirada.attention.neighborhoods import Edges
+from mirada.attention.normalizers import Softmax
+from mirada.attention.scores import Graph, GraphV2
+from mirada.layers.config import Config
+from mirada.layers.dropout import Dropout
+from mirada.layers.model import Model
+from mirada.layers.stack import Layers
+from mirada.shapes import check_axes, check_size
+
+
+@dataclass(frozen=True, kw_only=True)
+class GATConfig(Config):
+    """`score` is graph (GAT) or graphv2 (GATv2). Hidden layers have `heads` heads of `dim`, the last `last_heads`."""
+
+    features: int = 1433
+    classes: int = 7
+    dim: int = 8
+    heads: int = 8
+    last_heads: int = 1
+    depth: int = 2
+    score: str = "graph"
+    dropout: float = 0.6
+    weight_dropout: float = 0.6
+    self_loops: bool = True
+
+    def check(self) -> None:
+        self.at_least(1, "features", "classes", "dim", "heads", "last_heads", "depth")
+        self.probability("dropout", "weight_dropout")
+        self.one_of("score", "graph", "graphv2")
+
+    @classmethod
+    def tiny(cls) -> Self:
+        return cls(features=5, classes=3, dim=4, heads=2, last_heads=3, dropout=0.0, weight_dropout=0.0)
+
+
+class GAT(Model[GATConfig]):
+    """Attention over the edges of a graph, layer by layer; the last one averages its heads.
+
+    >>> import torch
+    >>> edges = torch.tensor([[0, 1], [1, 2]])  # from node 0 to 1, from 1 to 2
+    >>> GAT(GATConfig.tiny())(torch.zeros(4, 5), edges).shape
+    torch.Size([4, 3])
+
+    Veličković et al. (2018), arXiv:1710.10903; GATv2: Brody, Alon and Yahav (2022), arXiv:2105.14491.
+    """
+
+    Config = GATConfig
+
+    def __init__(self, config: GATConfig) -> None:
+        super().__init__(config)
+        self.dropout = Dropout(config.dropout)
+        widths = [config.features] + [config.heads * config.dim] * (config.depth - 1)
+        self.layers: Layers[Attention] = Layers(
+            attention(config, width, last=number == config.depth - 1) for number, width in enumerate(widths)
+        )
+
+    def forward(
+        self, nodes: Float[Tensor, "nodes features"], edges: Int[Tensor, "2 edges"] | Edges
+    ) -> Float[Tensor, "nodes classes"]:
+        """The scores of the classes of every node. Several graphs are one disjoint union.
+
+        An `Edges` is used as it is, and keeps what it has worked out for the next call; a tensor is given self loops first,
+        where the configuration says so.
+        """
+        check_axes("nodes", nodes, "nodes features")
+        check_size("nodes", nodes, 1, "features", self.config.features)
+        where = edges if isinstance(edges, Edges) else self.graph(edges, len(nodes))
+        x = nodes.unsqueeze(0)
+        for layer in self.layers:
+            x = x if layer is self.layers[0] else F.elu(x)
+            x = layer(self.dropout(x), where=where)
+        return x[0]
+
+    def graph(self, edges: Int[Tensor, "2 edges"], nodes: int) -> Edges:
+        """The neighborhood of a list of edges: sources in row 0, targets in row 1."""
+        where = Edges(edges, nodes)
+        return where.with_self_loops() if self.config.self_loops else where
+
+    def loss(
+        self,
+        nodes: Float[Tensor, "nodes features"],
+        edges: Int[Tensor, "2 edges"] | Edges,
+        classes: Int[Tensor, " nodes"],
+        known: Bool[Tensor, " nodes"] | None = None,
+    ) -> Float[Tensor, ""]:
+        """The mean cross-entropy over the nodes whose class is known."""
+        scores = self(nodes, edges)
+        return F.cross_entropy(scores, classes) if known is None else F.cross_entropy(scores[known], classes[known])
+
+
+def attention(config: GATConfig, width: int, last: bool) -> Attention:
+    """One layer: heads side by side, or averaged into the classes at the last."""
+    heads, dim = (config.last_heads, config.classes) if last else (config.heads, config.dim)
+    second = config.score == "graphv2"
+    return Attention(
+        Tied(
+            width,
+            heads,
+            dim,
+            combine="mean" if last else "concat",
+            queries="own" if second else "tied",
+            projection_bias=second,
+        ),
+        score=(GraphV2 if second else Graph)(dim, heads),
+        normalizer=Softmax(config.weight_dropout),
+    )

@@ -1,0 +1,100 @@
+"""GPT: a decoder-only Transformer that reads a text and says what comes next.
+
+text -> words + position -> causal layers -> norm -> output
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mirada.attention.neighborhoods import Causal, Neighborhood
+from mirada.layers.block import BlockConfig, input_position
+from mirada.layers.embed import Placed, Words
+from mirada.layers.model import Model, start_small
+from mirada.layers.output import Output
+from mirada.layers.stack import Encoder, State
+
+Tokens = Int[Tensor, "batch length"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPTConfig(BlockConfig):
+    """Vocabulary and depth; the block's fields are in `BlockConfig`."""
+
+    activation: str = "gelu-tanh"
+    position: str = "learned"
+    vocab: int = 8000
+    depth: int = 4
+    tied: bool = True
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "vocab", "depth")
+
+    @classmethod
+    def tiny(cls) -> Self:
+        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
+
+
+class GPT(Model[GPTConfig]):
+    """Every place looks at itself and at what came before, and predicts the next token.
+
+    >>> import torch
+    >>> GPT(GPTConfig.tiny())(torch.tensor([[1, 2, 3]])).shape
+    torch.Size([1, 3, 13])
+
+    Radford et al. (2019), "Language Models are Unsupervised Multitask Learners".
+    """
+
+    Config = GPTConfig
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__(config)
+        self.words = Words(config.vocab, config.width)
+        self.place = Placed(input_position(config), config.dropout)
+        self.decoder = Encoder(config, config.depth, where=Causal())
+        self.output = Output(config.width, config.vocab, bias=False, tied=self.words.weight if config.tied else None)
+        self.apply(start_small)
+
+    def forward(
+        self, tokens: Tokens, where: Neighborhood | None = None, positions: Tokens | None = None
+    ) -> Float[Tensor, "batch length vocab"]:
+        """The scores of every next token. Texts packed into one row pass `where=Documents(ids)` and their own positions."""
+        return self.output(self.hidden(tokens, where, positions))
+
+    def loss(
+        self,
+        tokens: Tokens,
+        wanted: Tokens,
+        where: Neighborhood | None = None,
+        positions: Tokens | None = None,
+        smoothing: float = 0.0,
+    ) -> Float[Tensor, ""]:
+        """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
+        return self.output.loss(self.hidden(tokens, where, positions), wanted, smoothing)
+
+    def hidden(
+        self, tokens: Tokens, where: Neighborhood | None = None, positions: Tokens | None = None
+    ) -> Float[Tensor, "batch length width"]:
+        """What the output layer reads."""
+        x = self.place(self.words(tokens), positions=positions)
+        # an input position is in x already: distances inside the attention are then plain places
+        return self.decoder(x, where, positions=None if self.place.position is not None else positions)
+
+    def start(self, memory: int = 1) -> State:
+        """The state of an empty text, for that many texts at once: this model has no source to read."""
+        return self.decoder.start(memory)
+
+    def step(self, tokens: Int[Tensor, " batch"] | Tokens, state: State) -> tuple[Float[Tensor, "batch vocab"], State]:
+        """The scores after one more token of each text, or after several at once (a prompt)."""
+        tokens = tokens.unsqueeze(1) if tokens.ndim == 1 else tokens
+        h, state = self.decoder.step(self.place(self.words(tokens), start=state.filled), state)
+        return self.output(h[:, -1]), state
+
+    def reorder(self, state: State, index: Int[Tensor, " batch"]) -> State:
+        return state.reorder(index)
+
+    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+        return self.decoder.alignment(state)

@@ -1,0 +1,159 @@
+"""The recurrent encoder-decoder: without attention, with Bahdanau's, and with Luong's.
+
+source -> words -> recurrent encoder -> states (the memory) ----.
+                          | last state                          v
+target -> words -> recurrent decoder, looking at the memory -> output
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mirada.attention.heads import linear
+from mirada.attention.neighborhoods import Padding
+from mirada.layers.config import Config
+from mirada.layers.dropout import Dropout
+from mirada.layers.embed import Words
+from mirada.layers.model import Model, as_padding
+from mirada.layers.output import Output
+from mirada.layers.recurrent import Carried, Recurrent
+from mirada.layers.recurrent_decoder import BahdanauDecoder, LuongDecoder, PlainDecoder, RecurrentState
+from mirada.layers.spell import read
+
+Tokens = Int[Tensor, "batch length"]
+Lengths = Int[Tensor, " batch"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2SeqConfig(Config):
+    """`attention` is no, bahdanau or luong; `score` any score as a word (dot, general, concat, additive, location).
+
+    Luong's also have a `reach` (global, local-m, local-p, `half` places to each side) and `feeding` (of the last readout into
+    the next step). `dot` is scaled; Luong's own is `dot:1.0`. `length` is the longest source that `location` can score.
+    """
+
+    vocab: int = 8000
+    source_vocab: int = 8000
+    width: int = 256
+    hidden: int = 256
+    depth: int = 1
+    cell: str = "gru"
+    directions: int = 2
+    attention: str = "luong"
+    score: str = "general"
+    reach: str = "global"
+    half: int = 10
+    feeding: bool = False
+    dropout: float = 0.2
+    length: int = 512
+
+    def check(self) -> None:
+        self.at_least(1, "vocab", "source_vocab", "width", "hidden", "depth", "half", "length")
+        self.probability("dropout")
+        self.one_of("attention", "no", "bahdanau", "luong")
+        self.one_of("reach", "global", "local-m", "local-p")
+        if self.attention != "luong" and (self.feeding or self.reach != "global"):
+            raise ValueError(
+                f"feeding and reach are Luong's: got attention={self.attention!r}, feeding={self.feeding}, "
+                f"reach={self.reach!r}. Use attention='luong'."
+            )
+        with torch.device("meta"):
+            Recurrent(self.cell, self.width, self.hidden, self.depth, self.directions)
+            decoder(self)
+
+    @classmethod
+    def tiny(cls) -> Self:
+        return cls(vocab=13, source_vocab=11, width=6, hidden=8, dropout=0.0, half=2, length=16)
+
+
+class Memory(NamedTuple):
+    """What the encoder made of a source."""
+
+    states: Float[Tensor, "batch length hidden"]
+    padding: Padding | None
+    last: Carried
+
+
+class Seq2Seq(Model[Seq2SeqConfig]):
+    """One recurrent net reads the source, another writes the target, and may look back at every step.
+
+    >>> model = Seq2Seq(Seq2SeqConfig.tiny())
+    >>> model(torch.tensor([[1, 2, 3]]), None, torch.tensor([[0, 4]])).shape
+    torch.Size([1, 2, 13])
+
+    Sutskever et al. (2014), arXiv:1409.3215; Bahdanau et al. (2015), arXiv:1409.0473; Luong et al. (2015), arXiv:1508.04025.
+    """
+
+    Config = Seq2SeqConfig
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__(config)
+        self.source_words = Words(config.source_vocab, config.width, scaled=True)
+        self.target_words = Words(config.vocab, config.width, scaled=True)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = Recurrent(
+            config.cell, config.width, config.hidden, config.depth, config.directions, config.dropout
+        )
+        self.bridge_h = linear(config.hidden, config.hidden, bias=True)
+        self.bridge_c = linear(config.hidden, config.hidden, bias=True) if config.cell == "lstm" else None
+        self.decoder = decoder(config)
+        self.output = Output(config.hidden, config.vocab)
+
+    def forward(self, source: Tokens, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length vocab"]:
+        """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""
+        return self.output(self.hidden(source, lengths, target))
+
+    def loss(
+        self, source: Tokens, lengths: Lengths | None, target: Tokens, wanted: Tokens, smoothing: float = 0.0
+    ) -> Float[Tensor, ""]:
+        """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
+        return self.output.loss(self.hidden(source, lengths, target), wanted, smoothing)
+
+    def hidden(self, source: Tokens, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length hidden"]:
+        """What the output layer reads, for a known target."""
+        memory = self.encode(source, lengths)
+        x = self.dropout(self.target_words(target))
+        return self.dropout(self.decoder.run(x, memory.states, memory.padding, self.bridge(memory.last)))
+
+    def encode(self, source: Tokens, lengths: Lengths | None = None) -> Memory:
+        """Read the source; `lengths` are the true lengths of a padded batch."""
+        padding = as_padding(lengths, *source.shape)
+        states, last = self.encoder(self.dropout(self.source_words(source)), lengths)
+        return Memory(states, padding, last)
+
+    def bridge(self, last: Carried) -> Carried:
+        """From the encoder's last states, of both directions, to the decoder's first."""
+        h, c = (rearrange(x, "(l d) b h -> l b (d h)", d=self.config.directions) for x in last)
+        h = torch.tanh(self.bridge_h(h))
+        return Carried(h, h if self.bridge_c is None else self.bridge_c(c))
+
+    def start(self, memory: Memory) -> RecurrentState:
+        return self.decoder.start(memory.states, memory.padding, self.bridge(memory.last))
+
+    def step(
+        self, tokens: Int[Tensor, " batch"], state: RecurrentState
+    ) -> tuple[Float[Tensor, "batch vocab"], RecurrentState]:
+        readout, state = self.decoder.step(self.dropout(self.target_words(tokens)), state)
+        return self.output(self.dropout(readout)), state
+
+    def reorder(self, state: RecurrentState, index: Int[Tensor, " batch"]) -> RecurrentState:
+        return state.reorder(index)
+
+    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
+        return self.decoder.alignment(state)
+
+
+def decoder(config: Seq2SeqConfig) -> PlainDecoder:
+    """The decoder that the configuration describes."""
+    sizes = (config.cell, config.width, config.hidden, config.depth)
+    if config.attention == "no":
+        return PlainDecoder(*sizes, dropout=config.dropout)
+    known = dict.fromkeys(("dim", "dim_q", "dim_k"), config.hidden) | {"heads": 1, "max_keys": config.length}
+    score = read("score", config.score, known, hidden=config.hidden)
+    if config.attention == "bahdanau":
+        return BahdanauDecoder(*sizes, score, dropout=config.dropout)
+    return LuongDecoder(*sizes, score, config.reach, config.half, config.feeding, config.dropout)

@@ -1,0 +1,178 @@
+"""The transcriber: sound in, text out.
+
+log-mel frames -> two convolutions (a quarter of the frames) -> encoder layers, or a recurrent net ----.
+                                                                                                       v
+words -> decoder layers, or a recurrent decoder with Luong's attention -> output
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.heads import linear
+from mirada.attention.neighborhoods import Padding
+from mirada.attention.scores import Bilinear
+from mirada.errors import require
+from mirada.layers.block import BlockConfig, input_position
+from mirada.layers.convolution import Stem1d
+from mirada.layers.embed import Placed, Words
+from mirada.layers.model import Model, as_padding, real_places
+from mirada.layers.output import Output
+from mirada.layers.recurrent import Carried, Recurrent
+from mirada.layers.recurrent_decoder import LuongDecoder, RecurrentState
+from mirada.layers.stack import Decoder, Encoder, State
+from mirada.shapes import check_axes, check_size
+
+Frames = Float[Tensor, "batch frames mels"]
+Tokens = Int[Tensor, "batch length"]
+Lengths = Int[Tensor, " batch"]
+Vectors = Float[Tensor, "batch length width"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranscriberConfig(BlockConfig):
+    """`kind` is transformer or luong (recurrent, with input feeding); `mels` are the numbers per frame."""
+
+    activation: str = "gelu"
+    vocab: int = 64
+    mels: int = 40
+    depth: int = 2
+    kind: str = "transformer"
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "vocab", "mels", "depth")
+        self.one_of("kind", "transformer", "luong")
+        if self.kind == "luong" and self.width % 2:
+            raise ValueError(f"kind='luong' reads in two directions and needs an even width: got width={self.width}")
+
+    @property
+    def has_blocks(self) -> bool:
+        return self.kind == "transformer"
+
+    @classmethod
+    def tiny(cls) -> Self:
+        return cls(vocab=13, mels=5, width=16, heads=2, hidden=32, depth=1, dropout=0.0, length=64)
+
+
+class Memory(NamedTuple):
+    """What the encoder made of a recording."""
+
+    states: Float[Tensor, "batch shorter width"]
+    padding: Padding | None
+    last: Carried | None
+
+
+class Transcriber(Model[TranscriberConfig]):
+    """Listen, then write, looking back at the sound for every token.
+
+    >>> model = Transcriber(TranscriberConfig.tiny())
+    >>> model(torch.zeros(2, 20, 5), torch.tensor([20, 13]), torch.tensor([[0, 4, 5], [0, 2, 1]])).shape
+    torch.Size([2, 3, 13])
+
+    Dong, Xu and Xu (2018), "Speech-Transformer"; Chan et al. (2016), arXiv:1508.01211.
+    """
+
+    Config = TranscriberConfig
+
+    def __init__(self, config: TranscriberConfig) -> None:
+        super().__init__(config)
+        self.stem = Stem1d(config.mels, config.width, depth=2, stride=2, activation="gelu")
+        self.words = Words(config.vocab, config.width, scaled=True)
+        self.body = TransformerBody(config) if config.kind == "transformer" else LuongBody(config)
+        self.output = Output(config.width, config.vocab)
+
+    def forward(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length vocab"]:
+        """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""
+        return self.output(self.body.write(self.words(target), self.encode(frames, lengths)))
+
+    def loss(
+        self, frames: Frames, lengths: Lengths | None, target: Tokens, wanted: Tokens, smoothing: float = 0.0
+    ) -> Float[Tensor, ""]:
+        """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
+        return self.output.loss(self.body.write(self.words(target), self.encode(frames, lengths)), wanted, smoothing)
+
+    def encode(self, frames: Frames, lengths: Lengths | None = None) -> Memory:
+        """Listen; `lengths` are the true numbers of frames of a padded batch."""
+        check_axes("frames", frames, "batch frames mels")
+        check_size("frames", frames, 2, "mels", self.config.mels)
+        require(frames.shape[1] > 0, "a recording needs at least one frame: got none")
+        as_padding(lengths, *frames.shape[:2])
+        x, lengths = self.stem(frames, lengths)
+        return self.body.listen(x, as_padding(lengths, *x.shape[:2]))
+
+    def start(self, memory: Memory) -> Any:
+        return self.body.start(memory)
+
+    def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
+        readout, state = self.body.step(self.words(tokens.unsqueeze(1)), state)
+        return self.output(readout), state
+
+    def reorder(self, state: Any, index: Int[Tensor, " batch"]) -> Any:
+        return state.reorder(index)
+
+    def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
+        return self.body.alignment(state)
+
+
+class TransformerBody(nn.Module):
+    """Encoder layers listen, decoder layers write."""
+
+    def __init__(self, config: TranscriberConfig) -> None:
+        super().__init__()
+        self.source_place = Placed(input_position(config), config.dropout)
+        self.target_place = Placed(input_position(config), config.dropout)
+        self.encoder = Encoder(config, config.depth)
+        self.decoder = Decoder(config, config.depth)
+
+    def listen(self, x: Vectors, padding: Padding | None) -> Memory:
+        return Memory(self.encoder(self.source_place(x), padding, real_places(padding, x.shape[1])), padding, None)
+
+    def write(self, x: Vectors, memory: Memory) -> Vectors:
+        return self.decoder(self.target_place(x), memory.states, memory.padding)
+
+    def start(self, memory: Memory) -> State:
+        return self.decoder.start(memory.states, memory.padding)
+
+    def step(self, x: Vectors, state: State) -> tuple[Float[Tensor, "batch width"], State]:
+        h, state = self.decoder.step(self.target_place(x, start=state.filled), state)
+        return h[:, -1], state
+
+    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+        return self.decoder.alignment(state)
+
+
+class LuongBody(nn.Module):
+    """An LSTM of two directions listens, another writes and looks back, its last look fed into the next step."""
+
+    def __init__(self, config: TranscriberConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.encoder = Recurrent("lstm", width, width, config.depth, directions=2, dropout=config.dropout)
+        self.bridge_h, self.bridge_c = linear(width, width, bias=True), linear(width, width, bias=True)
+        self.decoder = LuongDecoder(
+            "lstm", width, width, config.depth, Bilinear(width, width), feeding=True, dropout=config.dropout
+        )
+
+    def listen(self, x: Vectors, padding: Padding | None) -> Memory:
+        states, last = self.encoder(x, None if padding is None else padding.lengths)
+        h, c = (rearrange(part, "(l d) b h -> l b (d h)", d=2) for part in last)
+        return Memory(states, padding, Carried(torch.tanh(self.bridge_h(h)), self.bridge_c(c)))
+
+    def write(self, x: Vectors, memory: Memory) -> Vectors:
+        assert memory.last is not None
+        return self.decoder.run(x, memory.states, memory.padding, memory.last)
+
+    def start(self, memory: Memory) -> RecurrentState:
+        assert memory.last is not None
+        return self.decoder.start(memory.states, memory.padding, memory.last)
+
+    def step(self, x: Vectors, state: RecurrentState) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
+        return self.decoder.step(x[:, 0], state)
+
+    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
+        return self.decoder.alignment(state)

@@ -1,0 +1,98 @@
+"""The Vision Transformer: a picture as a sentence of patches.
+
+patches -> linear -> [class token] + patches -> + positions -> encoder layers -> norm -> pool -> classes
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.heads import linear
+from mirada.layers.block import BlockConfig, input_position
+from mirada.layers.embed import Patches, Placed
+from mirada.layers.model import Model
+from mirada.layers.pool import pool
+from mirada.layers.stack import Encoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViTConfig(BlockConfig):
+    """Picture and patch sizes, classes and depth; the block's fields are in `BlockConfig`.
+
+    `pool` is first (the class token), mean, max or attention. `length` must hold the patches and the class token.
+    """
+
+    activation: str = "gelu"
+    norm: str = "layer:1e-12"
+    position: str = "learned"
+    length: int = 257
+    channels: int = 3
+    size: int = 32
+    patch: int = 4
+    classes: int = 10
+    depth: int = 6
+    pool: str = "first"
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1, "channels", "size", "patch", "classes", "depth")
+        self.one_of("pool", "first", "mean", "max", "attention")
+        if self.size % self.patch:
+            raise ValueError(
+                f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
+            )
+        if self.position == "learned" and self.length < self.places:
+            raise ValueError(f"length={self.length} is too short for {self.places} places: give length={self.places}")
+
+    @property
+    def places(self) -> int:
+        """The class token and the patches."""
+        return (self.size // self.patch) ** 2 + 1
+
+    @classmethod
+    def tiny(cls) -> Self:
+        return cls(width=16, heads=2, hidden=32, depth=2, dropout=0.0, size=8, patch=4, classes=3, length=5)
+
+
+class ViT(Model[ViTConfig]):
+    """A Transformer encoder over patches; a class token gathers what decides.
+
+    >>> ViT(ViTConfig.tiny())(torch.zeros(2, 3, 8, 8)).shape
+    torch.Size([2, 3])
+
+    Dosovitskiy et al. (2021), arXiv:2010.11929.
+    """
+
+    Config = ViTConfig
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config)
+        self.patches = Patches(config.channels, config.patch, config.width)
+        self.class_token = nn.Parameter(torch.randn(1, 1, config.width) * 0.02)
+        self.place = Placed(input_position(config), config.dropout)
+        self.encoder = Encoder(config, config.depth)
+        self.pool = pool(config.pool, config.width, config.heads, config.places)
+        self.classes = linear(config.width, config.classes, bias=True)
+
+    def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
+        """The scores of the classes."""
+        return self.classes(self.pool(self.encode(pictures)))
+
+    def loss(
+        self,
+        pictures: Float[Tensor, "batch channels height width"],
+        classes: Int[Tensor, " batch"],
+        smoothing: float = 0.0,
+    ) -> Float[Tensor, ""]:
+        """The mean cross-entropy of the right classes."""
+        return F.cross_entropy(self(pictures), classes, label_smoothing=smoothing)
+
+    def encode(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch places width"]:
+        """A vector for the class token and for every patch, row by row."""
+        patches = self.patches(pictures)
+        token = self.class_token.expand(len(patches), -1, -1)
+        return self.encoder(self.place(torch.cat([token, patches], dim=1)))
