@@ -380,3 +380,30 @@ def test_looking_is_exact_for_every_kernel(kernel: str, layer: Attention, where:
         dense = torch.zeros(2, 2, 11, 11)
         dense[:, :, target, source] = seen[""].weights()
         assert_close(dense @ seen[""].values(), seen[""].output())
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_edges_drop_weights_as_the_formula_says(native, monkeypatch):
+    """The values are unit vectors, so the output reads the weights that met them; their gradients follow from it."""
+    from mirada.attention.kernels import native as compiled
+
+    if native == "0":
+        monkeypatch.setattr(compiled, "serves", lambda x: False)
+    nodes, heads = 13, 2
+    pairs = torch.randint(0, nodes, (2, 61))
+    where = Edges(pairs, nodes)
+    q = torch.randn(1, heads, nodes, 5, dtype=torch.float64, requires_grad=True)
+    k = torch.randn(1, heads, nodes, 5, dtype=torch.float64, requires_grad=True)
+    v = torch.eye(nodes, dtype=torch.float64).expand(1, heads, -1, -1).contiguous().requires_grad_()
+    parts = {"score": GraphV2(5, heads).double(), "where": where}
+    seen = attend(q, k, v, **parts, kernel="reference")
+    torch.manual_seed(0)
+    dropped = attend(q, k, v, **parts, normalizer=Softmax(dropout=0.5), kernel="edges")
+    factor = (dropped / seen.clamp(min=1e-30)).detach().round(decimals=6)
+    assert set(factor[seen > 0].unique().tolist()) == {0.0, 2.0}
+    goal = torch.randn_like(seen)
+    found = torch.autograd.grad((dropped * goal).sum(), (q, k, v))
+    # the same by the reference's weights, with the same ones dropped
+    wanted = torch.autograd.grad((seen * factor * goal).sum(), (q, k))
+    assert_close(found[:2], wanted)
+    assert_close(found[2], (seen * factor).detach().transpose(-2, -1) @ goal)

@@ -276,17 +276,21 @@ class Attention(nn.Module):
         if not isinstance(cache, Cache | None):
             raise ValueError(f"cache must come from attention.cache(batch, length): got {type(cache).__name__}")
         check_axes("x", x, "batch n width")
-        for name, tensor in (("x", x), ("memory", memory), ("values", values)):
-            self._check_input(name, tensor, x.shape[0])
+        self._check_input("x", x, x.shape[0])
+        if not (alone and memory is x and values is x):
+            self._check_input("memory", memory, x.shape[0])
+            self._check_input("values", values, x.shape[0])
         check_size("values", values, 1, "keys", memory.shape[1])
         self.heads.check(x, memory, values)
-        require(cache is None or alone, "a cache is for self-attention: pass memory and values without one")
-        require(
-            cache is None or (positions is None and key_positions is None),
-            "a cache counts positions itself: the new queries stand at the next ones. Drop positions and key_positions.",
-        )
+        if cache is not None:
+            require(alone, "a cache is for self-attention: pass memory and values without one")
+            require(
+                positions is None and key_positions is None,
+                "a cache counts positions itself: the new queries stand at the next ones. Drop positions and key_positions.",
+            )
         across = not alone and (positions is None or key_positions is None)
-        check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))
+        if where is not self.where or cache is not None or across:  # these parts were checked when the layer was built
+            check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))
 
     def _check_input(self, name: str, tensor: Tensor, batch: int) -> None:
         check_axes(name, tensor, "batch n width")
@@ -345,7 +349,7 @@ def clean(
     A projection's gradient multiplies its input, so a NaN in the padding would poison the weights even where the
     gradient that meets it is zero.
     """
-    if finite(memory) and (values is memory or finite(values)):
+    if not where.reflexive and finite(memory) and (values is memory or finite(values)):
         return x, memory, values
     hidden = where.unseen(places, rows_at_once=max(1, NUMBERS_AT_ONCE // max(1, places.keys)))
     if hidden is None:

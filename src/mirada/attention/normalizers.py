@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from mirada.attention.drop import drop
 from mirada.errors import require
 
 Scores = Float[Tensor, "batch heads queries keys"]
@@ -141,7 +141,7 @@ class Softmax(Normalizer):
         return Normalized(masked_softmax(scores, mask))
 
     def drop(self, weights: Scores) -> Scores:
-        return F.dropout(weights, self.dropout, self.training)
+        return drop(weights, self.dropout) if self.training else weights
 
     def extra_repr(self) -> str:
         return f"dropout={self.dropout}" if self.dropout else ""

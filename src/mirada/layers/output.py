@@ -11,6 +11,7 @@ from mirada.errors import require
 from mirada.shapes import show
 
 ROWS_AT_ONCE = 512  # logits of that many places exist at a time; measured, see docs/log.md
+SMALL = 2**17  # that many logits are quicker made at once
 IGNORED = -100  # a target that does not count
 
 
@@ -73,6 +74,8 @@ def cross_entropy(
         low, high = (int(bound) for bound in wanted.aminmax())
         fits = low >= 0 and high < len(weight)
         require(fits, f"targets must lie in 0..{len(weight) - 1} or be {IGNORED}: got {low} to {high}")
+    if len(wanted) and len(wanted) * len(weight) <= SMALL:
+        return F.cross_entropy(F.linear(rows, weight, bias), wanted, label_smoothing=smoothing)
     if torch.is_autocast_enabled(h.device.type):
         rows = rows.to(torch.get_autocast_dtype(h.device.type))
     return ChunkedCrossEntropy.apply(rows, weight, bias, wanted, smoothing, torch.is_grad_enabled())

@@ -1,7 +1,8 @@
 /* Softmax over the incoming edges of every node, and the weighted sum of values, forward and backward.
  *
  * Edges are sorted by target; `offsets` says where each target's edges begin, `source` whom they come from. Rows hold
- * `heads` vectors of `dim` numbers. Every function works on the nodes first <= i < last only and writes only there.
+ * `heads` vectors of `dim` numbers. `kept`, if there, multiplies the weights as they meet the values (dropout). Every
+ * function works on the nodes first <= i < last only and writes only there.
  */
 
 #include <math.h>
@@ -10,7 +11,7 @@
 
 #define DEFINE(real, expr)                                                                                                  \
     void mix_##real(int64_t first, int64_t last, int64_t heads, int64_t dim, const int64_t *offsets, const int64_t *source, \
-                    const real *scores, const real *values, real *weights, real *output) {                                  \
+                    const real *scores, const real *values, const real *kept, real *weights, real *output) {                \
         real *top = malloc(2 * heads * sizeof(real)), *sum = top + heads;                                                   \
         for (int64_t i = first; i < last; i++) {                                                                            \
             const int64_t begin = offsets[i], end = offsets[i + 1];                                                         \
@@ -28,7 +29,8 @@
                     const real w = expr(scores[e * heads + h] - top[h]);                                                    \
                     weights[e * heads + h] = w;                                                                             \
                     sum[h] += w;                                                                                            \
-                    for (int64_t x = 0; x < dim; x++) out[h * dim + x] += w * v[h * dim + x];                               \
+                    const real used = kept ? w * kept[e * heads + h] : w;                                                   \
+                    for (int64_t x = 0; x < dim; x++) out[h * dim + x] += used * v[h * dim + x];                  \
                 }                                                                                                           \
             }                                                                                                               \
             if (begin == end) continue;                                                                                     \
@@ -42,7 +44,7 @@
     }                                                                                                                       \
                                                                                                                             \
     void score_gradient_##real(int64_t first, int64_t last, int64_t heads, int64_t dim, const int64_t *offsets, const int64_t *source,\
-                               const real *weights, const real *values, const real *gradient, real *result) {               \
+                               const real *weights, const real *kept, const real *values, const real *gradient, real *result) {\
         real *mean = malloc(heads * sizeof(real));                                                                          \
         for (int64_t i = first; i < last; i++) {                                                                            \
             const real *restrict g = gradient + i * heads * dim;                                                            \
@@ -52,6 +54,7 @@
                 for (int64_t h = 0; h < heads; h++) {                                                                       \
                     real dot = 0;                                                                                           \
                     for (int64_t x = 0; x < dim; x++) dot += g[h * dim + x] * v[h * dim + x];                               \
+                    if (kept) dot *= kept[e * heads + h];                                                                   \
                     result[e * heads + h] = dot;                                                                            \
                     mean[h] += weights[e * heads + h] * dot;                                                                \
                 }                                                                                                           \
@@ -65,7 +68,7 @@
                                                                                                                             \
     /* here `offsets` and `order` list the outgoing edges of every source, and `target` whom each edge leads to */          \
     void value_gradient_##real(int64_t first, int64_t last, int64_t heads, int64_t dim, const int64_t *offsets, const int64_t *order,\
-                               const int64_t *target, const real *weights, const real *gradient, real *result) {            \
+                               const int64_t *target, const real *weights, const real *kept, const real *gradient, real *result) {\
         for (int64_t j = first; j < last; j++) {                                                                            \
             real *restrict out = result + j * heads * dim;                                                                  \
             for (int64_t x = 0; x < heads * dim; x++) out[x] = 0;                                                           \
@@ -73,7 +76,7 @@
                 const int64_t e = order[at];                                                                                \
                 const real *restrict g = gradient + target[e] * heads * dim;                                                \
                 for (int64_t h = 0; h < heads; h++) {                                                                       \
-                    const real w = weights[e * heads + h];                                                                  \
+                    const real w = kept ? weights[e * heads + h] * kept[e * heads + h] : weights[e * heads + h];            \
                     for (int64_t x = 0; x < dim; x++) out[h * dim + x] += w * g[h * dim + x];                               \
                 }                                                                                                           \
             }                                                                                                               \

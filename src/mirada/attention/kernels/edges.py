@@ -31,8 +31,6 @@ class EdgesKernel:
             return f"{type(request.score).__name__} scores places, not pairs"
         if type(request.normalizer) is not Softmax:
             return f"it has a softmax inside, not {type(request.normalizer).__name__}"
-        if request.normalizer.training and request.normalizer.dropout:
-            return f"it cannot drop weights (dropout={request.normalizer.dropout}, training)"
         if request.places.start or request.queries != graph.nodes:
             return f"it computes all nodes at once: got queries={request.queries} of {graph.nodes}"
         if 0 in (*request.q.shape, *request.v.shape, graph.pairs.shape[1]):
@@ -47,7 +45,11 @@ class EdgesKernel:
     def run(self, request: Request) -> Answer:
         assert isinstance(request.where, Edges)
         _, v = request.visible()
-        output = Mix.apply(edge_scores(request).to(v.dtype), to_rows(v), request.where)
+        scores = edge_scores(request).to(v.dtype)
+        kept = None
+        if request.normalizer.training and request.normalizer.dropout:  # type: ignore[attr-defined]
+            kept = request.normalizer.drop(torch.ones_like(scores, memory_format=torch.contiguous_format))
+        output = Mix.apply(scores, to_rows(v), kept, request.where)
         return Answer(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
 
 
@@ -75,10 +77,13 @@ def to_rows(x: Tensor) -> Tensor:
 
 
 class Mix(torch.autograd.Function):
-    """Weights from scores, per target, and the sum of weighted values: (nodes, heads, dim)."""
+    """Weights from scores, per target, and the sum of weighted values: (nodes, heads, dim).
+
+    `kept` multiplies the weights as they meet the values: dropout. None keeps all.
+    """
 
     @staticmethod
-    def forward(ctx, scores: Tensor, values: Tensor, graph: Edges) -> Tensor:  # type: ignore[no-untyped-def]
+    def forward(ctx, scores: Tensor, values: Tensor, kept: Tensor | None, graph: Edges) -> Tensor:  # type: ignore[no-untyped-def]
         scores = scores.contiguous()
         heads, dim = values.shape[1:]
         steps = graph.pairs.shape[1] * heads * dim
@@ -86,20 +91,21 @@ class Mix(torch.autograd.Function):
             weights, output = torch.empty_like(scores), torch.empty_like(values)
             source = graph.pairs[0]
             native.in_parallel(
-                "mix", graph.nodes, steps, heads, dim, graph.offsets, source, scores, values, weights, output
+                "mix", graph.nodes, steps, heads, dim, graph.offsets, source, scores, values, kept, weights, output
             )  # fmt: skip
         else:
             weights = segment_softmax(scores, graph)
-            moved = values.index_select(0, graph.pairs[0]) * weights.unsqueeze(-1)
+            used = weights if kept is None else weights * kept
+            moved = values.index_select(0, graph.pairs[0]) * used.unsqueeze(-1)
             output = torch.zeros_like(values).index_add_(0, graph.pairs[1], moved)
-        ctx.save_for_backward(weights, values)
+        ctx.save_for_backward(weights, values, kept)
         ctx.graph = graph
         return output
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        weights, values = ctx.saved_tensors
+        weights, values, kept = ctx.saved_tensors
         graph, grad = ctx.graph, grad.contiguous()
         heads, dim = values.shape[1:]
         source, target = graph.pairs
@@ -107,18 +113,21 @@ class Mix(torch.autograd.Function):
         if native.serves(weights):
             d_scores, d_values = torch.empty_like(weights), torch.empty_like(values)
             native.in_parallel(
-                "score_gradient", graph.nodes, steps, heads, dim, graph.offsets, source, weights, values, grad, d_scores
+                "score_gradient", graph.nodes, steps, heads, dim, graph.offsets, source, weights, kept, values, grad,
+                d_scores,
             )  # fmt: skip
             offsets, order = graph.outgoing
             native.in_parallel(
-                "value_gradient", graph.nodes, steps, heads, dim, offsets, order, target, weights, grad, d_values
+                "value_gradient", graph.nodes, steps, heads, dim, offsets, order, target, weights, kept, grad, d_values
             )  # fmt: skip
-            return d_scores, d_values, None
+            return d_scores, d_values, None, None
         here = grad.index_select(0, target)
-        d_values = torch.zeros_like(values).index_add_(0, source, here * weights.unsqueeze(-1))
+        used = weights if kept is None else weights * kept
+        d_values = torch.zeros_like(values).index_add_(0, source, here * used.unsqueeze(-1))
         d_weights = (here * values.index_select(0, source)).sum(-1)
+        d_weights = d_weights if kept is None else d_weights * kept
         mean = torch.zeros_like(values[..., 0]).index_add_(0, target, d_weights * weights)
-        return weights * (d_weights - mean.index_select(0, target)), d_values, None
+        return weights * (d_weights - mean.index_select(0, target)), d_values, None, None
 
 
 def segment_softmax(scores: Tensor, graph: Edges) -> Tensor:

@@ -16,6 +16,7 @@ from mirada.attention.positions import Position
 from mirada.attention.scores import Dot, Product
 from mirada.shapes import broadcast_heads
 
+SIMPLE = frozenset({Complete, Causal, Padding})
 MASK_NUMBERS = 2**28  # a larger mask tensor would cost more than it saves
 
 
@@ -65,17 +66,16 @@ def simple(request: Request) -> bool:
     """Whether no queries x keys mask is needed: complete, causal, padding or causal and padding, without a bias."""
     if request.position.constant:
         return False
-    kinds = {type(part) for part in request.where.conjuncts()}
-    if not kinds <= {Complete, Causal, Padding}:
+    if not request.kinds <= SIMPLE:
         return False
-    if Causal not in kinds:
+    if Causal not in request.kinds:
         return True
     return request.places.counted and (request.places.start == 0 or request.queries == 1)
 
 
 def is_causal(request: Request) -> bool:
     """Whether a plain Causal stands in the intersection."""
-    return any(isinstance(part, Causal) for part in request.where.conjuncts())
+    return Causal in request.kinds
 
 
 def last_key(request: Request) -> int:
@@ -90,10 +90,10 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     if not simple(request):
         mask = request.mask().expand(-1, -1, request.queries, request.keys)
         return with_bias(request.position, mask, request.places, request.q.dtype), False
-    paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
     by_itself = is_causal(request) and request.queries > 1
-    if not paddings:
+    if Padding not in request.kinds:
         return None, by_itself
+    paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
     mask = paddings[0].sees(request.places)
     for padding in paddings[1:]:
         mask = mask & padding.sees(request.places)

@@ -74,13 +74,20 @@ def processor() -> str:
         return platform.machine() + platform.processor()
 
 
+def as_c(value: int | Tensor | None) -> ctypes.c_int64 | ctypes.c_void_p:
+    """A number as it is, a tensor as the place where it lies, None as a null pointer."""
+    if isinstance(value, int):
+        return ctypes.c_int64(value)
+    return ctypes.c_void_p(None if value is None else value.data_ptr())
+
+
 @cache
 def workers(count: int) -> ThreadPoolExecutor:
     """Threads that wait for work: starting some for every call would cost more than a small graph does."""
     return ThreadPoolExecutor(count, thread_name_prefix="mirada")
 
 
-def in_parallel(name: str, rows: int, steps: int, *arguments: int | Tensor) -> None:
+def in_parallel(name: str, rows: int, steps: int, *arguments: int | Tensor | None) -> None:
     """Call `name(first, last, ...)` on ranges of rows, one per thread if the `steps` of the whole are worth several.
 
     Tensors must be contiguous, of int64 and of one real dtype: C reads them as they are.
@@ -96,9 +103,7 @@ def in_parallel(name: str, rows: int, steps: int, *arguments: int | Tensor) -> N
         )
     real = REALS[reals.pop()]
     function = getattr(loaded, f"{name}_{real}")
-    passed = [
-        ctypes.c_void_p(x.data_ptr()) if isinstance(x, Tensor) else ctypes.c_int64(x) for x in arguments
-    ]  # fmt: skip
+    passed = [as_c(x) for x in arguments]
     parts = max(1, min(torch.get_num_threads(), rows, steps // STEPS_PER_THREAD))
     bounds = [rows * part // parts for part in range(parts + 1)]
 

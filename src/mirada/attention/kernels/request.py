@@ -47,6 +47,11 @@ class Request:
         return self.k.shape[2]
 
     @property
+    def kinds(self) -> frozenset[type[Neighborhood]]:
+        """The kinds of sets whose intersection the neighborhood is."""
+        return frozenset(type(part) for part in self.where.conjuncts())
+
+    @property
     def full_places(self) -> Places:
         """The places with the true lengths of the samples."""
         lengths = lengths_of(self.where)

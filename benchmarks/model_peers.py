@@ -1,0 +1,240 @@
+"""What else trains the same models: the peers our models are measured against, each as its users would write it."""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mirada.attention.positions import Sinusoidal
+from mirada.models.seq2seq import Seq2Seq
+
+Loss = Callable[..., Tensor]
+
+
+class TorchTransformer(nn.Module):
+    """nn.Transformer between a shared embedding and a tied output."""
+
+    def __init__(self, vocab: int, width: int, heads: int, hidden: int, depth: int, dropout: float) -> None:
+        super().__init__()
+        self.width = width
+        self.words = nn.Embedding(vocab, width)
+        nn.init.normal_(self.words.weight, std=width**-0.5)
+        self.register_buffer("positions", Sinusoidal(width)(torch.arange(512)), persistent=False)
+        self.drop = nn.Dropout(dropout)
+        self.transformer = nn.Transformer(
+            width, heads, depth, depth, hidden, dropout, batch_first=True, norm_first=True
+        )  # fmt: skip
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        return self.drop(self.words(tokens) * math.sqrt(self.width) + self.positions[: tokens.shape[1]])
+
+    def loss(self, source: Tensor, lengths: Tensor, target: Tensor, wanted: Tensor) -> Tensor:
+        padded = torch.arange(source.shape[1]) >= lengths[:, None]
+        causal = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
+        h = self.transformer(
+            self.embed(source), self.embed(target), tgt_mask=causal, tgt_is_causal=True,
+            src_key_padding_mask=padded, memory_key_padding_mask=padded,
+        )  # fmt: skip
+        return F.cross_entropy((h @ self.words.weight.T).flatten(0, 1), wanted.flatten())
+
+
+def marian(vocab: int, width: int, heads: int, hidden: int, depth: int, dropout: float) -> tuple[nn.Module, Loss]:
+    """Hugging Face's Marian."""
+    from transformers import MarianConfig, MarianMTModel
+
+    config = MarianConfig(
+        vocab_size=vocab, d_model=width, encoder_layers=depth, decoder_layers=depth, encoder_ffn_dim=hidden,
+        decoder_ffn_dim=hidden, encoder_attention_heads=heads, decoder_attention_heads=heads, dropout=dropout,
+        attention_dropout=0.0, activation_dropout=0.0, activation_function="relu", max_position_embeddings=512,
+        pad_token_id=0, decoder_start_token_id=1, scale_embedding=True, use_cache=False,
+    )  # fmt: skip
+    model = MarianMTModel(config)
+
+    def loss(source: Tensor, lengths: Tensor, target: Tensor, wanted: Tensor) -> Tensor:
+        real = (torch.arange(source.shape[1]) < lengths[:, None]).long()
+        return model(input_ids=source, attention_mask=real, decoder_input_ids=target, labels=wanted).loss
+
+    return model, loss
+
+
+def x_transformer(
+    vocab: int, width: int, heads: int, hidden: int, depth: int, dropout: float
+) -> tuple[nn.Module, Loss]:
+    """x-transformers' encoder and decoder, with its flash attention."""
+    from x_transformers import Decoder, Encoder, TransformerWrapper
+
+    settings = {
+        "dim": width, "depth": depth, "heads": heads, "attn_dim_head": width // heads, "attn_flash": True,
+        "ff_mult": hidden // width, "ff_dropout": dropout, "layer_dropout": 0.0, "attn_dropout": 0.0,
+    }  # fmt: skip
+    encoder = TransformerWrapper(
+        num_tokens=vocab, max_seq_len=512, emb_dropout=dropout, attn_layers=Encoder(**settings)
+    )  # fmt: skip
+    decoder = TransformerWrapper(
+        num_tokens=vocab, max_seq_len=512, emb_dropout=dropout, tie_embedding=True,
+        attn_layers=Decoder(cross_attend=True, **settings),
+    )  # fmt: skip
+    decoder.token_emb = encoder.token_emb
+    model = nn.ModuleList([encoder, decoder])
+
+    def loss(source: Tensor, lengths: Tensor, target: Tensor, wanted: Tensor) -> Tensor:
+        real = torch.arange(source.shape[1]) < lengths[:, None]
+        memory = encoder(source, mask=real, return_embeddings=True)
+        logits = decoder(target, context=memory, context_mask=real)
+        return F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+
+    return model, loss
+
+
+class PlainGPT(nn.Module):
+    """A GPT in as few lines as possible: one matrix for q, k and v, fused attention, tied output, logits all at once."""
+
+    class Block(nn.Module):
+        def __init__(self, width: int, heads: int) -> None:
+            super().__init__()
+            self.heads = heads
+            self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x: Tensor) -> Tensor:
+            batch, length, width = x.shape
+            q, k, v = self.qkv(self.norm_1(x)).split(width, dim=2)
+            q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in (q, k, v))
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
+            return x + self.down(F.gelu(self.up(self.norm_2(x))))
+
+    def __init__(self, vocab: int, width: int, heads: int, depth: int, length: int) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(vocab, width), nn.Embedding(length, width)
+        for table in (self.words, self.places):
+            nn.init.normal_(table.weight, std=0.02)
+        self.blocks = nn.Sequential(*(self.Block(width, heads) for _ in range(depth)))
+        self.norm = nn.LayerNorm(width)
+
+    def loss(self, tokens: Tensor, wanted: Tensor) -> Tensor:
+        x = self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
+        logits = self.norm(self.blocks(x)) @ self.words.weight.T
+        return F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+
+
+def gpt2(vocab: int, width: int, heads: int, depth: int, length: int) -> tuple[nn.Module, Loss]:
+    """Hugging Face's GPT-2."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=vocab,
+            n_embd=width,
+            n_layer=depth,
+            n_head=heads,
+            n_positions=length,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            use_cache=False,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
+    )
+
+    def loss(tokens: Tensor, wanted: Tensor) -> Tensor:
+        return F.cross_entropy(model(input_ids=tokens).logits.flatten(0, 1), wanted.flatten())
+
+    return model, loss
+
+
+def x_gpt(vocab: int, width: int, heads: int, depth: int, length: int) -> tuple[nn.Module, Loss]:
+    """x-transformers' decoder, with its flash attention."""
+    from x_transformers import Decoder, TransformerWrapper
+
+    model = TransformerWrapper(
+        num_tokens=vocab, max_seq_len=length, tie_embedding=True,
+        attn_layers=Decoder(dim=width, depth=depth, heads=heads, attn_dim_head=width // heads, attn_flash=True),
+    )  # fmt: skip
+
+    def loss(tokens: Tensor, wanted: Tensor) -> Tensor:
+        return F.cross_entropy(model(tokens).flatten(0, 1), wanted.flatten())
+
+    return model, loss
+
+
+def hugging_vit(size: int, patch: int, width: int, heads: int, depth: int, classes: int) -> tuple[nn.Module, Loss]:
+    """Hugging Face's ViT."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        image_size=size, patch_size=patch, hidden_size=width, num_hidden_layers=depth, num_attention_heads=heads,
+        intermediate_size=4 * width, num_labels=classes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    model = ViTForImageClassification(config)
+    return model, lambda pictures, wanted: F.cross_entropy(model(pictures).logits, wanted)
+
+
+def torch_vit(size: int, patch: int, width: int, heads: int, depth: int, classes: int) -> tuple[nn.Module, Loss]:
+    """nn.TransformerEncoder over patches."""
+    layer = nn.TransformerEncoderLayer(
+        width, heads, 4 * width, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+    )  # fmt: skip
+    model = nn.ModuleDict(
+        {
+            "patches": nn.Conv2d(3, width, patch, patch),
+            "encoder": nn.TransformerEncoder(layer, depth, nn.LayerNorm(width), enable_nested_tensor=False),
+            "classes": nn.Linear(width, classes),
+        }
+    )
+    token, places = nn.Parameter(torch.zeros(1, 1, width)), nn.Parameter(
+        torch.randn(1, (size // patch) ** 2 + 1, width) * 0.02
+    )  # fmt: skip
+    model.register_parameter("token", token)
+    model.register_parameter("places", places)
+
+    def loss(pictures: Tensor, wanted: Tensor) -> Tensor:
+        x = model["patches"](pictures).flatten(2).transpose(1, 2)
+        x = torch.cat([token.expand(len(x), -1, -1), x], dim=1) + places
+        return F.cross_entropy(model["classes"](model["encoder"](x)[:, 0]), wanted)
+
+    return model, loss
+
+
+def stepwise_luong(model: Seq2Seq) -> Loss:
+    """Luong's decoder, one step after the other, as most tutorials write it; the same weights, and logits all at once."""
+    decoder = model.decoder
+    score = decoder.attention.score.weight[0]
+
+    def loss(source: Tensor, lengths: Tensor, target: Tensor, wanted: Tensor) -> Tensor:
+        memory = model.encode(source, lengths)
+        hidden = torch.arange(source.shape[1]) >= lengths[:, None]
+        keys = memory.states @ score.T
+        carried, words, readouts = model.bridge(memory.last), model.dropout(model.target_words(target)), []
+        for t in range(target.shape[1]):
+            s, carried = decoder.cell.step(words[:, t], carried)
+            scores = torch.bmm(keys, s.unsqueeze(2)).squeeze(2).masked_fill(hidden, -torch.inf)
+            context = torch.bmm(scores.softmax(-1).unsqueeze(1), memory.states).squeeze(1)
+            readouts.append(torch.tanh(decoder.combine(torch.cat([context, s], dim=-1))))
+        logits = model.output(model.dropout(torch.stack(readouts, dim=1)))
+        return F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+
+    return loss
+
+
+def pyg_gat(features: int, dim: int, heads: int, classes: int, dropout: float) -> tuple[nn.Module, Loss]:
+    """PyTorch Geometric's two layers of GATConv."""
+    from torch_geometric.nn import GATConv
+
+    model = nn.ModuleList(
+        [
+            GATConv(features, dim, heads, dropout=dropout),
+            GATConv(heads * dim, classes, 1, concat=False, dropout=dropout),
+        ]
+    )
+
+    def loss(nodes: Tensor, edges: Tensor, wanted: Tensor) -> Tensor:
+        x = F.dropout(nodes, dropout, model.training)
+        x = F.dropout(F.elu(model[0](x, edges)), dropout, model.training)
+        return F.cross_entropy(model[1](x, edges), wanted)
+
+    return model, loss

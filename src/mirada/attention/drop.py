@@ -1,0 +1,45 @@
+"""Dropping numbers at random without spending much on random numbers."""
+
+import torch
+from torch import Tensor
+
+STEPS = 256  # a random byte decides
+
+
+def drop(x: Tensor, rate: float) -> Tensor:
+    """x with numbers zeroed at random and the others scaled up, so that the expectation stays.
+
+    A random byte decides for each number, so the rate is a multiple of 1/256, the nearest to `rate`; the scale matches the
+    rate in use. Eight bytes come from one draw of 64 bits: on a CPU that takes a tenth of the time of a draw per number.
+
+    >>> sorted(set(drop(torch.ones(1000), 0.5).tolist()))
+    [0.0, 2.0]
+    """
+    dropped = min(round(rate * STEPS), STEPS - 1)
+    if not dropped:
+        return x
+    return Drop.apply(x, random_bytes(x) >= dropped, STEPS / (STEPS - dropped))
+
+
+class Drop(torch.autograd.Function):
+    """x * kept * scale. Of x nothing is kept for the backward pass but the mask."""
+
+    @staticmethod
+    def forward(x: Tensor, kept: Tensor, scale: float) -> Tensor:
+        return (x * kept).mul_(scale)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+        _, kept, ctx.scale = inputs
+        ctx.save_for_backward(kept)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+        (kept,) = ctx.saved_tensors
+        return Drop.apply(grad, kept, ctx.scale), None, None
+
+
+def random_bytes(like: Tensor) -> Tensor:
+    """A uniform byte for every number of a tensor."""
+    words = torch.empty((like.numel() + 7) // 8, dtype=torch.int64, device=like.device).random_(-(2**63), None)
+    return words.view(torch.uint8)[: like.numel()].view(like.shape)
