@@ -16,7 +16,7 @@ from mirada.attention.kernels.plan import run as run_planned
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE, weigh, widen
 from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.memory import Memory
-from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding, as_neighborhood
+from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding, PerHead, as_neighborhood
 from mirada.attention.normalizers import Normalizer, Softmax, publish
 from mirada.attention.observe import Event, anybody_looks, notify
 from mirada.attention.places import Places, place
@@ -101,6 +101,9 @@ class Attention(nn.Module):
         self.position = as_part("position", position, Position, Position())
         self.normalizer = as_part("normalizer", normalizer, Normalizer, Softmax())
         check_parts(Parts(self.score, self.where, self.position, self.normalizer))
+        for part in self.where.conjuncts():
+            if isinstance(part, PerHead):
+                part.check(Places.count(0, 0), heads.heads, exact=False)
         self.position.check(heads.heads, heads.dim, heads.value_dim)
         q, k = (torch.empty(1, heads.heads, 0, dim, device="meta") for dim in (heads.dim, heads.key_dim))
         (type(self.score) if self.score.reads_keys else Score).check(self.score, q, k)

@@ -64,10 +64,21 @@ class InputPosition(Position):
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         raise NotImplementedError
 
-    def add(self, x: Float[Tensor, "batch length width"], start: int = 0) -> Float[Tensor, "batch length width"]:
-        """x plus the vectors of the positions start, start + 1, ..."""
+    def add(
+        self,
+        x: Float[Tensor, "batch length width"],
+        start: int = 0,
+        positions: Int[Tensor, "*batch length"] | None = None,
+    ) -> Float[Tensor, "batch length width"]:
+        """x plus the vectors of the positions start, start + 1, ..., or of those given."""
         require(x.shape[-1] == self.width, f"{self} needs width={self.width}: got width={x.shape[-1]}")
-        return x + self(torch.arange(start, start + x.shape[-2], device=x.device), dtype=x.dtype).to(x.dtype)
+        if positions is None:
+            positions = torch.arange(start, start + x.shape[-2], device=x.device)
+        require(
+            positions.shape in (x.shape[-2:-1], x.shape[:-1]),
+            f"positions must have shape {tuple(x.shape[-2:-1])} or {tuple(x.shape[:-1])}: got {tuple(positions.shape)}",
+        )
+        return x + self(positions, dtype=x.dtype).to(x.dtype)
 
 
 class Sinusoidal(InputPosition):

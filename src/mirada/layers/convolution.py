@@ -5,9 +5,9 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mirada.errors import require
+from mirada.errors import require, unknown
 from mirada.layers.feedforward import ACTIVATIONS
-from mirada.shapes import check_axes, check_floating, show
+from mirada.shapes import check_axes, check_floating, check_size, show
 
 
 class Stem1d(nn.Module):
@@ -33,7 +33,9 @@ class Stem1d(nn.Module):
         super().__init__()
         require(min(channels, width, depth, size, stride) >= 1, "sizes of a stem must be at least 1")
         require(padding in ("same", "valid"), f"padding must be 'same' or 'valid': got {padding!r}")
-        self.size, self.stride, self.activation = size, stride, activation
+        if activation not in ACTIVATIONS:
+            raise unknown("activation", activation, ACTIVATIONS)
+        self.channels, self.size, self.stride, self.activation = channels, size, stride, activation
         self.margin = size // 2 if padding == "same" else 0
         self.layers = nn.ModuleList(
             nn.Conv1d(width if layer else channels, width, size, stride, self.margin) for layer in range(depth)
@@ -43,6 +45,8 @@ class Stem1d(nn.Module):
         self, x: Float[Tensor, "batch time channels"], lengths: Int[Tensor, " batch"] | None = None
     ) -> tuple[Float[Tensor, "batch shorter width"], Int[Tensor, " batch"] | None]:
         """The features, and the true lengths they have."""
+        check_axes("x", x, "batch time channels")
+        check_size("x", x, 2, "channels", self.channels)
         x = rearrange(x, "b t c -> b c t")
         for layer in self.layers:
             require(
@@ -70,6 +74,8 @@ class Stem2d(nn.Module):
     def __init__(self, channels: int, width: int, depth: int = 2, activation: str = "relu") -> None:
         super().__init__()
         require(min(channels, width, depth) >= 1, "sizes of a stem must be at least 1")
+        if activation not in ACTIVATIONS:
+            raise unknown("activation", activation, ACTIVATIONS)
         self.channels, self.activation = channels, activation
         self.layers = nn.ModuleList(
             nn.Conv2d(width if layer else channels, width, 3, stride=2, padding=1) for layer in range(depth)

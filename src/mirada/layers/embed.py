@@ -37,7 +37,7 @@ class Words(nn.Module):
     def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length width"]:
         check_integers("tokens", tokens)
         try:
-            vectors = F.embedding(tokens, self.weight)
+            vectors = F.embedding(tokens if tokens.dtype == torch.int32 else tokens.long(), self.weight)
         except IndexError:
             low, high = (int(bound) for bound in tokens.aminmax())
             raise ValueError(
@@ -83,9 +83,7 @@ class Placed(nn.Module):
         start: int = 0,
         positions: Int[Tensor, "*batch length"] | None = None,
     ) -> Float[Tensor, "batch length width"]:
-        if self.position is not None:
-            x = self.position.add(x, start) if positions is None else x + self.position(positions, dtype=x.dtype)
-        return self.dropout(x)
+        return self.dropout(x if self.position is None else self.position.add(x, start, positions))
 
 
 class Patches(nn.Module):

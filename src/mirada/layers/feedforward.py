@@ -41,7 +41,7 @@ class FeedForward(nn.Module):
         super().__init__()
         require(min(width, hidden) >= 1, f"sizes must be at least 1: got width={width}, hidden={hidden}")
         if activation not in ACTIVATIONS:
-            raise unknown("activation", activation, [*ACTIVATIONS, "gated"])
+            raise unknown("activation", activation, ACTIVATIONS)
         self.activation = activation
         self.widen = linear(width, hidden, bias=True)
         self.narrow = linear(hidden, width, bias=True)
@@ -79,4 +79,6 @@ def feed_forward(width: int, hidden: int, activation: str) -> FeedForward | Gate
     """The feed-forward layer of that activation; "gated" is one of its own kind."""
     if activation == "gated":
         return Gated(width, hidden)
+    if activation not in ACTIVATIONS:
+        raise unknown("activation", activation, [*ACTIVATIONS, "gated"])
     return FeedForward(width, hidden, activation)

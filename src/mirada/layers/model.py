@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mirada.attention.neighborhoods import Padding
 from mirada.errors import require
 from mirada.layers.config import Config
-from mirada.shapes import check_axes
+from mirada.shapes import check_axes, check_integers
 
 C = TypeVar("C", bound=Config)
 
@@ -48,12 +48,14 @@ class Model(nn.Module, Generic[C]):
         name = described.get("model")
         if name != cls.__name__.lower():
             raise ValueError(f"{folder} holds a model {name!r}: load it with that class, not {cls.__name__}")
-        model = cls(cls.Config.from_dict(described.get("config", {})))  # type: ignore[arg-type]
+        fields = described.get("config")
+        require(isinstance(fields, dict), f"{folder / 'config.json'} must hold the fields of the model under 'config'")
+        model = cls(cls.Config.from_dict(fields))  # type: ignore[arg-type]
         weights = folder / "model.safetensors"
         try:
             load_model(model, str(weights))
         except (OSError, SafetensorError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = " ".join(str(error).split())[:300]
             raise ValueError(f"{weights} does not hold the weights of {folder / 'config.json'}: {reason}") from None
         return model.eval()
 
@@ -75,6 +77,7 @@ def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -
     if lengths is None:
         return None
     check_axes("lengths", lengths, "batch")
+    check_integers("padding lengths", lengths)
     require(len(lengths) == batch, f"lengths must have one number per sample: got {len(lengths)} for batch={batch}")
     if batch and int(lengths.min()) == length == int(lengths.max()):
         return None

@@ -8,10 +8,11 @@ from torch.autograd.function import once_differentiable
 
 from mirada.attention.heads import linear
 from mirada.errors import require
-from mirada.shapes import show
+from mirada.shapes import check_integers, show
 
 ROWS_AT_ONCE = 512  # logits of that many places exist at a time; measured, see docs/log.md
 SMALL = 2**17  # that many logits are quicker made at once
+PRECISE = (torch.float32, torch.float64)
 IGNORED = -100  # a target that does not count
 
 
@@ -66,7 +67,8 @@ def cross_entropy(
     """
     require(h.shape[:-1] == targets.shape, f"a target for every vector: got h {show(h)}, targets {show(targets)}")
     require(0 <= smoothing < 1, f"smoothing must lie in [0, 1): got {smoothing}")
-    rows, wanted = h.reshape(-1, h.shape[-1]), targets.reshape(-1)
+    check_integers("targets", targets)
+    rows, wanted = h.reshape(-1, h.shape[-1]), targets.reshape(-1).long()
     counted = wanted != IGNORED
     if not bool(counted.all()):
         rows, wanted = rows[counted], wanted[counted]
@@ -74,7 +76,7 @@ def cross_entropy(
         low, high = (int(bound) for bound in wanted.aminmax())
         fits = low >= 0 and high < len(weight)
         require(fits, f"targets must lie in 0..{len(weight) - 1} or be {IGNORED}: got {low} to {high}")
-    if len(wanted) and len(wanted) * len(weight) <= SMALL:
+    if len(wanted) and len(wanted) * len(weight) <= SMALL and rows.dtype == weight.dtype in PRECISE:
         return F.cross_entropy(F.linear(rows, weight, bias), wanted, label_smoothing=smoothing)
     if torch.is_autocast_enabled(h.device.type):
         rows = rows.to(torch.get_autocast_dtype(h.device.type))
@@ -97,13 +99,13 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             here = slice(first, first + ROWS_AT_ONCE)
             chunk, wanted = rows[here], targets[here].unsqueeze(-1)
             logits = F.linear(chunk, weight.to(rows.dtype), None if bias is None else bias.to(rows.dtype)).to(precise)
+            logits.sub_(logits.amax(-1, keepdim=True))  # from here on, everything happens in place of the logits
             right = (1 - smoothing) * logits.gather(-1, wanted).sum()
             if smoothing:
                 right += smoothing / vocab * logits.sum()
-            highest = logits.amax(-1, keepdim=True)
-            slope = logits.sub_(highest).exp_()  # what follows happens in place of the logits
+            slope = logits.exp_()
             sums = slope.sum(-1, keepdim=True)
-            total += (sums.log() + highest).sum() - right
+            total += sums.log().sum() - right
             if not tracked:
                 continue
             slope.mul_(1 / (sums * count))
@@ -123,5 +125,5 @@ class ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        scaled = [None if d is None else d if grad == 1 else d * grad for d in ctx.saved_tensors]
+        scaled = [None if d is None else d * grad for d in ctx.saved_tensors]
         return *scaled, None, None, None

@@ -54,10 +54,14 @@ class Max(Pool):
 
 
 class First(Pool):
-    """What stands at the first place: the class token."""
+    """What stands at the first place, the class token; 0 for a sample without any.
+
+    >>> First(1)(torch.tensor([[[1.0], [3.0]]])).item()
+    1.0
+    """
 
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
-        return x[:, 0]
+        return x[:, 0] if real is None else x[:, 0].masked_fill(~real[:, :1], 0)
 
 
 class Flatten(Pool):

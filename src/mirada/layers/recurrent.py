@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from mirada.errors import require, unknown
 from mirada.layers.dropout import Dropout
+from mirada.shapes import check_axes, check_integers, check_size, show
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
@@ -72,11 +73,13 @@ class Recurrent(nn.Module):
         carried: Carried | None = None,
     ) -> tuple[Float[Tensor, "batch length hidden"], Carried]:
         """The states at every place, and what is carried on from the (true) end."""
+        check_axes("x", x, "batch length width")
+        check_size("x", x, 2, "width", self.width)
         batch, length, _ = x.shape
         require(length > 0, "a recurrent layer needs at least one place: got length=0")
         carried = self.start(batch, x) if carried is None else carried
-        if lengths is not None and bool((lengths == length).all()):
-            lengths = None  # nothing is padded
+        if lengths is not None:
+            lengths = check_lengths(lengths, batch, length)
         ends: list[Carried] = []
         for layer in range(self.depth):
             if layer:
@@ -94,6 +97,9 @@ class Recurrent(nn.Module):
 
     def step(self, x: Float[Tensor, "batch width"], carried: Carried) -> tuple[Float[Tensor, "batch hidden"], Carried]:
         """One step of a net with one direction."""
+        require(
+            self.directions == 1, "a net that reads backward too cannot go step by step: build it with directions=1"
+        )
         h, c = list(carried.h.unbind()), list(carried.c.unbind())
         for layer in range(self.depth):
             x = self.dropout(x) if layer else x
@@ -133,3 +139,17 @@ class Recurrent(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.cell!r}, {self.width}, hidden={self.hidden}, depth={self.depth}, directions={self.directions}"
+
+
+def check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> Int[Tensor, " batch"] | None:
+    """Require a true length of at least 1 for every sample; None comes back where nothing is padded."""
+    require(lengths.shape == (batch,), f"lengths must be one number per sample: got {show(lengths)} for batch={batch}")
+    check_integers("lengths", lengths)
+    if not batch:
+        return None
+    low, high = (int(bound) for bound in lengths.aminmax())
+    require(
+        low >= 1 and high <= length,
+        f"a recurrent layer reads lengths of 1 to {length}: got {low} to {high}. Leave empty samples out.",
+    )
+    return None if low == length else lengths

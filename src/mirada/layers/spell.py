@@ -73,10 +73,9 @@ def read(kind: str, text: str, known: Mapping[str, object] | None = None, **usua
     """
     source = text if "(" in text else TERM.sub(as_call, text)
     try:
-        tree = ast.parse(source.strip(), mode="eval").body
-    except SyntaxError:
-        raise ValueError(f"{kind} cannot be read: got {text!r}. Write it as in {example(kind)}.") from None
-    return build(kind, tree, Given(known or {}, usual), text)
+        return build(kind, ast.parse(source.strip(), mode="eval").body, Given(known or {}, usual), text)
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ValueError(f"{kind} cannot be read: got {text[:200]!r}. Write it as in {example(kind)}.") from None
 
 
 def example(kind: str) -> str:
@@ -106,7 +105,9 @@ def build(kind: str, tree: ast.expr, given: Given, text: str) -> Any:
             return ~build(kind, operand, given, text)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
             values = [argument(kind, value, given, text) for value in args]
-            named = {word.arg: argument(kind, word.value, given, text) for word in keywords if word.arg}
+            named = {str(word.arg): argument(kind, word.value, given, text) for word in keywords}
+            if len(named) < len(keywords):
+                raise ValueError(f"{kind} {text!r} names an argument twice")
             return make(kind, name, values, named, given, text)
     raise ValueError(f"{kind} cannot be read: got {text!r}. Write it as in {example(kind)}.")
 
@@ -115,11 +116,11 @@ def argument(kind: str, tree: ast.expr, given: Given, text: str) -> object:
     """A number, a word, or a part inside a part."""
     if isinstance(tree, ast.Name):
         return tree.id
-    if isinstance(tree, ast.Call | ast.BinOp):
+    if isinstance(tree, ast.Call | ast.BinOp) or (isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Invert)):
         return build(kind, tree, given, text)
     try:
         return ast.literal_eval(tree)
-    except ValueError:
+    except (ValueError, TypeError):
         raise ValueError(f"{kind} {text!r}: arguments are numbers or words") from None
 
 
@@ -130,18 +131,30 @@ def make(kind: str, name: str, values: list[object], named: dict[str, object], g
     if key not in kinds:
         raise unknown(kind, name, kinds)
     parameters = inspect.signature(kinds[key]).parameters
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
-        return kinds[key](*values, **named)
-    filled = {word: given.known[word] for word in parameters if word in given.known and word not in named}
-    free = [word for word in parameters if word not in filled and word not in named]
-    filled |= dict(zip(free, values, strict=False)) | named
-    filled |= {word: given.usual[word] for word in parameters if word in given.usual and word not in filled}
+    if kinds[key] is neighborhoods.PerHead and not named:
+        return neighborhoods.PerHead(*values)  # type: ignore[arg-type]
+    parameters = {word: p for word, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}  # type: ignore[assignment]
+    free = [word for word in parameters if word not in given.known]
+    spelled_out = dict(zip(free, values, strict=False))
+    wrong = [word for word in named if word not in parameters or word in spelled_out]
+    filled = dict(given.usual) | dict(given.known) | spelled_out | named
+    filled = {word: filled[word] for word in parameters if word in filled}
     missing = [word for word in free if word not in filled and parameters[word].default is inspect.Parameter.empty]
-    wrong = [word for word in named if word not in parameters]
     if missing or wrong or len(values) > len(free):
-        takes = ", ".join(word for word in parameters if word not in given.known) or "nothing"
+        takes = ", ".join(free) or "nothing"
         raise ValueError(f"{kind} {text!r} does not fit: {key} takes {takes}. For example {example(kind)}.")
+    for word, value in (spelled_out | named).items():
+        check_kind(f"{kind} {text!r} does not fit: {word}", value, parameters[word].annotation)
     try:
         return kinds[key](**filled)
     except TypeError:
         raise ValueError(f"{kind} {text!r} does not fit: got {values or named} for {key}") from None
+
+
+def check_kind(name: str, value: object, annotation: object) -> None:
+    """Require a whole number where the constructor wants one, and a number where it wants a number."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if annotation is int and not whole:
+        raise ValueError(f"{name} must be a whole number: got {value!r}")
+    if annotation is float and not whole and not isinstance(value, float):
+        raise ValueError(f"{name} must be a number: got {value!r}")

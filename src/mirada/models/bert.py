@@ -17,6 +17,7 @@ from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position, norm
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
+from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.model import Model, as_padding, real_places, start_small
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import Encoder
@@ -112,7 +113,7 @@ class BERT(Model[BERTConfig]):
 
     def guess(self, h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
         """What the output layer reads to guess a word."""
-        return self.gap_norm(F.gelu(self.gap(h)))
+        return self.gap_norm(ACTIVATIONS.get(self.config.activation, F.gelu)(self.gap(h)))
 
     def summary(self, h: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
         """A vector for the whole text: the first place, once more transformed."""

@@ -1,0 +1,85 @@
+"""Hugging Face's BERT: the checkpoint of a `BertForPreTraining` as our `BERT`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from mirada.hub.mapping import REVERSED, Row, Table, activation, copy_weights, expect, setting, softmax
+from mirada.models.bert import BERT, BERTConfig
+
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # in the first checkpoints
+
+TABLE = Table(
+    source="BertForPreTraining",
+    prefix="bert.",
+    rows=(
+        Row("words.weight", "embeddings.word_embeddings.weight"),
+        Row("segments.weight", "embeddings.token_type_embeddings.weight"),
+        Row("place.position.table", "embeddings.position_embeddings.weight"),
+        Row("norm.*", "embeddings.LayerNorm.*"),
+        Row("encoder.layers.{n}.self.heads.query.*", "encoder.layer.{n}.attention.self.query.*"),
+        Row("encoder.layers.{n}.self.heads.key.*", "encoder.layer.{n}.attention.self.key.*"),
+        Row("encoder.layers.{n}.self.heads.value.*", "encoder.layer.{n}.attention.self.value.*"),
+        Row("encoder.layers.{n}.self.heads.out.*", "encoder.layer.{n}.attention.output.dense.*"),
+        Row("encoder.layers.{n}.around_self.norm.*", "encoder.layer.{n}.attention.output.LayerNorm.*"),
+        Row("encoder.layers.{n}.feed.widen.*", "encoder.layer.{n}.intermediate.dense.*"),
+        Row("encoder.layers.{n}.feed.narrow.*", "encoder.layer.{n}.output.dense.*"),
+        Row("encoder.layers.{n}.around_feed.norm.*", "encoder.layer.{n}.output.LayerNorm.*"),
+        Row("gap.*", "cls.predictions.transform.dense.*"),
+        Row("gap_norm.*", "cls.predictions.transform.LayerNorm.*"),
+        Row("output.bias", "cls.predictions.bias"),
+        Row("output.*", "cls.predictions.decoder.*"),  # the words and the bias once more
+        Row("pool.*", "pooler.dense.*"),
+        # their class 0 is "follows", ours is 1
+        Row("order.*", "cls.seq_relationship.*", REVERSED),
+    ),
+    ignored=("embeddings.position_ids", "embeddings.token_type_ids"),
+)
+
+
+def config(theirs: Mapping[str, Any]) -> BERTConfig:
+    """Our configuration of a `config.json` of theirs.
+
+    >>> sizes = {"vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    >>> config(sizes | {"intermediate_size": 16, "max_position_embeddings": 32}).norm
+    'layer:1e-12'
+    """
+    expect(theirs, "model_type", "bert")
+    expect(theirs, "position_embedding_type", "absolute")
+    expect(theirs, "is_decoder", False)
+    expect(theirs, "add_cross_attention", False)
+    return BERTConfig(
+        vocab=setting(theirs, "vocab_size"),
+        width=setting(theirs, "hidden_size"),
+        depth=setting(theirs, "num_hidden_layers"),
+        heads=setting(theirs, "num_attention_heads"),
+        hidden=setting(theirs, "intermediate_size"),
+        length=setting(theirs, "max_position_embeddings"),
+        segments=theirs.get("type_vocab_size", 2),
+        activation=activation(theirs, "hidden_act", absent="gelu"),
+        norm=f"layer:{theirs.get('layer_norm_eps', 1e-12)!r}",
+        dropout=theirs.get("hidden_dropout_prob", 0.1),
+        normalizer=softmax(theirs.get("attention_probs_dropout_prob", 0.1)),
+    )
+
+
+def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> BERT:
+    """Our model of their configuration and weights, in evaluation mode. `follows` has its two scores in our order.
+
+    Devlin et al. (2019), arXiv:1810.04805.
+    """
+    model = BERT(config(theirs))
+    copy_weights(model, TABLE, {today(name): tensor for name, tensor in weights.items()})
+    return model.eval()
+
+
+def today(name: str) -> str:
+    """A name as it is spelled today.
+
+    >>> today("bert.embeddings.LayerNorm.gamma")
+    'bert.embeddings.LayerNorm.weight'
+    """
+    for old, new in OLD_NAMES.items():
+        name = name.replace(old, new)
+    return name

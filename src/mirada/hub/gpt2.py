@@ -1,0 +1,79 @@
+"""Hugging Face's GPT-2: the checkpoint of a `GPT2LMHeadModel` as our `GPT`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from mirada.hub.mapping import Row, Table, activation, copy_weights, expect, expect_equal, setting, softmax
+from mirada.models.gpt import GPT, GPTConfig
+
+# their linear layers keep W as (in, out), and one of them makes queries, keys and values side by side
+TRANSPOSED = "i o -> o i"
+HEADS = "decoder.layers.{n}.self.heads"
+
+TABLE = Table(
+    source="GPT2LMHeadModel",
+    prefix="transformer.",
+    rows=(
+        Row("words.weight", "wte.weight"),
+        Row("place.position.table", "wpe.weight"),
+        Row("decoder.layers.{n}.around_self.norm.*", "h.{n}.ln_1.*"),
+        Row(
+            (f"{HEADS}.query.weight", f"{HEADS}.key.weight", f"{HEADS}.value.weight"),
+            "h.{n}.attn.c_attn.weight",
+            "i (parts o) -> parts o i",
+        ),
+        Row(
+            (f"{HEADS}.query.bias", f"{HEADS}.key.bias", f"{HEADS}.value.bias"),
+            "h.{n}.attn.c_attn.bias",
+            "(parts o) -> parts o",
+        ),
+        Row(f"{HEADS}.out.weight", "h.{n}.attn.c_proj.weight", TRANSPOSED),
+        Row(f"{HEADS}.out.bias", "h.{n}.attn.c_proj.bias"),
+        Row("decoder.layers.{n}.around_feed.norm.*", "h.{n}.ln_2.*"),
+        Row("decoder.layers.{n}.feed.widen.weight", "h.{n}.mlp.c_fc.weight", TRANSPOSED),
+        Row("decoder.layers.{n}.feed.widen.bias", "h.{n}.mlp.c_fc.bias"),
+        Row("decoder.layers.{n}.feed.narrow.weight", "h.{n}.mlp.c_proj.weight", TRANSPOSED),
+        Row("decoder.layers.{n}.feed.narrow.bias", "h.{n}.mlp.c_proj.bias"),
+        Row("decoder.norm.*", "ln_f.*"),
+        Row("output.weight", "lm_head.weight"),
+    ),
+    ignored=("h.{n}.attn.bias", "h.{n}.attn.masked_bias"),  # the causal mask, which old checkpoints kept
+)
+
+
+def config(theirs: Mapping[str, Any]) -> GPTConfig:
+    """Our configuration of a `config.json` of theirs.
+
+    >>> config({"vocab_size": 11, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 32}).hidden
+    32
+    """
+    expect(theirs, "model_type", "gpt2")
+    expect(theirs, "scale_attn_by_inverse_layer_idx", False)
+    expect(theirs, "add_cross_attention", False)
+    width = setting(theirs, "n_embd")
+    return GPTConfig(
+        vocab=setting(theirs, "vocab_size"),
+        width=width,
+        depth=setting(theirs, "n_layer"),
+        heads=setting(theirs, "n_head"),
+        hidden=theirs.get("n_inner") or 4 * width,
+        length=setting(theirs, "n_positions"),
+        activation=activation(theirs, "activation_function", absent="gelu_new"),
+        norm=f"layer:{theirs.get('layer_norm_epsilon', 1e-5)!r}",
+        score="dot" if theirs.get("scale_attn_weights", True) else "dot:1.0",
+        dropout=expect_equal(theirs, "resid_pdrop", "embd_pdrop", absent=0.1),
+        normalizer=softmax(theirs.get("attn_pdrop", 0.1)),
+        tied=theirs.get("tie_word_embeddings", True),
+    )
+
+
+def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> GPT:
+    """Our model of their configuration and weights, in evaluation mode.
+
+    Radford et al. (2019), "Language Models are Unsupervised Multitask Learners".
+    """
+    model = GPT(config(theirs))
+    copy_weights(model, TABLE, weights)
+    return model.eval()

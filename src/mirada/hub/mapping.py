@@ -1,0 +1,242 @@
+"""From a foreign checkpoint to a model of ours: the table of a format, and the one function that follows it.
+
+A format is a table of rows (our name, their name, how a tensor changes on the way). Nothing in a row is a program, so that
+the same table can be read in both directions.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from einops import EinopsError, rearrange
+from torch import Tensor, nn
+
+from mirada.errors import require, unknown
+from mirada.shapes import show
+
+AS_IS = "as is"
+REVERSED = "reversed"  # the rows in the opposite order
+SHOWN = 3  # names in an error; a wrong checkpoint may lack hundreds
+
+ACTIVATIONS = {  # Hugging Face's words to ours
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_fast": "gelu-tanh",
+    "gelu_accurate": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "gelu_python_tanh": "gelu-tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+class Row(NamedTuple):
+    """A tensor of theirs and the parameter of ours, or the several, that it fills.
+
+    In names `{n}` is the number of a layer, and `*` is weight and bias alike. `how` is "as is", "reversed" (the rows in the
+    opposite order), or the axes in the notation of einops, theirs -> ours; where there are several of ours, the axis `parts`
+    counts them. Read from right to left the same notation leads back.
+
+    >>> row = Row("layers.{n}.feed.weight", "h.{n}.mlp.weight", "i o -> o i")
+    >>> list(row.written_out(["layers.0.feed.weight", "layers.1.feed.weight", "words.weight"]))[1].theirs
+    'h.1.mlp.weight'
+    """
+
+    ours: str | tuple[str, ...]
+    theirs: str
+    how: str = AS_IS
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.ours,) if isinstance(self.ours, str) else self.ours
+
+    def written_out(self, names: Iterable[str]) -> Iterator["Row"]:
+        """The row once for every layer, weight and bias that is among these names of ours."""
+        pattern = expression(self.names[0])
+        for name in names:
+            if found := pattern.fullmatch(name):
+                ours = tuple(fill_in(other, found.groupdict()) for other in self.names)
+                yield Row(ours, fill_in(self.theirs, found.groupdict()), self.how)
+
+    def convert(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """What each of ours gets of a tensor of theirs.
+
+        >>> q, k, v = Row(("q", "k", "v"), "qkv", "(parts o) -> parts o").convert(torch.arange(6))
+        >>> k
+        tensor([2, 3])
+        """
+        if self.how in (AS_IS, REVERSED):
+            return (tensor.flip(0) if self.how == REVERSED else tensor,)
+        parts = {"parts": len(self.names)} if len(self.names) > 1 else {}
+        try:
+            changed = rearrange(tensor, self.how, **parts)
+        except EinopsError:
+            raise ValueError(f"{self.theirs} must have axes as in {self.how!r}: got shape {show(tensor)}") from None
+        return changed.unbind() if parts else (changed,)
+
+
+class Table(NamedTuple):
+    """All rows of a format.
+
+    Several rows may name one parameter: because it has two names in our model (tied), or because a format has two spellings;
+    the first is the one that files have today. A checkpoint needs one of them, and those it has must be equal.
+
+    `source` is the class of theirs whose checkpoints the table describes, `prefix` may stand before any name, and the
+    `ignored` hold nothing that is learned.
+    """
+
+    source: str
+    rows: tuple[Row, ...]
+    prefix: str = ""
+    ignored: tuple[str, ...] = ()
+
+
+def copy_weights(model: nn.Module, table: Table, weights: Mapping[str, Tensor]) -> None:
+    """Fill every parameter of a model from a checkpoint, and use every tensor of the checkpoint.
+
+    >>> table = Table("Theirs", (Row("weight", "kernel", "i o -> o i"), Row("bias", "bias")))
+    >>> layer = nn.Linear(2, 3)
+    >>> copy_weights(layer, table, {"kernel": torch.ones(2, 3), "bias": torch.zeros(3)})
+    >>> layer(torch.ones(2)).tolist()
+    [2.0, 2.0, 2.0]
+    >>> copy_weights(layer, table, {"kernel": torch.ones(2, 3), "beta": torch.zeros(3)})
+    Traceback (most recent call last):
+    ValueError: the weights must be those of a Theirs with this configuration. Missing: bias. Left over: beta. ...
+    """
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    held = bare_names(weights, table.prefix)
+    rows = [row for pattern in table.rows for row in pattern.written_out(parameters)]
+    check_complete(table, rows, parameters, held)
+    filled: dict[nn.Parameter, str] = {}
+    for row in rows:
+        if row.theirs not in held:
+            continue  # another name of the same tensor is there: that was checked
+        theirs = held[row.theirs]
+        check_weights(theirs, weights[theirs])
+        for ours, value in zip(row.names, row.convert(weights[theirs]), strict=True):
+            parameter = parameters[ours]
+            require(
+                value.shape == parameter.shape,
+                f"{theirs} must fill {ours} {show(parameter)}: got {show(weights[theirs])}. "
+                "Are the configuration and the weights from one checkpoint?",
+            )
+            if parameter not in filled:
+                filled[parameter] = theirs
+                parameter.data.copy_(value)
+            elif not torch.equal(parameter, value.to(parameter)):
+                raise ValueError(
+                    f"{filled[parameter]} and {theirs} must be equal: they are one parameter here, {ours}, "
+                    "but differ in the checkpoint. Was it saved with tied weights?"
+                )
+
+
+def check_complete(
+    table: Table, rows: list[Row], parameters: Mapping[str, nn.Parameter], held: Mapping[str, str]
+) -> None:
+    """Require a tensor for every parameter, and a place for every tensor."""
+    sources: dict[nn.Parameter, list[str]] = {parameter: [] for parameter in parameters.values()}
+    for row in rows:
+        for name in row.names:
+            sources[parameters[name]].append(row.theirs)
+    unknown_here = [name for name, parameter in parameters.items() if not sources[parameter]]
+    require(not unknown_here, f"the table of {table.source} must have a row for {shortened(unknown_here)}")
+    missing = [" or ".join(names) for names in sources.values() if not any(name in held for name in names)]
+    ignored = [expression(pattern) for pattern in table.ignored]
+    wanted = {row.theirs for row in rows}
+    left = [
+        full
+        for name, full in held.items()
+        if name not in wanted and not any(pattern.fullmatch(name) for pattern in ignored)
+    ]
+    said = [f"{word}: {shortened(found)}." for word, found in (("Missing", missing), ("Left over", left)) if found]
+    require(
+        not said,
+        f"the weights must be those of a {table.source} with this configuration. {' '.join(said)} "
+        f"Load the weights and the config.json of one {table.source}.",
+    )
+
+
+def check_weights(name: str, tensor: Tensor) -> None:
+    """Require real numbers: a quantized checkpoint holds codes."""
+    require(
+        tensor.is_floating_point(),
+        f"{name} must hold floating-point numbers: got {tensor.dtype}. Save the checkpoint without quantization.",
+    )
+
+
+def bare_names(weights: Mapping[str, Tensor], prefix: str) -> dict[str, str]:
+    """Every name without the prefix, and as it stands in the checkpoint.
+
+    >>> bare_names({"bert.pooler.bias": torch.zeros(2), "cls.bias": torch.zeros(3)}, "bert.")
+    {'pooler.bias': 'bert.pooler.bias', 'cls.bias': 'cls.bias'}
+    """
+    held: dict[str, str] = {}
+    for full in weights:
+        other = held.setdefault(full.removeprefix(prefix), full)
+        require(other == full, f"two tensors have one name: {other} and {full}. Keep one of them.")
+    return held
+
+
+def expression(pattern: str) -> re.Pattern[str]:
+    """The regular expression of a name with `{n}` and `*`; each may stand in it once."""
+    escaped = re.escape(pattern)
+    return re.compile(escaped.replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\*", r"(?P<part>weight|bias)"))
+
+
+def fill_in(pattern: str, found: Mapping[str, str]) -> str:
+    """A name with the number and the part that another was found to have."""
+    return pattern.replace("{n}", found.get("n", "{n}")).replace("*", found.get("part", "*"))
+
+
+def shortened(names: list[str]) -> str:
+    """The first few different names, and how many more there are."""
+    names = list(dict.fromkeys(names))
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def setting(theirs: Mapping[str, Any], key: str) -> Any:
+    """A setting that a configuration must have."""
+    require(key in theirs, f"config.json must have {key!r}: got only {', '.join(sorted(theirs)) or 'nothing'}")
+    return theirs[key]
+
+
+def expect(theirs: Mapping[str, Any], key: str, ours: Any, absent: Any = None) -> None:
+    """Require a setting to be as our model has it. Where it is absent it is `absent`; as ours, unless that is given.
+
+    >>> expect({"is_decoder": True}, "is_decoder", False)
+    Traceback (most recent call last):
+    ValueError: is_decoder must be False: got True. Our model has no other form.
+    """
+    value = theirs.get(key, ours if absent is None else absent)
+    require(value == ours, f"{key} must be {ours!r}: got {value!r}. Our model has no other form.")
+
+
+def expect_equal(theirs: Mapping[str, Any], *keys: str, absent: Any = None) -> Any:
+    """The one value of several settings, which our model does not tell apart."""
+    values = [setting(theirs, key) if absent is None else theirs.get(key, absent) for key in keys]
+    require(
+        all(value == values[0] for value in values),
+        f"{', '.join(keys)} must be equal, for our model has one setting for them: got {', '.join(map(str, values))}",
+    )
+    return values[0]
+
+
+def activation(theirs: Mapping[str, Any], key: str, absent: str) -> str:
+    """Our word for the activation of a Hugging Face configuration.
+
+    >>> activation({"hidden_act": "gelu_new"}, "hidden_act", absent="gelu")
+    'gelu-tanh'
+    """
+    name = theirs.get(key, absent)
+    if name not in ACTIVATIONS:
+        raise unknown(key, name, ACTIVATIONS)
+    return ACTIVATIONS[name]
+
+
+def softmax(dropout: float) -> str:
+    """Our spelling of a softmax whose weights are dropped at that rate in training."""
+    return f"softmax:{float(dropout)!r}" if dropout else "softmax"

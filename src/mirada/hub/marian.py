@@ -1,0 +1,105 @@
+"""Hugging Face's Marian: the checkpoint of a `MarianMTModel` as our `Transformer`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from mirada.errors import require
+from mirada.hub.mapping import Row, Table, activation, copy_weights, expect, expect_equal, setting, softmax
+from mirada.models.transformer import Transformer, TransformerConfig
+
+TABLE = Table(
+    source="MarianMTModel",
+    prefix="model.",
+    rows=(
+        Row("target_words.weight", "shared.weight"),
+        Row("target_words.weight", "decoder.embed_tokens.weight"),
+        Row("source_words.weight", "encoder.embed_tokens.weight"),
+        Row("encoder.layers.{n}.self.heads.query.*", "encoder.layers.{n}.self_attn.q_proj.*"),
+        Row("encoder.layers.{n}.self.heads.key.*", "encoder.layers.{n}.self_attn.k_proj.*"),
+        Row("encoder.layers.{n}.self.heads.value.*", "encoder.layers.{n}.self_attn.v_proj.*"),
+        Row("encoder.layers.{n}.self.heads.out.*", "encoder.layers.{n}.self_attn.out_proj.*"),
+        Row("encoder.layers.{n}.around_self.norm.*", "encoder.layers.{n}.self_attn_layer_norm.*"),
+        Row("encoder.layers.{n}.feed.widen.*", "encoder.layers.{n}.fc1.*"),
+        Row("encoder.layers.{n}.feed.narrow.*", "encoder.layers.{n}.fc2.*"),
+        Row("encoder.layers.{n}.around_feed.norm.*", "encoder.layers.{n}.final_layer_norm.*"),
+        Row("decoder.layers.{n}.self.heads.query.*", "decoder.layers.{n}.self_attn.q_proj.*"),
+        Row("decoder.layers.{n}.self.heads.key.*", "decoder.layers.{n}.self_attn.k_proj.*"),
+        Row("decoder.layers.{n}.self.heads.value.*", "decoder.layers.{n}.self_attn.v_proj.*"),
+        Row("decoder.layers.{n}.self.heads.out.*", "decoder.layers.{n}.self_attn.out_proj.*"),
+        Row("decoder.layers.{n}.around_self.norm.*", "decoder.layers.{n}.self_attn_layer_norm.*"),
+        Row("decoder.layers.{n}.cross.heads.query.*", "decoder.layers.{n}.encoder_attn.q_proj.*"),
+        Row("decoder.layers.{n}.cross.heads.key.*", "decoder.layers.{n}.encoder_attn.k_proj.*"),
+        Row("decoder.layers.{n}.cross.heads.value.*", "decoder.layers.{n}.encoder_attn.v_proj.*"),
+        Row("decoder.layers.{n}.cross.heads.out.*", "decoder.layers.{n}.encoder_attn.out_proj.*"),
+        Row("decoder.layers.{n}.around_cross.norm.*", "decoder.layers.{n}.encoder_attn_layer_norm.*"),
+        Row("decoder.layers.{n}.feed.widen.*", "decoder.layers.{n}.fc1.*"),
+        Row("decoder.layers.{n}.feed.narrow.*", "decoder.layers.{n}.fc2.*"),
+        Row("decoder.layers.{n}.around_feed.norm.*", "decoder.layers.{n}.final_layer_norm.*"),
+        Row("output.weight", "lm_head.weight"),
+        Row("output.bias", "final_logits_bias", "1 v -> v"),
+    ),
+    # sines and cosines, which both compute
+    ignored=("encoder.embed_positions.weight", "decoder.embed_positions.weight"),
+)
+
+
+def config(theirs: Mapping[str, Any]) -> TransformerConfig:
+    """Our configuration of a `config.json` of theirs: post-norm, scaled words, sines in one half and cosines in the other.
+
+    >>> sizes = {"vocab_size": 11, "d_model": 8, "encoder_layers": 2, "decoder_layers": 2, "scale_embedding": True}
+    >>> heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    >>> config(sizes | heads | {"encoder_ffn_dim": 16, "decoder_ffn_dim": 16}).tied
+    'all'
+    """
+    expect(theirs, "model_type", "marian")
+    expect(theirs, "scale_embedding", True, absent=False)
+    for key in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
+        expect(theirs, key, False)
+    expect(theirs, "static_position_embeddings", True)
+    for key in ("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"):
+        expect(theirs, key, 0.0)
+    vocab, length = setting(theirs, "vocab_size"), theirs.get("max_position_embeddings", 1024)
+    return TransformerConfig(
+        vocab=theirs.get("decoder_vocab_size") or vocab,
+        source_vocab=vocab,
+        width=setting(theirs, "d_model"),
+        depth=expect_equal(theirs, "encoder_layers", "decoder_layers"),
+        heads=expect_equal(theirs, "encoder_attention_heads", "decoder_attention_heads"),
+        hidden=expect_equal(theirs, "encoder_ffn_dim", "decoder_ffn_dim"),
+        length=length,
+        activation=activation(theirs, "activation_function", absent="gelu"),
+        norm="layer:1e-05",
+        order="post",
+        position="sinusoidal:layout=half",
+        dropout=theirs.get("dropout", 0.1),
+        normalizer=softmax(theirs.get("attention_dropout", 0.0)),
+        tied=tied(theirs),
+        output_bias=True,
+    )
+
+
+def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Transformer:
+    """Our model of their configuration and weights, in evaluation mode.
+
+    Their `final_logits_bias` is a constant, our bias of the output can be trained; a checkpoint may also have none. They
+    begin a target with the padding token.
+
+    Junczys-Dowmunt et al. (2018), arXiv:1804.00344.
+    """
+    model = Transformer(replace(config(theirs), output_bias="final_logits_bias" in weights))
+    copy_weights(model, TABLE, weights)
+    return model.eval()
+
+
+def tied(theirs: Mapping[str, Any]) -> str:
+    """Which tables are one: of the source's words, the target's words and the output."""
+    shared, output = theirs.get("share_encoder_decoder_embeddings", True), theirs.get("tie_word_embeddings", True)
+    require(
+        output or not shared,
+        "tie_word_embeddings must be True where share_encoder_decoder_embeddings is: got False. "
+        "Our model shares all three tables, or the target's with the output, or none.",
+    )
+    return "all" if shared else "output" if output else "no"

@@ -1,0 +1,322 @@
+"""Parts spelled as words: everything can be read, what is printed too, and nothing else."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from mirada.attention import heads, neighborhoods, normalizers, positions, scores
+from mirada.attention.neighborhoods import (
+    Causal,
+    Complete,
+    Dense,
+    Fixed,
+    Grid,
+    Monotonic,
+    Neighborhood,
+    PerHead,
+    Strided,
+    Window,
+)
+from mirada.layers import norm
+from mirada.layers.spell import PARTS, read, spelled
+
+KNOWN = {"width": 21, "heads": 3, "dim": 14, "dim_q": 14, "dim_k": 14, "positions": 11, "max_keys": 13}
+SIZES = {"width": 21, "heads": 3}
+
+# kind, name, as it is spelled, the class, and what came out of the arguments
+SPELLED = [
+    ("score", "dot", "dot:0.5", scores.Dot, {"scale": 0.5}),
+    ("score", "bilinear", "bilinear", scores.Bilinear, {"dim_q": 14, "dim_k": 14, "heads": 3}),
+    ("score", "general", "general", scores.Bilinear, {"dim_q": 14, "dim_k": 14, "heads": 3}),
+    ("score", "additive", "additive:5", scores.Additive, {"dim_q": 14, "dim_k": 14, "pair_width": 5, "heads": 3}),
+    ("score", "concat", "concat:None", scores.Concat, {"hidden": None, "v": None}),
+    ("score", "tanhsum", "tanh-sum:scalar,learned", scores.TanhSum, {"pair_width": 14}),
+    ("score", "location", "location", scores.Location, {}),
+    ("where", "complete", "complete", Complete, {}),
+    ("where", "causal", "causal", Causal, {}),
+    ("where", "window", "window:64,32", Window, {"left": 64, "right": 32}),
+    ("where", "strided", "strided:8,part=local", Strided, {"stride": 8, "part": "local"}),
+    ("where", "fixed", "fixed:8,2", Fixed, {"block": 8, "summary": 2, "part": None}),
+    ("where", "grid", "grid:5,7,radius=2", Grid, {"height": 5, "width": 7, "radius": 2}),
+    ("where", "monotonic", "monotonic:3", Monotonic, {"half": 3}),
+    ("where", "perhead", "PerHead(Causal(), Window(3))", PerHead, {"parts": (Causal(), Window(3))}),
+    ("position", "none", "none", positions.Position, {}),
+    ("position", "sinusoidal", "sinusoidal:layout=half", positions.Sinusoidal, {"width": 21, "layout": "half"}),
+    ("position", "learned", "learned", positions.Learned, {"width": 21}),
+    ("position", "rotary", "rotary:base=500", positions.Rotary, {"dim": 14, "base": 500}),
+    ("position", "relative", "relative:16,False", positions.Relative, {"dim": 14, "clip": 16, "values": None}),
+    ("position", "alibi", "alibi", positions.ALiBi, {"heads": 3}),
+    ("position", "localgaussian", "local-gaussian:5", positions.LocalGaussian, {"reach": 5}),
+    ("normalizer", "softmax", "softmax:0.1", normalizers.Softmax, {"dropout": 0.1}),
+    ("normalizer", "sparsemax", "sparsemax", normalizers.Sparsemax, {}),
+    ("normalizer", "identity", "identity", normalizers.Identity, {}),
+    ("normalizer", "hard", "hard:0.5", normalizers.Hard, {"soft": 0.5}),
+    ("normalizer", "straightthrough", "straight-through", normalizers.StraightThrough, {}),
+    ("normalizer", "gumbel", "gumbel:2.5", normalizers.Gumbel, {"temperature": 2.5}),
+    ("heads", "multihead", "multihead", heads.MultiHead, {"width": 21, "heads": 3, "dim": 7}),
+    ("heads", "grouped", "grouped:1", heads.Grouped, {"heads": 3, "key_heads": 1}),
+    ("heads", "collaborative", "collaborative:13", heads.Collaborative, {"heads": 3, "dim": 13}),
+    ("heads", "split", "split:bias=True", heads.Split, {"width": 21, "heads": 3}),
+    ("norm", "layer", "layer", norm.LayerNorm, {"width": 21}),
+    ("norm", "rms", "rms:0.001", norm.RMSNorm, {"width": 21, "eps": 0.001}),
+    ("norm", "batch", "batch:correction=1", norm.BatchNorm, {"width": 21, "correction": 1}),
+]
+
+
+def known(kind: str) -> dict[str, int]:
+    """What a block fills in for parts of that kind."""
+    return {"where": {}, "normalizer": {}, "heads": SIZES, "norm": SIZES}.get(kind, KNOWN)
+
+
+def test_every_part_has_a_spelling_below() -> None:
+    assert {(kind, name) for kind, names in PARTS.items() for name in names} == {row[:2] for row in SPELLED}
+
+
+@pytest.mark.parametrize(("kind", "name", "text", "made", "values"), SPELLED, ids=[row[2] for row in SPELLED])
+def test_every_part_can_be_read(kind: str, name: str, text: str, made: type, values: dict[str, object]) -> None:
+    part = read(kind, text, known(kind))
+    assert type(part) is made
+    assert PARTS[kind][name] is made
+    assert {word: getattr(part, word) for word in values} == values
+
+
+@pytest.mark.parametrize(
+    ("kind", "short", "python"),
+    [
+        ("where", "causal & window:3", "Causal() & Window(3)"),
+        ("where", "window:left=3,right=5", "Window(right=5, left=3)"),
+        ("where", "~causal | strided:2,stride & fixed:5,2", "~Causal() | Strided(2, 'stride') & Fixed(5, summary=2)"),
+        ("where", "window:3&causal", "Window(3)&Causal()"),
+        ("where", " causal  ", "Causal()"),
+        ("where", "~~causal", "Causal()"),
+        ("position", "rotary:base=500,layout=interleaved", "Rotary(base=500, layout='interleaved')"),
+        ("position", "relative:16", "Relative(16)"),
+        ("position", "local-gaussian:3", "LocalGaussian(half=3)"),
+        ("position", "ALiBi", "alibi()"),
+        ("score", "dot:learned", "Dot('learned')"),
+        ("score", "tanh_sum:weight=None", "TanhSum(weight=None)"),
+        ("normalizer", "softmax:0.25", "Softmax(dropout=0.25)"),
+        ("heads", "grouped:1,bias=False", "Grouped(1, bias=False)"),
+        ("norm", "batch:1,momentum=0.5", "batch(1, momentum=0.5)"),
+    ],
+)
+def test_words_and_python_say_the_same(kind: str, short: str, python: str) -> None:
+    one, other = (read(kind, text, known(kind)) for text in (short, python))
+    assert type(one) is type(other)
+    assert repr(one) == repr(other)
+    if isinstance(one, nn.Module):
+        assert [x.shape for x in one.parameters()] == [x.shape for x in other.parameters()]
+
+
+def test_what_is_usual_stands_in_where_the_text_says_nothing() -> None:
+    assert read("score", "additive", KNOWN, hidden=5).pair_width == 5
+    assert read("score", "additive:11", KNOWN, hidden=5).pair_width == 11
+    assert read("score", "additive:hidden=11", KNOWN, hidden=5).pair_width == 11
+    assert read("score", "concat:None", KNOWN, hidden=5).hidden is None
+    assert read("score", "dot", KNOWN, hidden=5).scale is None
+    with pytest.raises(ValueError, match="score 'additive' does not fit: additive takes hidden"):
+        read("score", "additive", KNOWN)
+
+
+def test_what_is_known_can_be_said_otherwise() -> None:
+    assert read("position", "rotary:dim=6", KNOWN).dim == 6
+    assert read("score", "bilinear:heads=1", KNOWN).heads == 1
+
+
+ATOMS = st.one_of(
+    st.just(Causal()),
+    st.builds(Window, st.integers(0, 9), st.integers(0, 9)),
+    st.builds(Strided, st.integers(1, 9), st.sampled_from([None, "local", "stride"])),
+    st.builds(Fixed, st.integers(5, 9), st.integers(1, 5), st.sampled_from([None, "local", "summary"])),
+    st.builds(Grid, st.integers(1, 5), st.integers(1, 5), st.integers(0, 3)),
+    st.builds(Monotonic, st.integers(0, 9)),
+    st.just(Complete()),
+)
+NEIGHBORHOODS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.builds(lambda a, b: a & b, inner, inner),
+        st.builds(lambda a, b: a | b, inner, inner),
+        st.builds(lambda a: ~a, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@given(where=NEIGHBORHOODS)
+@settings(max_examples=60, deadline=None)
+def test_a_neighborhood_is_read_as_it_was_printed(where: Neighborhood) -> None:
+    assert read("where", repr(where)) == where
+    assert spelled(where) == repr(where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        PerHead(Causal(), Complete()),
+        PerHead(Causal() & Window(3), Window(2, 5) | Strided(7)),
+        PerHead(~(Causal() | Window(2)), Complete()),
+        PerHead(Complete(), ~Causal()),
+        PerHead(Causal(), Window(3)) & Window(5, 5),
+        ~PerHead(Causal(), Fixed(5, 2, "summary")),
+        PerHead(PerHead(Causal()), Monotonic(2)),
+    ],
+    ids=repr,
+)
+def test_a_neighborhood_per_head_is_read_as_it_was_printed(where: Neighborhood) -> None:
+    assert read("where", repr(where)) == where
+
+
+def test_a_text_stays_a_text() -> None:
+    assert spelled("causal & window:3") == "causal & window:3"
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_an_unknown_name_is_answered_with_the_known_ones(kind: str) -> None:
+    with pytest.raises(ValueError, match=f"unknown {kind} 'qqqq'; known: {', '.join(sorted(PARTS[kind]))}[.]$"):
+        read(kind, "qqqq", KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "near"),
+    [
+        ("where", "casual", "causal"),
+        ("where", "causal & windwo:3", "window"),
+        ("where", "PerHead(Causal(), Widnow(3))", "window"),
+        ("position", "rotry", "rotary"),
+        ("score", "dto", "dot"),
+        ("normalizer", "softmx:0.1", "softmax"),
+        ("heads", "multi-heads", "multihead"),
+        ("norm", "lyer", "layer"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(kind: str, text: str, near: str) -> None:
+    with pytest.raises(ValueError, match=f"unknown {kind} .* Did you mean '{near}'[?]$"):
+        read(kind, text, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("where", "window", "where 'window' does not fit: window takes left, right"),
+        ("where", "window:right=3", "where 'window:right=3' does not fit: window takes left, right"),
+        ("where", "window:1,2,3", "where 'window:1,2,3' does not fit: window takes left, right"),
+        ("where", "window:3,middle=2", "where 'window:3,middle=2' does not fit: window takes left, right"),
+        ("where", "causal:3", "where 'causal:3' does not fit: causal takes nothing"),
+        ("where", "window:word", "where 'window:word' does not fit: left must be a whole number: got 'word'"),
+        ("where", "window:None", "where 'window:None' does not fit"),
+        ("where", "window:-1", "a window needs left and right >= 0: got left=-1"),
+        ("where", "fixed:3,5", "a block needs 1 <= summary <= block"),
+        ("where", "strided:8,lokal", r"unknown part 'lokal'; known: local, stride\. Did you mean 'local'\?"),
+        ("where", "perhead", "PerHead needs one neighborhood per head: got none"),
+        ("where", "PerHead(3)", "where must be a neighborhood such as"),
+        ("position", "relative", "position 'relative' does not fit: relative takes clip, values. For example 'rotary'"),
+        ("position", "relative:1.5", "position 'relative:1.5' does not fit"),
+        ("position", "relative:far", "position 'relative:far' does not fit"),
+        ("position", "learned:3", "position 'learned:3' does not fit: learned takes nothing"),
+        ("position", "rotary:layout=thirds", "unknown layout 'thirds'; known: half, interleaved"),
+        ("score", "dot:lerned", "unknown scale 'lerned'; known: learned"),
+        ("normalizer", "softmax:2", r"dropout must lie in \[0, 1\): got 2"),
+        ("normalizer", "softmax:much", "normalizer 'softmax:much' does not fit"),
+        ("heads", "grouped", "heads 'grouped' does not fit: grouped takes kv_heads"),
+        ("heads", "grouped:2", "heads must be divisible by kv_heads: got heads=3, kv_heads=2"),
+        ("norm", "batch:2", "correction must be 0 or 1: got 2"),
+        ("norm", "layer & rms", "norm cannot be read: got 'layer & rms'. Write it as in 'layer'"),
+        ("position", "~rotary", "position cannot be read"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(kind: str, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read(kind, text, known(kind))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "  ", "&", "causal &", "causal causal", "not causal", "causal and causal", "causal + causal", "causal ^ causal",
+        "Causal() & 3", "3", "'causal'", "window:", "Window(3", "Window(3))", "causal, causal",
+        "causal; causal", "x = causal", "Window(3) if 1 else 2", "[causal]", "\x00", "Window(\n",
+    ],
+)  # fmt: skip
+def test_what_is_not_spelled_right_is_shown_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match=r"where cannot be read: got .*\. Write it as in 'window:128'"):
+        read("where", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('x')",
+        "Window(__import__('os').system('x'))",
+        "Window(left=__import__('os').system('x'))",
+        "window:__import__('os').system('x')",
+        "Causal() & __import__('os').system('x')",
+        "PerHead(*__import__('os').system('x'))",
+        "Window(**__import__('os').system('x'))",
+        "(lambda: __import__('os').system('x'))()",
+        "Window((lambda: __import__('os').system('x'))())",
+        "[__import__('os').system('x') for _ in (1,)]",
+        "Window([__import__('os').system('x') for _ in (1,)])",
+        "Window(f\"{__import__('os').system('x')}\")",
+        "window:().__class__",
+        "Window(().__class__)",
+        "Window(3).__class__",
+        "Causal().__init__()",
+        "().__class__.__base__.__subclasses__()",
+        "open('canary', 'w')",
+        "Window(open('canary', 'w'))",
+        'exec(\'open("canary", "w")\')',
+        "eval('1')",
+        "(x := open('canary', 'w'))",
+        "Window(x := 3)",
+        "window:os.system",
+    ],
+)
+def test_a_text_is_never_run(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(os, "system", ran.append)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError):  # noqa: PT011
+        read("where", text)
+    assert ran == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("where", "PerHead(Causal(), part=3)"),  # a name that a list of parts does not take
+        ("position", "none:3"),  # too many for a class without a constructor of its own
+        ("normalizer", "sparsemax:3"),
+        ("normalizer", "identity:soft=3"),
+        ("where", "Window({[]: 1})"),  # Python itself cannot build this number
+        ("where", "Window(3, **{'right': 2})"),  # would be left out in silence
+        ("where", "Window(left=1, left=2)"),  # so would the first
+        ("where", "Window(1, left=2)"),  # the first number is left, as in Python
+        ("where", "window:1.5"),  # half a key
+        ("norm", "batch:momentum=much"),  # would fail in the middle of training
+        ("where", "~" * 3000 + "causal"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_odd_spellings_are_value_errors_too(kind: str, text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        read(kind, text, known(kind))
+
+
+def test_values_that_are_data_cannot_be_spelled() -> None:
+    text = spelled(Causal() & Dense(torch.ones(2, 3, dtype=torch.bool)))
+    with pytest.raises(ValueError, match="unknown where 'Dense'"):
+        read("where", text)
+
+
+def test_every_neighborhood_that_can_be_printed_without_data_can_be_read() -> None:
+    with_data = {"Dense", "Documents", "Edges", "Padding"}
+    algebra = {"Complement", "Intersection", "Union", "Neighborhood"}
+    classes = {name for name in neighborhoods.__all__ if isinstance(getattr(neighborhoods, name), type)}
+    assert {name.lower() for name in classes - with_data - algebra if name != "Mask"} == set(PARTS["where"])
