@@ -318,7 +318,7 @@ def test_a_configuration_computes_nothing() -> None:
         ({"activation": "rleu"}, r"unknown activation 'rleu'; known: .* Did you mean 'relu'\?"),
         ({"norm": "lyer"}, r"unknown norm 'lyer'; known: batch, layer, rms\. Did you mean 'layer'\?"),
         ({"projection": "grouped:2"}, "heads must be divisible by kv_heads: got heads=3, kv_heads=2"),
-        ({"projection": "multihead:5", "position": "rotary"}, "Rotary.* needs queries and keys of dim=4: got dim=5"),
+        ({"projection": "multihead:5", "position": "rotary"}, "Rotary turns pairs, so dim must be even: got dim=5"),
         ({"where": "causal &"}, "where cannot be read: got 'causal &'"),
         ({"where": "Padding([3])"}, "unknown where 'Padding'"),
         ({"normalizer": "softmax:1"}, r"dropout must lie in \[0, 1\): got 1"),

@@ -25,7 +25,7 @@ from mirada.attention.rules import Parts, check_parts
 from mirada.attention.scores import Dot, Score
 from mirada.attention.warm import warm_up
 from mirada.errors import require
-from mirada.shapes import check_axes, check_floating, check_size, finite, show
+from mirada.shapes import broadcast_heads, check_axes, check_floating, check_size, finite, show
 
 warm_up()
 
@@ -231,8 +231,10 @@ class Attention(nn.Module):
         where.check(places, self.heads.heads)
         _, memory, values = clean(memory, memory, values, where, places)
         k, v = self.heads.remember(memory, values)
-        k = self.score.keys(self.position.rotate(k, places.memory_positions)) if self.score.reads_keys else k
-        return Memory(k, v, self.score.ready(), padding, places.key_positions)
+        k, score = self.position.rotate(k, places.memory_positions), self.score.ready()
+        if score is not self.score:  # keys are prepared with a matrix per head
+            k = self.score.keys(broadcast_heads(k, self.heads.heads))
+        return Memory(k, v, score, padding, places.key_positions)
 
     def weights(
         self,
@@ -294,6 +296,13 @@ class Attention(nn.Module):
         across = not alone and (positions is None or key_positions is None)
         if where is not self.where or cache is not None or across:  # these parts were checked when the layer was built
             check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))
+
+    def check_length(self, length: int) -> None:
+        """Raise a ValueError if this layer cannot attend over a sequence of that length to itself."""
+        heads, device = self.heads, torch.device("meta")
+        self.where.check(Places.count(length, length), heads.heads)
+        q, k = (torch.empty(1, heads.heads, length, dim, device=device) for dim in (heads.dim, heads.key_dim))
+        self.score.check(q, k)
 
     def _check_input(self, name: str, tensor: Tensor, batch: int) -> None:
         check_axes(name, tensor, "batch n width")

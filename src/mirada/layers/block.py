@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mirada.attention.cache import Cache
 from mirada.attention.equation import Attention
+from mirada.attention.heads import Heads
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood
 from mirada.attention.positions import InputPosition, Position
@@ -61,11 +62,10 @@ class BlockConfig(Config):
         """Whether the model has such a block at all: some kinds of some models have none."""
         return True
 
-    def parts(self) -> dict[str, object]:
-        """What the spelled parts are given by the model."""
-        dim = max(1, self.width // self.heads)
+    def known(self, heads: Heads) -> dict[str, object]:
+        """What the model knows, for parts that work with these heads."""
         return {
-            "width": self.width, "heads": self.heads, "dim": dim, "dim_q": dim, "dim_k": dim,
+            "width": self.width, "heads": heads.heads, "dim": heads.dim, "dim_q": heads.dim, "dim_k": heads.key_dim,
             "positions": self.length, "max_keys": self.length,
         }  # fmt: skip
 
@@ -118,11 +118,7 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
         self.self = self_attention(config, Causal())
-        self.cross = Attention(
-            heads=read("heads", config.projection, {"width": config.width, "heads": config.heads}),
-            score=read("score", config.score, config.parts(), hidden=config.width // config.heads),
-            normalizer=read("normalizer", config.normalizer),
-        )
+        self.cross = cross_attention(config)
         self.feed = feed_forward(config.width, config.hidden, config.activation)
         self.around_self = residual(config)
         self.around_cross = residual(config)
@@ -153,19 +149,35 @@ class DecoderLayer(nn.Module):
 
 def self_attention(config: BlockConfig, where: Neighborhood) -> Attention:
     """The self-attention that a configuration spells, inside `where`."""
-    position: Position = read("position", config.position, config.parts())
+    heads = spelled_heads(config)
+    position: Position = read("position", config.position, config.known(heads))
     return Attention(
-        heads=read("heads", config.projection, {"width": config.width, "heads": config.heads}),
-        score=read("score", config.score, config.parts(), hidden=config.width // config.heads),
+        heads=heads,
+        score=read("score", config.score, config.known(heads), hidden=config.width // config.heads),
         where=read("where", config.where) & where,
         position=None if isinstance(position, InputPosition) else position,
         normalizer=read("normalizer", config.normalizer),
     )
 
 
+def cross_attention(config: BlockConfig) -> Attention:
+    """The attention over a memory that a configuration spells: all of it, without positions."""
+    heads = spelled_heads(config)
+    return Attention(
+        heads=heads,
+        score=read("score", config.score, config.known(heads), hidden=config.width // config.heads),
+        normalizer=read("normalizer", config.normalizer),
+    )
+
+
+def spelled_heads(config: BlockConfig) -> Heads:
+    """The heads that a configuration spells."""
+    return read("heads", config.projection, {"width": config.width, "heads": config.heads})
+
+
 def input_position(config: BlockConfig) -> InputPosition | None:
     """The position that is added to the input, if that is where the configuration's position acts."""
-    position = read("position", config.position, config.parts())
+    position = read("position", config.position, config.known(spelled_heads(config)))
     return position if isinstance(position, InputPosition) else None
 
 

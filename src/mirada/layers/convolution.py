@@ -87,6 +87,7 @@ class Stem2d(nn.Module):
         require(
             pictures.shape[1] == self.channels, f"pictures must have {self.channels} channels: got {show(pictures)}"
         )
+        require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
         x = pictures
         for layer in self.layers:
             x = ACTIVATIONS[self.activation](layer(x))

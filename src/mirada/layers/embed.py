@@ -28,10 +28,10 @@ class Words(nn.Module):
     Vaswani et al. (2017), arXiv:1706.03762, 3.4.
     """
 
-    def __init__(self, vocab: int, width: int, scaled: bool = False) -> None:
+    def __init__(self, vocab: int, width: int, scaled: bool = False, of: str = "token") -> None:
         super().__init__()
         require(vocab >= 1 and width >= 1, f"sizes must be at least 1: got vocab={vocab}, width={width}")
-        self.vocab, self.scale = vocab, math.sqrt(width) if scaled else 1.0
+        self.vocab, self.of, self.scale = vocab, of, math.sqrt(width) if scaled else 1.0
         self.weight = nn.Parameter(torch.randn(vocab, width) * (width**-0.5 if scaled else 0.02))
 
     def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length width"]:
@@ -41,7 +41,7 @@ class Words(nn.Module):
         except IndexError:
             low, high = (int(bound) for bound in tokens.aminmax())
             raise ValueError(
-                f"token ids must lie in 0..{self.vocab - 1}: got {low} to {high}. "
+                f"{self.of} ids must lie in 0..{self.vocab - 1}: got {low} to {high}. "
                 "Was the text read with the model's own tokenizer?"
             ) from None
         return vectors if self.scale == 1.0 else vectors * self.scale
@@ -107,7 +107,7 @@ class Patches(nn.Module):
         _, channels, height, width = pictures.shape
         require(channels == self.channels, f"pictures must have {self.channels} channels: got shape {show(pictures)}")
         require(
-            height % self.size == 0 and width % self.size == 0,
+            height % self.size == 0 and width % self.size == 0 and min(height, width) > 0,
             f"pictures must divide into patches of {self.size} x {self.size}: got {height} x {width}. Crop or resize them.",
         )
         pieces = rearrange(pictures, "b c (h p) (w q) -> b (h w) (c p q)", p=self.size, q=self.size)

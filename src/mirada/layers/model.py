@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mirada.attention.neighborhoods import Padding
 from mirada.errors import require
 from mirada.layers.config import Config
-from mirada.shapes import check_axes, check_integers
+from mirada.shapes import check_axes, check_integers, check_size
 
 C = TypeVar("C", bound=Config)
 
@@ -70,6 +70,22 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not JSON: {error}") from None
     require(isinstance(value, dict), f"{path} must hold a JSON object: got {type(value).__name__}")
     return value
+
+
+def check_pair(source: Tensor, target: Int[Tensor, "batch length"]) -> None:
+    """Require targets of (batch, length), one for every sample of the source."""
+    check_axes("target", target, "batch length")
+    check_size("target", target, 0, "batch", len(source))
+
+
+def check_classes(name: str, classes: Int[Tensor, " batch"], count: int, batch: int) -> None:
+    """Require one class per sample, each in 0..count - 1."""
+    check_axes(name, classes, "batch")
+    check_integers(name, classes)
+    check_size(name, classes, 0, "batch", batch)
+    if batch:
+        low, high = (int(bound) for bound in classes.aminmax())
+        require(low >= 0 and high < count, f"{name} must be a class in 0..{count - 1}: got {low} to {high}")
 
 
 def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -> Padding | None:

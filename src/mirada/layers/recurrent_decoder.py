@@ -17,7 +17,7 @@ from mirada.attention.neighborhoods import Monotonic, Neighborhood, Padding
 from mirada.attention.normalizers import Normalizer
 from mirada.attention.positions import LocalGaussian, Position
 from mirada.attention.scores import Score
-from mirada.errors import unknown
+from mirada.errors import require, unknown
 from mirada.layers.recurrent import Carried, Recurrent
 
 Input = Float[Tensor, "batch length width"]
@@ -33,14 +33,15 @@ class RecurrentState:
     memory: Memory | None = None
     fed: Tensor | None = None  # Luong's attentional state, where it is fed back
     asked: Tensor | None = None  # what the attention was asked with last, for its weights
+    drawn: Tensor | None = None  # the weights of the last step, where asking again would draw anew
     time: int = 0
 
     def reorder(self, index: Int[Tensor, " batch"]) -> "RecurrentState":
         """Let entry b go on from what entry index[b] has: all of it, what is fed back too."""
-        pick = (None if x is None else x.index_select(0, index) for x in (self.fed, self.asked))
-        fed, asked = pick
+        kept = (self.fed, self.asked, self.drawn)
+        fed, asked, drawn = (None if x is None else x.index_select(0, index) for x in kept)
         memory = None if self.memory is None else self.memory.reorder(index)
-        return replace(self, carried=self.carried.reorder(index), memory=memory, fed=fed, asked=asked)
+        return replace(self, carried=self.carried.reorder(index), memory=memory, fed=fed, asked=asked, drawn=drawn)
 
 
 class PlainDecoder(nn.Module):
@@ -93,6 +94,8 @@ class LookingDecoder(PlainDecoder):
     def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
         if state.asked is None:
             raise ValueError("there is no alignment before the first step")
+        if state.drawn is not None:
+            return state.drawn
         positions = self.now(state.time - 1, state.asked)
         return self.attention.weights(state.asked.unsqueeze(1), memory=state.memory, positions=positions)[:, 0, 0]
 
@@ -124,26 +127,35 @@ class BahdanauDecoder(LookingDecoder):
         self.gate = linear(hidden, 1, bias=True) if gate else None
         self.readout = linear(hidden + width + hidden, hidden, bias=True)
 
+    def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        if self.attention.normalizer.chooses:  # what was drawn is read while it is there
+            return self.start_weighed(states, padding, carried)
+        return super().start(states, padding, carried)
+
     def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        joined, _, state = self.advance(x, state)
-        return torch.tanh(self.readout(joined)), state
+        joined, weights, state = self.advance(x, state)
+        drawn = weights.detach() if weights.shape[-1] else None
+        return torch.tanh(self.readout(joined)), replace(state, drawn=drawn)
 
     def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
-        return self.loop(x, self.start(states, padding, carried))[0]
+        return self.loop(x, super().start(states, padding, carried))[0]
 
     def run_weighed(
         self, x: Input, states: States, padding: Padding | None, carried: Carried
     ) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
-        """As `run`, and the weights of every step, with their gradients.
+        """As `run`, and the weights of every step, with their gradients."""
+        return self.loop(x, self.start_weighed(states, padding, carried))
 
-        Unit vectors beside the values read the weights: sum_j alpha_j e_j = alpha.
-        """
+    def start_weighed(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        """A start with unit vectors beside the values. They read the weights: sum_j alpha_j e_j = alpha."""
         units = torch.eye(states.shape[1], dtype=states.dtype, device=states.device).expand(len(states), -1, -1)
-        memory = self.attention.remember(states, torch.cat([states, units], dim=-1), padding)
-        return self.loop(x, RecurrentState(carried, memory))
+        return RecurrentState(
+            carried, self.attention.remember(states, torch.cat([states, units], dim=-1), padding)
+        )  # fmt: skip
 
     def loop(self, x: Input, state: RecurrentState) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
         """All steps of a known target. The readouts are made at once, at the end."""
+        require(x.shape[1] > 0, "a target needs at least one place: got length=0")
         steps = []
         for inputs in x.unbind(1):
             joined, weights, state = self.advance(inputs, state)
@@ -212,6 +224,7 @@ class LuongDecoder(LookingDecoder):
             s, _ = self.cell(x, carried=carried)
             context = self.attention(s, memory=states, where=padding)
             return torch.tanh(self.combine(torch.cat([context, s], dim=-1)))
+        require(x.shape[1] > 0, "a target needs at least one place: got length=0")
         state, readouts = self.start(states, padding, carried), []
         for inputs in x.unbind(1):
             readout, state = self.step(inputs, state)

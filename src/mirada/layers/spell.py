@@ -129,7 +129,7 @@ def make(kind: str, name: str, values: list[object], named: dict[str, object], g
     kinds = PARTS[kind]
     key = name.lower().replace("_", "")
     if key not in kinds:
-        raise unknown(kind, name, kinds)
+        raise unknown(kind, name.replace("_", "-"), kinds)
     parameters = inspect.signature(kinds[key]).parameters
     if kinds[key] is neighborhoods.PerHead and not named:
         return neighborhoods.PerHead(*values)  # type: ignore[arg-type]

@@ -95,7 +95,7 @@ class Encoder(nn.Module):
 
     def start(self, batch: int) -> State:
         """The state before the first step."""
-        return State([layer.self.cache(batch, ROOM) for layer in self.layers])
+        return State(caches(self.layers, batch))
 
     def step(self, x: Input, state: State) -> tuple[Input, State]:
         """The next places, given all that came before."""
@@ -139,7 +139,7 @@ class Decoder(nn.Module):
         """The state before the first step: the memory's keys and values are made here, once."""
         batch = memory.shape[0]
         return State(
-            caches=[layer.self.cache(batch, ROOM) for layer in self.layers],
+            caches=caches(self.layers, batch),
             memories=[layer.cross.remember(memory, padding=padding) for layer in self.layers],
             entry=torch.arange(batch, device=memory.device),
         )
@@ -155,3 +155,9 @@ class Decoder(nn.Module):
         """The weights of the last place over the memory: the mean of the heads of the top layer."""
         asked = state.require_step()[:, -1:]
         return self.layers[-1].cross.weights(asked, memory=state.memories[-1])[:, :, 0].mean(1)
+
+
+def caches(layers: Layers[EncoderLayer] | Layers[DecoderLayer], batch: int) -> list[Cache]:
+    """An empty cache for every layer, in its precision: also where the attention itself has no parameters."""
+    like = next(layers.parameters())
+    return [layer.self.cache(batch, ROOM, like.dtype, like.device) for layer in layers]

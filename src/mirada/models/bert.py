@@ -18,10 +18,10 @@ from mirada.layers.block import BlockConfig, input_position, norm
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
 from mirada.layers.feedforward import ACTIVATIONS
-from mirada.layers.model import Model, as_padding, real_places, start_small
+from mirada.layers.model import Model, as_padding, check_classes, real_places, start_small
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import Encoder
-from mirada.shapes import show
+from mirada.shapes import check_axes, show
 
 Tokens = Int[Tensor, "batch length"]
 Lengths = Int[Tensor, " batch"]
@@ -69,7 +69,7 @@ class BERT(Model[BERTConfig]):
     def __init__(self, config: BERTConfig) -> None:
         super().__init__(config)
         self.words = Words(config.vocab, config.width)
-        self.segments = Words(config.segments, config.width)
+        self.segments = Words(config.segments, config.width, of="segment")
         self.place = Placed(input_position(config))
         self.norm = norm(config)
         self.dropout = Dropout(config.dropout)
@@ -84,7 +84,8 @@ class BERT(Model[BERTConfig]):
     def forward(self, tokens: Tokens, lengths: Lengths | None = None, segments: Tokens | None = None) -> Predicted:
         """What every place could hold, and whether the second segment follows the first."""
         h = self.encode(tokens, lengths, segments)
-        return Predicted(self.output(self.guess(h)), self.order(self.summary(h)))
+        real = real_places(as_padding(lengths, *tokens.shape), tokens.shape[1])
+        return Predicted(self.output(self.guess(h, real)), self.order(self.summary(h)))
 
     def loss(
         self,
@@ -96,14 +97,19 @@ class BERT(Model[BERTConfig]):
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the hidden words (-100: not hidden), plus that of the order where it is given."""
         h = self.encode(tokens, lengths, segments)
+        require(wanted.shape == tokens.shape, f"wanted must fit the tokens {show(tokens)}: got {show(wanted)}")
         hidden: Bool[Tensor, "batch length"] = wanted != IGNORED
         total = self.output.loss(self.guess(h[hidden]), wanted[hidden])  # other places need no scores
-        return total if follows is None else total + F.cross_entropy(self.order(self.summary(h)), follows)
+        if follows is None:
+            return total
+        check_classes("follows", follows, 2, len(tokens))
+        return total + F.cross_entropy(self.order(self.summary(h)), follows)
 
     def encode(
         self, tokens: Tokens, lengths: Lengths | None = None, segments: Tokens | None = None
     ) -> Float[Tensor, "batch length width"]:
         """A vector for every place, in its context."""
+        check_axes("tokens", tokens, "batch length")
         segments = torch.zeros_like(tokens) if segments is None else segments
         require(segments.shape == tokens.shape, f"a segment for every token: got {show(segments)} for {show(tokens)}")
         padding = as_padding(lengths, *tokens.shape)
@@ -111,9 +117,11 @@ class BERT(Model[BERTConfig]):
         x = self.place(self.words(tokens) + self.segments(segments))
         return self.encoder(self.dropout(self.norm(x, real)), padding, real)
 
-    def guess(self, h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
+    def guess(
+        self, h: Float[Tensor, "*batch width"], real: Bool[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch width"]:
         """What the output layer reads to guess a word."""
-        return self.gap_norm(ACTIVATIONS.get(self.config.activation, F.gelu)(self.gap(h)))
+        return self.gap_norm(ACTIVATIONS.get(self.config.activation, F.gelu)(self.gap(h)), real)
 
     def summary(self, h: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch width"]:
         """A vector for the whole text: the first place, once more transformed."""

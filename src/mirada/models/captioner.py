@@ -18,7 +18,7 @@ from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem2d
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Patches, Placed, Words
-from mirada.layers.model import Model
+from mirada.layers.model import Model, check_pair
 from mirada.layers.output import Output
 from mirada.layers.recurrent import Carried
 from mirada.layers.recurrent_decoder import BahdanauDecoder, RecurrentState
@@ -36,7 +36,7 @@ class CaptionerConfig(BlockConfig):
     """`encoder` is convolution (`depth` layers, each halving the sides) or patches; `decoder` is lstm or transformer.
 
     Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having looked
-    everywhere equally often: penalty * sum over cells of (1 - sum over words of alpha)^2.
+    everywhere equally often: penalty * sum over cells of (1 - sum over words of alpha)^2, per word of a caption.
     """
 
     vocab: int = 2000
@@ -94,11 +94,11 @@ class Captioner(Model[CaptionerConfig]):
 
     def forward(self, pictures: Pictures, target: Tokens) -> Float[Tensor, "batch length vocab"]:
         """The scores of every next word: logits[:, t] follow target[:, :t + 1]."""
-        return self.output(self.dropout(self.decoder.run(self.words(target), self.encode(pictures).cells)[0]))
+        return self.output(self.dropout(self.taught(pictures, target)[0]))
 
     def loss(self, pictures: Pictures, target: Tokens, wanted: Tokens, smoothing: float = 0.0) -> Float[Tensor, ""]:
         """The mean cross-entropy of the wanted words (-100: does not count), and the price of uneven looks per picture."""
-        readout, weights = self.decoder.run(self.words(target), self.encode(pictures).cells)
+        readout, weights = self.taught(pictures, target)
         total = self.output.loss(self.dropout(readout), wanted, smoothing)
         if not self.config.penalty or weights.shape[-1] == 0:
             return total
@@ -106,6 +106,12 @@ class Captioner(Model[CaptionerConfig]):
         looks = (weights * counted).sum(1)
         words = counted.sum() / len(wanted)  # of a caption: the cross-entropy is a mean over them
         return total + self.config.penalty * ((1 - looks) ** 2).sum(1).mean() / words.clamp(min=1)
+
+    def taught(self, pictures: Pictures, target: Tokens) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+        """What the output layer reads for a known caption, and the weights of every look (of an LSTM's)."""
+        cells = self.encode(pictures).cells
+        check_pair(pictures, target)
+        return self.decoder.run(self.words(target), cells)
 
     def encode(self, pictures: Pictures) -> Memory:
         """A vector for every cell of the picture, row by row."""

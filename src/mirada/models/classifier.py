@@ -22,10 +22,11 @@ from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem1d
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
-from mirada.layers.model import Model, as_padding, real_places
+from mirada.layers.model import Model, as_padding, check_classes, real_places
 from mirada.layers.pool import pool
 from mirada.layers.recurrent import Recurrent
 from mirada.layers.stack import Encoder
+from mirada.shapes import check_axes
 
 Tokens = Int[Tensor, "batch length"]
 Features = Float[Tensor, "batch length width"]
@@ -107,6 +108,8 @@ class Classifier(Model[ClassifierConfig]):
 
     def forward(self, tokens: Tokens, lengths: Int[Tensor, " batch"] | None = None) -> Float[Tensor, "batch classes"]:
         """The scores of the classes; of one class, the score of "yes" before the sigmoid."""
+        check_axes("tokens", tokens, "batch length")
+        require(tokens.shape[1] > 0, "a text needs at least one token: got none")
         require(
             tokens.shape[1] <= self.config.length,
             f"the model reads texts of at most length={self.config.length}: got {tokens.shape[1]}. Cut the text.",
@@ -125,8 +128,10 @@ class Classifier(Model[ClassifierConfig]):
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the right classes (0 and 1 where there is one score)."""
         scores = self(tokens, lengths)
+        check_classes("classes", classes, max(2, self.config.classes), len(tokens))
         if self.config.classes == 1:
-            return F.binary_cross_entropy_with_logits(scores[:, 0], classes.to(scores.dtype))
+            soft = classes * (1 - smoothing) + smoothing / 2
+            return F.binary_cross_entropy_with_logits(scores[:, 0], soft.to(scores.dtype))
         return F.cross_entropy(scores, classes, label_smoothing=smoothing)
 
 

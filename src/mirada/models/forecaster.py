@@ -27,7 +27,7 @@ from mirada.layers.model import Model
 from mirada.layers.recurrent import Recurrent
 from mirada.layers.recurrent_decoder import LuongDecoder, RecurrentState
 from mirada.layers.stack import Decoder, Encoder, State
-from mirada.shapes import check_axes, check_size, show
+from mirada.shapes import check_axes, check_floating, check_size, show
 
 Series = Float[Tensor, "batch time features"]
 Values = Float[Tensor, "batch horizon targets"]
@@ -109,6 +109,9 @@ class Forecaster(Model[ForecasterConfig]):
         check_size("series", series, 2, "features", self.config.features)
         check_axes("first", first, "batch targets")
         check_size("first", first, 1, "targets", self.config.targets)
+        check_size("first", first, 0, "batch", len(series))
+        check_floating("series", series)
+        require(series.shape[1] > 0, "a forecast needs at least one time step of input: got none")
 
 
 class TransformerBody(nn.Module):

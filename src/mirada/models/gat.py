@@ -15,9 +15,10 @@ from mirada.attention.heads import Tied
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Graph, GraphV2
+from mirada.errors import require
 from mirada.layers.config import Config
 from mirada.layers.dropout import Dropout
-from mirada.layers.model import Model
+from mirada.layers.model import Model, check_classes
 from mirada.layers.stack import Layers
 from mirada.shapes import check_axes, check_size
 
@@ -98,8 +99,13 @@ class GAT(Model[GATConfig]):
         known: Bool[Tensor, " nodes"] | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy over the nodes whose class is known."""
+        check_size("classes", classes, 0, "nodes", len(nodes))
         scores = self(nodes, edges)
-        return F.cross_entropy(scores, classes) if known is None else F.cross_entropy(scores[known], classes[known])
+        if known is not None:
+            require(bool(known.any()), "the loss needs at least one node whose class is known: got none")
+            scores, classes = scores[known], classes[known]
+        check_classes("classes", classes, self.config.classes, len(classes))
+        return F.cross_entropy(scores, classes)
 
 
 def attention(config: GATConfig, width: int, last: bool) -> Attention:

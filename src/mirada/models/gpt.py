@@ -15,6 +15,7 @@ from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, start_small
 from mirada.layers.output import Output
 from mirada.layers.stack import Encoder, State
+from mirada.shapes import check_axes
 
 Tokens = Int[Tensor, "batch length"]
 
@@ -79,9 +80,11 @@ class GPT(Model[GPTConfig]):
         self, tokens: Tokens, where: Neighborhood | None = None, positions: Tokens | None = None
     ) -> Float[Tensor, "batch length width"]:
         """What the output layer reads."""
+        check_axes("tokens", tokens, "batch length")
         x = self.place(self.words(tokens), positions=positions)
-        # an input position is in x already: distances inside the attention are then plain places
-        return self.decoder(x, where, positions=None if self.place.position is not None else positions)
+        # an input position is in x already, and distances are the same without positions: then kernels need none
+        plain = self.place.position is not None and self.decoder.layers[0].self.where.homogeneous
+        return self.decoder(x, where, positions=None if plain else positions)
 
     def start(self, memory: int = 1) -> State:
         """The state of an empty text, for that many texts at once: this model has no source to read."""

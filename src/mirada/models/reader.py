@@ -18,7 +18,7 @@ from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, as_padding, real_places
 from mirada.layers.stack import Encoder
-from mirada.shapes import show
+from mirada.shapes import check_axes, check_integers, show
 
 Tokens = Int[Tensor, "batch length"]
 
@@ -65,7 +65,7 @@ class Reader(Model[ReaderConfig]):
     def __init__(self, config: ReaderConfig) -> None:
         super().__init__(config)
         self.words = Words(config.vocab, config.width)
-        self.segments = Words(2, config.width)
+        self.segments = Words(2, config.width, of="segment")
         self.place = Placed(input_position(config))
         self.norm = norm(config)
         self.dropout = Dropout(config.dropout)
@@ -74,6 +74,7 @@ class Reader(Model[ReaderConfig]):
 
     def forward(self, tokens: Tokens, segments: Tokens, lengths: Int[Tensor, " batch"] | None = None) -> Span:
         """The scores of every place as the answer's first and last."""
+        check_axes("tokens", tokens, "batch length")
         require(segments.shape == tokens.shape, f"a segment for every token: got {show(segments)} for {show(tokens)}")
         padding = as_padding(lengths, *tokens.shape)
         real = real_places(padding, tokens.shape[1])
@@ -95,13 +96,21 @@ class Reader(Model[ReaderConfig]):
         """The mean cross-entropy of the true first and last places."""
         span = self(tokens, segments, lengths)
         for name, places in (("starts", starts), ("ends", ends)):
-            inside = segments.gather(1, places.unsqueeze(1)) == 1
+            check_integers(name, places)
+            require(places.shape == span.start.shape[:1], f"{name} must be one place per text: got {show(places)}")
+            near = places.clamp(0, tokens.shape[1] - 1)
+            inside = (near == places) & span.start.gather(1, near.unsqueeze(1)).isfinite().squeeze(1)
             require(bool(inside.all()), f"{name} must lie in the passage (segment 1): got {places.tolist()}")
+        require(
+            bool((starts <= ends).all()), f"ends must not lie before starts: got {starts.tolist()}, {ends.tolist()}"
+        )
         return (F.cross_entropy(span.start, starts) + F.cross_entropy(span.end, ends)) / 2
 
     @torch.no_grad()
     def best(self, span: Span, longest: int = 30) -> tuple[Int[Tensor, "batch 2"], Float[Tensor, " batch"]]:
         """The likeliest span of at most `longest` places, first and last, and its log-probability."""
+        require(longest >= 1, f"longest must be at least 1: got {longest}")
+        require(bool(span.start.isfinite().any(1).all()), "every text needs a passage (segment 1) to find an answer in")
         start, end = (scores.log_softmax(-1) for scores in span)
         pairs = start.unsqueeze(2) + end.unsqueeze(1)
         length = start.shape[1]

@@ -18,11 +18,12 @@ from mirada.attention.neighborhoods import Padding
 from mirada.layers.config import Config
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Words
-from mirada.layers.model import Model, as_padding
+from mirada.layers.model import Model, as_padding, check_pair
 from mirada.layers.output import Output
 from mirada.layers.recurrent import Carried, Recurrent
 from mirada.layers.recurrent_decoder import BahdanauDecoder, LuongDecoder, PlainDecoder, RecurrentState
 from mirada.layers.spell import read
+from mirada.shapes import check_axes
 
 Tokens = Int[Tensor, "batch length"]
 Lengths = Int[Tensor, " batch"]
@@ -116,11 +117,13 @@ class Seq2Seq(Model[Seq2SeqConfig]):
     def hidden(self, source: Tokens, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length hidden"]:
         """What the output layer reads, for a known target."""
         memory = self.encode(source, lengths)
+        check_pair(source, target)
         x = self.dropout(self.target_words(target))
         return self.dropout(self.decoder.run(x, memory.states, memory.padding, self.bridge(memory.last)))
 
     def encode(self, source: Tokens, lengths: Lengths | None = None) -> Memory:
         """Read the source; `lengths` are the true lengths of a padded batch."""
+        check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
         states, last = self.encoder(self.dropout(self.source_words(source)), lengths)
         return Memory(states, padding, last)

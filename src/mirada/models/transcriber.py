@@ -20,12 +20,12 @@ from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem1d
 from mirada.layers.embed import Placed, Words
-from mirada.layers.model import Model, as_padding, real_places
+from mirada.layers.model import Model, as_padding, check_pair, real_places
 from mirada.layers.output import Output
 from mirada.layers.recurrent import Carried, Recurrent
 from mirada.layers.recurrent_decoder import LuongDecoder, RecurrentState
 from mirada.layers.stack import Decoder, Encoder, State
-from mirada.shapes import check_axes, check_size
+from mirada.shapes import check_axes, check_floating, check_size
 
 Frames = Float[Tensor, "batch frames mels"]
 Tokens = Int[Tensor, "batch length"]
@@ -88,20 +88,29 @@ class Transcriber(Model[TranscriberConfig]):
 
     def forward(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length vocab"]:
         """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""
-        return self.output(self.body.write(self.words(target), self.encode(frames, lengths)))
+        return self.output(self.hidden(frames, lengths, target))
 
     def loss(
         self, frames: Frames, lengths: Lengths | None, target: Tokens, wanted: Tokens, smoothing: float = 0.0
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
-        return self.output.loss(self.body.write(self.words(target), self.encode(frames, lengths)), wanted, smoothing)
+        return self.output.loss(self.hidden(frames, lengths, target), wanted, smoothing)
+
+    def hidden(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Vectors:
+        """What the output layer reads, for a known text."""
+        memory = self.encode(frames, lengths)
+        check_pair(frames, target)
+        return self.body.write(self.words(target), memory)
 
     def encode(self, frames: Frames, lengths: Lengths | None = None) -> Memory:
         """Listen; `lengths` are the true numbers of frames of a padded batch."""
         check_axes("frames", frames, "batch frames mels")
         check_size("frames", frames, 2, "mels", self.config.mels)
+        check_floating("frames", frames)
         require(frames.shape[1] > 0, "a recording needs at least one frame: got none")
         as_padding(lengths, *frames.shape[:2])
+        if lengths is not None and len(lengths):
+            require(int(lengths.min()) > 0, "a recording needs at least one frame: got lengths with 0. Leave it out.")
         x, lengths = self.stem(frames, lengths)
         return self.body.listen(x, as_padding(lengths, *x.shape[:2]))
 

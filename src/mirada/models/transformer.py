@@ -14,9 +14,10 @@ from torch import Tensor
 from mirada.attention.neighborhoods import Padding
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.embed import Placed, Words
-from mirada.layers.model import Model, as_padding, real_places
+from mirada.layers.model import Model, as_padding, check_pair, real_places
 from mirada.layers.output import Output
 from mirada.layers.stack import Decoder, Encoder, State
+from mirada.shapes import check_axes
 
 Tokens = Int[Tensor, "batch length"]
 Lengths = Int[Tensor, " batch"]
@@ -112,12 +113,14 @@ class Transformer(Model[TransformerConfig]):
     ) -> Float[Tensor, "batch length width"]:
         """What the output layer reads. Padding at a target's end is seen by nobody before it; only batch norm counts it."""
         states, padding = self.encode(source, lengths)
+        check_pair(source, target)
         real = real_places(as_padding(target_lengths, *target.shape), target.shape[1])
         x = self.target_place(self.target_words(target))
         return self.decoder(x, states, padding, real)
 
     def encode(self, source: Tokens, lengths: Lengths | None = None) -> Memory:
         """Read the source; `lengths` are the true lengths of a padded batch."""
+        check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
         x = self.source_place(self.source_words(source))
         return Memory(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)

@@ -12,9 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
-from mirada.layers.block import BlockConfig, input_position
+from mirada.layers.block import BlockConfig, EncoderLayer, input_position
 from mirada.layers.embed import Patches, Placed
-from mirada.layers.model import Model
+from mirada.layers.model import Model, check_classes
 from mirada.layers.pool import pool
 from mirada.layers.stack import Encoder
 
@@ -47,6 +47,8 @@ class ViTConfig(BlockConfig):
             )
         if self.position == "learned" and self.length < self.places:
             raise ValueError(f"length={self.length} is too short for {self.places} places: give length={self.places}")
+        with torch.device("meta"):
+            EncoderLayer(self).self.check_length(self.places)
 
     @property
     def places(self) -> int:
@@ -89,6 +91,7 @@ class ViT(Model[ViTConfig]):
         smoothing: float = 0.0,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the right classes."""
+        check_classes("classes", classes, self.config.classes, len(pictures))
         return F.cross_entropy(self(pictures), classes, label_smoothing=smoothing)
 
     def encode(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch places width"]:

@@ -1,0 +1,419 @@
+"""BERT: only hidden words count, everybody sees everybody, and padding nobody."""
+
+import copy
+import dataclasses
+import json
+import random
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.testing import assert_close
+
+from mirada import look
+from mirada.attention.neighborhoods import Causal, PerHead, Window
+from mirada.layers.norm import BatchNorm
+from mirada.models.bert import BERT, BERTConfig
+
+SIZES = {"vocab": 13, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 29}
+BATCH, LENGTH = 2, 7
+LENGTHS = torch.tensor([7, 4])
+
+VALUES = {
+    "order": ["pre", "post"],
+    "norm": ["layer:1e-12", "rms", "batch"],
+    "activation": ["relu", "gelu", "gelu-tanh", "silu", "gated"],
+    "position": ["sinusoidal", "learned", "rotary", "rotary:layout=interleaved", "relative:3", "alibi", "none"],
+    "where": ["complete", "window:2,2", "strided:2", "fixed:4,1", "~window:1", Window(1, 1), PerHead(*[Causal()] * 3)],
+    "projection": ["multihead", "grouped:1", "collaborative:8", "split"],
+    "score": ["dot", "additive", "general", "concat"],
+    "normalizer": ["softmax", "sparsemax"],
+    "segments": [1, 2, 3],
+}
+ONE_BY_ONE = [(name, value) for name, values in VALUES.items() for value in values]
+
+
+def config(**changes: object) -> BERTConfig:
+    return BERTConfig(**(SIZES | changes))
+
+
+def made(config: BERTConfig, dtype: torch.dtype = torch.float64) -> BERT:
+    """A model in evaluation in which no parameter and no running average stands at its neutral start."""
+    model = BERT(config).to(dtype)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+        for module in model.modules():
+            if isinstance(module, BatchNorm):
+                module.mean.normal_(std=0.3)
+                module.variance.uniform_(0.5, 2)
+    return model.eval()
+
+
+def words(*shape: int, vocab: int = 13, seed: int = 0) -> Tensor:
+    return torch.randint(vocab, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def batch() -> tuple[Tensor, Tensor, Tensor]:
+    """Texts, the hidden words (two in the first text, one in the second), and segments."""
+    wanted = torch.full((BATCH, LENGTH), -100)
+    wanted[0, 2], wanted[0, 6], wanted[1, 1] = 3, 11, 7
+    return words(BATCH, LENGTH), wanted, words(BATCH, LENGTH, vocab=2, seed=1)
+
+
+def close(ours: Tensor, theirs: Tensor) -> None:
+    """Equal up to the rounding of a few layers."""
+    tolerance = 1e-9 if theirs.dtype == torch.float64 else 1e-4
+    assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+# By hand
+
+
+@torch.no_grad()
+def test_the_summary_is_the_first_place_once_more_transformed():
+    model, (texts, _, segments) = made(config()), batch()
+    h = model.encode(texts, LENGTHS, segments)
+    summary = torch.tanh(h[:, 0] @ model.pool.weight.T + model.pool.bias)
+    assert_close(model.summary(h), summary)
+    follows = model(texts, LENGTHS, segments).follows
+    assert follows.shape == (BATCH, 2)
+    assert_close(follows, summary @ model.order.weight.T + model.order.bias)
+
+
+@torch.no_grad()
+def test_the_scores_of_words_come_from_the_table_of_words():
+    model, (texts, _, segments) = made(config()), batch()
+    h = F.gelu(model.encode(texts, LENGTHS, segments) @ model.gap.weight.T + model.gap.bias)
+    guess = F.layer_norm(h, (24,), model.gap_norm.weight, model.gap_norm.bias, 1e-12)
+    scores = model(texts, LENGTHS, segments).words
+    assert scores.shape == (BATCH, LENGTH, 13)
+    assert_close(scores, guess @ model.words.weight.T + model.output.bias)
+    assert model.output.weight is model.words.weight
+
+
+@torch.no_grad()
+def test_the_input_is_the_norm_of_words_segments_and_positions():
+    model, (texts, _, segments), kept = made(config()), batch(), []
+    model.encoder.register_forward_pre_hook(lambda module, inputs: kept.append(inputs[0]))
+    model(texts, LENGTHS, segments)
+    x = model.words.weight[texts] + model.segments.weight[segments] + model.place.position.table[:LENGTH]
+    assert_close(kept[0], F.layer_norm(x, (24,), model.norm.weight, model.norm.bias, 1e-12))
+
+
+@torch.no_grad()
+def test_segments_matter():
+    model, (texts, _, segments) = made(config()), batch()
+    zeros = torch.zeros_like(texts)
+    assert_close(model(texts).words, model(texts, segments=zeros).words, rtol=0, atol=0)
+    changed = model(texts, segments=segments)
+    assert (changed.words - model(texts).words).abs().amax() > 1e-3
+    assert (changed.follows - model(texts).follows).abs().amax() > 1e-3
+
+
+def test_look_names_every_layer():
+    model, (texts, _, _) = made(config()), batch()
+    with look(model) as seen:
+        model(texts, LENGTHS)
+    assert seen.names == ["encoder.layers.0.self", "encoder.layers.1.self"]
+    weights = seen["encoder.layers.1.self"].weights()
+    assert_close(weights.sum(-1), torch.ones(BATCH, 3, LENGTH, dtype=weights.dtype))
+    assert (weights[0] > 0).all()
+    assert_close(weights[1, :, :, 4:], torch.zeros(3, LENGTH, 3, dtype=weights.dtype), rtol=0, atol=0)
+
+
+def test_bert_base_has_its_parameters():
+    with torch.device("meta"):
+        model = BERT(BERTConfig(vocab=30522, width=768, heads=12, hidden=3072, depth=12, length=512))
+    layer = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768
+    body = (30522 + 512 + 2) * 768 + 2 * 768 + 12 * layer + 768 * 768 + 768
+    assert body == 109_482_240  # what transformers counts for "bert-base-uncased"
+    heads = 768 * 768 + 768 + 2 * 768 + 30522 + 2 * 768 + 2
+    assert sum(parameter.numel() for parameter in model.parameters()) == body + heads
+
+
+# The loss
+
+
+def test_the_loss_is_the_plain_cross_entropy_of_the_hidden_words():
+    model, (texts, wanted, segments) = made(config()), batch()
+    scores = model(texts, LENGTHS, segments).words
+    plain = F.cross_entropy(scores.flatten(0, 1), wanted.flatten(), ignore_index=-100)
+    by_hand = -sum(scores[b, i].log_softmax(-1)[w] for b, i, w in ((0, 2, 3), (0, 6, 11), (1, 1, 7))) / 3
+    loss = model.loss(texts, wanted, LENGTHS, segments)
+    assert_close(plain, by_hand)
+    assert_close(loss, by_hand)
+    parameters = [p for name, p in model.named_parameters() if not name.startswith(("pool", "order"))]
+    for ours, theirs in zip(torch.autograd.grad(loss, parameters), torch.autograd.grad(plain, parameters), strict=True):
+        assert_close(ours, theirs)
+
+
+def test_the_order_of_sentences_adds_to_the_loss():
+    model, (texts, wanted, segments) = made(config()), batch()
+    follows = torch.tensor([1, 0])
+    scores = model(texts, LENGTHS, segments).follows
+    order = -(scores[0].log_softmax(-1)[1] + scores[1].log_softmax(-1)[0]) / 2
+    without = model.loss(texts, wanted, LENGTHS, segments)
+    loss = model.loss(texts, wanted, LENGTHS, segments, follows)
+    assert_close(loss, without + order)
+    parameters = list(model.parameters())
+    both = F.cross_entropy(model(texts, LENGTHS, segments).words.flatten(0, 1), wanted.flatten()) + order
+    for ours, theirs in zip(torch.autograd.grad(loss, parameters), torch.autograd.grad(both, parameters), strict=True):
+        assert_close(ours, theirs)
+
+
+def test_a_loss_without_hidden_words_is_zero():
+    model, (texts, wanted, _) = made(config()), batch()
+    loss = model.loss(texts, torch.full_like(wanted, -100))
+    assert_close(loss.item(), 0.0)
+    follows = torch.tensor([1, 0])
+    order = F.cross_entropy(model(texts).follows, follows)
+    assert_close(model.loss(texts, torch.full_like(wanted, -100), follows=follows), order)
+
+
+def test_one_small_batch_is_learned_by_heart():
+    model, texts, segments = BERT(BERTConfig.tiny()), words(4, 6, seed=1), words(4, 6, vocab=2, seed=2)
+    wanted, follows = (
+        words(4, 6, seed=3).masked_fill(words(4, 6, vocab=2, seed=4) == 0, -100),
+        torch.tensor([0, 1, 1, 0]),
+    )
+    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(200):
+        loss = model.loss(texts, wanted, None, segments, follows)
+        if loss < 0.04:
+            break
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    assert loss < 0.05
+    found = model.eval()(texts, None, segments)
+    assert_close(found.words.argmax(-1)[wanted >= 0], wanted[wanted >= 0])
+    assert_close(found.follows.argmax(-1), follows)
+
+
+# Any combination
+
+
+def drawn(seed: int) -> tuple[BERTConfig, torch.dtype]:
+    """A random combination of all parts that a configuration accepts, and a precision."""
+    chance = random.Random(2000 + seed)
+    while True:
+        choice = {name: chance.choice(values) for name, values in VALUES.items()}
+        try:
+            return config(**choice), chance.choice([torch.float32, torch.float64])
+        except ValueError:
+            continue
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_any_combination_just_works(seed):
+    chosen, dtype = drawn(seed)
+    model, (texts, wanted, _) = made(chosen, dtype).train(), batch()
+    segments = words(BATCH, LENGTH, vocab=chosen.segments, seed=1)
+    model.loss(texts, wanted, LENGTHS, segments, torch.tensor([0, 1])).backward()
+    lost = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    assert lost == []
+    model.eval()
+    with torch.no_grad():
+        together = model(texts, LENGTHS, segments)
+        for b, n in enumerate(LENGTHS.tolist()):
+            alone = model(texts[b : b + 1, :n], None, segments[b : b + 1, :n])
+            close(together.words[b : b + 1, :n], alone.words)
+            close(together.follows[b : b + 1], alone.follows)
+
+
+# Padding
+
+
+@pytest.mark.parametrize("order", ["pre", "post"])
+@pytest.mark.parametrize(
+    ("norm", "training"), [("layer", False), ("rms", False), ("batch", False), ("layer", True), ("rms", True)]
+)
+def test_a_padded_batch_gives_each_text_what_it_gets_alone(norm, training, order):
+    model, (texts, wanted, segments) = made(config(norm=norm, order=order)).train(training), batch()
+    together = model(texts, LENGTHS, segments)
+    losses = []
+    for b, n in enumerate(LENGTHS.tolist()):
+        alone = texts[b : b + 1, :n], None, segments[b : b + 1, :n]
+        close(together.words[b : b + 1, :n], model(*alone).words)
+        close(together.follows[b : b + 1], model(*alone).follows)
+        hidden = (wanted[b] >= 0).sum()
+        losses.append(hidden * model.loss(alone[0], wanted[b : b + 1, :n], None, alone[2]))
+    close(model.loss(texts, wanted, LENGTHS, segments), sum(losses) / 3)
+
+
+def other_padding(texts: Tensor) -> Tensor:
+    """The same texts with other words in the padding."""
+    real = torch.arange(LENGTH) < LENGTHS.unsqueeze(1)
+    return torch.where(real, texts, (texts + 1) % 13)
+
+
+@pytest.mark.parametrize("order", ["pre", "post"])
+@pytest.mark.parametrize("way", ["loss", "forward"])
+def test_batch_norm_does_not_count_padding(order, way):
+    model, (texts, wanted, segments) = made(config(norm="batch", order=order)).train(), batch()
+    twin, results = copy.deepcopy(model), []
+    for each, tokens in ((model, texts), (twin, other_padding(texts))):
+        if way == "loss":
+            results.append(each.loss(tokens, wanted, LENGTHS, segments))
+        else:
+            results.append(each(tokens, LENGTHS, segments).words[0])  # the text without padding
+    assert_close(results[0], results[1])
+    for (name, ours), theirs in zip(model.named_buffers(), twin.buffers(), strict=True):
+        assert_close(ours, theirs, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_batch_norm_by_hand_at_the_input():
+    model, (texts, wanted, segments) = made(config(norm="batch")).train(), batch()
+    with torch.no_grad():
+        x = model.place(model.words(texts) + model.segments(segments))
+        rows = torch.cat([x[0], x[1, :4]])
+        mean, variance = 0.9 * model.norm.mean + 0.1 * rows.mean(0), 0.9 * model.norm.variance + 0.1 * rows.var(0)
+    model.loss(texts, wanted, LENGTHS, segments)
+    assert_close(model.norm.mean, mean)
+    assert_close(model.norm.variance, variance)
+
+
+@torch.no_grad()
+def test_lengths_of_full_texts_change_nothing():
+    model, (texts, _, _) = made(config()), batch()
+    assert_close(model(texts, torch.tensor([7, 7])).words, model(texts).words, rtol=0, atol=0)
+
+
+# Permutations
+
+
+SHUFFLED = torch.tensor([0, 5, 3, 6, 1, 4, 2])  # the first place stays: the summary reads it
+
+
+@pytest.mark.parametrize("projection", ["multihead", "split"])
+@torch.no_grad()
+def test_without_a_position_shuffled_words_give_shuffled_scores(projection):
+    model, (texts, _, segments) = made(config(position="none", projection=projection)), batch()
+    there, back = model(texts, None, segments), model(texts[:, SHUFFLED], None, segments[:, SHUFFLED])
+    close(back.words, there.words[:, SHUFFLED])
+    close(back.follows, there.follows)
+
+
+@pytest.mark.parametrize("position", ["learned", "sinusoidal", "rotary", "relative:3"])
+@torch.no_grad()
+def test_with_a_position_the_order_of_words_matters(position):
+    model, (texts, _, segments) = made(config(position=position)), batch()
+    there, back = model(texts, None, segments), model(texts[:, SHUFFLED], None, segments[:, SHUFFLED])
+    assert (back.words - there.words[:, SHUFFLED]).abs().amax() > 1e-3
+    assert (back.follows - there.follows).abs().amax() > 1e-4
+
+
+def test_every_place_sees_every_real_place():
+    model, (texts, _, _), kept = made(config()), batch(), []
+    model.words.register_forward_hook(lambda module, inputs, output: kept.append(output))
+    h, mix = model.encode(texts, LENGTHS), torch.randn(24, dtype=torch.float64)
+    for place in range(4):
+        (slope,) = torch.autograd.grad((h[:, place] @ mix).sum(), kept[0], retain_graph=True)
+        assert (slope[0].abs().amax(-1) > 1e-9).all()
+        assert (slope[1, :4].abs().amax(-1) > 1e-9).all()
+        assert_close(slope[1, 4:], torch.zeros_like(slope[1, 4:]), rtol=0, atol=0)
+
+
+# Weights and errors
+
+
+@pytest.mark.parametrize("changes", [{}, {"norm": "batch"}, {"position": "alibi", "segments": 3}], ids=str)
+@torch.no_grad()
+def test_a_saved_model_says_the_same_bit_for_bit(tmp_path, changes):
+    model, (texts, _, segments) = made(config(**changes), torch.float32), batch()
+    model.save(tmp_path / "model")
+    loaded = BERT.load(tmp_path / "model")
+    assert loaded.config == model.config
+    assert not loaded.training
+    assert loaded.output.weight is loaded.words.weight
+    for ours, theirs in zip(loaded(texts, LENGTHS, segments), model(texts, LENGTHS, segments), strict=True):
+        assert_close(ours, theirs, rtol=0, atol=0)
+
+
+def test_dropout_is_for_training_only():
+    model, (texts, _, _) = made(config(dropout=0.5)), batch()
+    assert_close(model(texts).words, model(texts).words, rtol=0, atol=0)
+    model.train()
+    assert (model(texts).words - model(texts).words).abs().amax() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (torch.tensor([[3, 13]]), r"token ids must lie in 0\.\.12: got 3 to 13\. Was the text read with"),
+        (torch.tensor([[-1, 3]]), r"token ids must lie in 0\.\.12: got -1 to 3"),
+        (torch.tensor([[1.0]]), "tokens must hold integers: got torch.float32"),
+        (torch.zeros(1, 30, dtype=torch.long), r"positions must lie in the table of 29: got 0 to 29\. .*shorten the input"),
+        (torch.zeros(3, dtype=torch.long), "batch"),
+    ],
+    ids=["too large", "negative", "no integers", "too long", "no batch"],
+)  # fmt: skip
+def test_a_text_that_does_not_fit_is_refused(tokens, message):
+    with pytest.raises(ValueError, match=message):
+        made(config())(tokens)
+
+
+def test_segments_that_do_not_fit_are_refused():
+    model, (texts, wanted, segments) = made(config()), batch()
+    with pytest.raises(ValueError, match=r"a segment for every token: got \(2, 3\) for \(2, 7\)"):
+        model(texts, None, segments[:, :3])
+    with pytest.raises(ValueError, match=r"segment.* 0\.\.1: got .* to 2"):
+        model(texts, None, segments + 1)
+    with pytest.raises(ValueError, match=r"a target for every vector|wanted"):
+        model.loss(texts, wanted[:, :3])
+
+
+def test_an_order_that_is_neither_yes_nor_no_is_refused():
+    model, (texts, wanted, _) = made(config()), batch()
+    with pytest.raises(ValueError, match="follows"):
+        model.loss(texts, wanted, follows=torch.tensor([2, 0]))
+
+
+REFUSED = [
+    ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
+    ({"segments": 0}, "BERTConfig: segments must be at least 1: got 0"),
+    ({"vocab": -1}, "vocab must be at least 1: got -1"),
+    ({"depth": 0}, "depth must be at least 1"),
+    ({"hidden": 0}, "hidden must be at least 1"),
+    ({"dropout": 1.5}, r"dropout must lie in \[0, 1\): got 1.5"),
+    ({"norm": "layer:-1"}, "eps > 0"),
+    ({"norm": "layer:x"}, "norm 'layer:x' does not fit"),
+    ({"norm": "batch:2"}, "correction must be 0 or 1: got 2"),
+    ({"activation": "tanh"}, "unknown activation 'tanh'"),
+    ({"position": "relative:3", "score": "concat"}, "Relative and a score other than Dot"),
+    ({"segments": 2.0}, "segments must be of type int: got 2.0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
+def test_a_configuration_that_cannot_work_is_refused_when_made(changes, message):
+    with pytest.raises(ValueError, match=message):
+        config(**changes)
+
+
+# Configurations
+
+
+def test_the_tiny_model_works():
+    found = BERT(BERTConfig.tiny())(words(3, 5), torch.tensor([5, 2, 1]))
+    assert found.words.shape == (3, 5, 13)
+    assert found.words.isfinite().all()
+    assert found.follows.isfinite().all()
+    with pytest.raises(ValueError, match="BERT takes a BERTConfig: got dict"):
+        BERT(SIZES)
+
+
+@pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
+def test_a_configuration_is_plain_json(name, value):
+    ours = config(**{name: value})
+    assert BERTConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
+
+
+def test_a_configuration_is_frozen_and_knows_its_fields():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config().segments = 3
+    with pytest.raises(ValueError, match=r"unknown field of BERTConfig 'segment'.* Did you mean 'segments'\?"):
+        BERTConfig.from_dict({"segment": 3})
+    assert BERTConfig.from_dict({}) == BERTConfig()

@@ -1,0 +1,342 @@
+"""The forecaster: what it predicts is what it would be taught to, shifts, causality, and a loop written out."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from mirada import look
+from mirada.models.forecaster import Forecaster, ForecasterConfig
+from tests.models.recurrent_by_hand import read, write
+
+BATCH, TIME, FEATURES, TARGETS, HORIZON = 3, 14, 5, 2, 11
+CONFIG = ForecasterConfig(
+    width=6, heads=2, hidden=10, depth=2, dropout=0.0, length=TIME, features=FEATURES, targets=TARGETS,
+    horizon=HORIZON, patch=7, kind="encoder-decoder",
+)  # fmt: skip
+KINDS = {kind: replace(CONFIG, kind=kind) for kind in ("encoder-decoder", "lstm", "patches")}
+VARIANTS = KINDS | {
+    "encoder-decoder-post-rotary": replace(CONFIG, order="post", heads=3, position="rotary", depth=1),
+    "lstm-flat": replace(CONFIG, kind="lstm", depth=1),
+    "patches-relative": replace(CONFIG, kind="patches", position="relative:2", patch=2),
+}
+every_kind = pytest.mark.parametrize("config", KINDS.values(), ids=KINDS)
+every_variant = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
+going_on = pytest.mark.parametrize(
+    "config", [x for x in VARIANTS.values() if x.kind != "patches"], ids=[x for x in VARIANTS if "patches" not in x]
+)
+
+
+def numbers(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def seeded(config: ForecasterConfig, dtype: torch.dtype = torch.float64) -> Forecaster:
+    """The model in evaluation mode, with random numbers in every parameter, the biases too."""
+    model = Forecaster(config).to(dtype).eval()
+    for place, parameter in enumerate(model.parameters()):
+        parameter.data.copy_(numbers(*parameter.shape, seed=100 + place) * parameter.shape[-1] ** -0.5)
+    return model
+
+
+def batch() -> tuple[Tensor, Tensor, Tensor]:
+    """A series, the last known values, and the values to come."""
+    return numbers(BATCH, TIME, FEATURES), numbers(BATCH, TARGETS, seed=1), numbers(BATCH, HORIZON, TARGETS, seed=2)
+
+
+# Forecasts
+
+
+@every_variant
+def test_a_forecast_is_what_teaching_it_its_own_forecast_gives(config):
+    model, (series, first, _) = seeded(config), batch()
+    forecast = model(series, first)
+    assert forecast.shape == (BATCH, HORIZON, TARGETS)
+    assert_close(model.taught(series, first, forecast), forecast)
+
+
+@going_on
+def test_a_forecast_is_teaching_value_by_value_with_its_own_predictions_fed_in(config):
+    model, (series, first, _) = seeded(config), batch()
+    fed = numbers(BATCH, HORIZON, TARGETS, seed=9)  # anything: a value that is not yet predicted is not yet read
+    for time in range(HORIZON):
+        fed[:, time] = model.taught(series, first, fed)[:, time].detach()
+    assert_close(model(series, first), fed)
+
+
+@every_variant
+def test_adding_to_the_last_known_value_shifts_the_forecast(config):
+    model, (series, first, wanted) = seeded(config), batch()
+    shift = torch.tensor([[100.0, -7.0], [0.5, 3.0], [-11.0, 0.0]], dtype=torch.float64)
+    assert_close(model(series, first + shift), model(series, first) + shift.unsqueeze(1))
+    moved = model.taught(series, first + shift, wanted + shift.unsqueeze(1))
+    assert_close(moved, model.taught(series, first, wanted) + shift.unsqueeze(1))
+    loss = model.loss(series, first + shift, wanted + shift.unsqueeze(1))
+    assert_close(loss, model.loss(series, first, wanted))
+
+
+@every_variant
+def test_a_model_that_predicts_nothing_repeats_the_last_value(config):
+    model, (series, first, wanted) = seeded(config), batch()
+    model.body.output.weight.data.zero_()
+    model.body.output.bias.data.zero_()
+    repeated = first.unsqueeze(1).expand(-1, HORIZON, -1)
+    assert_close(model(series, first), repeated)
+    assert_close(model.taught(series, first, wanted), repeated)
+
+
+@going_on
+def test_a_true_value_changes_only_what_comes_after_it(config):
+    model, (series, first, wanted) = seeded(config), batch()
+    taught = model.taught(series, first, wanted)
+    for time in range(HORIZON):
+        changed = wanted.clone()
+        changed[:, time] += 1
+        after = model.taught(series, first, changed)
+        assert_close(after[:, : time + 1], taught[:, : time + 1])
+        if time + 1 < HORIZON:
+            assert ((after[:, time + 1] - taught[:, time + 1]).abs().amax(-1) > 1e-5).all()
+
+
+@pytest.mark.parametrize("config", [VARIANTS["patches"], VARIANTS["patches-relative"]], ids=["patches", "relative"])
+def test_patches_say_all_values_at_once_whatever_came_before_them(config):
+    model, (series, first, wanted) = seeded(config), batch()
+    assert_close(model.taught(series, first, wanted), model(series, first))
+
+
+@every_variant
+def test_each_series_gets_in_a_batch_what_it_gets_alone(config):
+    model, (series, first, wanted) = seeded(config), batch()
+    alone = [(series[b : b + 1], first[b : b + 1], wanted[b : b + 1]) for b in range(BATCH)]
+    assert_close(model(series, first), torch.cat([model(*parts[:2]) for parts in alone]))
+    assert_close(model.taught(series, first, wanted), torch.cat([model.taught(*parts) for parts in alone]))
+
+
+@every_variant
+def test_every_time_step_of_the_series_matters(config):
+    model, (series, first, _) = seeded(config), batch()
+    forecast = model(series, first)
+    for time in range(TIME):
+        changed = series.clone()
+        changed[:, time] += 1
+        assert ((model(changed, first) - forecast).abs().amax((1, 2)) > 1e-9).all(), time
+
+
+@going_on
+def test_the_series_may_have_any_length(config):
+    model, (_, first, wanted) = seeded(config), batch()
+    for length in (1, TIME + 5):
+        series = numbers(BATCH, length, FEATURES)
+        forecast = model(series, first)
+        assert_close(model.taught(series, first, forecast), forecast)
+        assert model.taught(series, first, wanted).shape == (BATCH, HORIZON, TARGETS)
+
+
+# The direct loop
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_lstm_has_forecasts_and_gradients_of_the_direct_loop(depth):
+    model, (series, first, wanted) = seeded(replace(CONFIG, kind="lstm", depth=depth)), batch()
+    parameters = dict(model.named_parameters())
+    p = {name.removeprefix("body."): parameter for name, parameter in parameters.items()}
+    config = SimpleNamespace(
+        attention="luong", score="general", reach="global", feeding=False, cell="lstm", directions=1, depth=depth
+    )
+    expected = []
+    for b in range(BATCH):
+        states, h, c = read(p, config, list(series[b]))
+        # how far each true value lies from the last known one; the first is told nothing
+        before = [torch.zeros_like(first[b]), *(wanted[b, time] - first[b] for time in range(HORIZON - 1))]
+        readouts, _ = write(p, config, states, h, c, before)
+        expected.append(torch.stack([first[b] + p["output.weight"] @ r + p["output.bias"] for r in readouts]))
+    expected, taught = torch.stack(expected), model.taught(series, first, wanted)
+    assert_close(taught, expected)
+    error = sum((expected[b, t, k] - wanted[b, t, k]) ** 2 for b, t, k in torch.cartesian_prod(
+        torch.arange(BATCH), torch.arange(HORIZON), torch.arange(TARGETS))) / (BATCH * HORIZON * TARGETS)  # fmt: skip
+    loss = model.loss(series, first, wanted)
+    assert_close(loss, error)
+    ours, theirs = (torch.autograd.grad(x, list(parameters.values())) for x in (loss, error))
+    for name, mine, other in zip(parameters, ours, theirs, strict=True):
+        assert_close(mine, other, msg=lambda text, name=name: f"gradient of {name}: {text}")
+        assert other.any(), name
+
+
+@every_variant
+def test_the_loss_is_the_mean_squared_error_of_what_is_taught(config):
+    model, (series, first, wanted) = seeded(config), batch()
+    differences = (model.taught(series, first, wanted) - wanted).flatten().tolist()
+    expected = sum(d * d for d in differences) / len(differences)
+    assert_close(model.loss(series, first, wanted).item(), expected)
+
+
+@every_variant
+def test_the_gradient_of_a_forecast_is_its_slope_through_all_its_own_predictions(config):
+    model, (series, first, _) = seeded(config), batch()
+    probe, parameters = numbers(BATCH, HORIZON, TARGETS, seed=4), list(model.parameters())
+    directions = [numbers(*x.shape, seed=200 + place) for place, x in enumerate(parameters)]
+    gradients = torch.autograd.grad((model(series, first) * probe).sum(), parameters)
+    slope = sum((g * d).sum() for g, d in zip(gradients, directions, strict=True))
+    step, sides = 1e-6, []
+    for sign in (1, -1):
+        moved = seeded(config)
+        for parameter, direction in zip(moved.parameters(), directions, strict=True):
+            parameter.data.add_(direction, alpha=sign * step)
+        with torch.no_grad():
+            sides.append((moved(series, first) * probe).sum())
+    assert_close(slope, (sides[0] - sides[1]) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+# Where it looks
+
+
+@every_kind
+def test_every_look_has_a_name(config):
+    model, (series, first, wanted) = seeded(config), batch()
+    with look(model) as seen:
+        model.taught(series, first, wanted)
+    encoder = [f"body.encoder.layers.{layer}.self" for layer in (0, 1)]
+    decoder = [f"body.decoder.layers.{layer}.{kind}" for layer in (0, 1) for kind in ("self", "cross")]
+    expected = {"encoder-decoder": encoder + decoder, "lstm": ["body.decoder.attention"], "patches": encoder}
+    assert seen.names == expected[config.kind]
+
+
+@going_on
+def test_a_forecast_looks_where_teaching_its_own_forecast_looks(config):
+    model, (series, first, _) = seeded(config), batch()
+    with look(model) as going:
+        forecast = model(series, first)
+    with look(model) as taught:
+        model.taught(series, first, forecast)
+    name = "body.decoder.attention" if config.kind == "lstm" else "body.decoder.layers.0.cross"
+    steps = torch.cat([call.weights() for call in going[name].calls], dim=2)
+    assert steps.shape[2:] == (HORIZON, TIME)
+    assert_close(steps, taught[name].weights())
+
+
+# Learning and keeping
+
+
+@every_kind
+def test_learns_one_batch_by_heart(config):
+    torch.manual_seed(3)
+    model = Forecaster(replace(config, width=16, hidden=32, depth=1))
+    series, first, wanted = (x.float() for x in batch())
+    assert model.loss(series, first, wanted) > 0.5
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(150):
+        optimizer.zero_grad()
+        model.loss(series, first, wanted).backward()
+        optimizer.step()
+    model.eval()
+    assert model.loss(series, first, wanted).item() < 0.02
+
+
+@every_variant
+def test_a_saved_model_says_the_same(config, tmp_path):
+    model, (series, first, _) = seeded(config, torch.float32), batch()
+    model.save(tmp_path / "model")
+    loaded = Forecaster.load(tmp_path / "model")
+    assert loaded.config == config
+    assert not loaded.training
+    assert_close(loaded(series.float(), first.float()), model(series.float(), first.float()), rtol=0, atol=0)
+
+
+@every_variant
+def test_every_parameter_learns(config):
+    model, (series, first, wanted) = seeded(config), batch()
+    model.loss(series, first, wanted).backward()
+    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
+    assert idle == []
+
+
+@every_kind
+def test_dropout_acts_in_training_only(config):
+    model, (series, first, wanted) = seeded(replace(config, dropout=0.5)), batch()
+    assert_close(model(series, first), seeded(config)(series, first))
+    model.train()
+    assert (model.taught(series, first, wanted) - model.taught(series, first, wanted)).abs().amax() > 1e-4
+
+
+# Errors
+
+
+@every_kind
+def test_series_and_values_must_be_what_the_model_was_made_for(config):
+    model, (series, first, wanted) = seeded(config), batch()
+    with pytest.raises(ValueError, match=r"series must have features=5: got features=4 in shape \(3, 14, 4\)"):
+        model(series[:, :, :4], first)
+    with pytest.raises(ValueError, match=r"series must have the axes \(batch time features\): got shape \(14, 5\)"):
+        model(series[0], first)
+    with pytest.raises(ValueError, match=r"first must have targets=2: got targets=1 in shape \(3, 1\)"):
+        model(series, first[:, :1])
+    with pytest.raises(ValueError, match=r"first must have the axes \(batch targets\): got shape \(2,\)"):
+        model(series, first[0])
+    for other in (wanted[:, :-1], wanted[:2], wanted[:, :, :1], wanted[0]):
+        with pytest.raises(ValueError, match=r"wanted must have shape \(3, 11, 2\): got"):
+            model.taught(series, first, other)
+        with pytest.raises(ValueError, match=r"wanted must have shape \(3, 11, 2\): got"):
+            model.loss(series, first, other)
+
+
+@every_kind
+@pytest.mark.parametrize("count", [1, 2])
+def test_there_must_be_a_last_value_for_every_series(config, count):
+    model, (series, first, _) = seeded(config), batch()
+    with pytest.raises(ValueError, match="first must have batch=3"):
+        model(series, first[:count])
+
+
+@every_kind
+def test_a_series_must_hold_numbers_with_a_point(config):
+    model, (series, first, _) = seeded(config), batch()
+    with pytest.raises(ValueError, match=r"series must hold floating-point numbers: got torch\.int64"):
+        model(series.long(), first)
+
+
+@every_kind
+def test_a_series_without_a_time_step_is_refused(config):
+    model, (series, first, _) = seeded(config), batch()
+    with pytest.raises(ValueError, match=r"time|place|length"):
+        model(series[:, :0], first)
+
+
+def test_patches_take_series_of_one_length_only():
+    model, (series, first, wanted) = seeded(KINDS["patches"]), batch()
+    for length in (TIME - 1, TIME - 7):
+        with pytest.raises(ValueError, match=rf"series must have time=14: got time={length} in shape"):
+            model(series[:, :length], first)
+        with pytest.raises(ValueError, match=rf"series must have time=14: got time={length} in shape"):
+            model.taught(series[:, :length], first, wanted)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"kind": "patches", "length": 15},
+            "length must divide into patches: got length=15, patch=7. Change one of them",
+        ),
+        ({"kind": "ptches"}, "unknown kind 'ptches'; known: encoder-decoder, lstm, patches. Did you mean 'patches'?"),
+        ({"horizon": 0}, "ForecasterConfig: horizon must be at least 1: got 0"),
+        ({"features": 0}, "ForecasterConfig: features must be at least 1: got 0"),
+        ({"targets": 0}, "ForecasterConfig: targets must be at least 1: got 0"),
+        ({"patch": 0}, "ForecasterConfig: patch must be at least 1: got 0"),
+        ({"heads": 4}, "width must be divisible by heads: got width=6, heads=4"),
+        ({"order": "past"}, "unknown order 'past'; known: post, pre. Did you mean"),
+        ({"horizon": 2.0}, r"ForecasterConfig: horizon must be of type int: got 2\.0"),
+    ],
+)
+def test_a_bad_configuration_is_refused_when_made(given, message):
+    with pytest.raises(ValueError, match=message):
+        replace(CONFIG, **given)
+
+
+@pytest.mark.parametrize("kind", ["encoder-decoder", "lstm"])
+def test_only_patches_need_a_length_that_divides(kind):
+    model = seeded(replace(CONFIG, kind=kind, length=15))
+    series, first, _ = batch()
+    assert model(series, first).shape == (BATCH, HORIZON, TARGETS)

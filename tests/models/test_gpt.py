@@ -1,0 +1,524 @@
+"""GPT: steps and prompts equal the full pass, no word sees a later one, and packed texts do not know of each other."""
+
+import dataclasses
+import json
+import random
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.testing import assert_close
+
+from mirada import look
+from mirada.attention.neighborhoods import Causal, Documents, PerHead, Strided, Window
+from mirada.layers.norm import BatchNorm
+from mirada.layers.stack import ROOM
+from mirada.models.gpt import GPT, GPTConfig
+
+SIZES = {"vocab": 13, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 29}
+BATCH, LENGTH = 2, 7
+
+VALUES = {
+    "order": ["pre", "post"],
+    "norm": ["layer", "rms", "batch"],
+    "activation": ["relu", "gelu", "gelu-tanh", "silu", "gated"],
+    "position": [
+        "sinusoidal", "learned", "rotary", "rotary:layout=interleaved", "relative:3", "relative:2,values=False", "alibi",
+        "none",
+    ],
+    "where": [
+        "complete", "window:2", "strided:2", "fixed:4,1", "causal & window:3", "~window:1 | window:0", "fixed:3,1,summary",
+        Window(2), PerHead(Window(1), Causal(), Strided(2)),
+    ],
+    "projection": ["multihead", "grouped:1", "collaborative:8", "split"],
+    "score": ["dot", "dot:learned", "additive", "general", "concat", "tanhsum"],
+    "normalizer": ["softmax", "sparsemax"],
+    "tied": [True, False],
+}  # fmt: skip
+ONE_BY_ONE = [(name, value) for name, values in VALUES.items() for value in values]
+PLACES = [(name, value) for name, value in ONE_BY_ONE if name in ("position", "where")]
+
+
+def config(**changes: object) -> GPTConfig:
+    return GPTConfig(**(SIZES | changes))
+
+
+def made(config: GPTConfig, dtype: torch.dtype = torch.float64) -> GPT:
+    """A model in evaluation in which no parameter and no running average stands at its neutral start."""
+    model = GPT(config).to(dtype)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+        for module in model.modules():
+            if isinstance(module, BatchNorm):
+                module.mean.normal_(std=0.3)
+                module.variance.uniform_(0.5, 2)
+    return model.eval()
+
+
+def words(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randint(13, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def decoded(model: GPT, texts: Tensor) -> Tensor:
+    """The logits of the full pass, made token by token."""
+    state, logits = model.start(len(texts)), []
+    for tokens in texts.unbind(1):
+        scores, state = model.step(tokens, state)
+        logits.append(scores)
+    return torch.stack(logits, dim=1)
+
+
+def close(ours: Tensor, theirs: Tensor) -> None:
+    """Equal up to the rounding of a few layers."""
+    tolerance = 1e-9 if theirs.dtype == torch.float64 else 1e-4
+    assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+# Step by step
+
+
+@pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
+@torch.no_grad()
+def test_steps_give_what_the_full_pass_gives(name, value):
+    model, texts = made(config(**{name: value}), torch.float32), words(BATCH, LENGTH)
+    full = model(texts)
+    assert full.shape == (BATCH, LENGTH, 13)
+    close(decoded(model, texts), full)
+
+
+@pytest.mark.parametrize(("name", "value"), PLACES, ids=str)
+@torch.no_grad()
+def test_a_prompt_may_come_at_once_and_tokens_after_it(name, value):
+    model, texts = made(config(**{name: value})), words(BATCH, 11)
+    full, state, first = model(texts), model.start(BATCH), 0
+    for last in (4, 5, 6, 9, 10, 11):  # a prompt, two tokens, another piece at once, two tokens
+        piece = texts[:, first] if last - first == 1 else texts[:, first:last]
+        scores, state = model.step(piece, state)
+        assert scores.shape == (BATCH, 13)
+        assert state.filled == last
+        close(scores, full[:, last - 1])
+        first = last
+
+
+@pytest.mark.parametrize("projection", ["multihead", "split"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+@torch.no_grad()
+def test_steps_keep_the_precision_of_the_model(projection, dtype):
+    model, texts = made(config(projection=projection), dtype), words(BATCH, LENGTH)
+    steps, full = decoded(model, texts), model(texts)
+    assert steps.dtype == dtype
+    if dtype == torch.float64:
+        close(steps, full)
+    else:
+        assert_close(steps, full, rtol=0.1, atol=0.2)
+
+
+def drawn(seed: int) -> tuple[GPTConfig, torch.dtype]:
+    """A random combination of all parts that a configuration accepts, and a precision."""
+    chance = random.Random(1000 + seed)
+    while True:
+        choice = {name: chance.choice(values) for name, values in VALUES.items()}
+        try:
+            return config(**choice), chance.choice([torch.float32, torch.float64])
+        except ValueError:
+            continue  # refused when made, with a reason: those are tested below
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_combination_just_works(seed):
+    chosen, dtype = drawn(seed)
+    model, texts = made(chosen, dtype).train(), words(BATCH, LENGTH)
+    model.loss(texts, texts.roll(-1, 1)).backward()
+    lost = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    assert lost == []
+    model.eval()
+    with torch.no_grad():
+        full = model(texts)
+        assert full.isfinite().all()
+        close(decoded(model, texts), full)
+
+
+@pytest.mark.parametrize("position", ["learned", "rotary", "alibi"])
+@torch.no_grad()
+def test_steps_go_on_past_the_first_room_of_the_caches(position):
+    model, texts = made(config(position=position, length=3 * ROOM)), words(BATCH, 2 * ROOM + 3)
+    full, state = model(texts), model.start(BATCH)
+    assert [cache.length for cache in state.caches] == [ROOM, ROOM]
+    scores, state = model.step(texts[:, : ROOM - 1], state)
+    close(scores, full[:, ROOM - 2])
+    for place in range(ROOM - 1, 2 * ROOM + 3):
+        scores, state = model.step(texts[:, place], state)
+        close(scores, full[:, place])
+    scores, _ = model.step(texts[:, : ROOM + 5], model.start(BATCH))  # a prompt longer than the room
+    close(scores, full[:, ROOM + 4])
+
+
+def test_gradients_flow_through_steps_as_through_the_full_pass():
+    model, texts = made(config(position="relative:3")), words(BATCH, LENGTH)
+    mix = torch.randn(BATCH, LENGTH, 13, dtype=torch.float64)
+    full = torch.autograd.grad((model(texts) * mix).sum(), list(model.parameters()))
+    steps = torch.autograd.grad((decoded(model, texts) * mix).sum(), list(model.parameters()))
+    for ours, theirs in zip(steps, full, strict=True):
+        close(ours, theirs)
+
+
+@torch.no_grad()
+def test_one_text_at_a_time_by_default():
+    model, text = made(config()), words(1, LENGTH)
+    scores, state = model.step(text, model.start())
+    close(scores, model(text)[:, -1])
+    assert state.filled == LENGTH
+    with pytest.raises(ValueError, match="the cache was made for batch=1: got batch=2"):
+        model.step(words(2), model.start())
+
+
+# A beam
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"position": "rotary"}, {"norm": "batch", "projection": "grouped:1"}, {"score": "additive", "where": "window:2"}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "indices", [[[2, 0, 0, 1], [0, 1, 2, 3], [3, 2, 1, 0]], [[0, 0, 2, 2], [1, 1, 3, 2], [0, 0, 3, 3]]],
+    ids=["across the batch", "inside beams of two"],
+)  # fmt: skip
+@torch.no_grad()
+def test_reordering_is_decoding_the_reordered_texts(changes, indices):
+    model, texts = made(config(**changes)), words(4, 3)
+    _, state = model.step(texts, model.start(4))
+    for time, listed in enumerate(indices):
+        index, before, tokens = torch.tensor(listed), model.alignment(state), words(4, seed=time + 1)
+        state, texts = model.reorder(state, index), torch.cat([texts[index], tokens.unsqueeze(1)], dim=1)
+        close(model.alignment(state), before[index])
+        scores, state = model.step(tokens, state)
+        close(scores, model(texts)[:, -1])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"position": "rotary"}, {"position": "relative:2"}, {"position": "alibi", "where": "window:2"},
+     {"normalizer": "sparsemax", "projection": "collaborative:8"}, {"score": "general", "order": "post"}],
+    ids=str,
+)  # fmt: skip
+@torch.no_grad()
+def test_the_alignment_is_what_look_shows(changes):
+    model, texts = made(config(**changes)), words(BATCH, LENGTH)
+    with look(model) as whole:
+        model(texts)
+    weights = whole["decoder.layers.1.self"].weights().mean(1)
+    state, first = model.start(BATCH), 0
+    for last in (3, 4, 5, LENGTH):
+        with look(model) as seen:
+            _, state = model.step(texts[:, first:last], state)
+        aligned, first = model.alignment(state), last
+        assert aligned.shape == (BATCH, last)
+        close(aligned, seen["decoder.layers.1.self"].weights()[:, :, -1].mean(1))
+        close(aligned, weights[:, last - 1, :last])
+        close(aligned.sum(1), torch.ones(BATCH, dtype=aligned.dtype))
+
+
+@torch.no_grad()
+def test_asking_for_the_alignment_changes_nothing():
+    model, texts = made(config(position="rotary")), words(BATCH, LENGTH)
+    state, logits = model.start(BATCH), []
+    for tokens in texts.unbind(1):
+        scores, state = model.step(tokens, state)
+        assert_close(model.alignment(state), model.alignment(state), rtol=0, atol=0)
+        logits.append(scores)
+    assert_close(torch.stack(logits, 1), decoded(model, texts), rtol=0, atol=0)
+
+
+def test_there_is_no_alignment_before_the_first_step():
+    model = made(config())
+    with pytest.raises(ValueError, match="no alignment before the first step"):
+        model.alignment(model.start(BATCH))
+
+
+def test_look_names_every_layer():
+    model = made(config())
+    with look(model) as seen:
+        model(words(BATCH, LENGTH))
+    assert seen.names == ["decoder.layers.0.self", "decoder.layers.1.self"]
+    assert seen[seen.names[0]].weights().shape == (BATCH, 3, LENGTH, LENGTH)
+
+
+# Who sees whom
+
+
+@pytest.mark.parametrize(("name", "value"), PLACES, ids=str)
+@torch.no_grad()
+def test_a_word_changes_nothing_before_it(name, value):
+    model, texts = made(config(**{name: value})), words(BATCH, LENGTH)
+    logits = model(texts)
+    for place in range(LENGTH):
+        other = texts.clone()
+        other[:, place] = (other[:, place] + 1) % 13
+        changed = model(other)
+        assert_close(changed[:, :place], logits[:, :place], rtol=0, atol=0)
+        assert ((changed - logits)[:, place].abs().amax(-1) > 1e-6).all()
+
+
+def test_no_gradient_comes_from_later_words():
+    model, kept = made(config()), []
+    model.words.register_forward_hook(lambda module, inputs, output: kept.append(output))
+    logits, mix = model(words(BATCH, LENGTH)), torch.randn(13, dtype=torch.float64)
+    for place in range(LENGTH):
+        (slope,) = torch.autograd.grad((logits[:, place] @ mix).sum(), kept[0], retain_graph=True)
+        assert_close(slope[:, place + 1 :], torch.zeros_like(slope[:, place + 1 :]), rtol=0, atol=0)
+        assert (slope[:, : place + 1].abs().amax(-1) > 1e-9).all()
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms", "batch"])
+@torch.no_grad()
+def test_padding_at_the_end_changes_nothing_before_it(norm):
+    model, texts = made(config(norm=norm)), words(BATCH, LENGTH)
+    close(model(F.pad(texts, (0, 4), value=5))[:, :LENGTH], model(texts))
+
+
+@torch.no_grad()
+def test_without_a_position_the_past_is_a_bag_of_words():
+    """The last place of one layer sees a set; with a position it sees an order."""
+    text, shuffled = words(1, LENGTH), words(1, LENGTH)
+    shuffled[:, :-1] = shuffled[:, :-1].flip(1)
+    for position, same in (("none", True), ("learned", False), ("rotary", False), ("alibi", False)):
+        model = made(config(position=position, depth=1))
+        difference = (model(text) - model(shuffled))[:, -1].abs().amax()
+        assert (difference < 1e-12) == same
+
+
+# Packing
+
+
+def packed() -> tuple[list[list[Tensor]], Tensor, Documents, Tensor]:
+    """Two rows of three texts each: the texts, the rows, who belongs together, and the positions inside each text."""
+    lengths = [[5, 3, 4], [2, 7, 3]]
+    texts = [[words(n, seed=10 * row + n) for n in listed] for row, listed in enumerate(lengths)]
+    ids = torch.tensor([[number for number, n in enumerate(listed) for _ in range(n)] for listed in lengths])
+    positions = torch.stack([torch.cat([torch.arange(n) for n in listed]) for listed in lengths])
+    return texts, torch.stack([torch.cat(row) for row in texts]), Documents(ids), positions
+
+
+@pytest.mark.parametrize("position", VALUES["position"])
+@pytest.mark.parametrize("where", ["complete", "window:2", "strided:2", "fixed:3,1"])
+@torch.no_grad()
+def test_packed_texts_give_what_each_gives_alone(where, position):
+    model = made(config(position=position, where=where))
+    texts, rows, documents, positions = packed()
+    logits = model(rows, documents, positions)
+    for row, listed in enumerate(texts):
+        first = 0
+        for text in listed:
+            close(logits[row, first : first + len(text)], model(text.unsqueeze(0))[0])
+            first += len(text)
+
+
+def test_the_loss_of_packed_texts_is_the_mean_over_their_words():
+    model = made(config())
+    texts, rows, documents, positions = packed()
+    wanted = [[words(len(text), seed=len(text)) for text in listed] for listed in texts]
+    alone = [
+        len(text) * model.loss(text.unsqueeze(0), right.unsqueeze(0), smoothing=0.1)
+        for listed, answers in zip(texts, wanted, strict=True)
+        for text, right in zip(listed, answers, strict=True)
+    ]
+    together = model.loss(rows, torch.stack([torch.cat(w) for w in wanted]), documents, positions, smoothing=0.1)
+    close(together, sum(alone) / rows.numel())
+
+
+@torch.no_grad()
+def test_packed_texts_without_documents_do_see_each_other():
+    model = made(config())
+    texts, rows, _, positions = packed()
+    assert (model(rows, None, positions)[0, 5:8] - model(texts[0][1].unsqueeze(0))[0]).abs().amax() > 1e-3
+
+
+# The loss
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_is_the_cross_entropy_of_the_logits(smoothing):
+    model, texts, wanted = made(config()), words(BATCH, LENGTH), words(BATCH, LENGTH, seed=1)
+    wanted[0, :3] = -100
+    plain = F.cross_entropy(model(texts).flatten(0, 1), wanted.flatten(), label_smoothing=smoothing)
+    loss = model.loss(texts, wanted, smoothing=smoothing)
+    assert_close(loss, plain)
+    parameters = list(model.parameters())
+    for ours, theirs in zip(torch.autograd.grad(loss, parameters), torch.autograd.grad(plain, parameters), strict=True):
+        assert_close(ours, theirs)
+
+
+def test_a_loss_without_wanted_words_is_zero():
+    model, texts = made(config()), words(BATCH, LENGTH)
+    loss = model.loss(texts, torch.full_like(texts, -100))
+    assert_close(loss.item(), 0.0)
+    loss.backward()
+    assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
+
+
+def test_one_small_batch_is_learned_by_heart():
+    model, texts, wanted = GPT(GPTConfig.tiny()), words(4, 6, seed=1), words(4, 6, seed=2)
+    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(200):
+        loss = model.loss(texts, wanted)
+        if loss < 0.04:
+            break
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    assert loss < 0.05
+    assert_close(model.eval()(texts).argmax(-1), wanted)
+
+
+# Weights
+
+
+def count(model: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_a_tied_output_is_the_table_of_words():
+    tied, free = GPT(config(tied=True)), GPT(config(tied=False))
+    assert tied.output.weight is tied.words.weight
+    assert free.output.weight is not free.words.weight
+    assert count(free) - count(tied) == 13 * 24
+
+
+def test_gpt_2_small_has_its_parameters():
+    with torch.device("meta"):
+        model = GPT(GPTConfig(vocab=50257, width=768, heads=12, hidden=3072, depth=12, length=1024))
+    assert count(model) == 124_439_808  # what transformers counts for "gpt2"
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"tied": False}, {"norm": "batch"}, {"position": "alibi", "where": Window(2)}], ids=str
+)
+@torch.no_grad()
+def test_a_saved_model_says_the_same_bit_for_bit(tmp_path, changes):
+    model, texts = made(config(**changes), torch.float32), words(BATCH, LENGTH)
+    model.save(tmp_path / "model")
+    loaded = GPT.load(tmp_path / "model")
+    assert loaded.config == model.config
+    assert not loaded.training
+    assert_close(loaded(texts), model(texts), rtol=0, atol=0)
+    assert count(loaded) == count(model)
+
+
+def test_dropout_is_for_training_only():
+    model, texts = made(config(dropout=0.5)), words(BATCH, LENGTH)
+    assert_close(model(texts), model(texts), rtol=0, atol=0)
+    model.train()
+    assert (model(texts) - model(texts)).abs().amax() > 1e-3
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (torch.tensor([[3, 13]]), r"token ids must lie in 0\.\.12: got 3 to 13\. Was the text read with"),
+        (torch.tensor([[-1, 3]]), r"token ids must lie in 0\.\.12: got -1 to 3"),
+        (torch.tensor([[1.0]]), "tokens must hold integers: got torch.float32"),
+        (torch.zeros(1, 30, dtype=torch.long), r"positions must lie in the table of 29: got 0 to 29\. .*shorten the input"),
+        (torch.zeros(3, dtype=torch.long), "batch"),
+    ],
+    ids=["too large", "negative", "no integers", "too long", "no batch"],
+)  # fmt: skip
+def test_a_text_that_does_not_fit_is_refused(tokens, message):
+    with pytest.raises(ValueError, match=message):
+        made(config())(tokens)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8], ids=str)
+@torch.no_grad()
+def test_tokens_may_be_integers_of_any_size(dtype):
+    model, texts = made(config()), words(BATCH, LENGTH)
+    assert_close(model(texts.to(dtype)), model(texts))
+
+
+@torch.no_grad()
+def test_decoding_stops_at_the_end_of_a_learned_table():
+    model, texts = made(config(length=5)), words(BATCH, 6)
+    _, state = model.step(texts[:, :5], model.start(BATCH))
+    with pytest.raises(ValueError, match="positions must lie in the table of 5: got 5 to 5"):
+        model.step(texts[:, 5], state)
+
+
+@pytest.mark.parametrize("changes", [{"normalizer": "hard"}, {"position": "localgaussian:2"}], ids=str)
+def test_what_cannot_be_decoded_step_by_step_says_so_at_the_start(changes):
+    model = made(config(**changes))
+    assert model(words(BATCH, LENGTH)).isfinite().all()
+    with pytest.raises(ValueError, match=r"a cache and .* cannot work together"):
+        model.start(BATCH)
+
+
+REFUSED = [
+    ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
+    ({"vocab": 0}, "GPTConfig: vocab must be at least 1: got 0"),
+    ({"depth": 0}, "depth must be at least 1"),
+    ({"dropout": 1}, r"dropout must lie in \[0, 1\): got 1.0"),
+    ({"tied": "output"}, "tied must be of type bool: got 'output'"),
+    ({"heads": True}, "heads must be of type int: got True"),
+    ({"order": "sandwich"}, "unknown order 'sandwich'; known: post, pre"),
+    ({"norm": "group"}, "unknown norm 'group'; known: batch, layer, rms"),
+    ({"activation": "geglu"}, "unknown activation 'geglu'"),
+    ({"position": "rotary:layout=thirds"}, "unknown layout 'thirds'; known: half, interleaved"),
+    ({"position": "rotary", "heads": 8}, "dim must be even: got dim=3"),
+    ({"position": "relative:-1"}, "clip >= 0"),
+    ({"position": "relative:3", "projection": "collaborative:10"}, "adds vectors of dim=10 to the values: got value dim=8"),
+    ({"where": "window"}, "where 'window' does not fit: window takes left, right"),
+    ({"where": "strided:0"}, "stride must be at least 1: got 0"),
+    ({"where": "fixed:2,3"}, "1 <= summary <= block: got block=2, summary=3"),
+    ({"where": "causal &"}, "where cannot be read: got 'causal &'"),
+    ({"where": PerHead(Causal(), Causal())}, "heads=3"),
+    ({"projection": "grouped:2"}, "heads must be divisible by kv_heads: got heads=3, kv_heads=2"),
+    ({"score": "additiv"}, "Did you mean 'additive'"),
+    ({"normalizer": "softmax:1.0"}, r"dropout must lie in \[0, 1\): got 1.0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
+def test_a_configuration_that_cannot_work_is_refused_when_made(changes, message):
+    with pytest.raises(ValueError, match=message):
+        config(**changes)
+
+
+# Configurations
+
+
+@torch.no_grad()
+def test_a_neighborhood_value_means_what_it_means_as_a_layer():
+    """Whatever prints can be read again, also inside other neighborhoods."""
+    mixed = PerHead(~Window(1), Causal() & ~Window(1, 1) | Window(0), (Window(1) | Strided(3)) & Causal())
+    model, texts = made(config(where=mixed)), words(BATCH, LENGTH)
+    with look(model) as seen:
+        model(texts)
+    weights = seen["decoder.layers.0.self"].weights()
+    allowed = (mixed & Causal()).dense(LENGTH, LENGTH).expand_as(weights)
+    assert_close(weights > 0, allowed)
+
+
+def test_the_tiny_model_works():
+    logits = GPT(GPTConfig.tiny())(words(3, 5))
+    assert logits.shape == (3, 5, 13)
+    assert logits.isfinite().all()
+    with pytest.raises(ValueError, match="GPT takes a GPTConfig: got dict"):
+        GPT(SIZES)
+
+
+@pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
+def test_a_configuration_is_plain_json(name, value):
+    ours = config(**{name: value})
+    assert GPTConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
+
+
+def test_a_configuration_is_frozen_and_knows_its_fields():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config().width = 48
+    with pytest.raises(ValueError, match=r"unknown field of GPTConfig 'dept'.* Did you mean 'depth'\?"):
+        GPTConfig.from_dict({"dept": 24})
+    assert GPTConfig.from_dict({}) == GPTConfig()
