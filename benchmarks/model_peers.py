@@ -92,9 +92,9 @@ class PlainGPT(nn.Module):
     """A GPT in as few lines as possible: one matrix for q, k and v, fused attention, tied output, logits all at once."""
 
     class Block(nn.Module):
-        def __init__(self, width: int, heads: int) -> None:
+        def __init__(self, width: int, heads: int, dropout: float) -> None:
             super().__init__()
-            self.heads = heads
+            self.heads, self.dropout, self.drop = heads, dropout, nn.Dropout(dropout)
             self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
             self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
             self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
@@ -103,25 +103,27 @@ class PlainGPT(nn.Module):
             batch, length, width = x.shape
             q, k, v = self.qkv(self.norm_1(x)).split(width, dim=2)
             q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in (q, k, v))
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
-            return x + self.down(F.gelu(self.up(self.norm_2(x))))
+            dropout = self.dropout if self.training else 0.0
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout)
+            x = x + self.drop(self.out(y.transpose(1, 2).reshape(batch, length, width)))
+            return x + self.drop(self.down(F.gelu(self.up(self.norm_2(x)))))
 
-    def __init__(self, vocab: int, width: int, heads: int, depth: int, length: int) -> None:
+    def __init__(self, vocab: int, width: int, heads: int, depth: int, length: int, dropout: float) -> None:
         super().__init__()
+        self.drop = nn.Dropout(dropout)
         self.words, self.places = nn.Embedding(vocab, width), nn.Embedding(length, width)
         for table in (self.words, self.places):
             nn.init.normal_(table.weight, std=0.02)
-        self.blocks = nn.Sequential(*(self.Block(width, heads) for _ in range(depth)))
+        self.blocks = nn.Sequential(*(self.Block(width, heads, dropout) for _ in range(depth)))
         self.norm = nn.LayerNorm(width)
 
     def loss(self, tokens: Tensor, wanted: Tensor) -> Tensor:
-        x = self.words(tokens) + self.places(torch.arange(tokens.shape[1]))
+        x = self.drop(self.words(tokens) + self.places(torch.arange(tokens.shape[1])))
         logits = self.norm(self.blocks(x)) @ self.words.weight.T
         return F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
 
 
-def gpt2(vocab: int, width: int, heads: int, depth: int, length: int) -> tuple[nn.Module, Loss]:
+def gpt2(vocab: int, width: int, heads: int, depth: int, length: int, dropout: float) -> tuple[nn.Module, Loss]:
     """Hugging Face's GPT-2."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -132,9 +134,9 @@ def gpt2(vocab: int, width: int, heads: int, depth: int, length: int) -> tuple[n
             n_layer=depth,
             n_head=heads,
             n_positions=length,
-            resid_pdrop=0.0,
-            embd_pdrop=0.0,
-            attn_pdrop=0.0,
+            resid_pdrop=dropout,
+            embd_pdrop=dropout,
+            attn_pdrop=dropout,
             use_cache=False,
             bos_token_id=0,
             eos_token_id=0,
@@ -147,13 +149,16 @@ def gpt2(vocab: int, width: int, heads: int, depth: int, length: int) -> tuple[n
     return model, loss
 
 
-def x_gpt(vocab: int, width: int, heads: int, depth: int, length: int) -> tuple[nn.Module, Loss]:
+def x_gpt(vocab: int, width: int, heads: int, depth: int, length: int, dropout: float) -> tuple[nn.Module, Loss]:
     """x-transformers' decoder, with its flash attention."""
     from x_transformers import Decoder, TransformerWrapper
 
     model = TransformerWrapper(
-        num_tokens=vocab, max_seq_len=length, tie_embedding=True,
-        attn_layers=Decoder(dim=width, depth=depth, heads=heads, attn_dim_head=width // heads, attn_flash=True),
+        num_tokens=vocab, max_seq_len=length, tie_embedding=True, emb_dropout=dropout,
+        attn_layers=Decoder(
+            dim=width, depth=depth, heads=heads, attn_dim_head=width // heads, attn_flash=True, attn_dropout=dropout,
+            ff_dropout=dropout,
+        ),
     )  # fmt: skip
 
     def loss(tokens: Tensor, wanted: Tensor) -> Tensor:

@@ -86,16 +86,19 @@ def transformer(rounds: int) -> None:
 
 
 def gpt(rounds: int) -> None:
-    """Three sizes of GPT."""
-    for vocab, width, depth, heads, length, batch in (
-        (65, 128, 4, 4, 64, 12),
-        (65, 384, 6, 6, 256, 4),
-        (8192, 384, 6, 6, 256, 4),
+    """Three sizes of GPT, without dropout, and the larger ones with theirs. We drop in the residual stream only."""
+    for vocab, width, depth, heads, length, batch, dropout in (
+        (65, 128, 4, 4, 64, 12, 0.0),
+        (65, 384, 6, 6, 256, 4, 0.0),
+        (65, 384, 6, 6, 256, 4, 0.2),
+        (8192, 384, 6, 6, 256, 4, 0.0),
+        (8192, 384, 6, 6, 256, 4, 0.2),
     ):
         config = GPTConfig(
-            vocab=vocab, width=width, heads=heads, hidden=4 * width, depth=depth, length=length, dropout=0.0
+            vocab=vocab, width=width, heads=heads, hidden=4 * width, depth=depth, length=length, dropout=dropout,
+            activation="gelu",
         )  # fmt: skip
-        sizes = (vocab, width, heads, depth, length)
+        sizes = (vocab, width, heads, depth, length, dropout)
         batches = [(torch.randint(vocab, (batch, length)), torch.randint(vocab, (batch, length)))]
         ours, plain = GPT(config), peers.PlainGPT(*sizes)
         contestants = {
@@ -104,7 +107,7 @@ def gpt(rounds: int) -> None:
             "plain, nanoGPT-style": (plain, plain.loss),
         }
         table(
-            f"GPT, width {width}, depth {depth}, T {length}, batch {batch}, vocabulary {vocab} (target: 1.0)",
+            f"GPT, width {width}, depth {depth}, T {length}, batch {batch}, vocabulary {vocab}, dropout {dropout} (target: 1.0)",
             training_step(ours, ours.loss, batches),
             {name: training_step(model, loss, batches) for name, (model, loss) in contestants.items()},
             rounds if width > 128 else 4 * rounds,

@@ -66,6 +66,17 @@ def test_every_public_class_is_named(part):
     assert classes <= words, f"docs/lectures.md does not name {sorted(classes - words)}"
 
 
+MODELS = sorted(path.stem for path in (ROOT / "src" / "mirada" / "models").glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_has_a_row_and_a_diagram(name):
+    assert f"| `src/mirada/models/{name}.py` |" in DOCUMENT
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    assert section.count("```") == 2, f"docs/models.md must show {name} in one diagram"
+
+
 def weights_of(layer: Attention, *args, **kwargs) -> torch.Tensor:
     """The weights of the first head and sample of one call: (queries, keys)."""
     with look(layer) as seen:

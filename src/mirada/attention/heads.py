@@ -115,26 +115,8 @@ class MultiHead(Heads):
     def values(self, memory: Input) -> Vectors:
         return rearrange(self.value(memory), "b n (h d) -> b h n d", d=self.value_dim)
 
-    def project(self, x: Input, memory: Input, values: Input) -> tuple[Vectors, Vectors, Vectors]:
-        if x is memory and memory is values:
-            return self.project_at_once(x)
-        return super().project(x, memory, values)
-
-    def project_at_once(self, x: Input) -> tuple[Vectors, Vectors, Vectors]:
-        """Queries, keys and values of one input by one matrix product, which is faster than three.
-
-        Raw views, not named rearranges: this is a measured hot path (`benchmarks/models.py gpt`).
-        """
-        layers = (self.query, self.key, self.value)
-        weight = torch.cat([layer.weight for layer in layers])
-        bias = None if self.query.bias is None else torch.cat([layer.bias for layer in layers])
-        parts = torch.nn.functional.linear(x, weight, bias).split([len(layer.weight) for layer in layers], dim=-1)
-        dims = (self.dim, self.dim, self.value_dim)
-        q, k, v = (part.unflatten(-1, (-1, dim)).transpose(1, 2) for part, dim in zip(parts, dims, strict=True))
-        return q, k, v
-
     def merge(self, h: Vectors) -> Input:
-        return self.out(h.transpose(1, 2).flatten(2))  # raw, as above
+        return self.out(rearrange(h, "b h n d -> b n (h d)"))
 
 
 class Grouped(MultiHead):
