@@ -31,6 +31,13 @@ def check_floating(name: str, tensor: Tensor) -> None:
         raise ValueError(f"{name} must hold floating-point numbers: got {tensor.dtype}. Embed or convert it first.")
 
 
+def check_dtype(name: str, tensor: Tensor, like: Tensor) -> None:
+    """Require the dtype of a layer's own parameters, unless autocast will see to it."""
+    check_floating(name, tensor)
+    if tensor.dtype != like.dtype and not torch.is_autocast_enabled(tensor.device.type):
+        raise ValueError(f"{name} must have the layer's dtype {like.dtype}: got {tensor.dtype}. Convert one of them.")
+
+
 def check_integers(name: str, tensor: Tensor) -> None:
     """Require an integer dtype."""
     if tensor.dtype not in INTEGERS:
@@ -56,14 +63,14 @@ def broadcast_heads(tensor: Tensor, heads: int) -> Tensor:
 
 
 def finite(*tensors: Tensor) -> bool:
-    """Whether one quick sum each shows that every number is finite. False may also mean that it is not known.
+    """Whether one quick norm each shows that every number is finite, and so moderate that products with it are finite too.
 
-    Only asked where the answer costs no synchronization and no trace of a compiler.
+    False may also mean that it is not known. Only asked where the answer costs no synchronization and no trace of a compiler.
     """
     if torch.compiler.is_compiling() or any(type(x) not in PLAIN or x.device.type != "cpu" for x in tensors):
         return False
     try:
         with torch.no_grad():
-            return all(bool(x.sum().isfinite()) for x in tensors)
+            return all(bool(torch.linalg.vector_norm(x).isfinite()) for x in tensors)
     except RuntimeError:  # a tensor of a function transform has no single answer
         return False

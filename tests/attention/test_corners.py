@@ -377,3 +377,17 @@ def test_a_damaged_library_is_made_anew(tmp_path: Path, monkeypatch: pytest.Monk
     assert native.library() is not None
     assert damaged.stat().st_size > 0
     native.library.cache_clear()
+
+
+@pytest.mark.parametrize("huge", [3e38, 1e30, -3e38])
+@pytest.mark.parametrize("where", [Padding([5, 2]), Padding([5, 2]) & Causal()], ids=str)
+def test_huge_numbers_that_nobody_sees_change_nothing(huge, where):
+    q, k, v = (torch.randn(2, 1, 5, 4) for _ in range(3))
+    wanted = None
+    for hidden in (0.0, huge):
+        k[1, 0, 3, 0] = v[1, 0, 3, 0] = hidden
+        inputs = [x.clone().requires_grad_() for x in (q, k, v)]
+        output = attend(*inputs, where=where)
+        found = (output, *torch.autograd.grad(output.square().sum(), inputs))
+        wanted = wanted or found
+        assert_close(found, wanted)

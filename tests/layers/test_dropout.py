@@ -132,3 +132,10 @@ def test_rates_that_are_no_rates_are_refused(rate: float) -> None:
 
 def test_it_prints_its_rate() -> None:
     assert repr(Dropout(0.25)) == "Dropout(0.25)"
+
+
+def test_it_can_be_compiled_and_mapped():
+    compiled = torch.compile(Dropout(0.5), backend="eager", fullgraph=True)
+    assert set(compiled(torch.ones(101)).tolist()) == {0.0, 2.0}
+    mapped = torch.func.vmap(Dropout(0.5), randomness="different")(torch.ones(3, 101))
+    assert set(mapped.flatten().tolist()) == {0.0, 2.0}

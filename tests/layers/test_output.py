@@ -376,3 +376,25 @@ def test_a_table_of_another_size_is_refused() -> None:
 def test_it_prints_what_it_was_made_of() -> None:
     assert repr(Output(WIDTH, VOCAB)) == "Output(5, vocab=11, bias=True)"
     assert repr(Output(WIDTH, VOCAB, bias=False)) == "Output(5, vocab=11, bias=False)"
+
+
+def test_a_second_derivative_is_refused_not_wrong(monkeypatch):
+    monkeypatch.setattr("mirada.layers.output.SMALL", 0)
+    h = torch.randn(7, 5, requires_grad=True)
+    loss = cross_entropy(h, torch.randn(11, 5), None, torch.arange(7))
+    with pytest.raises(ValueError, match="no second derivative"):
+        torch.autograd.grad(loss, h, create_graph=True)
+
+
+def test_many_places_in_half_precision_keep_their_gradients(monkeypatch):
+    """The division by the number of places comes last: before the products it would be lost in half precision."""
+    monkeypatch.setattr("mirada.layers.output.SMALL", 0)
+    h, weight = torch.randn(4099, 5), torch.randn(1009, 5)
+    targets = torch.randint(0, 1009, (4099,))
+    slopes = []
+    for dtype in (torch.float32, torch.float16):
+        rows, table = (x.detach().to(dtype).clone().requires_grad_() for x in (h, weight))
+        (cross_entropy(rows, table, None, targets) * 65536).backward()
+        slopes.append((rows.grad.float(), table.grad.float()))
+    for exact, half in zip(*slopes, strict=True):
+        assert (exact - half).norm() < 0.01 * exact.norm()

@@ -448,14 +448,6 @@ def test_decoding_stops_at_the_end_of_a_learned_table():
         model.step(texts[:, 5], state)
 
 
-@pytest.mark.parametrize("changes", [{"normalizer": "hard"}, {"position": "localgaussian:2"}], ids=str)
-def test_what_cannot_be_decoded_step_by_step_says_so_at_the_start(changes):
-    model = made(config(**changes))
-    assert model(words(BATCH, LENGTH)).isfinite().all()
-    with pytest.raises(ValueError, match=r"a cache and .* cannot work together"):
-        model.start(BATCH)
-
-
 REFUSED = [
     ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
     ({"vocab": 0}, "GPTConfig: vocab must be at least 1: got 0"),
@@ -477,6 +469,10 @@ REFUSED = [
     ({"where": PerHead(Causal(), Causal())}, "heads=3"),
     ({"projection": "grouped:2"}, "heads must be divisible by kv_heads: got heads=3, kv_heads=2"),
     ({"score": "additiv"}, "Did you mean 'additive'"),
+    ({"normalizer": "hard"}, r"a cache and Hard attention cannot work together"),
+    ({"position": "localgaussian:2"}, r"a cache and LocalGaussian cannot work together"),
+    ({"projection": "multihead:out=1"}, "a block keeps its width=24: got .* out=1"),
+    ({"projection": "multihead:memory_width=7"}, "a block keeps its width=24: got .* memory_width=7"),
     ({"normalizer": "softmax:1.0"}, r"dropout must lie in \[0, 1\): got 1.0"),
 ]  # fmt: skip
 
@@ -522,3 +518,53 @@ def test_a_configuration_is_frozen_and_knows_its_fields():
     with pytest.raises(ValueError, match=r"unknown field of GPTConfig 'dept'.* Did you mean 'depth'\?"):
         GPTConfig.from_dict({"dept": 24})
     assert GPTConfig.from_dict({}) == GPTConfig()
+
+
+@torch.no_grad()
+def test_positions_that_jump_reach_the_attention():
+    """A window counts positions, not places: after a jump it no longer reaches back, whatever the kind of position."""
+    texts, jump = words(1, 4), torch.tensor([[0, 1, 20, 21]])
+    other = texts.clone()
+    other[:, :2] = (texts[:, :2] + 1) % 13
+    for position in ("learned", "rotary"):
+        model = made(config(where="window:2", position=position))
+        assert_close(model(texts, positions=jump)[:, 2:], model(other, positions=jump)[:, 2:])
+
+
+def test_a_state_is_continued_once():
+    model, texts = made(config()), words(2, 3)
+    _, state = model.step(texts[:, 0], model.start(2))
+    model.step(texts[:, 1], state)
+    for again in (
+        lambda: model.step(texts[:, 1], state),
+        lambda: model.reorder(state, torch.tensor([1, 0])),
+        lambda: model.alignment(state),
+    ):
+        with pytest.raises(ValueError, match="this state was continued already"):
+            again()
+
+
+def test_steps_under_autocast_and_across_inference_mode():
+    model, texts = made(config()).float(), words(2, 3)
+    full = model(texts)
+    with torch.autocast("cpu", torch.bfloat16):
+        state = model.start(2)
+        for t in range(3):
+            logits, state = model.step(texts[:, t], state)
+    assert_close(logits.float(), full[:, -1], rtol=0.1, atol=0.1)
+    with torch.inference_mode():
+        _, state = model.step(texts[:, 0], model.start(2))
+        state = model.reorder(state, torch.tensor([1, 0]))
+    with torch.no_grad():
+        assert_close(model.alignment(state), torch.ones(2, 1))
+        model.step(texts[:, 1], state)
+        assert state.caches[0].filled == 2
+
+
+def test_what_start_and_step_are_not_given():
+    model = made(config())
+    for wrong in (2.0, "two", torch.zeros(2)):
+        with pytest.raises(ValueError, match="start takes a number of texts"):
+            model.start(wrong)
+    with pytest.raises(ValueError, match="at least one token"):
+        model.step(words(2, 0), model.start(2))

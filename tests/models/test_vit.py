@@ -270,9 +270,9 @@ def test_dropout_is_for_training_only():
         (torch.zeros(1, 3, 15, 15), r"pictures must have 2 channels: got shape \(1, 3, 15, 15\)"),
         (torch.zeros(2, 15, 15), r"pictures must have the axes \(batch channels height width\): got shape \(2, 15, 15\)"),
         (torch.zeros(1, 2, 15, 15, dtype=torch.uint8), "pictures must hold floating-point numbers: got torch.uint8"),
-        (torch.zeros(1, 2, 15, 20), "positions must lie in the table of 10: got 0 to 12"),
+        (torch.zeros(1, 2, 15, 20), "the model was made for pictures of 15 x 15: got"),
     ],
-    ids=["width", "height", "channels", "no batch", "no floats", "too large for the table"],
+    ids=["width", "height", "channels", "no batch", "no floats", "another size"],
 )  # fmt: skip
 def test_a_picture_that_does_not_fit_is_refused(seen, message):
     with pytest.raises(ValueError, match=message):

@@ -1,5 +1,8 @@
 """Keys and values of earlier steps, kept so that each is computed once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -55,8 +58,9 @@ class Cache:
         """Let entry b continue what entry index[b] has so far: the step of a beam search."""
         size = self.keys.shape[0]
         require(index.shape == (size,), f"reorder needs an index per entry: got shape {show(index)} for batch={size}")
-        self.keys = self.keys.index_select(0, index)
-        self.values = self.values.index_select(0, index)
+        with writable():
+            self.keys = self.keys.index_select(0, index)
+            self.values = self.values.index_select(0, index)
         self.reorders.append(index.clone())
 
     def reserve(self, length: int) -> None:
@@ -64,7 +68,8 @@ class Cache:
         if length <= self.length:
             return
         more = max(length, 2 * self.length) - self.length
-        self.keys, self.values = (F.pad(x, (0, 0, 0, more)) for x in (self.keys, self.values))
+        with writable():
+            self.keys, self.values = (F.pad(x, (0, 0, 0, more)) for x in (self.keys, self.values))
 
     def rewound(self, steps: int) -> "Cache":
         """The same room and content, `steps` positions earlier: what the last step started from."""
@@ -104,3 +109,13 @@ class Cache:
                     f"the cache was made for {name} of {kept.shape[1]} heads of {kept.shape[3]}: got {show(new)}. "
                     "Make it with the layer that uses it."
                 )
+
+
+@contextmanager
+def writable() -> Iterator[None]:
+    """Leave inference mode for a moment: room made inside it could not be written outside."""
+    if not torch.is_inference_mode_enabled():
+        yield
+        return
+    with torch.inference_mode(False), torch.no_grad():
+        yield

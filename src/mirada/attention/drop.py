@@ -24,6 +24,8 @@ def drop(x: Tensor, rate: float) -> Tensor:
 class Drop(torch.autograd.Function):
     """x * kept * scale. Of x nothing is kept for the backward pass but the mask."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(x: Tensor, kept: Tensor, scale: float) -> Tensor:
         return (x * kept).mul_(scale)
@@ -41,5 +43,5 @@ class Drop(torch.autograd.Function):
 
 def random_bytes(like: Tensor) -> Tensor:
     """A uniform byte for every number of a tensor."""
-    words = torch.empty((like.numel() + 7) // 8, dtype=torch.int64, device=like.device).random_(-(2**63), None)
+    words = torch.randint(-(2**63), 2**63 - 1, ((like.numel() + 7) // 8,), dtype=torch.int64, device=like.device)
     return words.view(torch.uint8)[: like.numel()].view(like.shape)

@@ -224,9 +224,12 @@ class Attention(nn.Module):
         >>> torch.equal(cross(x, memory=cross.remember(memory)), cross(x, memory=memory))
         True
         """
+        check_axes("memory", memory, "batch keys width")
+        require(isinstance(padding, Padding | None), f"padding must be Padding(lengths): got {type(padding).__name__}")
         values = memory if values is None else values
         where = COMPLETE if padding is None else padding
-        self._check(memory.new_empty(memory.shape[0], 0, self.heads.width), memory, values, where, key_positions)
+        nobody = memory.new_empty(memory.shape[0], 0, self.heads.width)
+        self._check(nobody, memory, values, where, None, key_positions)
         places = place(memory.shape[0], 1, memory.shape[1], memory.device, None, key_positions)
         where.check(places, self.heads.heads)
         _, memory, values = clean(memory, memory, values, where, places)
@@ -256,6 +259,7 @@ class Attention(nn.Module):
     def _recall(self, x: Tensor, memory: Memory, where: Neighborhood | None, positions: Tensor | None) -> Request:
         where = self.where if where is None else self.where & as_neighborhood(where)
         where = where if memory.padding is None else where & memory.padding
+        check_axes("x", x, "batch n width")
         self._check_input("x", x, x.shape[0])
         check_size("x", x, 0, "batch", memory.batch)
         check_size("x", x, 2, "width", self.heads.width)

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 
 from mirada.attention.cache import Cache
 from mirada.attention.equation import Attention
-from mirada.attention.heads import Heads
+from mirada.attention.heads import Heads, MultiHead
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood
 from mirada.attention.positions import InputPosition, Position
+from mirada.errors import require
 from mirada.layers.config import Config
 from mirada.layers.feedforward import feed_forward
 from mirada.layers.norm import Norm
@@ -56,6 +57,12 @@ class BlockConfig(Config):
             with torch.device("meta"):  # nothing is computed: building one layer finds what does not fit
                 EncoderLayer(self)
                 input_position(self)
+
+    def check_decoder(self) -> None:
+        """Raise a ValueError if a decoder of these blocks could not go step by step."""
+        if self.has_blocks:
+            with torch.device("meta"):
+                DecoderLayer(self).self.cache(0, 0)
 
     @property
     def has_blocks(self) -> bool:
@@ -172,7 +179,14 @@ def cross_attention(config: BlockConfig) -> Attention:
 
 def spelled_heads(config: BlockConfig) -> Heads:
     """The heads that a configuration spells."""
-    return read("heads", config.projection, {"width": config.width, "heads": config.heads})
+    heads: Heads = read("heads", config.projection, {"width": config.width, "heads": config.heads})
+    out = heads.out.out_features if isinstance(heads, MultiHead) else config.width
+    require(
+        out == heads.memory_width == heads.value_width == config.width,
+        f"a block keeps its width={config.width}: got projection {config.projection!r} with memory_width={heads.memory_width}, "
+        f"values_width={heads.value_width}, out={out}",
+    )
+    return heads
 
 
 def input_position(config: BlockConfig) -> InputPosition | None:

@@ -39,7 +39,7 @@ class Config:
     def at_least(self, least: float, *names: str) -> None:
         """Require fields that are not smaller than `least`."""
         for name in names:
-            if getattr(self, name) < least:
+            if not getattr(self, name) >= least:  # not a number is too little as well
                 raise ValueError(f"{type(self).__name__}: {name} must be at least {least}: got {getattr(self, name)}")
 
     def one_of(self, name: str, *known: str) -> None:

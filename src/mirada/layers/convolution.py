@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mirada.errors import require, unknown
 from mirada.layers.feedforward import ACTIVATIONS
-from mirada.shapes import check_axes, check_floating, check_size, show
+from mirada.shapes import check_axes, check_dtype, check_size, show
 
 
 class Stem1d(nn.Module):
@@ -47,6 +47,7 @@ class Stem1d(nn.Module):
         """The features, and the true lengths they have."""
         check_axes("x", x, "batch time channels")
         check_size("x", x, 2, "channels", self.channels)
+        check_dtype("x", x, next(self.parameters()))
         x = rearrange(x, "b t c -> b c t")
         for layer in self.layers:
             require(
@@ -83,7 +84,7 @@ class Stem2d(nn.Module):
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch cells out"]:
         check_axes("pictures", pictures, "batch channels height width")
-        check_floating("pictures", pictures)
+        check_dtype("pictures", pictures, next(self.parameters()))
         require(
             pictures.shape[1] == self.channels, f"pictures must have {self.channels} channels: got {show(pictures)}"
         )

@@ -12,7 +12,7 @@ from mirada.attention.heads import linear
 from mirada.attention.positions import InputPosition
 from mirada.errors import require
 from mirada.layers.dropout import Dropout
-from mirada.shapes import check_axes, check_floating, check_integers, show
+from mirada.shapes import check_axes, check_dtype, check_integers, show
 
 
 class Words(nn.Module):
@@ -35,7 +35,7 @@ class Words(nn.Module):
         self.weight = nn.Parameter(torch.randn(vocab, width) * (width**-0.5 if scaled else 0.02))
 
     def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length width"]:
-        check_integers("tokens", tokens)
+        check_integers(f"{self.of}s", tokens)
         try:
             vectors = F.embedding(tokens if tokens.dtype == torch.int32 else tokens.long(), self.weight)
         except IndexError:
@@ -103,7 +103,7 @@ class Patches(nn.Module):
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch n out"]:
         check_axes("pictures", pictures, "batch channels height width")
-        check_floating("pictures", pictures)
+        check_dtype("pictures", pictures, self.project.weight)
         _, channels, height, width = pictures.shape
         require(channels == self.channels, f"pictures must have {self.channels} channels: got shape {show(pictures)}")
         require(
@@ -129,7 +129,7 @@ class Numbers(nn.Module):
 
     def forward(self, series: Float[Tensor, "batch time features"]) -> Float[Tensor, "batch time width"]:
         check_axes("series", series, "batch time features")
-        check_floating("series", series)
+        check_dtype("series", series, self.project.weight)
         require(
             series.shape[-1] == self.features, f"series must have {self.features} features: got shape {show(series)}"
         )

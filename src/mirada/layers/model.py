@@ -78,14 +78,21 @@ def check_pair(source: Tensor, target: Int[Tensor, "batch length"]) -> None:
     check_size("target", target, 0, "batch", len(source))
 
 
-def check_classes(name: str, classes: Int[Tensor, " batch"], count: int, batch: int) -> None:
-    """Require one class per sample, each in 0..count - 1."""
+def check_step(tokens: Int[Tensor, " batch"], batch: int) -> None:
+    """Require one token per entry of a state."""
+    check_axes("tokens", tokens, "batch")
+    check_size("tokens", tokens, 0, "batch", batch)
+
+
+def check_classes(name: str, classes: Int[Tensor, " batch"], count: int, batch: int) -> Int[Tensor, " batch"]:
+    """Require one class per sample, each in 0..count - 1; they come back as the integers that a loss reads."""
     check_axes(name, classes, "batch")
     check_integers(name, classes)
     check_size(name, classes, 0, "batch", batch)
-    if batch:
-        low, high = (int(bound) for bound in classes.aminmax())
-        require(low >= 0 and high < count, f"{name} must be a class in 0..{count - 1}: got {low} to {high}")
+    require(batch > 0, "a loss needs at least one sample: got none")
+    low, high = (int(bound) for bound in classes.aminmax())
+    require(low >= 0 and high < count, f"{name} must be a class in 0..{count - 1}: got {low} to {high}")
+    return classes.long()
 
 
 def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -> Padding | None:

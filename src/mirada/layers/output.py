@@ -4,7 +4,6 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from mirada.attention.heads import linear
 from mirada.errors import require
@@ -61,12 +60,13 @@ def cross_entropy(
     targets: Int[Tensor, "*batch"],
     smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """The mean cross-entropy of a linear layer, in chunks of places: all logits at once never exist.
+    """The mean cross-entropy of a linear layer, in chunks of places: many logits never exist all at once.
 
     Equal to `F.cross_entropy(F.linear(h, weight, bias), targets, label_smoothing=smoothing)`, forward and backward.
     """
+    require(isinstance(targets, Tensor), f"targets must be a tensor of token ids: got {type(targets).__name__}")
     require(h.shape[:-1] == targets.shape, f"a target for every vector: got h {show(h)}, targets {show(targets)}")
-    require(0 <= smoothing < 1, f"smoothing must lie in [0, 1): got {smoothing}")
+    check_smoothing(smoothing)
     check_integers("targets", targets)
     rows, wanted = h.reshape(-1, h.shape[-1]), targets.reshape(-1).long()
     counted = wanted != IGNORED
@@ -83,6 +83,11 @@ def cross_entropy(
     return ChunkedCrossEntropy.apply(rows, weight, bias, wanted, smoothing, torch.is_grad_enabled())
 
 
+def check_smoothing(smoothing: float) -> None:
+    """Require a share in [0, 1)."""
+    require(0 <= smoothing < 1, f"smoothing must lie in [0, 1): got {smoothing}")
+
+
 class ChunkedCrossEntropy(torch.autograd.Function):
     """Forward and backward of one chunk together, while its logits exist; the backward pass only scales."""
 
@@ -92,7 +97,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
         precise = torch.float64 if rows.dtype == torch.float64 else torch.float32
         total = rows.new_zeros((), dtype=precise)
         d_rows, d_weight, d_bias = (
-            torch.zeros_like(x) if needed and tracked else None
+            torch.zeros_like(x, dtype=precise) if needed and tracked else None
             for x, needed in zip((rows, weight, bias), ctx.needs_input_grad, strict=False)
         )
         for first in range(0, len(rows), ROWS_AT_ONCE):
@@ -108,22 +113,31 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             total += sums.log().sum() - right
             if not tracked:
                 continue
-            slope.mul_(1 / (sums * count))
+            slope.mul_(1 / sums)  # the division by the number of places waits: half precision has no room for it
             if smoothing:
-                slope.sub_(smoothing / (vocab * count))
-            slope.scatter_add_(-1, wanted, slope.new_full((), (smoothing - 1) / count).expand_as(wanted))
-            slope = slope.to(rows.dtype)
-            if d_rows is not None:
-                torch.mm(slope, weight.to(rows.dtype), out=d_rows[here])
-            if d_weight is not None:
-                d_weight.addmm_(slope.to(weight.dtype).T, chunk.to(weight.dtype))
+                slope.sub_(smoothing / vocab)
+            slope.scatter_add_(-1, wanted, slope.new_full((), smoothing - 1).expand_as(wanted))
             if d_bias is not None:
                 d_bias += slope.sum(0)
+            slope = slope.to(rows.dtype)
+            if d_rows is not None:
+                d_rows[here] = slope @ weight.to(rows.dtype)
+            if d_weight is not None and rows.dtype == precise:
+                d_weight.addmm_(slope.T, chunk)
+            elif d_weight is not None:
+                d_weight += slope.T @ chunk
         ctx.save_for_backward(d_rows, d_weight, d_bias)
+        ctx.count, ctx.dtypes = count, [None if x is None else x.dtype for x in (rows, weight, bias)]
         return total / count
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        scaled = [None if d is None else d * grad for d in ctx.saved_tensors]
+        require(
+            not torch.is_grad_enabled(),
+            "the cross-entropy in chunks has no second derivative: use F.cross_entropy(output(h), targets)",
+        )
+        scaled = [
+            None if d is None else (d * (grad / ctx.count)).to(dtype)
+            for d, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
+        ]
         return *scaled, None, None, None

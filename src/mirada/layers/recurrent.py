@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from mirada.errors import require, unknown
 from mirada.layers.dropout import Dropout
-from mirada.shapes import check_axes, check_integers, check_size, show
+from mirada.shapes import check_axes, check_dtype, check_integers, check_size, show
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
@@ -75,6 +75,7 @@ class Recurrent(nn.Module):
         """The states at every place, and what is carried on from the (true) end."""
         check_axes("x", x, "batch length width")
         check_size("x", x, 2, "width", self.width)
+        check_dtype("x", x, self.read[0])
         batch, length, _ = x.shape
         require(length > 0, "a recurrent layer needs at least one place: got length=0")
         carried = self.start(batch, x) if carried is None else carried

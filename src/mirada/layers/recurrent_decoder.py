@@ -36,6 +36,11 @@ class RecurrentState:
     drawn: Tensor | None = None  # the weights of the last step, where asking again would draw anew
     time: int = 0
 
+    @property
+    def batch(self) -> int:
+        """How many sequences are decoded at once."""
+        return self.carried.h.shape[1]
+
     def reorder(self, index: Int[Tensor, " batch"]) -> "RecurrentState":
         """Let entry b go on from what entry index[b] has: all of it, what is fed back too."""
         kept = (self.fed, self.asked, self.drawn)

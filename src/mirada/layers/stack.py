@@ -36,22 +36,33 @@ class State:
 
     caches: list[Cache]
     memories: list[Memory] = field(default_factory=list)
+    filled: int = 0
+    reorders: int = 0
     asked: Tensor | None = None  # what the top layer's attention was asked with last, for its weights
     entry: Int[Tensor, " batch"] | None = None  # the entry of the source that each entry reads
 
     @property
-    def filled(self) -> int:
-        return self.caches[0].filled if self.caches else 0
+    def batch(self) -> int:
+        """How many sequences are decoded at once."""
+        return self.caches[0].keys.shape[0]
 
     def reserve(self, steps: int) -> None:
         """Room for that many more positions in every cache."""
+        self.require_current()
         for cache in self.caches:
             cache.reserve(self.filled + steps)
+
+    def require_current(self) -> None:
+        """Raise a ValueError if somebody went on from this state before: its caches are not what they were."""
+        for cache in self.caches:
+            if (cache.filled, len(cache.reorders)) != (self.filled, self.reorders):
+                raise ValueError("this state was continued already: go on from the one that step or reorder returned")
 
     def require_step(self) -> Tensor:
         """What the attention was asked with last; an error before the first step."""
         if self.asked is None:
             raise ValueError("there is no alignment before the first step")
+        self.require_current()
         return self.asked
 
     def reorder(self, index: Int[Tensor, " batch"]) -> "State":
@@ -59,6 +70,7 @@ class State:
 
         Beams of one sentence share their source, so its keys and values usually stay where they are.
         """
+        self.require_current()
         for cache in self.caches:
             cache.reorder(index)
         memories, entry = self.memories, self.entry
@@ -67,7 +79,7 @@ class State:
             if not torch.equal(entry, self.entry):  # type: ignore[arg-type]
                 memories = [memory.reorder(index) for memory in memories]
         asked = None if self.asked is None else self.asked.index_select(0, index)
-        return replace(self, memories=memories, entry=entry, asked=asked)
+        return replace(self, memories=memories, entry=entry, asked=asked, reorders=self.reorders + 1)
 
 
 class Encoder(nn.Module):
@@ -102,7 +114,8 @@ class Encoder(nn.Module):
         state.reserve(x.shape[1])
         for layer, cache in zip(self.layers, state.caches, strict=True):
             x, asked = layer.step(x, cache)
-        return x if self.norm is None else self.norm(x), replace(state, asked=asked)
+        state = replace(state, asked=asked, filled=state.filled + x.shape[1])
+        return x if self.norm is None else self.norm(x), state
 
     def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
         """The weights of the last place over all so far: the mean of the heads of the top layer."""
@@ -149,7 +162,8 @@ class Decoder(nn.Module):
         state.reserve(x.shape[1])
         for layer, memory, cache in zip(self.layers, state.memories, state.caches, strict=True):
             x, asked = layer.step(x, memory, cache)
-        return x if self.norm is None else self.norm(x), replace(state, asked=asked)
+        state = replace(state, asked=asked, filled=state.filled + x.shape[1])
+        return x if self.norm is None else self.norm(x), state
 
     def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
         """The weights of the last place over the memory: the mean of the heads of the top layer."""
@@ -158,6 +172,10 @@ class Decoder(nn.Module):
 
 
 def caches(layers: Layers[EncoderLayer] | Layers[DecoderLayer], batch: int) -> list[Cache]:
-    """An empty cache for every layer, in its precision: also where the attention itself has no parameters."""
+    """An empty cache for every layer, in the precision of its keys: also where the attention itself has no parameters."""
     like = next(layers.parameters())
-    return [layer.self.cache(batch, ROOM, like.dtype, like.device) for layer in layers]
+    kind, dtype = like.device.type, like.dtype
+    projected = next(layers[0].self.heads.parameters(), None) is not None
+    if projected and dtype != torch.float64 and torch.is_autocast_enabled(kind):
+        dtype = torch.get_autocast_dtype(kind)
+    return [layer.self.cache(batch, ROOM, dtype, like.device) for layer in layers]

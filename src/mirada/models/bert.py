@@ -97,12 +97,13 @@ class BERT(Model[BERTConfig]):
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the hidden words (-100: not hidden), plus that of the order where it is given."""
         h = self.encode(tokens, lengths, segments)
+        check_axes("wanted", wanted, "batch length")
         require(wanted.shape == tokens.shape, f"wanted must fit the tokens {show(tokens)}: got {show(wanted)}")
         hidden: Bool[Tensor, "batch length"] = wanted != IGNORED
         total = self.output.loss(self.guess(h[hidden]), wanted[hidden])  # other places need no scores
         if follows is None:
             return total
-        check_classes("follows", follows, 2, len(tokens))
+        follows = check_classes("follows", follows, 2, len(tokens))
         return total + F.cross_entropy(self.order(self.summary(h)), follows)
 
     def encode(
@@ -110,7 +111,9 @@ class BERT(Model[BERTConfig]):
     ) -> Float[Tensor, "batch length width"]:
         """A vector for every place, in its context."""
         check_axes("tokens", tokens, "batch length")
+        require(tokens.shape[1] > 0, "a text needs at least one token: got none")
         segments = torch.zeros_like(tokens) if segments is None else segments
+        check_axes("segments", segments, "batch length")
         require(segments.shape == tokens.shape, f"a segment for every token: got {show(segments)} for {show(tokens)}")
         padding = as_padding(lengths, *tokens.shape)
         real = real_places(padding, tokens.shape[1])

@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.attention.scores import Additive
+from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem2d
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Patches, Placed, Words
-from mirada.layers.model import Model, check_pair
-from mirada.layers.output import Output
+from mirada.layers.model import Model, check_pair, check_step
+from mirada.layers.output import IGNORED, Output
 from mirada.layers.recurrent import Carried
 from mirada.layers.recurrent_decoder import BahdanauDecoder, RecurrentState
 from mirada.layers.spell import read
@@ -29,6 +30,7 @@ Pictures = Float[Tensor, "batch channels height width"]
 Cells = Float[Tensor, "batch cells width"]
 Tokens = Int[Tensor, "batch length"]
 Readout = Float[Tensor, "batch length width"]
+Real = Bool[Tensor, "batch length"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,8 @@ class CaptionerConfig(BlockConfig):
         self.one_of("encoder", "convolution", "patches")
         self.one_of("decoder", "lstm", "transformer")
         read("normalizer", self.gaze)
+        if self.decoder == "transformer":
+            self.check_decoder()
 
     @property
     def has_blocks(self) -> bool:
@@ -66,7 +70,7 @@ class CaptionerConfig(BlockConfig):
         return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, patch=4, dropout=0.0, length=32)
 
 
-class Memory(NamedTuple):
+class Encoded(NamedTuple):
     """What the encoder made of a picture."""
 
     cells: Cells
@@ -94,33 +98,33 @@ class Captioner(Model[CaptionerConfig]):
 
     def forward(self, pictures: Pictures, target: Tokens) -> Float[Tensor, "batch length vocab"]:
         """The scores of every next word: logits[:, t] follow target[:, :t + 1]."""
-        return self.output(self.dropout(self.taught(pictures, target)[0]))
+        cells = self.encode(pictures).cells
+        check_pair(pictures, target)
+        return self.output(self.dropout(self.decoder.run(self.words(target), cells)))
 
     def loss(self, pictures: Pictures, target: Tokens, wanted: Tokens, smoothing: float = 0.0) -> Float[Tensor, ""]:
         """The mean cross-entropy of the wanted words (-100: does not count), and the price of uneven looks per picture."""
-        readout, weights = self.taught(pictures, target)
+        cells, real = self.encode(pictures).cells, wanted != IGNORED
+        check_pair(pictures, target)
+        if not self.config.penalty or self.config.decoder == "transformer":
+            return self.output.loss(self.dropout(self.decoder.run(self.words(target), cells, real)), wanted, smoothing)
+        readout, weights = self.decoder.run_weighed(self.words(target), cells)
         total = self.output.loss(self.dropout(readout), wanted, smoothing)
-        if not self.config.penalty or weights.shape[-1] == 0:
-            return total
-        counted = (wanted >= 0).unsqueeze(-1)
+        counted = real.unsqueeze(-1)
         looks = (weights * counted).sum(1)
-        words = counted.sum() / len(wanted)  # of a caption: the cross-entropy is a mean over them
+        words = counted.sum() / max(1, len(wanted))  # of a caption: the cross-entropy is a mean over them
         return total + self.config.penalty * ((1 - looks) ** 2).sum(1).mean() / words.clamp(min=1)
 
-    def taught(self, pictures: Pictures, target: Tokens) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
-        """What the output layer reads for a known caption, and the weights of every look (of an LSTM's)."""
-        cells = self.encode(pictures).cells
-        check_pair(pictures, target)
-        return self.decoder.run(self.words(target), cells)
-
-    def encode(self, pictures: Pictures) -> Memory:
+    def encode(self, pictures: Pictures) -> Encoded:
         """A vector for every cell of the picture, row by row."""
-        return Memory(self.encoder(pictures))
+        return Encoded(self.encoder(pictures))
 
-    def start(self, memory: Memory) -> Any:
+    def start(self, memory: Encoded) -> Any:
+        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.cells)
 
     def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
+        check_step(tokens, state.batch)
         readout, state = self.decoder.step(self.words(tokens.unsqueeze(1)), state)
         return self.output(self.dropout(readout)), state
 
@@ -178,8 +182,12 @@ class LSTMTeller(nn.Module):
         depth = self.cell.cell.depth
         return Carried(*(torch.stack(x.chunk(depth, dim=-1)) for x in (h, c)))
 
-    def run(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
-        """What the output layer reads at every place, and the weights of every look."""
+    def run(self, x: Readout, cells: Cells, real: Real | None = None) -> Readout:
+        """What the output layer reads at every place."""
+        return self.cell.run(x, cells, None, self.begin(cells))
+
+    def run_weighed(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+        """The same, and the weights of every look."""
         return self.cell.run_weighed(x, cells, None, self.begin(cells))
 
     def start(self, cells: Cells) -> RecurrentState:
@@ -200,9 +208,12 @@ class TransformerTeller(nn.Module):
         self.place = Placed(input_position(config), config.dropout)
         self.stack = Decoder(config, config.decoder_depth)
 
-    def run(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
-        """What the output layer reads at every place. No weights: its heads need no penalty."""
-        return self.stack(self.place(x), cells), x[:, :, :0]
+    def run(self, x: Readout, cells: Cells, real: Real | None = None) -> Readout:
+        """What the output layer reads at every place. `real` marks the places that a batch norm counts."""
+        return self.stack(self.place(x), cells, real=real)
+
+    def run_weighed(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+        raise ValueError("the heads of a Transformer have no penalty")
 
     def start(self, cells: Cells) -> State:
         return self.stack.start(cells)

@@ -23,6 +23,7 @@ from mirada.layers.convolution import Stem1d
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, as_padding, check_classes, real_places
+from mirada.layers.output import check_smoothing
 from mirada.layers.pool import pool
 from mirada.layers.recurrent import Recurrent
 from mirada.layers.stack import Encoder
@@ -127,8 +128,9 @@ class Classifier(Model[ClassifierConfig]):
         smoothing: float = 0.0,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the right classes (0 and 1 where there is one score)."""
+        check_smoothing(smoothing)
         scores = self(tokens, lengths)
-        check_classes("classes", classes, max(2, self.config.classes), len(tokens))
+        classes = check_classes("classes", classes, max(2, self.config.classes), len(tokens))
         if self.config.classes == 1:
             soft = classes * (1 - smoothing) + smoothing / 2
             return F.binary_cross_entropy_with_logits(scores[:, 0], soft.to(scores.dtype))

@@ -54,6 +54,13 @@ class ForecasterConfig(BlockConfig):
         super().check()
         self.at_least(1, "features", "targets", "horizon", "patch", "depth")
         self.one_of("kind", "encoder-decoder", "lstm", "patches")
+        if self.kind == "encoder-decoder":
+            self.check_decoder()
+            if self.position == "learned" and self.horizon > self.length:
+                raise ValueError(
+                    f"a learned position needs a row per step: got horizon={self.horizon}, length={self.length}. "
+                    "Give a longer length."
+                )
         if self.kind == "patches" and self.length % self.patch:
             raise ValueError(
                 f"length must divide into patches: got length={self.length}, patch={self.patch}. Change one of them."
@@ -94,6 +101,7 @@ class Forecaster(Model[ForecasterConfig]):
     def taught(self, series: Series, first: First, wanted: Values) -> Values:
         """The same with the true values in place of the predicted ones: teacher forcing."""
         self._check(series, first)
+        require(isinstance(wanted, Tensor), f"wanted must be a tensor of values: got {type(wanted).__name__}")
         shape = (len(series), self.config.horizon, self.config.targets)
         require(wanted.shape == shape, f"wanted must have shape {shape}: got {show(wanted)}")
         moved = wanted - first.unsqueeze(1)

@@ -6,6 +6,7 @@ features -> [dropout -> attention over the edges -> elu] x (depth - 1) -> attent
 from dataclasses import dataclass
 from typing import Self
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -51,7 +52,6 @@ class GATConfig(Config):
 class GAT(Model[GATConfig]):
     """Attention over the edges of a graph, layer by layer; the last one averages its heads.
 
-    >>> import torch
     >>> edges = torch.tensor([[0, 1], [1, 2]])  # from node 0 to 1, from 1 to 2
     >>> GAT(GATConfig.tiny())(torch.zeros(4, 5), edges).shape
     torch.Size([4, 3])
@@ -99,12 +99,15 @@ class GAT(Model[GATConfig]):
         known: Bool[Tensor, " nodes"] | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy over the nodes whose class is known."""
+        check_axes("classes", classes, "nodes")
         check_size("classes", classes, 0, "nodes", len(nodes))
         scores = self(nodes, edges)
         if known is not None:
+            mask = isinstance(known, Tensor) and known.dtype == torch.bool and known.shape == classes.shape
+            require(mask, "known must be a bool mask with one entry per node")
             require(bool(known.any()), "the loss needs at least one node whose class is known: got none")
             scores, classes = scores[known], classes[known]
-        check_classes("classes", classes, self.config.classes, len(classes))
+        classes = check_classes("classes", classes, self.config.classes, len(classes))
         return F.cross_entropy(scores, classes)
 
 

@@ -6,14 +6,16 @@ text -> words + position -> causal layers -> norm -> output
 from dataclasses import dataclass
 from typing import Self
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mirada.attention.neighborhoods import Causal, Neighborhood
+from mirada.attention.neighborhoods import Causal, Documents, Neighborhood
+from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, start_small
-from mirada.layers.output import Output
+from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import Encoder, State
 from mirada.shapes import check_axes
 
@@ -33,6 +35,7 @@ class GPTConfig(BlockConfig):
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "depth")
+        self.check_decoder()
 
     @classmethod
     def tiny(cls) -> Self:
@@ -74,25 +77,36 @@ class GPT(Model[GPTConfig]):
         smoothing: float = 0.0,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
-        return self.output.loss(self.hidden(tokens, where, positions), wanted, smoothing)
+        return self.output.loss(self.hidden(tokens, where, positions, wanted != IGNORED), wanted, smoothing)
 
     def hidden(
-        self, tokens: Tokens, where: Neighborhood | None = None, positions: Tokens | None = None
+        self,
+        tokens: Tokens,
+        where: Neighborhood | None = None,
+        positions: Tokens | None = None,
+        real: Bool[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch length width"]:
-        """What the output layer reads."""
+        """What the output layer reads. `real` marks the places that a batch norm counts."""
         check_axes("tokens", tokens, "batch length")
         x = self.place(self.words(tokens), positions=positions)
-        # an input position is in x already, and distances are the same without positions: then kernels need none
-        plain = self.place.position is not None and self.decoder.layers[0].self.where.homogeneous
-        return self.decoder(x, where, positions=None if plain else positions)
+        if (
+            self.place.position is not None
+            and self.decoder.layers[0].self.where.homogeneous
+            and steady(positions, where)
+        ):
+            positions = None  # they are in x already, and distances are the same without them: a faster kernel will do
+        return self.decoder(x, where, real, positions)
 
-    def start(self, memory: int = 1) -> State:
+    def start(self, batch: int = 1) -> State:
         """The state of an empty text, for that many texts at once: this model has no source to read."""
-        return self.decoder.start(memory)
+        require(isinstance(batch, int), f"start takes a number of texts: got {type(batch).__name__}")
+        return self.decoder.start(batch)
 
     def step(self, tokens: Int[Tensor, " batch"] | Tokens, state: State) -> tuple[Float[Tensor, "batch vocab"], State]:
         """The scores after one more token of each text, or after several at once (a prompt)."""
-        tokens = tokens.unsqueeze(1) if tokens.ndim == 1 else tokens
+        tokens = tokens.unsqueeze(1) if isinstance(tokens, Tensor) and tokens.ndim == 1 else tokens
+        check_axes("tokens", tokens, "batch length")
+        require(tokens.shape[1] > 0, "a step needs at least one token: got none")
         h, state = self.decoder.step(self.place(self.words(tokens), start=state.filled), state)
         return self.output(h[:, -1]), state
 
@@ -101,3 +115,15 @@ class GPT(Model[GPTConfig]):
 
     def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
         return self.decoder.alignment(state)
+
+
+def steady(positions: Tokens | None, where: Neighborhood | None) -> bool:
+    """Whether positions advance by one from token to token, inside every document."""
+    if positions is None:
+        return True
+    rows = positions.view(-1, positions.shape[-1])
+    on = rows[:, 1:] - rows[:, :-1] == 1
+    for part in () if where is None else where.conjuncts():
+        if isinstance(part, Documents):
+            on = on | (part.ids[:, 1:] != part.ids[:, :-1])
+    return bool(torch.all(on))

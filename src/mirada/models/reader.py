@@ -75,6 +75,8 @@ class Reader(Model[ReaderConfig]):
     def forward(self, tokens: Tokens, segments: Tokens, lengths: Int[Tensor, " batch"] | None = None) -> Span:
         """The scores of every place as the answer's first and last."""
         check_axes("tokens", tokens, "batch length")
+        check_axes("segments", segments, "batch length")
+        require(tokens.shape[1] > 0, "a text needs at least one token: got none")
         require(segments.shape == tokens.shape, f"a segment for every token: got {show(segments)} for {show(tokens)}")
         padding = as_padding(lengths, *tokens.shape)
         real = real_places(padding, tokens.shape[1])
@@ -96,15 +98,17 @@ class Reader(Model[ReaderConfig]):
         """The mean cross-entropy of the true first and last places."""
         span = self(tokens, segments, lengths)
         for name, places in (("starts", starts), ("ends", ends)):
+            check_axes(name, places, "batch")
             check_integers(name, places)
             require(places.shape == span.start.shape[:1], f"{name} must be one place per text: got {show(places)}")
-            near = places.clamp(0, tokens.shape[1] - 1)
+            near = places.long().clamp(0, tokens.shape[1] - 1)
             inside = (near == places) & span.start.gather(1, near.unsqueeze(1)).isfinite().squeeze(1)
             require(bool(inside.all()), f"{name} must lie in the passage (segment 1): got {places.tolist()}")
         require(
             bool((starts <= ends).all()), f"ends must not lie before starts: got {starts.tolist()}, {ends.tolist()}"
         )
-        return (F.cross_entropy(span.start, starts) + F.cross_entropy(span.end, ends)) / 2
+        require(len(tokens) > 0, "a loss needs at least one sample: got none")
+        return (F.cross_entropy(span.start, starts.long()) + F.cross_entropy(span.end, ends.long())) / 2
 
     @torch.no_grad()
     def best(self, span: Span, longest: int = 30) -> tuple[Int[Tensor, "batch 2"], Float[Tensor, " batch"]]:

@@ -15,10 +15,11 @@ from torch import Tensor
 
 from mirada.attention.heads import linear
 from mirada.attention.neighborhoods import Padding
+from mirada.errors import require
 from mirada.layers.config import Config
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Words
-from mirada.layers.model import Model, as_padding, check_pair
+from mirada.layers.model import Model, as_padding, check_pair, check_step
 from mirada.layers.output import Output
 from mirada.layers.recurrent import Carried, Recurrent
 from mirada.layers.recurrent_decoder import BahdanauDecoder, LuongDecoder, PlainDecoder, RecurrentState
@@ -71,7 +72,7 @@ class Seq2SeqConfig(Config):
         return cls(vocab=13, source_vocab=11, width=6, hidden=8, dropout=0.0, half=2, length=16)
 
 
-class Memory(NamedTuple):
+class Encoded(NamedTuple):
     """What the encoder made of a source."""
 
     states: Float[Tensor, "batch length hidden"]
@@ -121,12 +122,12 @@ class Seq2Seq(Model[Seq2SeqConfig]):
         x = self.dropout(self.target_words(target))
         return self.dropout(self.decoder.run(x, memory.states, memory.padding, self.bridge(memory.last)))
 
-    def encode(self, source: Tokens, lengths: Lengths | None = None) -> Memory:
+    def encode(self, source: Tokens, lengths: Lengths | None = None) -> Encoded:
         """Read the source; `lengths` are the true lengths of a padded batch."""
         check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
         states, last = self.encoder(self.dropout(self.source_words(source)), lengths)
-        return Memory(states, padding, last)
+        return Encoded(states, padding, last)
 
     def bridge(self, last: Carried) -> Carried:
         """From the encoder's last states, of both directions, to the decoder's first."""
@@ -134,12 +135,14 @@ class Seq2Seq(Model[Seq2SeqConfig]):
         h = torch.tanh(self.bridge_h(h))
         return Carried(h, h if self.bridge_c is None else self.bridge_c(c))
 
-    def start(self, memory: Memory) -> RecurrentState:
+    def start(self, memory: Encoded) -> RecurrentState:
+        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.states, memory.padding, self.bridge(memory.last))
 
     def step(
         self, tokens: Int[Tensor, " batch"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch vocab"], RecurrentState]:
+        check_step(tokens, state.batch)
         readout, state = self.decoder.step(self.dropout(self.target_words(tokens)), state)
         return self.output(self.dropout(readout)), state
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
@@ -20,8 +20,8 @@ from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem1d
 from mirada.layers.embed import Placed, Words
-from mirada.layers.model import Model, as_padding, check_pair, real_places
-from mirada.layers.output import Output
+from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
+from mirada.layers.output import IGNORED, Output
 from mirada.layers.recurrent import Carried, Recurrent
 from mirada.layers.recurrent_decoder import LuongDecoder, RecurrentState
 from mirada.layers.stack import Decoder, Encoder, State
@@ -47,6 +47,7 @@ class TranscriberConfig(BlockConfig):
         super().check()
         self.at_least(1, "vocab", "mels", "depth")
         self.one_of("kind", "transformer", "luong")
+        self.check_decoder()
         if self.kind == "luong" and self.width % 2:
             raise ValueError(f"kind='luong' reads in two directions and needs an even width: got width={self.width}")
 
@@ -59,7 +60,7 @@ class TranscriberConfig(BlockConfig):
         return cls(vocab=13, mels=5, width=16, heads=2, hidden=32, depth=1, dropout=0.0, length=64)
 
 
-class Memory(NamedTuple):
+class Encoded(NamedTuple):
     """What the encoder made of a recording."""
 
     states: Float[Tensor, "batch shorter width"]
@@ -94,15 +95,21 @@ class Transcriber(Model[TranscriberConfig]):
         self, frames: Frames, lengths: Lengths | None, target: Tokens, wanted: Tokens, smoothing: float = 0.0
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
-        return self.output.loss(self.hidden(frames, lengths, target), wanted, smoothing)
+        return self.output.loss(self.hidden(frames, lengths, target, wanted != IGNORED), wanted, smoothing)
 
-    def hidden(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Vectors:
-        """What the output layer reads, for a known text."""
+    def hidden(
+        self,
+        frames: Frames,
+        lengths: Lengths | None,
+        target: Tokens,
+        real: Bool[Tensor, "batch length"] | None = None,
+    ) -> Vectors:
+        """What the output layer reads, for a known text. `real` marks the places that a batch norm counts."""
         memory = self.encode(frames, lengths)
         check_pair(frames, target)
-        return self.body.write(self.words(target), memory)
+        return self.body.write(self.words(target), memory, real)
 
-    def encode(self, frames: Frames, lengths: Lengths | None = None) -> Memory:
+    def encode(self, frames: Frames, lengths: Lengths | None = None) -> Encoded:
         """Listen; `lengths` are the true numbers of frames of a padded batch."""
         check_axes("frames", frames, "batch frames mels")
         check_size("frames", frames, 2, "mels", self.config.mels)
@@ -114,10 +121,12 @@ class Transcriber(Model[TranscriberConfig]):
         x, lengths = self.stem(frames, lengths)
         return self.body.listen(x, as_padding(lengths, *x.shape[:2]))
 
-    def start(self, memory: Memory) -> Any:
+    def start(self, memory: Encoded) -> Any:
+        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
         return self.body.start(memory)
 
     def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
+        check_step(tokens, state.batch)
         readout, state = self.body.step(self.words(tokens.unsqueeze(1)), state)
         return self.output(readout), state
 
@@ -138,13 +147,13 @@ class TransformerBody(nn.Module):
         self.encoder = Encoder(config, config.depth)
         self.decoder = Decoder(config, config.depth)
 
-    def listen(self, x: Vectors, padding: Padding | None) -> Memory:
-        return Memory(self.encoder(self.source_place(x), padding, real_places(padding, x.shape[1])), padding, None)
+    def listen(self, x: Vectors, padding: Padding | None) -> Encoded:
+        return Encoded(self.encoder(self.source_place(x), padding, real_places(padding, x.shape[1])), padding, None)
 
-    def write(self, x: Vectors, memory: Memory) -> Vectors:
-        return self.decoder(self.target_place(x), memory.states, memory.padding)
+    def write(self, x: Vectors, memory: Encoded, real: Bool[Tensor, "batch length"] | None) -> Vectors:
+        return self.decoder(self.target_place(x), memory.states, memory.padding, real)
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: Encoded) -> State:
         return self.decoder.start(memory.states, memory.padding)
 
     def step(self, x: Vectors, state: State) -> tuple[Float[Tensor, "batch width"], State]:
@@ -167,16 +176,16 @@ class LuongBody(nn.Module):
             "lstm", width, width, config.depth, Bilinear(width, width), feeding=True, dropout=config.dropout
         )
 
-    def listen(self, x: Vectors, padding: Padding | None) -> Memory:
+    def listen(self, x: Vectors, padding: Padding | None) -> Encoded:
         states, last = self.encoder(x, None if padding is None else padding.lengths)
         h, c = (rearrange(part, "(l d) b h -> l b (d h)", d=2) for part in last)
-        return Memory(states, padding, Carried(torch.tanh(self.bridge_h(h)), self.bridge_c(c)))
+        return Encoded(states, padding, Carried(torch.tanh(self.bridge_h(h)), self.bridge_c(c)))
 
-    def write(self, x: Vectors, memory: Memory) -> Vectors:
+    def write(self, x: Vectors, memory: Encoded, real: Bool[Tensor, "batch length"] | None) -> Vectors:
         assert memory.last is not None
         return self.decoder.run(x, memory.states, memory.padding, memory.last)
 
-    def start(self, memory: Memory) -> RecurrentState:
+    def start(self, memory: Encoded) -> RecurrentState:
         assert memory.last is not None
         return self.decoder.start(memory.states, memory.padding, memory.last)
 

@@ -8,14 +8,15 @@ target -> words + position -> decoder layers (self, then cross over the source) 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mirada.attention.neighborhoods import Padding
+from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.embed import Placed, Words
-from mirada.layers.model import Model, as_padding, check_pair, real_places
-from mirada.layers.output import Output
+from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
+from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import Decoder, Encoder, State
 from mirada.shapes import check_axes
 
@@ -40,6 +41,7 @@ class TransformerConfig(BlockConfig):
         super().check()
         self.at_least(1, "vocab", "source_vocab", "depth")
         self.one_of("tied", "no", "output", "all")
+        self.check_decoder()
         if self.tied == "all" and self.vocab != self.source_vocab:
             raise ValueError(
                 f"tied='all' needs one vocabulary: got vocab={self.vocab}, source_vocab={self.source_vocab}. "
@@ -58,7 +60,7 @@ class TransformerConfig(BlockConfig):
         )  # fmt: skip
 
 
-class Memory(NamedTuple):
+class Encoded(NamedTuple):
     """What the encoder made of a source."""
 
     states: Float[Tensor, "batch length width"]
@@ -106,29 +108,38 @@ class Transformer(Model[TransformerConfig]):
         target_lengths: Lengths | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
-        return self.output.loss(self.hidden(source, lengths, target, target_lengths), wanted, smoothing)
+        real = wanted != IGNORED if target_lengths is None else None
+        return self.output.loss(self.hidden(source, lengths, target, target_lengths, real), wanted, smoothing)
 
     def hidden(
-        self, source: Tokens, lengths: Lengths | None, target: Tokens, target_lengths: Lengths | None = None
+        self,
+        source: Tokens,
+        lengths: Lengths | None,
+        target: Tokens,
+        target_lengths: Lengths | None = None,
+        real: Bool[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch length width"]:
         """What the output layer reads. Padding at a target's end is seen by nobody before it; only batch norm counts it."""
         states, padding = self.encode(source, lengths)
         check_pair(source, target)
-        real = real_places(as_padding(target_lengths, *target.shape), target.shape[1])
+        if target_lengths is not None:
+            real = real_places(as_padding(target_lengths, *target.shape), target.shape[1])
         x = self.target_place(self.target_words(target))
         return self.decoder(x, states, padding, real)
 
-    def encode(self, source: Tokens, lengths: Lengths | None = None) -> Memory:
+    def encode(self, source: Tokens, lengths: Lengths | None = None) -> Encoded:
         """Read the source; `lengths` are the true lengths of a padded batch."""
         check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
         x = self.source_place(self.source_words(source))
-        return Memory(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
+        return Encoded(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: Encoded) -> State:
+        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.states, memory.padding)
 
     def step(self, tokens: Int[Tensor, " batch"], state: State) -> tuple[Float[Tensor, "batch vocab"], State]:
+        check_step(tokens, state.batch)
         x = self.target_place(self.target_words(tokens.unsqueeze(1)), start=state.filled)
         h, state = self.decoder.step(x, state)
         return self.output(h[:, -1]), state

@@ -12,11 +12,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
+from mirada.errors import require
 from mirada.layers.block import BlockConfig, EncoderLayer, input_position
 from mirada.layers.embed import Patches, Placed
 from mirada.layers.model import Model, check_classes
+from mirada.layers.output import check_smoothing
 from mirada.layers.pool import pool
 from mirada.layers.stack import Encoder
+from mirada.shapes import show
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +94,17 @@ class ViT(Model[ViTConfig]):
         smoothing: float = 0.0,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the right classes."""
-        check_classes("classes", classes, self.config.classes, len(pictures))
+        check_smoothing(smoothing)
+        classes = check_classes("classes", classes, self.config.classes, len(pictures))
         return F.cross_entropy(self(pictures), classes, label_smoothing=smoothing)
 
     def encode(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch places width"]:
         """A vector for the class token and for every patch, row by row."""
         patches = self.patches(pictures)
+        size = self.config.size
+        require(  # a position counts patches: another grid would read the wrong rows
+            self.place.position is None or pictures.shape[2:] == (size, size),
+            f"the model was made for pictures of {size} x {size}: got {show(pictures)}. Resize them, or build it larger.",
+        )
         token = self.class_token.expand(len(patches), -1, -1)
         return self.encoder(self.place(torch.cat([token, patches], dim=1)))

@@ -74,7 +74,7 @@ class Request:
         building one; `rows_at_once` bounds the memory of building it.
         """
         k, v = broadcast_heads(self.k, self.heads), broadcast_heads(self.v, self.heads)
-        if finite(self.k, self.v):  # a weight of 0 then gives 0 by itself
+        if finite(self.k, self.v):  # a weight of 0 then gives 0 by itself, and so do its gradients
             return k, v
         hidden = (
             self.where.unseen(self.full_places, rows_at_once)
