@@ -13,8 +13,8 @@ from torch.testing import assert_close
 
 from mirada import look
 from mirada.attention.neighborhoods import Causal, PerHead, Window
-from mirada.layers.norm import BatchNorm
 from mirada.models.bert import BERT, BERTConfig
+from tests.models.stirring import assert_near, stirred, words
 
 SIZES = {"vocab": 13, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 29}
 BATCH, LENGTH = 2, 7
@@ -39,20 +39,7 @@ def config(**changes: object) -> BERTConfig:
 
 
 def made(config: BERTConfig, dtype: torch.dtype = torch.float64) -> BERT:
-    """A model in evaluation in which no parameter and no running average stands at its neutral start."""
-    model = BERT(config).to(dtype)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
-        for module in model.modules():
-            if isinstance(module, BatchNorm):
-                module.mean.normal_(std=0.3)
-                module.variance.uniform_(0.5, 2)
-    return model.eval()
-
-
-def words(*shape: int, vocab: int = 13, seed: int = 0) -> Tensor:
-    return torch.randint(vocab, shape, generator=torch.Generator().manual_seed(seed))
+    return stirred(BERT(config), dtype)
 
 
 def batch() -> tuple[Tensor, Tensor, Tensor]:
@@ -60,12 +47,6 @@ def batch() -> tuple[Tensor, Tensor, Tensor]:
     wanted = torch.full((BATCH, LENGTH), -100)
     wanted[0, 2], wanted[0, 6], wanted[1, 1] = 3, 11, 7
     return words(BATCH, LENGTH), wanted, words(BATCH, LENGTH, vocab=2, seed=1)
-
-
-def close(ours: Tensor, theirs: Tensor) -> None:
-    """Equal up to the rounding of a few layers."""
-    tolerance = 1e-9 if theirs.dtype == torch.float64 else 1e-4
-    assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
 # By hand
@@ -219,8 +200,8 @@ def test_any_combination_just_works(seed):
         together = model(texts, LENGTHS, segments)
         for b, n in enumerate(LENGTHS.tolist()):
             alone = model(texts[b : b + 1, :n], None, segments[b : b + 1, :n])
-            close(together.words[b : b + 1, :n], alone.words)
-            close(together.follows[b : b + 1], alone.follows)
+            assert_near(together.words[b : b + 1, :n], alone.words)
+            assert_near(together.follows[b : b + 1], alone.follows)
 
 
 # Padding
@@ -236,11 +217,11 @@ def test_a_padded_batch_gives_each_text_what_it_gets_alone(norm, training, order
     losses = []
     for b, n in enumerate(LENGTHS.tolist()):
         alone = texts[b : b + 1, :n], None, segments[b : b + 1, :n]
-        close(together.words[b : b + 1, :n], model(*alone).words)
-        close(together.follows[b : b + 1], model(*alone).follows)
+        assert_near(together.words[b : b + 1, :n], model(*alone).words)
+        assert_near(together.follows[b : b + 1], model(*alone).follows)
         hidden = (wanted[b] >= 0).sum()
         losses.append(hidden * model.loss(alone[0], wanted[b : b + 1, :n], None, alone[2]))
-    close(model.loss(texts, wanted, LENGTHS, segments), sum(losses) / 3)
+    assert_near(model.loss(texts, wanted, LENGTHS, segments), sum(losses) / 3)
 
 
 def other_padding(texts: Tensor) -> Tensor:
@@ -292,8 +273,8 @@ SHUFFLED = torch.tensor([0, 5, 3, 6, 1, 4, 2])  # the first place stays: the sum
 def test_without_a_position_shuffled_words_give_shuffled_scores(projection):
     model, (texts, _, segments) = made(config(position="none", projection=projection)), batch()
     there, back = model(texts, None, segments), model(texts[:, SHUFFLED], None, segments[:, SHUFFLED])
-    close(back.words, there.words[:, SHUFFLED])
-    close(back.follows, there.follows)
+    assert_near(back.words, there.words[:, SHUFFLED])
+    assert_near(back.follows, there.follows)
 
 
 @pytest.mark.parametrize("position", ["learned", "sinusoidal", "rotary", "relative:3"])

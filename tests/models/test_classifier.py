@@ -8,13 +8,12 @@ import random
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import look
 from mirada.attention.neighborhoods import Causal, PerHead, Window
-from mirada.layers.norm import BatchNorm
 from mirada.models.classifier import Classifier, ClassifierConfig
+from tests.models.stirring import assert_near, stirred, words
 
 SIZES = {
     "vocab": 13, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 11, "classes": 5, "units": 6,
@@ -48,26 +47,7 @@ def config(**changes: object) -> ClassifierConfig:
 
 
 def made(config: ClassifierConfig, dtype: torch.dtype = torch.float64) -> Classifier:
-    """A model in evaluation in which no parameter and no running average stands at its neutral start."""
-    model = Classifier(config).to(dtype)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
-        for module in model.modules():
-            if isinstance(module, BatchNorm):
-                module.mean.normal_(std=0.3)
-                module.variance.uniform_(0.5, 2)
-    return model.eval()
-
-
-def words(*shape: int, vocab: int = 13, seed: int = 0) -> Tensor:
-    return torch.randint(vocab, shape, generator=torch.Generator().manual_seed(seed))
-
-
-def close(ours: Tensor, theirs: Tensor) -> None:
-    """Equal up to the rounding of a few layers."""
-    tolerance = 1e-9 if theirs.dtype == torch.float64 else 1e-4
-    assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+    return stirred(Classifier(config), dtype)
 
 
 def count(model: torch.nn.Module) -> int:
@@ -227,7 +207,7 @@ def test_any_combination_just_works(seed):
     with torch.no_grad():
         scores = model(texts, LENGTHS)
         for b, n in enumerate(LENGTHS.tolist()):
-            close(scores[b : b + 1], model(texts[b : b + 1, :n]))
+            assert_near(scores[b : b + 1], model(texts[b : b + 1, :n]))
 
 
 # Padding
@@ -241,15 +221,15 @@ def test_a_padded_batch_gives_each_text_what_it_gets_alone(encoder, pool, traini
     lengths, classes, losses = torch.tensor([3, 7, 5]), torch.tensor([4, 0, 2]), []
     scores = model(texts, lengths)
     for b, n in enumerate(lengths.tolist()):
-        close(scores[b : b + 1], model(texts[b : b + 1, :n]))
+        assert_near(scores[b : b + 1], model(texts[b : b + 1, :n]))
         losses.append(model.loss(texts[b : b + 1, :n], None, classes[b : b + 1]))
-    close(model.loss(texts, lengths, classes), sum(losses) / 3)
+    assert_near(model.loss(texts, lengths, classes), sum(losses) / 3)
 
 
 @pytest.mark.parametrize(("norm", "training"), [("batch", False), ("rms", False), ("rms", True)])
 def test_padding_counts_in_no_norm(norm, training):
     model, texts = made(config(norm=norm)).train(training), words(BATCH, LENGTH)
-    close(model(texts, LENGTHS)[1:], model(texts[1:, :4]))
+    assert_near(model(texts, LENGTHS)[1:], model(texts[1:, :4]))
 
 
 @pytest.mark.parametrize("order", ["pre", "post"])
@@ -284,7 +264,7 @@ def test_an_empty_text_among_others_is_finite_and_leaves_them_alone(encoder):
         model, texts = made(config(encoder=encoder, pool=pool)), words(BATCH, LENGTH)
         scores = model(texts, torch.tensor([7, 0]))
         assert scores.isfinite().all()
-        close(scores[:1], model(texts[:1]))
+        assert_near(scores[:1], model(texts[:1]))
 
 
 def test_the_lstm_refuses_an_empty_text():
@@ -307,7 +287,7 @@ def test_a_batch_of_empty_texts_is_finite_or_refused(encoder):
 def test_a_text_shorter_than_the_kernel():
     model, texts = made(config(encoder="convolution")), words(BATCH, LENGTH)
     scores = model(texts, torch.tensor([7, 2]))
-    close(scores[1], model.classes.bias)  # no window fits, so nothing is seen
+    assert_near(scores[1], model.classes.bias)  # no window fits, so nothing is seen
     with pytest.raises(ValueError, match="a convolution of size 3 needs at least 3 places: got 2"):
         model(texts[:, :2])
 
@@ -322,7 +302,7 @@ SHUFFLED = torch.tensor([5, 3, 6, 0, 4, 2, 1])
 @torch.no_grad()
 def test_without_a_position_a_text_is_a_bag_of_words(pool):
     model, texts = made(config(position="none", pool=pool)), words(BATCH, LENGTH)
-    close(model(texts[:, SHUFFLED]), model(texts))
+    assert_near(model(texts[:, SHUFFLED]), model(texts))
 
 
 @pytest.mark.parametrize(

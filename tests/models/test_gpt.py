@@ -12,9 +12,9 @@ from torch.testing import assert_close
 
 from mirada import look
 from mirada.attention.neighborhoods import Causal, Documents, PerHead, Strided, Window
-from mirada.layers.norm import BatchNorm
 from mirada.layers.stack import ROOM
 from mirada.models.gpt import GPT, GPTConfig
+from tests.models.stirring import assert_near, stirred, words
 
 SIZES = {"vocab": 13, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 29}
 BATCH, LENGTH = 2, 7
@@ -45,20 +45,7 @@ def config(**changes: object) -> GPTConfig:
 
 
 def made(config: GPTConfig, dtype: torch.dtype = torch.float64) -> GPT:
-    """A model in evaluation in which no parameter and no running average stands at its neutral start."""
-    model = GPT(config).to(dtype)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
-        for module in model.modules():
-            if isinstance(module, BatchNorm):
-                module.mean.normal_(std=0.3)
-                module.variance.uniform_(0.5, 2)
-    return model.eval()
-
-
-def words(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randint(13, shape, generator=torch.Generator().manual_seed(seed))
+    return stirred(GPT(config), dtype)
 
 
 def decoded(model: GPT, texts: Tensor) -> Tensor:
@@ -70,12 +57,6 @@ def decoded(model: GPT, texts: Tensor) -> Tensor:
     return torch.stack(logits, dim=1)
 
 
-def close(ours: Tensor, theirs: Tensor) -> None:
-    """Equal up to the rounding of a few layers."""
-    tolerance = 1e-9 if theirs.dtype == torch.float64 else 1e-4
-    assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
-
-
 # Step by step
 
 
@@ -85,7 +66,7 @@ def test_steps_give_what_the_full_pass_gives(name, value):
     model, texts = made(config(**{name: value}), torch.float32), words(BATCH, LENGTH)
     full = model(texts)
     assert full.shape == (BATCH, LENGTH, 13)
-    close(decoded(model, texts), full)
+    assert_near(decoded(model, texts), full)
 
 
 @pytest.mark.parametrize(("name", "value"), PLACES, ids=str)
@@ -98,7 +79,7 @@ def test_a_prompt_may_come_at_once_and_tokens_after_it(name, value):
         scores, state = model.step(piece, state)
         assert scores.shape == (BATCH, 13)
         assert state.filled == last
-        close(scores, full[:, last - 1])
+        assert_near(scores, full[:, last - 1])
         first = last
 
 
@@ -110,7 +91,7 @@ def test_steps_keep_the_precision_of_the_model(projection, dtype):
     steps, full = decoded(model, texts), model(texts)
     assert steps.dtype == dtype
     if dtype == torch.float64:
-        close(steps, full)
+        assert_near(steps, full)
     else:
         assert_close(steps, full, rtol=0.1, atol=0.2)
 
@@ -137,7 +118,7 @@ def test_any_combination_just_works(seed):
     with torch.no_grad():
         full = model(texts)
         assert full.isfinite().all()
-        close(decoded(model, texts), full)
+        assert_near(decoded(model, texts), full)
 
 
 @pytest.mark.parametrize("position", ["learned", "rotary", "alibi"])
@@ -147,12 +128,12 @@ def test_steps_go_on_past_the_first_room_of_the_caches(position):
     full, state = model(texts), model.start(BATCH)
     assert [cache.length for cache in state.caches] == [ROOM, ROOM]
     scores, state = model.step(texts[:, : ROOM - 1], state)
-    close(scores, full[:, ROOM - 2])
+    assert_near(scores, full[:, ROOM - 2])
     for place in range(ROOM - 1, 2 * ROOM + 3):
         scores, state = model.step(texts[:, place], state)
-        close(scores, full[:, place])
+        assert_near(scores, full[:, place])
     scores, _ = model.step(texts[:, : ROOM + 5], model.start(BATCH))  # a prompt longer than the room
-    close(scores, full[:, ROOM + 4])
+    assert_near(scores, full[:, ROOM + 4])
 
 
 def test_gradients_flow_through_steps_as_through_the_full_pass():
@@ -161,14 +142,14 @@ def test_gradients_flow_through_steps_as_through_the_full_pass():
     full = torch.autograd.grad((model(texts) * mix).sum(), list(model.parameters()))
     steps = torch.autograd.grad((decoded(model, texts) * mix).sum(), list(model.parameters()))
     for ours, theirs in zip(steps, full, strict=True):
-        close(ours, theirs)
+        assert_near(ours, theirs)
 
 
 @torch.no_grad()
 def test_one_text_at_a_time_by_default():
     model, text = made(config()), words(1, LENGTH)
     scores, state = model.step(text, model.start())
-    close(scores, model(text)[:, -1])
+    assert_near(scores, model(text)[:, -1])
     assert state.filled == LENGTH
     with pytest.raises(ValueError, match="the cache was made for batch=1: got batch=2"):
         model.step(words(2), model.start())
@@ -193,9 +174,9 @@ def test_reordering_is_decoding_the_reordered_texts(changes, indices):
     for time, listed in enumerate(indices):
         index, before, tokens = torch.tensor(listed), model.alignment(state), words(4, seed=time + 1)
         state, texts = model.reorder(state, index), torch.cat([texts[index], tokens.unsqueeze(1)], dim=1)
-        close(model.alignment(state), before[index])
+        assert_near(model.alignment(state), before[index])
         scores, state = model.step(tokens, state)
-        close(scores, model(texts)[:, -1])
+        assert_near(scores, model(texts)[:, -1])
 
 
 @pytest.mark.parametrize(
@@ -216,9 +197,9 @@ def test_the_alignment_is_what_look_shows(changes):
             _, state = model.step(texts[:, first:last], state)
         aligned, first = model.alignment(state), last
         assert aligned.shape == (BATCH, last)
-        close(aligned, seen["decoder.layers.1.self"].weights()[:, :, -1].mean(1))
-        close(aligned, weights[:, last - 1, :last])
-        close(aligned.sum(1), torch.ones(BATCH, dtype=aligned.dtype))
+        assert_near(aligned, seen["decoder.layers.1.self"].weights()[:, :, -1].mean(1))
+        assert_near(aligned, weights[:, last - 1, :last])
+        assert_near(aligned.sum(1), torch.ones(BATCH, dtype=aligned.dtype))
 
 
 @torch.no_grad()
@@ -276,7 +257,7 @@ def test_no_gradient_comes_from_later_words():
 @torch.no_grad()
 def test_padding_at_the_end_changes_nothing_before_it(norm):
     model, texts = made(config(norm=norm)), words(BATCH, LENGTH)
-    close(model(F.pad(texts, (0, 4), value=5))[:, :LENGTH], model(texts))
+    assert_near(model(F.pad(texts, (0, 4), value=5))[:, :LENGTH], model(texts))
 
 
 @torch.no_grad()
@@ -312,7 +293,7 @@ def test_packed_texts_give_what_each_gives_alone(where, position):
     for row, listed in enumerate(texts):
         first = 0
         for text in listed:
-            close(logits[row, first : first + len(text)], model(text.unsqueeze(0))[0])
+            assert_near(logits[row, first : first + len(text)], model(text.unsqueeze(0))[0])
             first += len(text)
 
 
@@ -326,7 +307,7 @@ def test_the_loss_of_packed_texts_is_the_mean_over_their_words():
         for text, right in zip(listed, answers, strict=True)
     ]
     together = model.loss(rows, torch.stack([torch.cat(w) for w in wanted]), documents, positions, smoothing=0.1)
-    close(together, sum(alone) / rows.numel())
+    assert_near(together, sum(alone) / rows.numel())
 
 
 @torch.no_grad()

@@ -13,8 +13,8 @@ from torch.testing import assert_close
 
 from mirada import look
 from mirada.attention.neighborhoods import Causal, PerHead, Window
-from mirada.layers.norm import BatchNorm
 from mirada.models.reader import Reader, ReaderConfig, Span
+from tests.models.stirring import assert_near, stirred, words
 
 SIZES = {"vocab": 13, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 29}
 BATCH, LENGTH = 2, 11
@@ -40,26 +40,7 @@ def config(**changes: object) -> ReaderConfig:
 
 
 def made(config: ReaderConfig, dtype: torch.dtype = torch.float64) -> Reader:
-    """A model in evaluation in which no parameter and no running average stands at its neutral start."""
-    model = Reader(config).to(dtype)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
-        for module in model.modules():
-            if isinstance(module, BatchNorm):
-                module.mean.normal_(std=0.3)
-                module.variance.uniform_(0.5, 2)
-    return model.eval()
-
-
-def words(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randint(13, shape, generator=torch.Generator().manual_seed(seed))
-
-
-def close(ours: Tensor, theirs: Tensor) -> None:
-    """Equal up to the rounding of a few layers."""
-    tolerance = 1e-9 if theirs.dtype == torch.float64 else 1e-4
-    assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+    return stirred(Reader(config), dtype)
 
 
 def spans(batch: int = 50, seed: int = 0) -> Span:
@@ -280,7 +261,7 @@ def test_any_combination_just_works(seed):
         span = model(texts, SEGMENTS, LENGTHS)
         for sample, n in enumerate(LENGTHS.tolist()):
             for ours, theirs in zip(span, alone(model, texts, sample), strict=True):
-                close(ours[sample : sample + 1, :n], theirs)
+                assert_near(ours[sample : sample + 1, :n], theirs)
 
 
 # Padding
@@ -298,13 +279,13 @@ def test_a_padded_batch_gives_each_text_what_it_gets_alone(norm, training, order
     for sample, n in enumerate(LENGTHS.tolist()):
         single = alone(model, texts, sample)
         for ours, theirs in zip(span, single, strict=True):
-            close(ours[sample : sample + 1, :n], theirs)
+            assert_near(ours[sample : sample + 1, :n], theirs)
         own_places, own_score = model.best(single)
         assert_close(places[sample : sample + 1], own_places)
-        close(score[sample : sample + 1], own_score)
+        assert_near(score[sample : sample + 1], own_score)
         here = slice(sample, sample + 1)
         losses.append(model.loss(texts[here, :n], SEGMENTS[here, :n], starts[here], ends[here]))
-    close(model.loss(texts, SEGMENTS, starts, ends, LENGTHS), sum(losses) / 2)
+    assert_near(model.loss(texts, SEGMENTS, starts, ends, LENGTHS), sum(losses) / 2)
 
 
 @pytest.mark.parametrize("order", ["pre", "post"])
@@ -328,8 +309,8 @@ def test_without_a_position_shuffled_words_give_shuffled_scores():
         model, texts = made(config(position=position)), words(BATCH, LENGTH)
         there, back = model(texts, SEGMENTS), model(texts[:, order], SEGMENTS[:, order])
         if position == "none":
-            close(back.start, there.start[:, order])
-            close(back.end, there.end[:, order])
+            assert_near(back.start, there.start[:, order])
+            assert_near(back.end, there.end[:, order])
         else:
             inside = SEGMENTS[:, order] == 1
             assert (back.start - there.start[:, order])[inside].abs().amax() > 1e-3

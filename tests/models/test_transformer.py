@@ -13,9 +13,9 @@ from torch.testing import assert_close
 
 from mirada import look
 from mirada.attention.neighborhoods import Causal, Documents, PerHead, Strided, Window
-from mirada.layers.norm import BatchNorm
 from mirada.layers.stack import ROOM
 from mirada.models.transformer import Transformer, TransformerConfig
+from tests.models.stirring import assert_near, stirred
 
 SIZES = {
     "vocab": 13, "source_vocab": 11, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 29,
@@ -48,16 +48,7 @@ def config(**changes: object) -> TransformerConfig:
 
 
 def made(config: TransformerConfig, dtype: torch.dtype = torch.float64) -> Transformer:
-    """A model in evaluation in which no parameter and no running average stands at its neutral start."""
-    model = Transformer(config).to(dtype)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-        for module in model.modules():
-            if isinstance(module, BatchNorm):
-                module.mean.normal_(std=0.3)
-                module.variance.uniform_(0.5, 2)
-    return model.eval()
+    return stirred(Transformer(config), dtype, strength=0.1)
 
 
 def words(vocab: int, *shape: int, seed: int = 0) -> Tensor:
@@ -78,12 +69,6 @@ def decoded(model: Transformer, source: Tensor, lengths: Tensor | None, target: 
     return torch.stack(logits, dim=1)
 
 
-def close(ours: Tensor, theirs: Tensor) -> None:
-    """Equal up to the rounding of a few layers."""
-    tolerance = 1e-9 if theirs.dtype == torch.float64 else 1e-4
-    assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
-
-
 # Step by step
 
 
@@ -94,7 +79,7 @@ def test_steps_give_what_the_full_pass_gives(name, value):
     source, target = pair()
     full = model(source, LENGTHS, target)
     assert full.shape == (BATCH, TARGET, 13)
-    close(decoded(model, source, LENGTHS, target), full)
+    assert_near(decoded(model, source, LENGTHS, target), full)
 
 
 @pytest.mark.parametrize("projection", ["multihead", "split"])
@@ -106,7 +91,7 @@ def test_steps_keep_the_precision_of_the_model(projection, dtype):
     steps, full = decoded(model, source, LENGTHS, target), model(source, LENGTHS, target)
     assert steps.dtype == dtype
     if dtype == torch.float64:
-        close(steps, full)
+        assert_near(steps, full)
     else:
         assert_close(steps, full, rtol=0.1, atol=0.2)
 
@@ -117,7 +102,7 @@ def test_steps_keep_the_precision_of_the_model(projection, dtype):
 def test_every_score_looks_back_with_every_kind_of_heads(score, projection):
     model = made(config(score=score, projection=projection), torch.float32)
     source, target = pair()
-    close(decoded(model, source, LENGTHS, target), model(source, LENGTHS, target))
+    assert_near(decoded(model, source, LENGTHS, target), model(source, LENGTHS, target))
 
 
 def drawn(seed: int) -> tuple[TransformerConfig, torch.dtype]:
@@ -144,7 +129,7 @@ def test_any_combination_just_works(seed):
     with torch.no_grad():
         full = model(source, LENGTHS, target)
         assert full.isfinite().all()
-        close(decoded(model, source, LENGTHS, target), full)
+        assert_near(decoded(model, source, LENGTHS, target), full)
 
 
 @torch.no_grad()
@@ -155,7 +140,7 @@ def test_steps_go_on_past_the_first_room_of_the_caches():
         source, target = pair(target=steps)
         state = model.start(model.encode(source, LENGTHS))
         assert [cache.length for cache in state.caches] == [ROOM, ROOM]
-        close(decoded(model, source, LENGTHS, target), model(source, LENGTHS, target))
+        assert_near(decoded(model, source, LENGTHS, target), model(source, LENGTHS, target))
 
 
 def test_gradients_flow_through_steps_as_through_the_full_pass():
@@ -165,7 +150,7 @@ def test_gradients_flow_through_steps_as_through_the_full_pass():
     full = torch.autograd.grad((model(source, LENGTHS, target) * mix).sum(), list(model.parameters()))
     steps = torch.autograd.grad((decoded(model, source, LENGTHS, target) * mix).sum(), list(model.parameters()))
     for ours, theirs in zip(steps, full, strict=True):
-        close(ours, theirs)
+        assert_near(ours, theirs)
 
 
 @torch.no_grad()
@@ -192,11 +177,11 @@ def follow(model: Transformer, source: Tensor, lengths: Tensor, indices: list[li
             index = torch.tensor(listed)
             before = model.alignment(state)
             state, origin, texts = model.reorder(state, index), origin[index], texts[index]
-            close(model.alignment(state), before[index])
+            assert_near(model.alignment(state), before[index])
         tokens = words(13, len(source), seed=time)
         texts = torch.cat([texts, tokens.unsqueeze(1)], dim=1)
         scores, state = model.step(tokens, state)
-        close(scores, model(source[origin], lengths[origin], texts)[:, -1])
+        assert_near(scores, model(source[origin], lengths[origin], texts)[:, -1])
 
 
 @pytest.mark.parametrize("changes", [{}, {"score": "general"}, {"position": "relative:2", "norm": "batch"}], ids=str)
@@ -235,13 +220,13 @@ def test_the_alignment_is_what_look_shows(changes):
         with look(model) as seen:
             _, state = model.step(tokens, state)
         aligned = model.alignment(state)
-        close(aligned, seen["decoder.layers.1.cross"].weights()[:, :, 0].mean(1))
+        assert_near(aligned, seen["decoder.layers.1.cross"].weights()[:, :, 0].mean(1))
         assert aligned.shape == (BATCH, SOURCE)
-        close(aligned.sum(1), torch.ones(BATCH, dtype=aligned.dtype))
+        assert_near(aligned.sum(1), torch.ones(BATCH, dtype=aligned.dtype))
         assert_close(aligned[1, 4:], torch.zeros(3, dtype=aligned.dtype), rtol=0, atol=0)
     with look(model) as seen:
         model(source, LENGTHS, target)
-    close(aligned, seen["decoder.layers.1.cross"].weights()[:, :, -1].mean(1))
+    assert_near(aligned, seen["decoder.layers.1.cross"].weights()[:, :, -1].mean(1))
 
 
 @torch.no_grad()
@@ -357,9 +342,9 @@ def test_a_padded_batch_gives_each_pair_what_it_gets_alone(norm, training, place
     for b in range(BATCH):
         n, m = int(LENGTHS[b]), int(TARGET_LENGTHS[b])
         alone = source[b : b + 1, :n], None, target[b : b + 1, :m]
-        close(logits[b : b + 1, :m], model(*alone))
+        assert_near(logits[b : b + 1, :m], model(*alone))
         losses.append(m * model.loss(*alone, wanted[b : b + 1, :m], smoothing=0.1))
-    close(total, sum(losses) / TARGET_LENGTHS.sum())
+    assert_near(total, sum(losses) / TARGET_LENGTHS.sum())
 
 
 @pytest.mark.parametrize("order", ["pre", "post"])
@@ -404,7 +389,7 @@ def test_an_empty_source_is_finite():
     source, target = pair()
     logits = model(source, torch.tensor([7, 0]), target)
     assert logits.isfinite().all()
-    close(decoded(model, source, torch.tensor([7, 0]), target), logits)
+    assert_near(decoded(model, source, torch.tensor([7, 0]), target), logits)
 
 
 # The loss
@@ -515,7 +500,7 @@ def test_a_learned_table_has_an_end():
         model(source, None, target)
     with pytest.raises(ValueError, match="positions must lie in the table of 5: got 5 to 5"):
         decoded(model, source, None, target)
-    close(decoded(model, source, None, target[:, :5]), model(source, None, target[:, :5]))
+    assert_near(decoded(model, source, None, target[:, :5]), model(source, None, target[:, :5]))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from torch.testing import assert_close
 
 from mirada import look
 from mirada.attention.neighborhoods import Causal, PerHead, Window
-from mirada.layers.norm import BatchNorm
 from mirada.models.vit import ViT, ViTConfig
+from tests.models.stirring import assert_near, stirred
 
 # 3 x 3 patches of 5 x 5 pixels in 2 channels
 SIZES = {
@@ -41,26 +41,11 @@ def config(**changes: object) -> ViTConfig:
 
 
 def made(config: ViTConfig, dtype: torch.dtype = torch.float64) -> ViT:
-    """A model in evaluation in which no parameter and no running average stands at its neutral start."""
-    model = ViT(config).to(dtype)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
-        for module in model.modules():
-            if isinstance(module, BatchNorm):
-                module.mean.normal_(std=0.3)
-                module.variance.uniform_(0.5, 2)
-    return model.eval()
+    return stirred(ViT(config), dtype)
 
 
 def pictures(batch: int = BATCH, height: int = 15, width: int = 15, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(batch, 2, height, width, generator=torch.Generator().manual_seed(5)).to(dtype)
-
-
-def close(ours: Tensor, theirs: Tensor) -> None:
-    """Equal up to the rounding of a few layers."""
-    tolerance = 1e-9 if theirs.dtype == torch.float64 else 1e-4
-    assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
 def rearranged(seen: Tensor, order: list[int]) -> Tensor:
@@ -127,7 +112,7 @@ def test_a_batch_gives_each_picture_what_it_gets_alone():
     seen = pictures(3)
     for pool in POOLS:
         model = made(config(pool=pool, norm="batch"))
-        close(model(seen), torch.cat([model(one.unsqueeze(0)) for one in seen]))
+        assert_near(model(seen), torch.cat([model(one.unsqueeze(0)) for one in seen]))
 
 
 @pytest.mark.parametrize("pool", POOLS)
@@ -168,9 +153,9 @@ def test_vit_base_has_its_parameters():
 @torch.no_grad()
 def test_without_a_position_a_picture_is_a_set_of_patches(pool):
     model, seen = made(config(position="none", pool=pool)), pictures()
-    close(model(rearranged(seen, ORDER)), model(seen))
+    assert_near(model(rearranged(seen, ORDER)), model(seen))
     shuffled = [0, *(1 + n for n in ORDER)]
-    close(model.encode(rearranged(seen, ORDER)), model.encode(seen)[:, shuffled])
+    assert_near(model.encode(rearranged(seen, ORDER)), model.encode(seen)[:, shuffled])
 
 
 @pytest.mark.parametrize("position", ["learned", "sinusoidal", "rotary", "relative:3"])
@@ -211,7 +196,7 @@ def test_any_combination_just_works(seed):
     assert lost == []
     model.eval()
     with torch.no_grad():
-        close(model(seen)[1:], model(seen[1:]))
+        assert_near(model(seen)[1:], model(seen[1:]))
 
 
 # The loss
