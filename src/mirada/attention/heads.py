@@ -107,16 +107,16 @@ class MultiHead(Heads):
         self.out = linear(heads * self.value_dim, width if out is None else out, bias)
 
     def queries(self, x: Input) -> Vectors:
-        return rearrange(self.query(x), "b n (h d) -> b h n d", d=self.dim)
+        return split(self.query(x), self.dim)
 
     def keys(self, memory: Input) -> Vectors:
-        return rearrange(self.key(memory), "b n (h d) -> b h n d", d=self.dim)
+        return split(self.key(memory), self.dim)
 
     def values(self, memory: Input) -> Vectors:
-        return rearrange(self.value(memory), "b n (h d) -> b h n d", d=self.value_dim)
+        return split(self.value(memory), self.value_dim)
 
     def merge(self, h: Vectors) -> Input:
-        return self.out(rearrange(h, "b h n d -> b n (h d)"))
+        return self.out(join(h))
 
 
 class Grouped(MultiHead):
@@ -178,10 +178,10 @@ class Collaborative(Heads):
         return rearrange(self.key(memory), "b n s -> b 1 n s")
 
     def values(self, memory: Input) -> Vectors:
-        return rearrange(self.value(memory), "b n (h d) -> b h n d", d=self.value_dim)
+        return split(self.value(memory), self.value_dim)
 
     def merge(self, h: Vectors) -> Input:
-        return self.out(rearrange(h, "b h n d -> b n (h d)"))
+        return self.out(join(h))
 
     def extra_repr(self) -> str:
         return f"{self.width}, heads={self.heads}, shared={self.dim}"
@@ -209,7 +209,7 @@ class Split(Heads):
         self.bias = nn.Parameter(torch.zeros(self.value_width)) if bias else None
 
     def queries(self, x: Input) -> Vectors:
-        return rearrange(x, "b n (h d) -> b h n d", h=self.heads)
+        return split(x, x.shape[-1] // self.heads)
 
     def keys(self, memory: Input) -> Vectors:
         return self.queries(memory)
@@ -218,7 +218,7 @@ class Split(Heads):
         return self.queries(memory)
 
     def merge(self, h: Vectors) -> Input:
-        merged = rearrange(h, "b h n d -> b n (h d)")
+        merged = join(h)
         return merged if self.bias is None else merged + self.bias
 
     def check(self, x: Tensor, memory: Tensor, values: Tensor) -> None:
@@ -267,10 +267,10 @@ class Tied(Heads):
 
     def queries(self, x: Input) -> Vectors:
         projection = self.node if self.query is None else self.query
-        return rearrange(projection(x), "b n (h d) -> b h n d", d=self.dim)
+        return split(projection(x), self.dim)
 
     def keys(self, memory: Input) -> Vectors:
-        return rearrange(self.node(memory), "b n (h d) -> b h n d", d=self.dim)
+        return split(self.node(memory), self.dim)
 
     def values(self, memory: Input) -> Vectors:
         return self.keys(memory)
@@ -284,11 +284,21 @@ class Tied(Heads):
         return k, k if values is memory else self.values(values)
 
     def merge(self, h: Vectors) -> Input:
-        merged = h.mean(1) if self.combine == "mean" else rearrange(h, "b h n d -> b n (h d)")
+        merged = h.mean(1) if self.combine == "mean" else join(h)
         return merged if self.bias is None else merged + self.bias
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, combine={self.combine!r}"
+
+
+def split(x: Input, dim: int) -> Vectors:
+    """(batch, n, heads * dim) to (batch, heads, n, dim). Raw views, as in `join`: named ones take longer than a small layer."""
+    return x.unflatten(-1, (-1, dim)).transpose(1, 2)
+
+
+def join(h: Vectors) -> Input:
+    """(batch, heads, n, dim) to (batch, n, heads * dim)."""
+    return h.transpose(1, 2).flatten(2)
 
 
 def split_width(width: int, heads: int) -> int:
