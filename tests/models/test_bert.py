@@ -1,7 +1,6 @@
 """BERT: only hidden words count, everybody sees everybody, and padding nobody."""
 
 import copy
-import dataclasses
 import json
 import random
 
@@ -382,19 +381,9 @@ def test_the_tiny_model_works():
     assert found.words.shape == (3, 5, 13)
     assert found.words.isfinite().all()
     assert found.follows.isfinite().all()
-    with pytest.raises(ValueError, match="BERT takes a BERTConfig: got dict"):
-        BERT(SIZES)
 
 
 @pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
 def test_a_configuration_is_plain_json(name, value):
     ours = config(**{name: value})
     assert BERTConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
-
-
-def test_a_configuration_is_frozen_and_knows_its_fields():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config().segments = 3
-    with pytest.raises(ValueError, match=r"unknown field of BERTConfig 'segment'.* Did you mean 'segments'\?"):
-        BERTConfig.from_dict({"segment": 3})
-    assert BERTConfig.from_dict({}) == BERTConfig()

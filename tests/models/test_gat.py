@@ -1,6 +1,5 @@
 """Graph attention networks: by loops over nodes, blind to the names of nodes and to other graphs."""
 
-import dataclasses
 import json
 
 import pytest
@@ -400,19 +399,9 @@ def test_the_tiny_model_works():
     scores = GAT(GATConfig.tiny())(features(dtype=torch.float32), EDGES)
     assert scores.shape == (NODES, 3)
     assert scores.isfinite().all()
-    with pytest.raises(ValueError, match="GAT takes a GATConfig: got dict"):
-        GAT(SIZES)
 
 
 @pytest.mark.parametrize("changes", [{}, {"score": "graphv2"}, {"self_loops": False, "depth": 3}], ids=str)
 def test_a_configuration_is_plain_json(changes):
     ours = config(**changes)
     assert GATConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
-
-
-def test_a_configuration_is_frozen_and_knows_its_fields():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config().heads = 3
-    with pytest.raises(ValueError, match=r"unknown field of GATConfig 'head'.* Did you mean 'heads'\?"):
-        GATConfig.from_dict({"head": 3})
-    assert GATConfig.from_dict({}) == GATConfig()

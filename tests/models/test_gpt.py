@@ -1,6 +1,5 @@
 """GPT: steps and prompts equal the full pass, no word sees a later one, and packed texts do not know of each other."""
 
-import dataclasses
 import json
 import random
 
@@ -483,22 +482,12 @@ def test_the_tiny_model_works():
     logits = GPT(GPTConfig.tiny())(words(3, 5))
     assert logits.shape == (3, 5, 13)
     assert logits.isfinite().all()
-    with pytest.raises(ValueError, match="GPT takes a GPTConfig: got dict"):
-        GPT(SIZES)
 
 
 @pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
 def test_a_configuration_is_plain_json(name, value):
     ours = config(**{name: value})
     assert GPTConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
-
-
-def test_a_configuration_is_frozen_and_knows_its_fields():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config().width = 48
-    with pytest.raises(ValueError, match=r"unknown field of GPTConfig 'dept'.* Did you mean 'depth'\?"):
-        GPTConfig.from_dict({"dept": 24})
-    assert GPTConfig.from_dict({}) == GPTConfig()
 
 
 @torch.no_grad()

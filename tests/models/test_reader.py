@@ -1,7 +1,6 @@
 """The reader: answers lie in the passage, end after they start, and are no longer than asked for."""
 
 import copy
-import dataclasses
 import json
 import random
 
@@ -392,19 +391,9 @@ def test_the_tiny_model_works():
     places, score = model.best(span)
     assert score.isfinite().all()
     assert (places[:, 1] < torch.tensor([5, 4, 3])).all()
-    with pytest.raises(ValueError, match="Reader takes a ReaderConfig: got dict"):
-        Reader(SIZES)
 
 
 @pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
 def test_a_configuration_is_plain_json(name, value):
     ours = config(**{name: value})
     assert ReaderConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
-
-
-def test_a_configuration_is_frozen_and_knows_its_fields():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config().vocab = 3
-    with pytest.raises(ValueError, match=r"unknown field of ReaderConfig 'vocabs'.* Did you mean 'vocab'\?"):
-        ReaderConfig.from_dict({"vocabs": 3})
-    assert ReaderConfig.from_dict({}) == ReaderConfig()

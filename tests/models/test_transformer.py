@@ -1,7 +1,6 @@
 """The Transformer: steps equal the full pass, padding and later words change nothing, and any combination of parts works."""
 
 import copy
-import dataclasses
 import json
 import random
 
@@ -168,7 +167,7 @@ def test_a_neighborhood_is_a_word_or_a_value():
 
 
 @torch.no_grad()
-def follow(model: Transformer, source: Tensor, lengths: Tensor, indices: list[list[int]]) -> None:
+def assert_followed(model: Transformer, source: Tensor, lengths: Tensor, indices: list[list[int]]) -> None:
     """Decode, reorder before every step but the first, and compare with the full pass of the texts that result."""
     state, origin = model.start(model.encode(source, lengths)), torch.arange(len(source))
     texts = torch.zeros(len(source), 0, dtype=torch.long)
@@ -187,12 +186,12 @@ def follow(model: Transformer, source: Tensor, lengths: Tensor, indices: list[li
 @pytest.mark.parametrize("changes", [{}, {"score": "general"}, {"position": "relative:2", "norm": "batch"}], ids=str)
 def test_reordering_the_batch_is_decoding_the_reordered_batch(changes):
     source, lengths = words(11, 3, SOURCE, seed=1), torch.tensor([7, 4, 5])
-    follow(made(config(**changes)), source, lengths, [[2, 0, 0], [0, 1, 2], [1, 2, 0], [2, 2, 2]])
+    assert_followed(made(config(**changes)), source, lengths, [[2, 0, 0], [0, 1, 2], [1, 2, 0], [2, 2, 2]])
 
 
 def test_reordering_inside_a_beam_is_decoding_the_reordered_beam():
     source, lengths = pair()[0].repeat_interleave(3, 0), LENGTHS.repeat_interleave(3)
-    follow(made(config()), source, lengths, [[0, 0, 0, 3, 3, 3], [2, 0, 1, 5, 5, 3], [1, 1, 2, 3, 5, 4]])
+    assert_followed(made(config()), source, lengths, [[0, 0, 0, 3, 3, 3], [2, 0, 1, 5, 5, 3], [1, 1, 2, 3, 5, 4]])
 
 
 @torch.no_grad()
@@ -578,20 +577,9 @@ def test_the_tiny_model_works():
     logits = model(words(11, 3, 5), torch.tensor([5, 2, 1]), words(13, 3, 7))
     assert logits.shape == (3, 7, 13)
     assert logits.isfinite().all()
-    with pytest.raises(ValueError, match="Transformer takes a TransformerConfig: got dict"):
-        Transformer(SIZES)
 
 
 @pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
 def test_a_configuration_is_plain_json(name, value):
     ours = config(**{name: value})
     assert TransformerConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
-
-
-def test_a_configuration_is_frozen_and_knows_its_fields():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config().width = 48
-    with pytest.raises(ValueError, match=r"unknown field of TransformerConfig 'widht'.* Did you mean 'width'\?"):
-        TransformerConfig.from_dict({"widht": 24})
-    assert dataclasses.replace(config(), depth=3).depth == 3
-    assert TransformerConfig.from_dict({}) == TransformerConfig()

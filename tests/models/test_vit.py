@@ -308,19 +308,9 @@ def test_the_tiny_model_works():
     assert scores.isfinite().all()
     assert ViTConfig.tiny().places == 5
     assert config().places == PLACES
-    with pytest.raises(ValueError, match="ViT takes a ViTConfig: got dict"):
-        ViT(SIZES)
 
 
 @pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
 def test_a_configuration_is_plain_json(name, value):
     ours = config(**{name: value})
     assert ViTConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
-
-
-def test_a_configuration_is_frozen_and_knows_its_fields():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config().patch = 3
-    with pytest.raises(ValueError, match=r"unknown field of ViTConfig 'patches'.* Did you mean 'patch'\?"):
-        ViTConfig.from_dict({"patches": 3})
-    assert ViTConfig.from_dict({}) == ViTConfig()

@@ -25,7 +25,7 @@ from mirada.attention.rules import Parts, check_parts
 from mirada.attention.scores import Dot, Score
 from mirada.attention.warm import warm_up
 from mirada.errors import require
-from mirada.shapes import broadcast_heads, check_axes, check_floating, check_size, finite, show
+from mirada.shapes import broadcast_heads, check_axes, check_dtype, check_floating, check_size, finite, show
 
 warm_up()
 
@@ -249,7 +249,10 @@ class Attention(nn.Module):
         key_positions: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Float[Tensor, "batch heads queries keys"]:
-        """The weights before dropout that a call with these arguments uses. `look` has them of any call of any model."""
+        """The weights before dropout that a call with these arguments uses; hard attention in training draws them anew.
+
+        `look` has the weights of any call of any model, those that were drawn too.
+        """
         with torch.no_grad():
             request = self.request(x, memory, values, where, positions, key_positions, cache)
             k, _ = request.visible()
@@ -310,12 +313,7 @@ class Attention(nn.Module):
 
     def _check_input(self, name: str, tensor: Tensor, batch: int) -> None:
         check_axes(name, tensor, "batch n width")
-        check_floating(name, tensor)
-        own = next(self.parameters(), tensor)
-        if tensor.dtype != own.dtype and not torch.is_autocast_enabled(tensor.device.type):
-            raise ValueError(
-                f"{name} must have the layer's dtype {own.dtype}: got {tensor.dtype}. Convert one of them."
-            )
+        check_dtype(name, tensor, next(self.parameters(), tensor))
         check_size(name, tensor, 0, "batch", batch)
 
     def extra_repr(self) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mirada.attention.neighborhoods import Padding
 from mirada.errors import require
 from mirada.layers.config import Config
-from mirada.shapes import check_axes, check_integers, check_size
+from mirada.shapes import check_axes, check_integers, check_size, show
 
 C = TypeVar("C", bound=Config)
 
@@ -76,6 +76,14 @@ def check_pair(source: Tensor, target: Int[Tensor, "batch length"]) -> None:
     """Require targets of (batch, length), one for every sample of the source."""
     check_axes("target", target, "batch length")
     check_size("target", target, 0, "batch", len(source))
+
+
+def check_text(tokens: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"]) -> None:
+    """Require texts of at least one token, and a segment for every token."""
+    check_axes("tokens", tokens, "batch length")
+    check_axes("segments", segments, "batch length")
+    require(tokens.shape[1] > 0, "a text needs at least one token: got none")
+    require(segments.shape == tokens.shape, f"a segment for every token: got {show(segments)} for {show(tokens)}")
 
 
 def check_step(tokens: Int[Tensor, " batch"], batch: int) -> None:

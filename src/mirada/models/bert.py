@@ -18,7 +18,7 @@ from mirada.layers.block import BlockConfig, input_position, norm
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
 from mirada.layers.feedforward import ACTIVATIONS
-from mirada.layers.model import Model, as_padding, check_classes, real_places, start_small
+from mirada.layers.model import Model, as_padding, check_classes, check_text, real_places, start_small
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import Encoder
 from mirada.shapes import check_axes, show
@@ -111,10 +111,8 @@ class BERT(Model[BERTConfig]):
     ) -> Float[Tensor, "batch length width"]:
         """A vector for every place, in its context."""
         check_axes("tokens", tokens, "batch length")
-        require(tokens.shape[1] > 0, "a text needs at least one token: got none")
         segments = torch.zeros_like(tokens) if segments is None else segments
-        check_axes("segments", segments, "batch length")
-        require(segments.shape == tokens.shape, f"a segment for every token: got {show(segments)} for {show(tokens)}")
+        check_text(tokens, segments)
         padding = as_padding(lengths, *tokens.shape)
         real = real_places(padding, tokens.shape[1])
         x = self.place(self.words(tokens) + self.segments(segments))

@@ -16,7 +16,7 @@ from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position, norm
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
-from mirada.layers.model import Model, as_padding, real_places
+from mirada.layers.model import Model, as_padding, check_text, real_places
 from mirada.layers.stack import Encoder
 from mirada.shapes import check_axes, check_integers, show
 
@@ -74,10 +74,7 @@ class Reader(Model[ReaderConfig]):
 
     def forward(self, tokens: Tokens, segments: Tokens, lengths: Int[Tensor, " batch"] | None = None) -> Span:
         """The scores of every place as the answer's first and last."""
-        check_axes("tokens", tokens, "batch length")
-        check_axes("segments", segments, "batch length")
-        require(tokens.shape[1] > 0, "a text needs at least one token: got none")
-        require(segments.shape == tokens.shape, f"a segment for every token: got {show(segments)} for {show(tokens)}")
+        check_text(tokens, segments)
         padding = as_padding(lengths, *tokens.shape)
         real = real_places(padding, tokens.shape[1])
         x = self.place(self.words(tokens) + self.segments(segments))
