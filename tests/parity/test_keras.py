@@ -10,6 +10,12 @@ from mirada.attention.neighborhoods import Dense  # noqa: E402
 from mirada.hub.keras_mha import from_keras  # noqa: E402
 from mirada.layers.axes import Axes  # noqa: E402
 
+
+@pytest.fixture(autouse=True)
+def _keras_seed() -> None:
+    keras.utils.set_random_seed(7)  # Keras draws its first weights from a generator of its own
+
+
 BATCH, QUERIES, KEYS, WIDTH, VALUE_WIDTH = 2, 5, 7, 11, 13
 
 

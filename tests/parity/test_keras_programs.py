@@ -17,6 +17,12 @@ from keras import layers  # noqa: E402
 from mirada.hub.mapping import Row, Table, copy_weights  # noqa: E402
 from mirada.models.classifier import Classifier, ClassifierConfig  # noqa: E402
 
+
+@pytest.fixture(autouse=True)
+def _keras_seed() -> None:
+    keras.utils.set_random_seed(7)  # Keras draws its first weights from a generator of its own
+
+
 BATCH = 3
 NEAR = {"atol": 1e-4, "rtol": 1e-4}
 TRANSPOSED = "i o -> o i"  # Keras keeps its matrices as (in, out)
