@@ -1,0 +1,103 @@
+"""What can be wrong with records although each of them can be read, and how problems are shown."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from mirada.data.records import Record
+from mirada.data.text import Problem
+from mirada.errors import require
+
+
+def shared(train: Sequence[Record], valid: Sequence[Record]) -> list[Problem]:
+    """The records of `valid` that are in `train` as well, letter by letter and in all fields: they measure memory.
+
+    >>> shared([Record("a.tsv:7", ("one", "uno"))], [Record("b.tsv:1", ("one", "uno")), Record("b.tsv:2", ("one", "una"))])
+    [Problem(where='b.tsv:1', what='also in the training data: a.tsv:7. Take it out of one of them.')]
+    """
+    places: dict[tuple[str, ...], str] = {}
+    for record in train:
+        places.setdefault(record.fields, record.where)
+    return [
+        Problem(record.where, f"also in the training data: {places[record.fields]}. Take it out of one of them.")
+        for record in valid
+        if record.fields in places
+    ]
+
+
+def too_long(
+    records: Sequence[Record], lengths: Sequence[Sequence[int]], most: int, columns: tuple[str, ...]
+) -> list[Problem]:
+    """The records that have a field of more than `most` tokens; `lengths[i][c]` are the tokens of field c of record i.
+
+    >>> too_long([Record("a.tsv:7", ("one", "uno"))], [(3, 9)], most=8, columns=("source", "target"))[0].what
+    'too long: target has 9 tokens, at most 8 fit. Split the record, or take a longer length.'
+    """
+    require(
+        len(records) == len(lengths),
+        f"there must be lengths for each record: got {len(records)} records, {len(lengths)} lengths",
+    )
+    problems = []
+    for record, row in zip(records, lengths, strict=True):
+        long = [f"{column} has {tokens} tokens" for column, tokens in zip(columns, row, strict=True) if tokens > most]
+        if long:
+            what = f"too long: {', '.join(long)}, at most {most} fit. Split the record, or take a longer length."
+            problems.append(Problem(record.where, what))
+    return problems
+
+
+def held_out(records: Sequence[Record], share: float = 0.05, most: int = 2000) -> tuple[list[Record], list[Record]]:
+    """Split into (train, valid), always in the same way, so that records with equal first fields stay together.
+
+    valid has at most min(share * records, most) of them, and at least one
+
+    The first fields are taken in the order of their hashes, which has nothing to do with the order of the file: the split
+    of a file that grows changes little. A first field with too many records for what is left of valid is passed over.
+
+    >>> records = [Record(f"a.tsv:{i}", (f"text {i // 2}", "yes")) for i in range(100)]
+    >>> train, valid = held_out(records, share=0.1)
+    >>> len(train), len(valid)
+    (90, 10)
+    """
+    require(0 < share < 1, f"the share held out must lie between 0 and 1: got {share}")
+    require(most >= 1, f"at least one record must be held out: got most={most}")
+    sizes = Counter(record.fields[0] for record in records)
+    require(
+        len(sizes) >= 2,
+        f"holding out needs at least 2 different records: the first fields of {len(records)} records have {len(sizes)} "
+        "different texts. Give more data, or a file for validation.",
+    )
+    room = min(share * len(records), most)
+    chosen: set[str] = set()
+    for text in sorted(sizes, key=in_hash_order):
+        if sizes[text] <= room:
+            chosen.add(text)
+            room -= sizes[text]
+        if room < 1:
+            break
+    chosen = chosen or {min(sizes, key=lambda text: (sizes[text], in_hash_order(text)))}
+    train = [record for record in records if record.fields[0] not in chosen]
+    return train, [record for record in records if record.fields[0] in chosen]
+
+
+def in_hash_order(text: str) -> bytes:
+    """The place of a text in an order that is the same in every process, on every machine."""
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+
+
+def show(problems: Sequence[Problem], most: int = 20) -> str:
+    """The first problems, one a line; where there are more, how many, and how many of each kind.
+
+    >>> print(show([Problem(f"a.tsv:{line}", "not UTF-8: byte 3 of the line is 0xe9.") for line in range(1, 6)], most=2))
+    a.tsv:1: not UTF-8: byte 3 of the line is 0xe9.
+    a.tsv:2: not UTF-8: byte 3 of the line is 0xe9.
+    ... and 3 more
+    5 x not UTF-8
+    """
+    lines = [str(problem) for problem in problems[:most]]
+    if len(problems) > most:
+        kinds = Counter(re.split(r"[:.] |[:.]$", problem.what, maxsplit=1)[0] for problem in problems)
+        lines.append(f"... and {len(problems) - most} more")
+        lines += [f"{count} x {kind}" for kind, count in kinds.most_common(most)]
+    return "\n".join(lines)

@@ -1,0 +1,213 @@
+"""The lines of a text file: packed by gzip or not, in UTF-8, with whatever line ends, and the bad ones named."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, cast
+from unicodedata import is_normalized, normalize
+
+from mirada.errors import require
+
+BLOCK = 1 << 20
+BOM = b"\xef\xbb\xbf"
+GZIP = b"\x1f\x8b"
+TAR = slice(257, 262)  # where a tar archive says that it is one
+FOREIGN = {  # how files begin that hold text, but are not text
+    GZIP: "packed by gzip twice. Unpack it once",
+    b"PK\x03\x04": "a zip archive or a spreadsheet. Unpack it, or save the table as TSV",
+    b"BZh91AY&SY": "packed by bzip2. Unpack it, or pack it by gzip",
+    b"\xfd7zXZ\x00": "packed by xz. Unpack it, or pack it by gzip",
+    b"\x28\xb5\x2f\xfd": "packed by zstd. Unpack it, or pack it by gzip",
+    b"\xff\xfe": "in UTF-16. Save it as UTF-8",
+    b"\xfe\xff": "in UTF-16. Save it as UTF-8",
+}
+SHOWN = 3  # names of files in an error
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A bad record: where it is, and what is wrong. `what` begins with its kind, up to the first colon or full stop.
+
+    >>> print(Problem("pairs.tsv:418", "expected 2 columns, found 1. Each line is source<TAB>target."))
+    pairs.tsv:418: expected 2 columns, found 1. Each line is source<TAB>target.
+    """
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without its end, and where it is: the path as it was given, and the number of the line from 1."""
+
+    where: str
+    text: str
+
+
+def read_lines(path: str | Path) -> Iterator[Line | Problem]:
+    r"""The lines of a file, one after the other; a line that is no text is a problem, and reading goes on.
+
+    Lines end with LF, CRLF or CR and nowhere else. The text is NFC, so that an accent is written in one way only.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "words.txt")
+    >>> _ = path.write_bytes(b"caf\xc3\xa9\r\ncaf\xe9\nte")
+    >>> for line in read_lines(path):
+    ...     print(line.text if isinstance(line, Line) else line.what)
+    café
+    not UTF-8: byte 4 of the line is 0xe9. Save the file as UTF-8.
+    te
+    """
+    for number, text, fault in scan(path):
+        where = f"{path}:{number}"
+        yield Problem(where, fault) if fault else Line(where, text)
+
+
+def read_text(path: str | Path) -> tuple[str, list[Problem]]:
+    r"""The file as one text, NFC, with \n as line end; the bad lines are left out and named."""
+    texts, problems = [], []
+    for number, text, fault in passages(path):
+        if fault:
+            problems.append(Problem(f"{path}:{number}", fault))
+        else:
+            texts.append(text)
+    return "".join(texts), problems
+
+
+def scan(path: str | Path) -> Iterator[tuple[int, str, str]]:
+    """The lines as (number, text, fault): plain tuples, since millions of them are made.
+
+    The text of a faulty line is not to be used as data, only to follow the form of the file: U+FFFD is in the place of what
+    could not be read.
+    """
+    for first, passage, fault in passages(path):
+        for number, text in enumerate(passage.removesuffix("\n").split("\n"), first):
+            yield number, text, fault
+
+
+def passages(path: str | Path) -> Iterator[tuple[int, str, str]]:
+    """The file as (number of the first line, text of whole lines with their ends, fault); a faulty passage is one line."""
+    number = 1
+    for block in blocks(path):
+        text, fault = decode(block)
+        parts = (
+            [(block, text, fault)] if not fault else [(raw, *decode(raw)) for raw in block.splitlines(keepends=True)]
+        )
+        for raw, text, fault in parts:
+            yield number, text, fault
+            number += raw.count(b"\n")
+
+
+def decode(raw: bytes) -> tuple[str, str]:
+    """The text of some bytes and what is wrong with it, or nothing; positions count from 1."""
+    if nul := raw.find(b"\0") + 1:
+        fault = f"a NUL character: byte {nul} of the line. Is it a text file in UTF-8?"
+        return raw.decode(errors="replace").replace("\0", "\ufffd"), fault
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        fault = f"not UTF-8: byte {error.start + 1} of the line is {raw[error.start]:#04x}. Save the file as UTF-8."
+        return raw.decode(errors="replace"), fault
+    return nfc(text), ""
+
+
+def nfc(text: str) -> str:
+    """The text with every accent written in one way. Most text is so already, and asking is much cheaper than doing."""
+    return text if text.isascii() or is_normalized("NFC", text) else normalize("NFC", text)
+
+
+def blocks(path: str | Path) -> Iterator[bytes]:
+    r"""The bytes of a file in blocks of whole lines, without byte order mark, with \n as line end."""
+    with opened(path) as file:
+        start = file.read(BLOCK)
+        check_start(path, start)
+        yield from whole_lines(unix_ends(chain([start.removeprefix(BOM)], iter(lambda: file.read(BLOCK), b""))))
+
+
+def unix_ends(parts: Iterable[bytes]) -> Iterator[bytes]:
+    held = b""  # a CR at the end of a part: its LF may be the first byte of the next
+    for part in parts:
+        joined = held + part
+        held = b"\r" if joined.endswith(b"\r") else b""
+        yield joined.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if held:
+        yield b"\n"
+
+
+def whole_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+    kept: list[bytes] = []  # joined once, when the line ends: it may be longer than many parts
+    for part in parts:
+        if cut := part.rfind(b"\n") + 1:
+            yield b"".join([*kept, part[:cut]])
+            kept = []
+        kept.append(part[cut:])
+    if last := b"".join(kept):
+        yield last
+
+
+def check_start(path: str | Path, start: bytes) -> None:
+    """Refuse what is empty, and what is packed or written in another way."""
+    require(start not in (b"", BOM), f"{path}: the file is empty. Was it written or downloaded to its end?")
+    for sign, kind in FOREIGN.items():
+        require(not start.startswith(sign), f"{path}: the file is {kind}.")
+    require(start[TAR] != b"ustar", f"{path}: the file is a tar archive. Unpack it and give a file of it.")
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked if it is packed by gzip. Whatever fails, also while reading, is a ValueError."""
+    place = os.path.expanduser(path)  # the shell expands ~ neither behind a comma nor behind `=`
+    require(str(path) != "", "the path of the file is empty. Give the name of a file.")
+    if os.path.isdir(place):
+        raise ValueError(f"{path}: a folder, not a file. {files_of(place)}")
+    try:
+        with open(place, "rb") as file:
+            start = file.peek(len(GZIP))
+            require(start != b"", f"{path}: the file is empty. Was it written or downloaded to its end?")
+            if start.startswith(GZIP):
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield cast(BinaryIO, unpacked)
+            else:
+                require(
+                    not str(path).lower().endswith(".gz"), f"{path}: not gzip, although its name says so. Rename it."
+                )
+                yield file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(
+            f"{path}: the gzip file is cut short or damaged ({error}). Copy or download it again."
+        ) from None
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file. {near(place)}") from None
+    except PermissionError:
+        raise ValueError(f"{path}: no permission to read the file. Change its permissions, or copy it.") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror or error}. Check the path and the disk.") from None
+
+
+def files_of(folder: str) -> str:
+    """The way out for a path that is a folder."""
+    files = [name for name in names_in(folder) if os.path.isfile(os.path.join(folder, name))]
+    more = ", ..." if len(files) > SHOWN else ""
+    return f"Give a file of it: {', '.join(files[:SHOWN])}{more}." if files else "Give the path of a file."
+
+
+def near(place: str) -> str:
+    """The way out for a path that does not exist: the most similar name in its folder."""
+    folder, name = os.path.split(place)
+    if not os.path.isdir(folder or "."):
+        return f"There is no folder {folder!r} either. Check the path."
+    similar = get_close_matches(name, names_in(folder or "."), n=1)
+    return f"Did you mean {os.path.join(folder, similar[0])!r}?" if similar else "Check the path."
+
+
+def names_in(folder: str) -> list[str]:
+    return sorted(os.listdir(folder)) if os.access(folder, os.R_OK) else []

@@ -1,0 +1,76 @@
+"""Files that are whole or not there: tensors and facts in one safetensors file, written beside and renamed."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+FACTS = "facts"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file at once: whoever looks finds the old one or the new one, also after a crash."""
+    beside = path.with_name(path.name + ".part")
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise ValueError(
+            f"{path} cannot be written: {error.strerror or error}. What was there before is untouched."
+        ) from None
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Tensors and facts (anything JSON can hold) in one file."""
+    plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    write_whole(path, save(plain, metadata={FACTS: json.dumps(dict(facts))}))
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `write_checkpoint` wrote."""
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            facts = json.loads((file.metadata() or {})[FACTS])
+            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (it is no mapping)
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"{path} is not a whole checkpoint: {reason}. Delete it to start over, or restore a copy."
+        ) from None
+
+
+def check_room(folder: Path, needed: int) -> None:
+    """Make the folder and require that it can be written and has room, before any work is done.
+
+    A disk that is full only later still loses nothing: files are replaced whole.
+    """
+    probe = folder / ".probe"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"mirada")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise ValueError(
+            f"{folder} cannot be written: {error.strerror or error}. Choose another folder with --out."
+        ) from None
+    if free < needed:
+        raise ValueError(
+            f"{folder} has {free / 1e6:,.0f} MB left and the run needs about {needed / 1e6:,.0f} MB. "
+            "Make room, or choose another folder with --out."
+        )

@@ -1,0 +1,86 @@
+"""One process or many: who I am, what all of us counted, and who writes.
+
+The same command runs under `torchrun --nproc-per-node N`, which sets the variables read here.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+@dataclass(frozen=True)
+class Crew:
+    """The processes that train one model together.
+
+    >>> Crew().total([2.0, 3.0])
+    [2.0, 3.0]
+    """
+
+    rank: int = 0
+    world: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes files and speaks to the user."""
+        return self.rank == 0
+
+    def total(self, numbers: Sequence[float]) -> list[float]:
+        """The sums over all processes, in double precision."""
+        if self.world == 1:
+            return list(numbers)
+        kind = torch.float32 if self.device.type == "mps" else torch.float64
+        together = torch.tensor(numbers, dtype=kind, device=self.device)
+        dist.all_reduce(together)
+        return together.tolist()
+
+    def agree(self, number: float) -> float:
+        """The leader's number, for everybody."""
+        return self.total([number if self.leads else 0.0])[0]
+
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """The module whose gradients are averaged over all processes."""
+        if self.world == 1:
+            return module
+        return DistributedDataParallel(module, device_ids=[self.device] if self.device.type == "cuda" else None)
+
+    def wait(self) -> None:
+        """Go on when everybody has come here."""
+        if self.world > 1:
+            dist.barrier()
+
+
+@contextmanager
+def crew(device: str = "auto") -> Iterator[Crew]:
+    """Join the processes that torchrun started; without torchrun, be the only one."""
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    chosen = choose_device(device, int(os.environ.get("LOCAL_RANK", 0)))
+    if world == 1:
+        yield Crew(device=chosen)
+        return
+    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        yield Crew(rank, world, chosen)
+    finally:
+        dist.destroy_process_group()
+
+
+def choose_device(name: str, local: int = 0) -> torch.device:
+    """The device of that name; "auto" takes a CUDA device where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", local)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).split("\n")[0]
+        raise ValueError(f"device {name!r} cannot be used here: {reason} Use --device cpu.") from None
+    return device

@@ -1,0 +1,325 @@
+"""The training loop, readable from top to bottom."""
+
+import math
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from mirada.training.checkpoint import check_room
+from mirada.training.distributed import Crew
+from mirada.training.journal import Journal
+from mirada.training.objectives import Objective, Part, Supply, evaluate, moved, seed_for
+from mirada.training.optimize import adam, clip, set_rate
+from mirada.training.progress import Progress, Silence, clock
+from mirada.training.recipe import Recipe
+from mirada.training.schedules import rate
+from mirada.training.state import LAST, State, kept_path, load_state, put_weights, save_state, save_weights, weights
+
+MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
+A_LOOK = 0.3  # seconds of trial steps where no budget asks for more
+VALIDATIONS = 20  # in a run whose epochs are longer
+CHECKPOINTS = "checkpoints"
+
+
+class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
+    """Somebody asked the run to stop; it is saved and can be resumed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will take on this machine, from a few steps that were measured and undone."""
+
+    steps: int
+    a_step: float
+    a_validation: float
+    validations: int
+    memory: int
+
+    @property
+    def seconds(self) -> float:
+        return self.steps * self.a_step + self.validations * self.a_validation
+
+    def told(self, minutes: float) -> str:
+        """The plan in a line."""
+        within = f" within {minutes:g} minutes" if minutes else ""
+        return (
+            f"{self.steps:,} steps{within}: about {clock(self.seconds)} and {self.memory / 1e9:.1f} GB of memory on this "
+            f"machine ({1000 * self.a_step:.0f} ms a step)"
+        )
+
+
+@dataclass
+class Training:
+    """One run: what it trains, on what, how, and where it leaves its files."""
+
+    objective: Objective
+    supply: Supply
+    valid: Sequence[Part]
+    recipe: Recipe
+    folder: Path
+    crew: Crew = field(default_factory=Crew)
+    resume: bool = False
+    tell: Callable[[str], None] = lambda text: None
+    watch: Callable[[], str] = str  # called after a validation; what it returns is told with it
+
+    def __post_init__(self) -> None:
+        self.model: nn.Module = self.objective.model  # type: ignore[assignment]
+        self.checkpoints = self.folder / CHECKPOINTS
+        if self.crew.leads:
+            size = sum(p.numel() * p.element_size() for p in self.model.parameters())
+            check_room(self.checkpoints, size * (5 + self.recipe.average))
+        self.model.to(self.crew.device)
+        self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay)
+        self.scaler = torch.amp.GradScaler(self.crew.device.type, enabled=self.recipe.precision == "float16")
+        self.wrapped = self.crew.wrap(self.objective)
+
+    def run(self) -> State:
+        """Train to the end, or until somebody stops it."""
+        state = self.start()
+        journal = (
+            Journal(self.folder / "metrics.jsonl", state.journal if state.step else None) if self.crew.leads else None
+        )
+        progress = (Progress if self.crew.leads else Silence)(state.steps, state.step)
+        log_every = max(1, min(10, state.steps // 100))
+        validate_every = self.every(state.steps)
+        saved, began, tokens, marked = time.monotonic(), time.monotonic() - state.seconds, 0, time.monotonic()
+        self.objective.train()
+        with asked_to_stop() as asked:
+            while not self.over(state):
+                loss, seen, stop = self.step(state, bool(asked))
+                state.step += 1
+                state.loss_sum, state.loss_count, tokens = state.loss_sum + loss, state.loss_count + 1, tokens + seen
+                state.seconds = time.monotonic() - began
+                if state.step % log_every == 0:
+                    mean, now = state.loss_sum / state.loss_count, time.monotonic()
+                    speed, tokens, marked = tokens / max(1e-9, now - marked), 0, now
+                    self.note(journal, step=state.step, loss=mean, lr=self.lr(state.step - 1, state.steps),
+                              tokens_per_second=round(speed), seconds=round(state.seconds, 2))  # fmt: skip
+                    progress.show(state.step, mean, speed)
+                    state.loss_sum, state.loss_count = 0.0, 0
+                if state.step % validate_every == 0 or state.step == state.steps:
+                    self.validate(state, journal, progress)
+                    saved = self.save(state, journal)
+                elif time.monotonic() - saved > self.recipe.save_seconds:
+                    saved = self.save(state, journal)
+                if stop:
+                    self.save(state, journal)
+                    progress.end()
+                    raise Interrupted(f"stopped after step {state.step:,} of {state.steps:,}")
+        progress.end()
+        self.finish(state, journal)
+        return state
+
+    def over(self, state: State) -> bool:
+        """Whether all steps are made, or the validations have not improved for too long."""
+        patience = self.recipe.patience
+        return state.finished or state.step >= state.steps or (0 < patience <= state.stale)
+
+    def start(self) -> State:
+        """The state to go on from: a saved one, or a new one whose number of steps is fixed here, once."""
+        if self.resume and (self.checkpoints / LAST).exists():
+            state = load_state(self.checkpoints, self.model, self.optimizer)
+            self.scaler.load_state_dict(state.scaler) if state.scaler else None
+            return state
+        plan = self.plan()
+        self.tell(plan.told(self.recipe.minutes))
+        state = State(steps=plan.steps)
+        self.save(state, None)
+        return state
+
+    def plan(self) -> Plan:
+        """How many steps there will be (`steps`, or what fits into `minutes`, or all `epochs`) and what they take here."""
+        recipe = self.recipe
+        budget = 60 * recipe.minutes
+        began = time.monotonic()
+        a_step, a_validation = self.measure(min(20.0, 0.05 * budget) if budget else A_LOOK)
+        left = budget - (time.monotonic() - began)
+        if recipe.steps:
+            steps = recipe.steps
+        elif not recipe.minutes:
+            steps = recipe.epochs * len(self.supply)
+        else:
+            between = recipe.validate or len(self.supply)
+            fitting = left / (a_step + a_validation / between)
+            if not recipe.validate and fitting / VALIDATIONS < between:  # then there are so many, whatever the steps
+                fitting = (left - VALIDATIONS * a_validation) / a_step
+            steps = int(self.crew.agree(max(1, int(fitting))))
+        return Plan(steps, a_step, a_validation, steps // self.every(steps), memory_in_use())
+
+    def every(self, steps: int) -> int:
+        """Steps between two validations."""
+        return self.recipe.validate or max(1, min(len(self.supply), steps // VALIDATIONS))
+
+    def measure(self, seconds: float) -> tuple[float, float]:
+        """Seconds that a step and a validation take, measured and then undone."""
+        before = {name: value.clone() for name, value in weights(self.model).items()}
+        trial = State(steps=1_000_000)
+        times: list[float] = []
+        while True:
+            began = time.monotonic()
+            self.step(trial, False)
+            times.append(time.monotonic() - began)
+            trial.step += 1
+            enough = len(times) >= 3 and sum(times) >= seconds
+            if self.crew.total([float(enough)])[0] > 0:
+                break
+        began = time.monotonic()
+        evaluate(self.objective, self.valid, self.crew)
+        a_validation = time.monotonic() - began
+        put_weights(self.model, before)
+        self.optimizer.state.clear()
+        rest = times[1:]  # the first step also warms up
+        return sum(rest) / len(rest), a_validation
+
+    def lr(self, step: int, steps: int) -> float:
+        """The learning rate of a step."""
+        return self.recipe.lr * rate(self.recipe.schedule, step, steps, self.recipe.warmup)
+
+    def step(self, state: State, stop: bool) -> tuple[float, int, bool]:
+        """One update from one whole batch: its loss, its tokens, and whether any process was asked to stop."""
+        recipe, crew = self.recipe, self.crew
+        count = recipe.accumulate * crew.world
+        mine = range(crew.rank * recipe.accumulate, (crew.rank + 1) * recipe.accumulate)
+        parts = [self.supply.part(state.step, index, count) for index in mine]
+        sums = [float(sum(part.counts[t] for part in parts)) for t in range(len(self.objective.terms))]
+        *totals, tokens, stops = crew.total([*sums, sum(part.tokens for part in parts), float(stop)])
+        loss = 0.0
+        self.optimizer.zero_grad(set_to_none=True)
+        for index, part in zip(mine, parts, strict=True):
+            torch.manual_seed(seed_for(recipe.seed, state.step, index))
+            shares = torch.tensor(
+                [c / max(1.0, n) for c, n in zip(part.counts, totals, strict=True)], device=crew.device
+            )
+            with self.alone(index == mine[-1]), self.autocast():
+                share = (self.wrapped(**moved(part.inputs, crew.device)) * shares).sum()
+                self.scaler.scale(share * crew.world).backward()  # processes average their gradients: we want the sum
+            loss += share.item()
+        self.scaler.unscale_(self.optimizer)
+        norm = clip(self.model.parameters(), recipe.clip)
+        self.update(state, norm)
+        return crew.total([loss])[0], int(tokens), stops > 0
+
+    def update(self, state: State, norm: float) -> None:
+        """Let the optimizer make its step, unless the gradient is not finite."""
+        set_rate(self.optimizer, self.lr(state.step, state.steps))
+        finite = math.isfinite(norm)
+        if finite or self.scaler.is_enabled():
+            self.scaler.step(self.optimizer)
+        self.scaler.update()
+        state.skipped = 0 if finite else state.skipped + 1
+        if state.skipped >= MOST_SKIPPED:
+            raise ValueError(
+                f"the gradient was not finite in {MOST_SKIPPED} steps in a row, up to step {state.step:,}. "
+                f"Try a lower lr (it is {self.recipe.lr:g}) or precision=float32."
+            )
+
+    def alone(self, last: bool) -> Any:
+        """Only the last part of a step is the time to exchange gradients."""
+        return nullcontext() if last or self.crew.world == 1 else self.wrapped.no_sync()  # type: ignore[operator]
+
+    def autocast(self) -> Any:
+        """Mixed precision, where it is asked for."""
+        if self.recipe.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.crew.device.type, dtype=getattr(torch, self.recipe.precision))
+
+    def validate(self, state: State, journal: Journal | None, progress: Progress) -> None:
+        """Measure on held-out data, keep the best, remember the weights for the average."""
+        found = evaluate(self.objective, self.valid, self.crew)
+        better = found["loss"] < state.best
+        if better:
+            state.best, state.best_step, state.stale = found["loss"], state.step, 0
+        else:
+            state.stale += 1
+        if self.recipe.average > 1:
+            state.kept = [*state.kept, state.step][-self.recipe.average :]
+        if not self.crew.leads:
+            return
+        if better:
+            save_weights(self.folder / "model.safetensors", self.model)
+        if self.recipe.average > 1:
+            save_weights(kept_path(self.checkpoints, state.step), self.model)
+        told = self.watch()
+        self.note(journal, step=state.step, valid=found)
+        progress.say(f"step {state.step:,}  valid loss {found['loss']:.4f}{' (best)' if better else ''}{told}")
+
+    def finish(self, state: State, journal: Journal | None) -> None:
+        """Average the last weights, keep the average if it is better than the best, and leave the model at that."""
+        if not state.finished and len(state.kept) > 1:
+            self.crew.wait()
+            put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
+            found = evaluate(self.objective, self.valid, self.crew)
+            if found["loss"] < state.best:
+                state.best = found["loss"]
+                if self.crew.leads:
+                    save_weights(self.folder / "model.safetensors", self.model)
+            self.note(journal, step=state.step, averaged=len(state.kept), valid=found)
+        state.finished, state.kept = True, []
+        self.crew.wait()
+        put_weights(self.model, load_file(self.folder / "model.safetensors"))
+        self.save(state, journal)
+        if journal:
+            journal.close()
+        self.objective.eval()
+
+    def save(self, state: State, journal: Journal | None) -> float:
+        """Write the state; then forget weights that no average will need."""
+        state.scaler = self.scaler.state_dict()
+        if self.crew.leads:
+            state.journal = journal.settle() if journal else 0
+            save_state(self.checkpoints, self.model, self.optimizer, state)
+            kept = {kept_path(self.checkpoints, step) for step in state.kept}
+            for path in self.checkpoints.glob("step-*.safetensors"):
+                if path not in kept:
+                    path.unlink(missing_ok=True)
+        return time.monotonic()
+
+    def note(self, journal: Journal | None, **event: Any) -> None:
+        if journal:
+            journal.write(**event)
+
+
+def memory_in_use() -> int:
+    """The most memory this process has had so far, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def average(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
+    """The mean of saved weights; what is no floating-point number (a counter) is the last one's."""
+    mean = {name: value.double() if value.is_floating_point() else value for name, value in load_file(paths[0]).items()}
+    for path in paths[1:]:
+        for name, value in load_file(path).items():
+            mean[name] = mean[name] + value if value.is_floating_point() else value
+    return {n: (v / len(paths)).float() if v.is_floating_point() else v for n, v in mean.items()}
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[list[int]]:
+    """A list that fills when Ctrl-C or SIGTERM comes; a second Ctrl-C ends the program at once."""
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: whoever runs us there looks after signals
+        before = {}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

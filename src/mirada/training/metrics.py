@@ -1,0 +1,69 @@
+"""How good answers are: BLEU and chrF, accuracy and macro F1, perplexity."""
+
+import math
+from collections.abc import Sequence
+
+
+def bleu(answers: Sequence[str], wanted: Sequence[str]) -> float:
+    """sacreBLEU of a corpus, with its standard settings.
+
+    >>> round(bleu(["the red house is big"], ["the red house is big"]), 1)
+    100.0
+
+    Papineni et al. (2002); Post (2018), arXiv:1804.08771.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU().corpus_score(list(answers), [list(wanted)]).score
+
+
+def chrf(answers: Sequence[str], wanted: Sequence[str]) -> float:
+    """chrF2 of a corpus: the F-score of character n-grams.
+
+    Popovic (2015), W15-3049.
+    """
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF().corpus_score(list(answers), [list(wanted)]).score
+
+
+def sentence_chrf(answer: str, wanted: str) -> float:
+    """chrF2 of one sentence: it ranks errors better than BLEU, which is zero for most short ones."""
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF().sentence_score(answer, [wanted]).score
+
+
+def exact(answers: Sequence[str], wanted: Sequence[str]) -> float:
+    """The percentage of answers that are right to the letter.
+
+    >>> exact(["a", "b"], ["a", "c"])
+    50.0
+    """
+    return accuracy(answers, wanted)
+
+
+def accuracy(answers: Sequence[object], wanted: Sequence[object]) -> float:
+    """The percentage of right answers."""
+    if not wanted:
+        return math.nan
+    return 100 * sum(a == b for a, b in zip(answers, wanted, strict=True)) / len(wanted)
+
+
+def macro_f1(answers: Sequence[object], wanted: Sequence[object]) -> float:
+    """The mean over classes of the F1 score, in percent: every class weighs the same, however rare.
+
+    >>> macro_f1(["a", "a", "b"], ["a", "b", "b"])
+    66.66666666666667
+    """
+    scores = []
+    for name in set(wanted) | set(answers):
+        right = sum(a == b == name for a, b in zip(answers, wanted, strict=True))
+        said = sum(a == name for a in answers) + sum(b == name for b in wanted)
+        scores.append(200 * right / said)
+    return sum(scores) / len(scores) if scores else math.nan
+
+
+def perplexity(loss: float) -> float:
+    """exp of the mean cross-entropy: among how many words the model still hesitates."""
+    return math.exp(min(loss, 700.0))

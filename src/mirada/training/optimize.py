@@ -1,0 +1,68 @@
+"""Adam, gradient clipping, and the optimizer's state as named tensors."""
+
+import math
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+PREFIX = "optimizer"
+
+
+def adam(model: nn.Module, lr: float, decay: float = 0.0) -> torch.optim.Optimizer:
+    """Adam with the betas of the Transformer paper. Decay is decoupled and spares vectors (biases, norms).
+
+    Kingma and Ba (2015), arXiv:1412.6980; Loshchilov and Hutter (2019), arXiv:1711.05101.
+    """
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW([g for g in groups if g["params"]], lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
+
+
+def clip(parameters: Iterable[nn.Parameter], most: float) -> float:
+    """Scale all gradients so that their joint norm is at most `most` (0: leave them); the norm before comes back.
+
+    >>> w = nn.Parameter(torch.zeros(2)); w.grad = torch.tensor([3.0, 4.0])
+    >>> clip([w], 1.0), w.grad
+    (5.0, tensor([0.6000, 0.8000]))
+    """
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return 0.0
+    norms = torch._foreach_norm(gradients)
+    norm = float(torch.linalg.vector_norm(torch.stack([n.float() for n in norms])))
+    if most > 0 and math.isfinite(norm) and norm > most:
+        torch._foreach_mul_(gradients, most / norm)
+    return norm
+
+
+def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Let the next step be made with this learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+
+
+def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's moments by the names of their parameters, ready for a file."""
+    state = {}
+    for name, parameter in model.named_parameters():
+        for key, value in optimizer.state.get(parameter, {}).items():
+            state[f"{PREFIX}.{key}.{name}"] = value
+    return state
+
+
+def restore_state(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put moments back where `named_state` took them from."""
+    for name, parameter in model.named_parameters():
+        found = {key: tensors.get(f"{PREFIX}.{key}.{name}") for key in (*MOMENTS, "step")}
+        if any(value is not None for value in found.values()):
+            missing = [key for key, value in found.items() if value is None]
+            if missing:
+                raise ValueError(f"the checkpoint has no {', '.join(missing)} for {name}: it is not whole")
+            optimizer.state[parameter] = {
+                key: value.to(parameter.device, copy=True) for key, value in found.items() if value is not None
+            }

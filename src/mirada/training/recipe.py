@@ -1,0 +1,50 @@
+"""What a training run is told: how long, how fast, how careful."""
+
+from dataclasses import dataclass
+
+from mirada.layers.config import Config
+from mirada.training.schedules import SCHEDULES
+
+PRECISIONS = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Config):
+    """The numbers of a run. Zero leaves a number to the run: `steps` comes from `minutes`, or else from `epochs`;
+    `validate` (steps between two validations) is once an epoch, or twenty times in a run where that is less often.
+
+    `batch_tokens` is the size of one whole batch, whatever it is divided into: `accumulate` parts, times the processes.
+    `lr` is the highest learning rate, reached after `warmup` steps. `average` is how many of the last validated weights are
+    averaged at the end; the average is kept if it validates better than the best of them.
+    """
+
+    steps: int = 0
+    minutes: float = 0.0
+    epochs: int = 20
+    batch_tokens: int = 4096
+    accumulate: int = 1
+    lr: float = 1e-3
+    schedule: str = "cosine"
+    warmup: int = 400
+    decay: float = 0.0
+    smoothing: float = 0.1
+    clip: float = 1.0
+    validate: int = 0
+    patience: int = 10
+    average: int = 5
+    save_seconds: float = 60.0
+    precision: str = "float32"
+    seed: int = 0
+
+    def check(self) -> None:
+        self.at_least(
+            0, "steps", "minutes", "warmup", "decay", "clip", "validate", "patience", "average", "save_seconds"
+        )
+        self.at_least(1, "epochs", "batch_tokens", "accumulate")
+        self.probability("smoothing")
+        self.one_of("schedule", *SCHEDULES)
+        self.one_of("precision", *PRECISIONS)
+        if not 0 < self.lr < float("inf"):
+            raise ValueError(f"lr must be a positive number: got {self.lr}")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed must lie in [0, 2^63): got {self.seed}")

@@ -1,0 +1,79 @@
+"""All that a run needs to go on: in memory while it trains, in one file when it is saved."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from mirada.training.checkpoint import read_checkpoint, write_checkpoint, write_whole
+from mirada.training.optimize import named_state, restore_state
+
+LAST = "last.safetensors"
+
+
+@dataclass
+class State:
+    """Where a run is. Random numbers and batches are functions of the step, so they need no place here."""
+
+    step: int = 0
+    steps: int = 0
+    best: float = float("inf")
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+    seconds: float = 0.0
+    journal: int = 0
+    loss_sum: float = 0.0  # since the last line of the journal
+    loss_count: int = 0
+    skipped: int = 0  # steps in a row whose gradient was not finite
+    kept: list[int] = field(default_factory=list)  # steps whose weights are kept for the average
+    finished: bool = False
+    scaler: dict[str, Any] = field(default_factory=dict)
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name, each once, also where two names share one tensor."""
+    found, seen = {}, set()
+    for name, value in model.state_dict().items():
+        key = (value.data_ptr(), value.shape)
+        if value.numel() == 0 or key not in seen:
+            seen.add(key)
+            found[name] = value
+    return found
+
+
+@torch.no_grad()
+def put_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Copy the numbers of `weights` back."""
+    for name, value in weights(model).items():
+        if name not in tensors or tensors[name].shape != value.shape:
+            raise ValueError(f"the checkpoint does not fit the model: {name} is missing or has another shape")
+        value.copy_(tensors[name])
+
+
+def save_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: State) -> None:
+    """Everything, in one file that is whole or not there."""
+    tensors = {f"model.{name}": value for name, value in weights(model).items()}
+    write_checkpoint(folder / LAST, tensors | named_state(model, optimizer), asdict(state))
+
+
+def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
+    """What `save_state` saved."""
+    tensors, facts = read_checkpoint(folder / LAST)
+    put_weights(model, {name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
+    restore_state(model, optimizer, tensors)
+    return State(**facts)
+
+
+def save_weights(path: Path, model: nn.Module) -> None:
+    """The model alone, as `Model.load` reads it."""
+    plain = {name: value.detach().cpu().contiguous() for name, value in weights(model).items()}
+    write_whole(path, save(plain, metadata={"format": "pt"}))
+
+
+def kept_path(folder: Path, step: int) -> Path:
+    """Where the weights of a validated step are kept for the average."""
+    return folder / f"step-{step:08}.safetensors"

@@ -1,0 +1,396 @@
+"""Records from every format, with the bad ones named."""
+
+import csv
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirada.data.records import Read, Record, comma_rows, read_records
+
+PAIR = ("source", "target")
+
+
+def read(path: Path, data: str | bytes, columns: tuple[str, ...] = PAIR, names: tuple[str, ...] = ()) -> Read:
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return read_records(str(path), columns, names)
+
+
+def fields(read: Read) -> list[tuple[str, ...]]:
+    assert read.problems == ()
+    return [record.fields for record in read.records]
+
+
+def problems(read: Read) -> list[tuple[int, str]]:
+    return [(int(problem.where.rsplit(":", 1)[1]), problem.what) for problem in read.problems]
+
+
+def lines(read: Read) -> list[int]:
+    return [int(record.where.rsplit(":", 1)[1]) for record in read.records]
+
+
+# tab separated
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.txt", "PAIRS.TSV", "pairs.tsv.gz", "pairs.en-es", "pairs"])
+def test_tab_separated(tmp_path: Path, name: str) -> None:
+    data = 'the house\tla casa\r\n a " quote \t\u00a0una " comilla\ncafe\u0301\tcafé'.encode()
+    found = read(tmp_path / name, gzip.compress(data) if name.endswith("gz") else data)
+    assert fields(found) == [("the house", "la casa"), ('a " quote', 'una " comilla'), ("café", "café")]
+    assert found.records[2] == Record(f"{tmp_path / name}:3", ("café", "café"))
+
+
+def test_bad_lines_of_a_table_are_named_and_the_others_read(tmp_path: Path) -> None:
+    data = b"a\tb\nonly\n\nc\td\te\n \tf\ng\t\n\xff\th\ni\t\0\n\t\nj\tk\n"
+    found = read(tmp_path / "pairs.tsv", data)
+    assert lines(found) == [1, 10]
+    assert problems(found) == [
+        (2, "expected 2 columns, found 1. Each line is source<TAB>target."),
+        (3, "empty line. Take it out."),
+        (4, "expected 2 columns, found 3. Choose columns by number, columns=1,2, or by the names in the first line. "
+            "Each line is source<TAB>target."),
+        (5, "no text for source. Fill it in, or take the record out."),
+        (6, "no text for target. Fill it in, or take the record out."),
+        (7, "not UTF-8: byte 1 of the line is 0xff. Save the file as UTF-8."),
+        (8, "a NUL character: byte 3 of the line. Is it a text file in UTF-8?"),
+        (9, "empty line. Take it out."),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ["\n\n\n", "\n\t\n", "\n  \n\n"])
+def test_empty_lines_at_the_end_are_passed_over(tmp_path: Path, end: str) -> None:
+    assert fields(read(tmp_path / "pairs.tsv", "a\tb" + end)) == [("a", "b")]
+
+
+def test_a_field_at_the_end_that_is_empty_is_a_problem(tmp_path: Path) -> None:
+    assert problems(read(tmp_path / "pairs.tsv", "a\tb\nc\t\n")) == [
+        (2, "no text for target. Fill it in, or take the record out.")
+    ]
+
+
+def test_one_column(tmp_path: Path) -> None:
+    found = read(tmp_path / "words.txt", "one\n\ntwo\tthree\nfour", ("text",))
+    assert [record.fields for record in found.records] == [("one",), ("four",)]
+    assert [(line, what.split(".")[0]) for line, what in problems(found)] == [
+        (2, "empty line"),
+        (3, "expected 1 column, found 2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "rest"), [("Source\tTARGET\n", 1), (" source \ttarget\n", 1), ("target\tsource\n", 2)]
+)
+def test_a_first_line_that_names_our_columns_is_a_header(tmp_path: Path, header: str, rest: int) -> None:
+    found = read(tmp_path / "pairs.tsv", b"\xef\xbb\xbf" + header.encode() + b"a\tb\n")
+    assert len(found.records) == rest
+    assert found.records[-1] == Record(f"{tmp_path / 'pairs.tsv'}:2", ("a", "b"))
+
+
+def test_columns_by_name(tmp_path: Path) -> None:
+    data = "id\tes\tnote\ten\n1\tcasa\t\thouse\n2\tgato\n"
+    found = read(tmp_path / "pairs.tsv", data, names=("en", "es"))
+    assert [record.fields for record in found.records] == [("house", "casa")]
+    assert problems(found) == [(3, "expected 4 columns, found 2.")]
+    with pytest.raises(
+        ValueError, match=r"pairs.tsv:1: unknown column 'noet'; known: en, es, id, note. Did you mean 'note'\?"
+    ):
+        read(tmp_path / "pairs.tsv", data, names=("en", "noet"))
+
+
+def test_rows_whose_chosen_cells_are_empty_are_no_empty_lines(tmp_path: Path) -> None:
+    found = read(tmp_path / "pairs.tsv", "id\ten\tes\n1\t\t\n", names=("en", "es"))
+    assert problems(found) == [(2, "no text for source and target. Fill it in, or take the record out.")]
+
+
+def test_headers_that_do_not_decide(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"pairs.tsv:1: several columns are named 'en'. Rename all but one."):
+        read(tmp_path / "pairs.tsv", "en\ten\tes\n", names=("en", "es"))
+    with pytest.raises(ValueError, match=r"pairs.tsv:1: the header cannot be read: not UTF-8"):
+        read(tmp_path / "pairs.tsv", b"en\tespa\xf1ol\n", names=("en", "es"))
+
+
+def test_columns_by_number(tmp_path: Path) -> None:
+    data = "house\tcasa\tCC-BY 2.0 (Tatoeba)\ncat\tgato\ndog\n"
+    found = read(tmp_path / "pairs.tsv", data, names=("2", "1"))
+    assert [record.fields for record in found.records] == [("casa", "house"), ("gato", "cat")]
+    assert problems(found) == [(3, "expected at least 2 columns, found 1.")]
+    assert [record.fields for record in read(tmp_path / "pairs.tsv", data, names=("1", "3")).records] == [
+        ("house", "CC-BY 2.0 (Tatoeba)")
+    ]
+    with pytest.raises(ValueError, match="columns= counts from 1: got 0,1"):
+        read(tmp_path / "pairs.tsv", data, names=("0", "1"))
+
+
+def test_there_is_a_name_for_every_column(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"columns= must name 2 \(source, target\): got 3 \(1,2,3\)"):
+        read(tmp_path / "pairs.tsv", "a\tb\n", names=("1", "2", "3"))
+
+
+def test_an_ending_that_says_nothing_needs_tabs(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"pairs.tvs: unknown format '.tvs'; known: .csv, .json.* Did you mean '.tsv'\?"
+    ):
+        read(tmp_path / "pairs.tvs", "a b\n")
+    with pytest.raises(ValueError, match=r"Aligned text files are given as one.en,other.es."):
+        read(tmp_path / "train.en", "a house\n")
+
+
+def test_the_refusals_of_files_come_through(tmp_path: Path) -> None:
+    for name in ("pairs.tsv", "pairs.csv", "pairs.jsonl", "pairs"):
+        with pytest.raises(ValueError, match=f"{name}: no such file"):
+            read_records(str(tmp_path / name), PAIR)
+        with pytest.raises(ValueError, match=f"{name}: the file is empty"):
+            read(tmp_path / name, b"")
+
+
+# CSV
+
+
+def test_quotes_commas_and_line_ends_in_csv(tmp_path: Path) -> None:
+    data = 'a,b\r\n"c, d","e ""f"""\r\n"g\r\nh", i \r\n\r\nj,k\r\n\r\n'
+    found = read(tmp_path / "pairs.csv.gz", gzip.compress(data.encode()))
+    assert [record.fields for record in found.records] == [
+        ("a", "b"), ("c, d", 'e "f"'), ("g\nh", "i"), ("j", "k")
+    ]  # fmt: skip
+    assert lines(found) == [1, 2, 3, 6]
+    assert problems(found) == [(5, "empty line. Take it out.")]
+
+
+def test_csv_with_header(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    assert fields(read(path, "text,label\ngood,1\n", ("text", "label"))) == [("good", "1")]
+    assert fields(read(path, 'id,"stars",review\n7,5,"a, b"\n', ("text", "label"), ("review", "stars"))) == [
+        ("a, b", "5")
+    ]
+
+
+def test_wrong_rows_in_csv(tmp_path: Path) -> None:
+    found = read(tmp_path / "pairs.csv", "a;b\nc\nd,e,f\n,g\nh,i\n")
+    assert lines(found) == [5]
+    assert [what for _, what in problems(found)] == [
+        "expected 2 columns, found 1. The line has semicolons: save the file with commas, or as TSV. "
+        "Each line is source,target.",
+        "expected 2 columns, found 1. Each line is source,target.",
+        "expected 2 columns, found 3. Choose columns by number, columns=1,2, or by the names in the first line. "
+        "Each line is source,target.",
+        "no text for source. Fill it in, or take the record out.",
+    ]
+
+
+def test_broken_quotes_name_the_lines_that_are_lost(tmp_path: Path) -> None:
+    found = read(tmp_path / "pairs.csv", 'a,b\n"c" d,e\nf,g\n"h,i\nj"k,l\nm,n\n"o,p\nq,r\n')
+    assert lines(found) == [1, 3, 6]
+    starts = [(line, what.split(".")[:2]) for line, what in problems(found)]
+    assert starts == [
+        (2, ["broken quotes: ',' expected after '\"' in line 2", " Line 2 to line 2 is left out"]),
+        (4, ["broken quotes: ',' expected after '\"' in line 5", " Line 4 to line 5 is left out"]),
+        (7, ["broken quotes: unexpected end of data in line 8", " Line 7 to line 8 is left out"]),
+    ]
+
+
+def test_a_field_without_end_ends_the_reading(tmp_path: Path) -> None:
+    found = read(tmp_path / "pairs.csv", 'a,b\n"c,d\n' + "e,f\n" * 50_000)
+    assert lines(found) == [1]
+    [(line, what)] = problems(found)
+    assert line == 2
+    assert f"{csv.field_size_limit()}" in what
+    assert "The rest of the file is left out." in what
+
+
+def test_a_bad_line_inside_of_quotes_spoils_its_record_only(tmp_path: Path) -> None:
+    found = read(tmp_path / "pairs.csv", b'"a\nb\xff\nc",d\n"e\xff\nf",g\nh,i\n')
+    assert lines(found) == [6]
+    assert [(line, what.split(":")[0]) for line, what in problems(found)] == [(2, "not UTF-8"), (4, "not UTF-8")]
+
+
+@given(st.lists(st.lists(st.text("ab,\"\n'\té ", max_size=5), min_size=2, max_size=3), min_size=1, max_size=5))
+def test_what_the_csv_writer_writes_is_read(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]) -> None:
+    path, buffer = tmp_path_factory.mktemp("csv") / "x.csv", io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    path.write_bytes(buffer.getvalue().encode())
+    assert [(cells, fault) for _, cells, fault in comma_rows(str(path))] == [(row, "") for row in rows]
+
+
+# JSON lines
+
+
+@pytest.mark.parametrize("name", ["pairs.jsonl", "pairs.json-lines", "pairs.ndjson", "pairs.jsonl.gz"])
+def test_json_lines(tmp_path: Path, name: str) -> None:
+    data = b'{"source": " a\\n\\"b\\" ", "target": "caf\\u00e9", "id": 7}\n{"target": "e\\u0301", "source": "c"}\n\n'
+    found = read(tmp_path / name, gzip.compress(data) if name.endswith("gz") else data)
+    assert fields(found) == [('a\n"b"', "café"), ("c", "é")]
+
+
+def test_numbers_and_truth_become_their_json_text(tmp_path: Path) -> None:
+    values = ["1", "-0.50", "1e3", "true", "false", "123456789012345678901234567890"]
+    data = "".join(f'{{"text": "x", "label": {value}}}\n' for value in values)
+    found = read(tmp_path / "x.jsonl", data, ("text", "label"))
+    assert [field[1] for field in fields(found)] == values
+    assert all(type(record.fields[1]) is str for record in found.records)
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ('{"source": "a", "target": null}', "target is null, not text."),
+        ('{"source": ["a"], "target": "b"}', "source is a list, not text."),
+        ('{"source": {}, "target": null}', "source is an object, not text. target is null, not text."),
+        ('{"source": "a", "target": "\\u0000"}', "target is not text: it has a NUL character."),
+        ('{"source": "a", "target": "\\ud800"}', "target is not text: it has half a character (a lone surrogate)."),
+        ('{"source": "a", "target": " "}', "no text for target. Fill it in, or take the record out."),
+        ('{"source": "", "target": ""}', "no text for source and target. Fill it in, or take the record out."),
+        ('{"source": "a"}', "no 'target' in the object."),
+        ('["a", "b"]', "expected an object, found a list. Each line is an object."),
+        ("null", "expected an object, found null. Each line is an object."),
+        ("3", "expected an object, found a number. Each line is an object."),
+        ('{"source": "a", "target"}', "not JSON: Expecting ':' delimiter at character 25. Each line is an object."),
+        ('{"source": "a", "target": NaN}', "not JSON: NaN is not a value. Each line is an object."),
+        ("", "empty line. Take it out."),
+        ("\0", "a NUL character: byte 1 of the line. Is it a text file in UTF-8?"),
+    ],
+)
+def test_bad_objects_are_named(tmp_path: Path, line: str, what: str) -> None:
+    good = '{"source": "a", "target": "b"}'
+    found = read(tmp_path / "pairs.jsonl", f"{good}\n{line}\n{good}\n")
+    assert lines(found) == [1, 3]
+    assert problems(found) == [(2, what)]
+
+
+def test_a_json_line_nested_without_end(tmp_path: Path) -> None:
+    found = read(tmp_path / "pairs.jsonl", "[" * 100_000 + "\n")
+    assert [(line, what.split(":")[0]) for line, what in problems(found)] == [(1, "not JSON")]
+
+
+def test_keys_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    data = '{"translation": {"en": "house", "es": "casa"}, "id": 3}\n'
+    assert fields(read(path, data, names=("translation.es", "translation.en"))) == [("casa", "house")]
+    assert fields(read(path, '{"1": "a", "2": "b"}\n', names=("2", "1"))) == [("b", "a")]
+    with pytest.raises(ValueError, match=r"pairs.jsonl: unknown key 'translation.fr'; known: .* mean 'translation'\?"):
+        read(path, data, names=("translation.fr", "translation.en"))
+
+
+def test_other_keys_are_suggested(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    with pytest.raises(ValueError, match=r"no object has the keys source, target. .* columns=en,es$"):
+        read(path, '{"id": 3, "en": "house", "es": "casa"}\n')
+    with pytest.raises(ValueError, match=r"columns=translation.en,translation.es$"):
+        read(path, '{"translation": {"en": "house", "es": "casa"}}\n')
+    with pytest.raises(ValueError, match=r"unknown key 'source'; known: en, es, fr. Name the 2 to read: columns=KEY"):
+        read(path, '{"en": "house", "es": "casa", "fr": "maison"}\n')
+    with pytest.raises(ValueError, match=r"unknown key 'target'; known: source, targte. Did you mean 'targte'\?"):
+        read(path, '{"source": "house", "targte": "casa"}\n')
+
+
+# Parquet
+
+
+def test_parquet_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(
+        ValueError, match=r"x.parquet: Parquet files are read by pyarrow. Install it: pip install pyarrow"
+    ):
+        read(tmp_path / "x.parquet", b"PAR1")
+
+
+def test_parquet(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    rows = [
+        {"text": " good ", "label": 1, "pair": {"en": "a", "es": "b"}, "score": 0.5},
+        {"text": None, "label": 0, "pair": {"en": "c", "es": None}, "score": float("nan")},
+    ]
+    parquet.write_table(arrow.Table.from_pylist(rows), path)
+    found = read_records(path, ("text", "label"))
+    assert found.records == (Record(f"{path}:1", ("good", "1")),)
+    assert problems(found) == [(2, "text is null, not text.")]
+    assert read_records(path, PAIR, ("pair.es", "score")).records[0].fields == ("b", "0.5")
+    assert problems(read_records(path, PAIR, ("pair.en", "score"))) == [(2, "target is a number, not text.")]
+    with pytest.raises(ValueError, match=r"unknown key 'txt'; known: label, .* Did you mean 'text'\?"):
+        read_records(path, ("text",), ("txt",))
+    with pytest.raises(ValueError, match=r"x.parquet: not a Parquet file, or a damaged one"):
+        read(path, path.read_bytes()[:-9])
+
+
+# aligned files
+
+
+def aligned(folder: Path, first: bytes, second: bytes) -> str:
+    (folder / "train.en.gz").write_bytes(gzip.compress(first))
+    (folder / "train.de").write_bytes(second)
+    return f"{folder / 'train.en.gz'},{folder / 'train.de'}"
+
+
+def test_line_i_belongs_to_line_i(tmp_path: Path) -> None:
+    data = aligned(tmp_path, "a\tb\u2028 \nc\n".encode(), b"d\r\n  e, f")
+    found = read_records(data, PAIR)
+    assert fields(found) == [("a\tb", "d"), ("c", "e, f")]
+    assert found.records[1].where == f"{tmp_path / 'train.en.gz'}:2"
+    assert read_records(data.replace(",", " , "), PAIR) == found
+
+
+def test_problems_of_aligned_files_name_the_file(tmp_path: Path) -> None:
+    data = aligned(tmp_path, b"a\nb\xff\n\nd\ne\0\nf\n\n", b"A\nB\nC\n\nE\xff\nF\n\n")
+    found = read_records(data, PAIR)
+    assert lines(found) == [1, 6]
+    assert [(Path(p.where).name, p.what.split(".")[0].split(":")[0]) for p in found.problems] == [
+        ("train.en.gz:2", "not UTF-8"),
+        ("train.en.gz:3", "no text for source"),
+        ("train.en.gz:4", "no text for target"),
+        ("train.en.gz:5", "a NUL character"),
+        ("train.de:5", "not UTF-8"),
+    ]
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 5), (5, 3), (1, 2), (4, 1)])
+def test_aligned_files_have_equally_many_lines(tmp_path: Path, first: int, second: int) -> None:
+    with pytest.raises(
+        ValueError, match=rf"equally many lines: .*en.gz has {first}, .*train.de has {second}. Line i of"
+    ):
+        read_records(aligned(tmp_path, b"a\n" * first, b"b\n" * second), PAIR)
+
+
+def test_a_comma_in_the_name_of_one_file(tmp_path: Path) -> None:
+    found = read(tmp_path / "one,two.tsv", "a\tb\n")
+    assert fields(found) == [("a", "b")]
+    assert found.records[0].where == f"{tmp_path / 'one,two.tsv'}:1"
+
+
+def test_aligned_files_that_make_no_sense(tmp_path: Path) -> None:
+    data = aligned(tmp_path, b"a\n", b"b\n")
+    with pytest.raises(
+        ValueError, match=r"aligned files are one per column \(text\): got 2: .*train.en.gz, .*train.de"
+    ):
+        read_records(data, ("text",))
+    with pytest.raises(ValueError, match=r"columns= chooses columns of one file: got 1,2 for .* Leave it out."):
+        read_records(data, PAIR, ("1", "2"))
+    with pytest.raises(ValueError, match=r"b.tsv: a table among aligned text files. Give one table"):
+        read_records("a.txt,b.tsv", PAIR)
+    with pytest.raises(ValueError, match=r"train.fr: no such file"):
+        read_records(data.replace("train.de", "train.fr"), PAIR)
+
+
+# one law for all formats
+
+
+def test_every_format_reads_the_same_records(tmp_path: Path) -> None:
+    rows = [(f"text {number}, \"ñ\" '{number}'", f"; {number}") for number in range(7)]
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    contents = {
+        "x.tsv": "".join(f"{a}\t{b}\n" for a, b in rows),
+        "x.csv": buffer.getvalue(),
+        "x.jsonl": "".join(json.dumps({"source": a, "target": b}) + "\n" for a, b in rows),
+        "x.en": "".join(f"{a}\n" for a, _ in rows),
+        "x.es": "".join(f"{b}\n" for _, b in rows),
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content.encode())
+    for data in (f"{tmp_path}/x.tsv", f"{tmp_path}/x.csv", f"{tmp_path}/x.jsonl", f"{tmp_path}/x.en,{tmp_path}/x.es"):
+        assert fields(read_records(data, PAIR)) == rows

@@ -1,0 +1,68 @@
+"""Several processes train as one does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mirada.training.distributed import Crew, choose_device, crew
+from mirada.training.journal import read_journal
+from tests.training.toy import toy_training
+
+ROOT = Path(__file__).parents[2]
+
+
+def torchrun(processes: int, *words: str) -> subprocess.CompletedProcess:
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(processes),
+        *words,
+    ]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+def losses(folder: Path) -> torch.Tensor:
+    return torch.tensor([event["loss"] for event in read_journal(folder / "metrics.jsonl") if "lr" in event])
+
+
+@pytest.mark.parametrize(("dropout", "alone", "each"), [(0.0, 1, 1), (0.2, 2, 1), (0.0, 1, 4)])
+def test_two_processes_train_as_one_does(tmp_path: Path, dropout: float, alone: int, each: int) -> None:
+    """Over 50 steps the losses agree to 1e-5; with dropout too, if one process divides its batches into the same shares.
+
+    With four accumulation steps in each of two processes there are more shares than rows.
+    """
+    toy_training(tmp_path / "one", dropout, steps=50, accumulate=alone).run()
+    done = torchrun(2, "tests/training/together.py", str(tmp_path / "two"), str(dropout), str(each))
+    assert done.returncode == 0, done.stderr
+    assert len(losses(tmp_path / "one")) == 50
+    torch.testing.assert_close(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-5, atol=1e-5)
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    for name in one:
+        torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-5)
+    assert done.stderr.count("valid loss") == 5  # only one of them speaks
+
+
+def test_alone_without_torchrun() -> None:
+    with crew("cpu") as team:
+        assert (team.rank, team.world, team.leads) == (0, 1, True)
+        assert team.agree(3.0) == 3.0
+
+
+def test_only_the_first_leads() -> None:
+    assert not Crew(rank=1, world=2).leads
+
+
+def test_a_device_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match=r"device 'cuda:77' cannot be used here.*--device cpu"):
+        choose_device("cuda:77")
+    with pytest.raises(ValueError, match=r"device 'gpu' cannot be used here"):
+        choose_device("gpu")

@@ -1,0 +1,102 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from mirada.training.journal import Journal, read_journal
+from mirada.training.progress import Progress, Silence
+from mirada.training.recipe import Recipe
+
+
+def test_events_come_back_in_order(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "m.jsonl")
+    journal.write(step=1, loss=2.5, words="ñandú")
+    journal.write(step=2, loss=float("nan"))
+    journal.close()
+    assert read_journal(tmp_path / "m.jsonl") == [{"step": 1, "loss": 2.5, "words": "ñandú"}, {"step": 2, "loss": None}]
+    assert "ñandú" in (tmp_path / "m.jsonl").read_text(encoding="utf-8")
+
+
+def test_a_resumed_journal_is_cut_where_the_checkpoint_was(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    journal = Journal(path)
+    journal.write(step=1)
+    size = journal.settle()
+    journal.write(step=2)
+    journal.close()
+    with open(path, "ab") as file:
+        file.write(b'{"step": 3, "los')
+    assert [event["step"] for event in read_journal(path)] == [1, 2]
+    resumed = Journal(path, size)
+    resumed.write(step=20)
+    resumed.close()
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 20]
+
+
+def test_a_journal_that_is_gone_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"m\.jsonl cannot be written"):
+        Journal(tmp_path / "m.jsonl", 10)
+    assert read_journal(tmp_path / "m.jsonl") == []
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_a_bar_that_renews_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = Terminal()
+    progress = Progress(100, 0, out)
+    progress.show(100, 1.25, 4321.0)
+    assert "step 100/100  loss 1.250  4,321 tokens/s  0:00 left" in out.getvalue()
+    assert out.getvalue().startswith("\r\x1b[2K\x1b[36m")
+    assert "\n" not in out.getvalue()
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = Terminal()
+    Progress(100, 0, out).show(100, 1.0, 1.0)
+    assert "\x1b[36m" not in out.getvalue()
+
+
+def test_a_pipe_gets_plain_lines_now_and_then() -> None:
+    out = io.StringIO()
+    progress = Progress(1000, 0, out)
+    for step in range(1, 1001):
+        progress.show(step, 1.0, 1.0)
+    progress.say("done")
+    progress.end()
+    lines = out.getvalue().splitlines()
+    assert [line.split()[1] for line in lines[:-1]] == ["1/1,000", "1,000/1,000"]
+    assert lines[-1] == "done"
+    assert "\x1b" not in out.getvalue()
+
+
+def test_silence_is_silent() -> None:
+    out = io.StringIO()
+    silence = Silence(10, 0, out)
+    silence.show(10, 1.0, 1.0)
+    silence.say("x")
+    silence.end()
+    assert out.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("lr", 0.0, "lr must be a positive number"),
+        ("lr", float("nan"), "lr must be a positive number"),
+        ("schedule", "cosin", "Did you mean 'cosine'"),
+        ("precision", "float8", "unknown precision"),
+        ("accumulate", 0, "accumulate must be at least 1"),
+        ("smoothing", 1.0, r"smoothing must lie in \[0, 1\)"),
+        ("seed", -1, "seed must lie in"),
+        ("steps", -5, "steps must be at least 0"),
+    ],
+)
+def test_a_recipe_that_cannot_work_is_refused(field: str, value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Recipe(**{field: value})

@@ -1,0 +1,74 @@
+import pytest
+import torch
+from torch import nn
+
+from mirada.training.optimize import adam, clip, named_state, restore_state, set_rate
+
+
+def model() -> nn.Module:
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Linear(3, 5), nn.LayerNorm(5), nn.Linear(5, 2))
+
+
+def step(net: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    net(torch.ones(2, 3)).pow(2).sum().backward()
+    optimizer.step()
+
+
+def test_the_first_step_of_adam_by_hand() -> None:
+    """Both moments are the gradient's after one step, so every number moves by the learning rate, against its gradient."""
+    weight = nn.ParameterList([nn.Parameter(torch.tensor([[1.0, -2.0]]))])
+    optimizer = adam(weight, lr=0.1)
+    weight[0].grad = torch.tensor([[3.0, -0.5]])
+    optimizer.step()
+    torch.testing.assert_close(weight[0].detach(), torch.tensor([[0.9, -1.9]]))
+
+
+def test_decay_spares_vectors() -> None:
+    net = model()
+    groups = adam(net, 1e-3, decay=0.1).param_groups
+    assert {p.ndim for p in groups[0]["params"]} == {2}
+    assert groups[0]["weight_decay"] == 0.1
+    assert {p.ndim for p in groups[1]["params"]} == {1}
+    assert groups[1]["weight_decay"] == 0.0
+
+
+def test_clipping_keeps_the_direction_and_tells_the_norm() -> None:
+    a, b = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))
+    a.grad, b.grad = torch.tensor([2.0, 3.0]), torch.tensor([6.0])
+    assert clip([a, b], 3.5) == pytest.approx(7.0)
+    torch.testing.assert_close(torch.cat([a.grad, b.grad]), torch.tensor([1.0, 1.5, 3.0]))
+    assert clip([a, b], 100.0) == pytest.approx(3.5)
+    torch.testing.assert_close(a.grad, torch.tensor([1.0, 1.5]))
+    assert clip([a, b], 0.0) == pytest.approx(3.5)
+    assert clip([nn.Parameter(torch.zeros(2))], 1.0) == 0.0
+
+
+def test_a_state_comes_back_to_the_bit() -> None:
+    first, second = model(), model()
+    ours, theirs = adam(first, 1e-2), adam(second, 1e-2)
+    for _ in range(3):
+        step(first, ours)
+    second.load_state_dict(first.state_dict())
+    restore_state(second, theirs, named_state(first, ours))
+    for _ in range(3):
+        step(first, ours)
+        step(second, theirs)
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_half_a_state_is_refused() -> None:
+    net = model()
+    optimizer = adam(net, 1e-2)
+    step(net, optimizer)
+    tensors = {name: value for name, value in named_state(net, optimizer).items() if "exp_avg_sq" not in name}
+    with pytest.raises(ValueError, match=r"no exp_avg_sq for 0\.weight"):
+        restore_state(net, optimizer, tensors)
+
+
+def test_the_rate_is_set_for_all_parameters() -> None:
+    optimizer = adam(model(), 1e-2)
+    set_rate(optimizer, 0.5)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.5]

@@ -1,0 +1,58 @@
+"""A small problem for the training loop: a linear map with dropout, learned from rows that are a function of the step."""
+
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mirada.training.distributed import Crew
+from mirada.training.loop import Training
+from mirada.training.objectives import Objective, Part
+from mirada.training.recipe import Recipe
+
+ROWS = 6
+
+
+class Toy(nn.Module):
+    def __init__(self, dropout: float = 0.2) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 8)
+        self.dropout = nn.Dropout(dropout)
+        self.outer = nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outer(self.dropout(torch.tanh(self.inner(x))))
+
+
+class Distance(Objective):
+    def forward(self, x: Tensor, y: Tensor) -> Float[Tensor, " terms"]:
+        return ((self.model(x) - y) ** 2).mean().unsqueeze(0)
+
+
+def rows(seed: int, count: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(count, 3, generator=generator)
+    return x, torch.stack([x.sum(1), x[:, 0] * 2], 1)
+
+
+class Rows:
+    def __len__(self) -> int:
+        return 10
+
+    def part(self, step: int, index: int, count: int) -> Part:
+        x, y = rows(step % 10, ROWS)
+        mine = slice(index, None, count)
+        if index >= ROWS:
+            return Part({"x": x[:1], "y": y[:1]}, (0,), 0)
+        return Part({"x": x[mine], "y": y[mine]}, (len(x[mine]),), len(x[mine]))
+
+
+def toy_training(
+    folder: Path, dropout: float = 0.2, crew: Crew | None = None, resume: bool = False, **recipe
+) -> Training:
+    torch.manual_seed(3)
+    x, y = rows(99, 20)
+    valid = [Part({"x": x[i : i + 4], "y": y[i : i + 4]}, (4,), 4) for i in range(0, 20, 4)]
+    settings = Recipe(**{"steps": 40, "lr": 1e-2, "warmup": 5, "validate": 10, "patience": 0, "average": 3} | recipe)
+    return Training(Distance(Toy(dropout)), Rows(), valid, settings, folder, crew or Crew(), resume)
