@@ -22,10 +22,10 @@ def test_noam_is_the_formula_of_the_paper() -> None:
         assert peak * SCHEDULES["noam"](step, 0, warmup) == pytest.approx(wanted)
 
 
-def test_cosine_is_at_half_in_the_middle_and_ends_at_zero() -> None:
-    assert SCHEDULES["cosine"](550, 1000, 100) == pytest.approx(0.5)
-    assert SCHEDULES["cosine"](325, 1000, 100) == pytest.approx((1 + math.cos(math.pi / 4)) / 2)
-    assert SCHEDULES["cosine"](1000, 1000, 100) == pytest.approx(0.0)
+def test_cosine_is_at_half_in_the_middle_and_wastes_no_step() -> None:
+    assert SCHEDULES["cosine"](550, 999, 100) == pytest.approx(0.5)
+    assert SCHEDULES["cosine"](325, 999, 100) == pytest.approx((1 + math.cos(math.pi / 4)) / 2)
+    assert 0 < SCHEDULES["cosine"](999, 999, 100) < 1e-5
 
 
 def test_a_short_run_has_a_short_warm_up() -> None:

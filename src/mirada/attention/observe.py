@@ -1,6 +1,6 @@
 """Observers: how a call of a layer can be looked at from outside."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -45,11 +45,22 @@ def observed(observer: Observer) -> Iterator[None]:
         _observers.remove(observer)
 
 
-@torch.compiler.disable
 def notify(event: Event) -> None:
     """Show a call to all observers. Never compiled: an observer must see tensors that were computed, not traced."""
+    if torch.compiler.is_compiling():
+        never_compiled()(event)
+    else:
+        show(event)
+
+
+def show(event: Event) -> None:
     for observer in _observers:
         observer.see(event)
+
+
+def never_compiled() -> Callable[[Event], None]:
+    """`show`, kept from the compiler. Made when it is needed: asking for it imports the compiler, which takes seconds."""
+    return torch.compiler.disable(show)
 
 
 def anybody_looks() -> bool:

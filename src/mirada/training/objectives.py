@@ -58,6 +58,13 @@ class Objective(nn.Module):
         raise NotImplementedError
 
 
+class ModelLoss(Objective):
+    """The loss that the model itself has: a mean over its targets, with label smoothing."""
+
+    def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        return self.model.loss(**inputs, smoothing=self.smoothing).unsqueeze(0)  # type: ignore[operator]
+
+
 def moved(inputs: dict[str, Any], device: torch.device) -> dict[str, Any]:
     """The inputs with their tensors on a device."""
     if device.type == "cpu":

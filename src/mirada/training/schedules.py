@@ -24,16 +24,16 @@ def noam(step: int, steps: int, warmup: int) -> float:
 
 
 def cosine(step: int, steps: int, warmup: int) -> float:
-    """Up in a line, down to zero along half a cosine that ends with the run.
+    """Up in a line, down along half a cosine that would be at zero one step after the end of the run.
 
-    >>> [round(cosine(step, 1100, 100), 3) for step in (50, 100, 600, 1100)]
+    >>> [round(cosine(step, 1099, 100), 3) for step in (50, 100, 600, 1100)]
     [0.5, 1.0, 0.5, 0.0]
 
     Loshchilov and Hutter (2017), arXiv:1608.03983.
     """
     if step <= warmup:
         return step / max(1, warmup)
-    done = (step - warmup) / max(1, steps - warmup)
+    done = (step - warmup) / max(1, steps + 1 - warmup)
     return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 

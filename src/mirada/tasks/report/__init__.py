@@ -1,0 +1,33 @@
+"""The page a training run leaves in its folder: from plain values to one HTML file that needs nothing else.
+
+`contents` says what can be on the page, `page` puts it together. Every text is data and stays text: `markup` escapes
+whatever it did not write itself.
+"""
+
+from mirada.tasks.report.contents import (
+    Aligned,
+    Chart,
+    Curve,
+    Item,
+    Ranked,
+    Report,
+    Sample,
+    Section,
+    Table,
+    Weighed,
+)
+from mirada.tasks.report.page import html
+
+__all__ = [
+    "Aligned",
+    "Chart",
+    "Curve",
+    "Item",
+    "Ranked",
+    "Report",
+    "Sample",
+    "Section",
+    "Table",
+    "Weighed",
+    "html",
+]
