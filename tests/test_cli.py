@@ -21,7 +21,7 @@ def test_help_starts_without_torch() -> None:
 def test_help_and_version() -> None:
     shown = run("--help")
     assert shown.returncode == 0
-    assert "mirada example step_by_step" in shown.stdout
+    assert "mirada train translate" in shown.stdout
     assert run("--version").stdout.startswith("mirada 0.")
 
 

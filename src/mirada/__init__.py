@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from mirada.attention.heads import MultiHead
     from mirada.attention.normalizers import draws
     from mirada.looking.record import look
+    from mirada.tasks.run import load
 
 __version__ = "0.1.0"
-__all__ = ["Attention", "MultiHead", "attend", "draws", "look"]
+__all__ = ["Attention", "MultiHead", "attend", "draws", "load", "look"]
 
 _HOME = {
     "Attention": "mirada.attention.equation",
     "attend": "mirada.attention.equation",
     "MultiHead": "mirada.attention.heads",
     "draws": "mirada.attention.normalizers",
+    "load": "mirada.tasks.run",
     "look": "mirada.looking.record",
 }
 

@@ -12,6 +12,9 @@ from mirada.attention.cache import Cache
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Neighborhood, Padding
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
+from mirada.layers.quick.ends import Ends
+from mirada.layers.quick.run import Run
+from mirada.shapes import check_axes
 
 Input = Float[Tensor, "batch length width"]
 ROOM = 64  # positions a cache starts with; it doubles when they are used up
@@ -32,19 +35,24 @@ class Layers(nn.ModuleList, Generic[L]):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a decoder is: the caches of its layers, and what they remember of a source."""
+    """Where a decoder is: the caches of its layers, and what they remember of the sources."""
 
     caches: list[Cache]
-    memories: list[Memory] = field(default_factory=list)
+    run: Run = field(default_factory=Run)
     filled: int = 0
     reorders: int = 0
     asked: Tensor | None = None  # what the top layer's attention was asked with last, for its weights
-    entry: Int[Tensor, " batch"] | None = None  # the entry of the source that each entry reads
+    entry: Int[Tensor, " batch"] | None = None  # the source that each entry reads; None: its own
 
     @property
     def batch(self) -> int:
         """How many sequences are decoded at once."""
         return self.caches[0].keys.shape[0]
+
+    @property
+    def memories(self) -> list[Memory]:
+        """The memory of every layer, with one source per entry. Quick steps do without it where entries share a source."""
+        return self.run.memories(self.entry)
 
     def reserve(self, steps: int) -> None:
         """Room for that many more positions in every cache."""
@@ -65,21 +73,30 @@ class State:
         self.require_current()
         return self.asked
 
-    def reorder(self, index: Int[Tensor, " batch"]) -> "State":
+    def reorder(self, index: Int[Tensor, " entries"]) -> "State":
         """Let entry b go on from what entry index[b] has: a step of a beam search.
 
-        Beams of one sentence share their source, so its keys and values usually stay where they are.
+        There may be more entries than before, or fewer. Sources stay where they are, and so do the caches of quick steps.
         """
         self.require_current()
-        for cache in self.caches:
-            cache.reorder(index)
-        memories, entry = self.memories, self.entry
-        if entry is not None:
-            entry = entry.index_select(0, index)
-            if not torch.equal(entry, self.entry):  # type: ignore[arg-type]
-                memories = [memory.reorder(index) for memory in memories]
+        check_axes("the index of reorder", index, "entries")
+        index = index.clone()  # it is kept, and belongs to who called
+        self.run.reorder(index, self.caches)
+        entry = index if self.entry is None else self.entry.index_select(0, index)
+        if self.entry is not None and torch.equal(entry, self.entry):
+            entry = self.entry  # beams of one sentence: who was prepared to read it still is
         asked = None if self.asked is None else self.asked.index_select(0, index)
-        return replace(self, memories=memories, entry=entry, asked=asked, reorders=self.reorders + 1)
+        return replace(self, entry=entry, asked=asked, reorders=self.reorders + 1)
+
+    def after(self, asked: Tensor) -> "State":
+        """The state after a step whose top attention was asked with that."""
+        return State(self.caches, self.run, self.filled + asked.shape[1], self.reorders, asked, self.entry)
+
+    def say(self, tokens: Int[Tensor, " batch"]) -> "tuple[Float[Tensor, 'batch vocab'], State] | None":
+        """A quick step from words to the scores of words, of a state that knows its model's ends; None: take it otherwise."""
+        self.reserve(1)
+        said = self.run.say(tokens, self.caches, self.entry)
+        return None if said is None else (said[0], self.after(said[1]))
 
 
 class Encoder(nn.Module):
@@ -105,21 +122,27 @@ class Encoder(nn.Module):
             x = layer(x, where, real, positions)
         return x if self.norm is None else self.norm(x, real)
 
-    def start(self, batch: int) -> State:
-        """The state before the first step."""
-        return State(caches(self.layers, batch))
+    def start(self, batch: int, ends: Ends | None = None) -> State:
+        """The state before the first step. A model that goes from words to words says what its ends are."""
+        return State(caches(self.layers, batch), Run(self.layers, self.norm, ends=ends))
 
     def step(self, x: Input, state: State) -> tuple[Input, State]:
         """The next places, given all that came before."""
         state.reserve(x.shape[1])
+        x, asked = state.run.step(x, state.caches, state.entry) or self.ordinary_step(x, state)
+        return x, state.after(asked)
+
+    def ordinary_step(self, x: Input, state: State) -> tuple[Input, Input]:
+        """A step through the modules: the next places, and what the top attention was asked with."""
+        state.run.settle(state.caches)
         for layer, cache in zip(self.layers, state.caches, strict=True):
             x, asked = layer.step(x, cache)
-        state = replace(state, asked=asked, filled=state.filled + x.shape[1])
-        return x if self.norm is None else self.norm(x), state
+        return x if self.norm is None else self.norm(x), asked
 
     def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
         """The weights of the last place over all so far: the mean of the heads of the top layer."""
         asked = state.require_step()
+        state.run.settle(state.caches)
         cache = state.caches[-1].rewound(asked.shape[1])
         return self.layers[-1].self.weights(asked, cache=cache)[:, :, -1].mean(1)
 
@@ -148,22 +171,28 @@ class Decoder(nn.Module):
             x = layer(x, memory, memory_where, real=real)
         return x if self.norm is None else self.norm(x, real)
 
-    def start(self, memory: Float[Tensor, "batch keys width"], padding: Padding | None = None) -> State:
-        """The state before the first step: the memory's keys and values are made here, once."""
-        batch = memory.shape[0]
-        return State(
-            caches=caches(self.layers, batch),
-            memories=[layer.cross.remember(memory, padding=padding) for layer in self.layers],
-            entry=torch.arange(batch, device=memory.device),
-        )
+    def start(
+        self, memory: Float[Tensor, "batch keys width"], padding: Padding | None = None, ends: Ends | None = None
+    ) -> State:
+        """The state before the first step: the memory's keys and values are made here, once.
+
+        A model that goes from words to words says what its ends are.
+        """
+        sources = [layer.cross.remember(memory, padding=padding) for layer in self.layers]
+        return State(caches(self.layers, memory.shape[0]), Run(self.layers, self.norm, sources, ends))
 
     def step(self, x: Input, state: State) -> tuple[Input, State]:
         """The next places, given all that came before."""
         state.reserve(x.shape[1])
+        x, asked = state.run.step(x, state.caches, state.entry) or self.ordinary_step(x, state)
+        return x, state.after(asked)
+
+    def ordinary_step(self, x: Input, state: State) -> tuple[Input, Input]:
+        """A step through the modules: the next places, and what the top attention was asked with."""
+        state.run.settle(state.caches)
         for layer, memory, cache in zip(self.layers, state.memories, state.caches, strict=True):
             x, asked = layer.step(x, memory, cache)
-        state = replace(state, asked=asked, filled=state.filled + x.shape[1])
-        return x if self.norm is None else self.norm(x), state
+        return x if self.norm is None else self.norm(x), asked
 
     def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
         """The weights of the last place over the memory: the mean of the heads of the top layer."""

@@ -17,6 +17,7 @@ from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
+from mirada.layers.quick.ends import Ends
 from mirada.layers.stack import Decoder, Encoder, State
 from mirada.shapes import check_axes
 
@@ -136,10 +137,14 @@ class Transformer(Model[TransformerConfig]):
 
     def start(self, memory: Encoded) -> State:
         require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
-        return self.decoder.start(memory.states, memory.padding)
+        ends = Ends(self.target_words, self.target_place, self.output)
+        return self.decoder.start(memory.states, memory.padding, ends)
 
     def step(self, tokens: Int[Tensor, " batch"], state: State) -> tuple[Float[Tensor, "batch vocab"], State]:
         check_step(tokens, state.batch)
+        said = state.say(tokens)
+        if said is not None:
+            return said
         x = self.target_place(self.target_words(tokens.unsqueeze(1)), start=state.filled)
         h, state = self.decoder.step(x, state)
         return self.output(h[:, -1]), state

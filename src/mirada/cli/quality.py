@@ -1,0 +1,76 @@
+"""`mirada eval`: how good a run is, over all records or by the length of the input."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from mirada.data.records import Record
+from mirada.errors import require, unknown
+from mirada.tasks.answer import Ask
+from mirada.tasks.run import Run, load
+
+EDGES = (5, 10, 15, 20, 30, 40)  # words; the last group is open
+LEAST = 10  # records that a group needs to say something
+
+
+def measure(folder: str, data: str, by: str, as_json: bool, beam: int, device: str) -> None:
+    """Print the metrics of a run."""
+    if by not in ("", "length"):
+        raise unknown("way to group", by, ["length"])
+    run = load(folder, device)
+    run.ask = Ask(beam=beam)
+    if not by:
+        metrics = run.measure(data)
+        typer.echo(
+            json.dumps(metrics) if as_json else "\n".join(f"{name:<20} {value:.2f}" for name, value in metrics.items())
+        )
+        return
+    splits = run.splits(data)
+    rows = by_length(run, splits.test or splits.valid)
+    require(len(rows) > 0, f"no group of lengths has {LEAST} records: there is nothing to compare")
+    metric = next(iter(rows[0][2]))
+    for name, count, metrics in rows:
+        if as_json:
+            typer.echo(json.dumps({"words": name, "records": count, **metrics}))
+        else:
+            typer.echo(
+                f"{name:>8} words  {count:6,} records  {metric} {metrics[metric]:6.2f}  {'█' * round(metrics[metric] / 4)}"
+            )
+    path = Path(folder) / "by-length.png"
+    plot({Path(folder).name: rows}, metric, path)
+    typer.echo(f"the plot is {path}", err=True)
+
+
+def by_length(run: Run, records: Sequence[Record]) -> list[tuple[str, int, dict[str, float]]]:
+    """Metrics of groups of records, by the number of words of their input."""
+    groups: dict[int, list[Record]] = {}
+    for record in records:
+        words = len(record.fields[0].split())
+        groups.setdefault(next((n for n, edge in enumerate(EDGES) if words <= edge), len(EDGES)), []).append(record)
+    rows = []
+    for number, group in sorted(groups.items()):
+        low = EDGES[number - 1] + 1 if number else 1
+        name = f"{low}-{EDGES[number]}" if number < len(EDGES) else f"{low}+"
+        if len(group) >= LEAST:
+            rows.append((name, len(group), run.task.measure(run, group)[0]))
+    return rows
+
+
+def plot(runs: dict[str, list[tuple[str, int, dict[str, float]]]], metric: str, path: Path) -> None:
+    """Quality against length, a line for each run: the figure of the lectures."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6, 3.6), layout="constrained")
+    for name, rows in runs.items():
+        axes.plot([row[0] for row in rows], [row[2][metric] for row in rows], marker="o", label=name)
+    axes.set(xlabel="words of the input", ylabel=metric.upper(), ylim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)

@@ -1,0 +1,230 @@
+"""Patterns around verbs: what people do, with what, to whom, and where."""
+
+from mirada.data.builtin.spanish.adjectives import describing
+from mirada.data.builtin.spanish.clauses import BE, Draft, Tail, clause, spaced, timed
+from mirada.data.builtin.spanish.draw import Draw
+from mirada.data.builtin.spanish.nouns import NOUNS, Noun, tagged
+from mirada.data.builtin.spanish.phrases import (
+    LOOKS,
+    NAMED,
+    PEOPLE,
+    RELATIVES,
+    SPEAKERS,
+    Phrase,
+    Subject,
+    bare,
+    definite,
+    indefinite,
+    number,
+    phrase,
+    subject,
+)
+from mirada.data.builtin.spanish.places import DESTINATIONS, GOALS, HOMES, ROOMS, STAYS
+from mirada.data.builtin.spanish.pronouns import ACCUSATIVES, Pronoun, company, fitting, receiver
+from mirada.data.builtin.spanish.verbs import VERBS, Verb
+
+# verb; how often it is drawn; the tags of its objects; what adjectives may say of them
+TRANSITIVE = """
+eat       4 food        taste heat color size
+drink     3 drink       heat
+read      5 read        length interest quality origin age
+write     4 text        length beauty
+buy       4 goods       color size age price heat origin beauty quality
+see       2 seen        color size age beauty
+look_for  1 small       color size age
+need      1 small       color size age
+have      2 goods       color size age heat beauty quality
+want      2 goods       color size age heat beauty quality
+wash      3 wash        color
+clean     2 cleaned     size
+open      2 opens       color size
+close     1 opens       color size
+find      1 small       color size age
+lose      1 small       color size age
+sing      1 sing        length beauty origin age
+listen_to 1 sing        length beauty origin age
+cook      2 cook        heat
+paint     1 paint       size
+learn     1 learn       difficulty length
+study     1 study       difficulty
+look_at   1 seen        color size age beauty
+"""
+ROWS = [row.split(maxsplit=3) for row in TRANSITIVE.splitlines() if row]
+OBJECTS: dict[str, list[Noun]] = {name.replace("_", " "): tagged(tag) for name, _, tag, _ in ROWS}
+MEASURES: dict[str, str] = {name.replace("_", " "): measures for name, _, _, measures in ROWS}
+ACTIONS: list[Verb] = [VERBS[name.replace("_", " ")] for name, times, _, _ in ROWS for _ in range(int(times))]
+PLURALS = {"eat", "buy", "want"}  # eats apples, buys flowers
+COUNTED = ["a", "a", "two", "three", "four", "five", "six", "many"]
+HABITUAL = {"read", "wash", "clean", "study", "sing", "listen to"}  # done to one thing again and again
+
+
+def thing(draw: Draw, who: Subject, verb: Verb) -> Tail:
+    """An object that the verb can have."""
+    noun = draw.pick(OBJECTS[verb.base])
+    mass = "mass" in noun.tags
+    words = describing(noun, "o", MEASURES[verb.base])
+    word = draw.pick(words) if words and draw.chance(0.4) else None
+    chance = draw.random()
+    if chance < 0.1 and noun.owned and who.own and who.person in (2, 4):
+        made, new = phrase(noun, who.own, number(draw, noun, 0.25)), False
+    elif chance < 0.5:
+        determiner = draw.pick(["the", "the", "the", "this", "that", "my", "your"])
+        if not noun.owned or word is not None or verb.base in ("buy", "want", "write"):
+            determiner = draw.pick(["the", "the", "this", "that"])
+        made, new = phrase(noun, determiner, number(draw, noun, 0.3), word), False
+    elif mass:
+        made, new = bare(noun, word if word and word.measures == "heat" else None), False
+    elif chance < 0.65 and verb.base in PLURALS and (noun.tags & {"food", "gift"}):
+        made, new = Phrase(noun.plural, noun.spanish_plural), False
+    else:
+        many = number(draw, noun, 0.4)
+        counts = COUNTED if verb.base in PLURALS | {"see", "have", "need", "read"} else ["a", "two"]
+        made, new = phrase(noun, draw.pick(counts) if many else "a", many, word), True
+    habit = (verb.base in HABITUAL and not new) or (mass and chance >= 0.5) or (0.5 < chance < 0.65 and not new)
+    return Tail(made.english, made.spanish, new=new, habit=habit)
+
+
+def action(draw: Draw) -> Draft:
+    """Ana is reading the newspaper."""
+    who = draw.pick(SPEAKERS) if draw.chance(0.4) else subject(draw)
+    verb = draw.pick(ACTIONS)
+    return clause(draw, who, verb, thing(draw, who, verb))
+
+
+GIVING = [VERBS["send"], VERBS["give"], VERBS["give"], VERBS["show"]]
+GIFTS = tagged("gift")
+OWN = {"me": "my", "you": "your", "us": "our"}
+
+
+def giving(draw: Draw) -> Draft:
+    """I am giving the book to her: le estoy dando el libro a ella."""
+    who = draw.pick(SPEAKERS) if draw.chance(0.25) else subject(draw)
+    verb, noun = draw.pick(GIVING), draw.pick(GIFTS)
+    new = draw.chance(0.45)
+    gift = indefinite(draw, noun, LOOKS) if new else definite(draw, noun, LOOKS)
+    to = receiver(draw, who)
+    if gift.english.startswith(OWN.get(to.english, "-")):
+        gift = phrase(noun, "the")
+    tail = Tail(
+        f"{gift.english} to {to.english}", spaced(gift.spanish, to.after), to.clitic,
+        new=new, timeless=draw.chance(0.7), habit=False,
+    )  # fmt: skip
+    return clause(draw, who, verb, tail)
+
+
+MEETING = [VERBS[name] for name in ("see", "visit", "visit", "visit", "help", "call", "look for", "wait for")]
+KNOWN = [Pronoun(who.english, "", f"a {who.spanish}") for who in NAMED + NAMED + RELATIVES + PEOPLE]
+VISITED = tagged("visit")
+
+
+def meeting(draw: Draw) -> Draft:
+    """I see Ana: veo a Ana. I see her: la veo. We visit the museum."""
+    who, verb = subject(draw), draw.pick(MEETING)
+    if verb.base == "visit" and draw.chance(0.6):
+        place = definite(draw, draw.pick(VISITED), "size age beauty", plural=0, owned=False)
+        return clause(draw, who, verb, Tail(place.english, place.spanish, habit=False))
+    whom = fitting(draw, who, ACCUSATIVES if draw.chance(0.45) else KNOWN)
+    return clause(draw, who, verb, Tail(whom.english, whom.after, whom.clitic))
+
+
+GO = VERBS["go"]
+
+
+def going(draw: Draw) -> Draft:
+    """I want to go to the cinema. Ana is going to the library to read the newspaper."""
+    who = subject(draw)
+    if draw.chance(0.35):
+        name, goal = draw.pick(GOALS)
+        if goal.english.split()[-1] in who.english.split():
+            return going(draw)
+        place = phrase(NOUNS[name], "the")
+        tail = Tail(f"to {place.english} {goal.english}", f"a {place.spanish} a {goal.spanish}")
+    else:
+        place = draw.pick(DESTINATIONS)
+        mate = company(draw, who) if draw.chance(0.35) else Phrase("", "")
+        tail = Tail(spaced("to", place.english, mate.english), spaced("a", place.spanish, mate.spanish))
+    if draw.chance(0.45):
+        return clause(draw, who, GO, tail, "pm")
+    if draw.chance(0.3):
+        how = draw.pick(["said", "said", "denied"])
+        habit = clause(draw, who, GO, tail._replace(timeless=True), "s", how)
+        return timed(draw, habit, "s")  # without a time, "voy" is "I am going"
+    return on_the_way(draw, who, tail)
+
+
+def on_the_way(draw: Draw, who: Subject, tail: Tail) -> Draft:
+    """I am going to the park: Spanish has the simple present here."""
+    be, verb = BE[who.person], GO.present[who.person]
+    chance = draw.random()
+    if chance < 0.2:
+        spanish = spaced(who.spanish, "no", verb, tail.spanish)
+        draft = Draft(f"{who.english} {be} not going {tail.english}", spanish, ".")
+    elif chance < 0.4 and who.person in (1, 2, 4):
+        return Draft(f"{be} {who.english} going {tail.english}", spaced(who.spanish, verb, tail.spanish), "?")
+    else:
+        draft = Draft(f"{who.english} {be} going {tail.english}", spaced(who.spanish, verb, tail.spanish), ".")
+    return timed(draw, draft, "f") if draw.chance(0.25) else draft
+
+
+def at(places: str) -> list[Phrase]:
+    return [stay for stay in STAYS if stay.english.split()[-1] in places.split()]
+
+
+def along(places: str) -> list[Phrase]:
+    """in the park: por el parque"""
+    ways = [Phrase(f"in the {place}", f"por {phrase(NOUNS[place], 'the').spanish}") for place in places.split()]
+    return [*ways, Phrase("on the beach", "por la playa")]
+
+
+ENTERED = ("station", "hotel", "hospital", "museum", "restaurant")
+ARRIVALS = [place for place in DESTINATIONS if place.english.split()[-1] in ENTERED]
+SPOTS = {
+    "live": HOMES,
+    "work": at("hospital office school restaurant museum hotel market library store"),
+    "study": at("library school room kitchen"),
+    "walk": along("park garden forest city"),
+    "run": along("park garden forest"),
+    "sleep": at("room house hotel garden"),
+    "swim": [Phrase("in the sea", "en el mar"), Phrase("in the river", "en el río")],
+    "dance": at("square park kitchen garden"),
+    "sing": ROOMS,
+    "eat": at("restaurant kitchen garden park school hotel"),
+    "cook": at("kitchen restaurant garden"),
+    "talk": ROOMS,
+    "arrive": [Phrase(f"at {place.english}", f"a {place.spanish}") for place in ARRIVALS],
+    "travel": [Phrase("to the island", "a la isla"), Phrase("to the city", "a la ciudad"),
+               Phrase("to this city", "a esta ciudad"), Phrase("by train", "en tren"),
+               Phrase("by bus", "en autobús"), Phrase("by car", "en coche")],
+}  # fmt: skip
+OFTEN = [*SPOTS, *["live", "work", "sleep", "sleep"] * 5, *["study", "eat", "talk"] * 3]  # those with most forms
+CHILDREN = ("boy", "boys", "girl", "girls")
+
+
+def doing(draw: Draw) -> Draft:
+    """She is swimming in the sea with me."""
+    who = draw.pick(SPEAKERS) if draw.chance(0.35) else subject(draw)
+    verb = VERBS[draw.pick(OFTEN)]
+    if verb.base == "work" and who.english.split()[-1] in CHILDREN:
+        verb = VERBS["study"]
+    spot, mate = Phrase("", ""), Phrase("", "")
+    if verb.base in ("live", "arrive", "travel", "eat") or draw.chance(0.75):
+        spot = draw.pick(SPOTS[verb.base])
+    if verb.base == "talk" or (verb.base != "sleep" and draw.chance(0.3)):
+        mate = company(draw, who)
+    first, second = (mate, spot) if verb.base == "talk" else (spot, mate)
+    return clause(draw, who, verb, Tail(spaced(first.english, second.english), spaced(first.spanish, second.spanish)))
+
+
+COMMANDS = ("open", "close", "read", "wash", "clean", "buy", "eat", "drink", "look at")
+IMPERATIVES = [VERBS[name] for name in COMMANDS]
+
+
+def command(draw: Draw) -> Draft:
+    """Open the window, please."""
+    verb = draw.pick(IMPERATIVES)
+    noun = draw.pick(OBJECTS[verb.base])
+    made = definite(draw, noun, MEASURES[verb.base], plural=0.2, owned=verb.base in ("open", "close", "wash", "clean"))
+    english, spanish = f"{verb.base} {made.english}", f"{verb.present[2]} {made.spanish}"
+    if draw.chance(0.5):
+        return Draft(f"{english}, please", f"{spanish}, por favor", ".")
+    return Draft(english, spanish, ".")

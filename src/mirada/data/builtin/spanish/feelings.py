@@ -1,0 +1,49 @@
+"""Patterns in which English is and Spanish has, or makes: hunger, age, weather."""
+
+from mirada.data.builtin.spanish.clauses import BE, Draft, being, spaced
+from mirada.data.builtin.spanish.draw import Draw
+from mirada.data.builtin.spanish.phrases import NAMED, NUMBERS, PRONOUNS, RELATIVES, Phrase, Subject, subject
+from mirada.data.builtin.spanish.places import STAYS
+from mirada.data.builtin.spanish.verbs import COPULAS
+
+NEEDS = {"hungry": "hambre", "thirsty": "sed", "cold": "frío", "hot": "calor", "sleepy": "sueño", "afraid": "miedo"}
+FEMININE = {"hambre", "sed"}
+WEATHER = [("cold", "frío"), ("hot", "calor"), ("very cold", "mucho frío"), ("very hot", "mucho calor")]
+DAYS = [Phrase("today", "hoy"), Phrase("at night", "por la noche"), Phrase("in the morning", "por la mañana")]
+OUTDOORS = [
+    stay for stay in STAYS if stay.english.split()[-1] in ("city", "village", "park", "garden", "forest", "beach")
+]
+AGES = {  # what is likely, by the last word of the subject; others are of any age
+    "mother": "thirty forty", "father": "thirty forty", "aunt": "thirty forty", "uncle": "thirty forty",
+    "grandmother": "sixty", "grandfather": "sixty",
+}  # fmt: skip
+ANY_AGE = "five six seven eight nine ten twelve twenty thirty forty sixty"
+
+
+def weather(draw: Draw) -> Draft:
+    """It is cold in the kitchen: hace frío en la cocina."""
+    place = draw.pick(DAYS if draw.chance(0.4) else STAYS)
+    if draw.chance(0.2):
+        place = draw.pick(DAYS + OUTDOORS)
+        return Draft(f"it is raining {place.english}", f"está lloviendo {place.spanish}", ".")
+    english, spanish = draw.pick(WEATHER)
+    return Draft(f"it is {english} {place.english}", f"hace {spanish} {place.spanish}", ".")
+
+
+def age(draw: Draw) -> Draft:
+    """Ana is twenty years old: Ana tiene veinte años."""
+    who: Subject = draw.pick(draw.pick([PRONOUNS, NAMED, RELATIVES]))
+    if draw.chance(0.2) and who.person not in (0, 3):
+        verb = COPULAS["tener"][who.person]
+        return Draft(f"how old {BE[who.person]} {who.english}", spaced("cuántos años", verb, who.spanish), "?")
+    years = draw.pick(AGES.get(who.english.split()[-1], ANY_AGE).split())
+    return being(draw, who, "tener", f"{years} years old", f"{NUMBERS[years]} años")
+
+
+def need(draw: Draw) -> Draft:
+    """I am very hungry: tengo mucha hambre."""
+    who = subject(draw)
+    english, spanish = draw.pick(list(NEEDS.items()))
+    if draw.chance(0.25):
+        return being(draw, who, "tener", f"very {english}", f"{'mucha' if spanish in FEMININE else 'mucho'} {spanish}")
+    return being(draw, who, "tener", english, spanish, "always" if draw.chance(0.1) else "")

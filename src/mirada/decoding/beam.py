@@ -1,0 +1,238 @@
+"""Beam search: the likeliest continuations of several texts at once."""
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.decoding.hypothesis import Hypothesis, stacked
+from mirada.decoding.rules import SoFar
+from mirada.decoding.search import CROWD, Job, Search
+from mirada.decoding.top import top
+from mirada.errors import require
+
+
+@dataclass(frozen=True)
+class Beam(Search):
+    """Keep the `size` likeliest texts of each entry, continue them all, and return the `best` ones.
+
+    score = logprob / steps^length_penalty + coverage * sum over places of log(min(what was looked at it, 1))
+
+    Steps are the tokens and the end. With `length_penalty=1` the first term is the mean log-probability of a step, a number
+    that can be read; 0 prefers short texts, as probabilities do. Coverage asks that every place of the source has been
+    looked at; places with no weight at all, such as padding, do not count, so it suits attention over the whole source.
+
+    In a step a text is finished if its end is among the `size` best continuations. An entry stops when `size` texts are
+    finished, or when none that goes on can overtake the `best` finished ones: its logprob cannot rise, so its score stays
+    below logprob / most^length_penalty. A text that reached the limit without its end ranks behind all that have theirs.
+
+    >>> from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
+    >>> model = Seq2Seq(Seq2SeqConfig.tiny()).eval()
+    >>> state = model.start(model.encode(torch.tensor([[4, 5, 6], [7, 8, 9]])))
+    >>> texts = Beam(size=3, best=2)(model, state, first=torch.tensor([1, 1]), end=2, most=5)
+    >>> [len(best) for best in texts]
+    [2, 2]
+
+    Length and coverage: Wu et al. (2016), arXiv:1609.08144, 7, whose length term is ((5 + steps) / 6)^length_penalty.
+    """
+
+    size: int = 4
+    length_penalty: float = 1.0
+    coverage: float = 0.0
+    best: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.size >= 1, f"size must be at least 1: got {self.size}")
+        require(1 <= self.best <= self.size, f"best must lie in 1..size={self.size}: got {self.best}")
+        for name in ("length_penalty", "coverage"):
+            value = getattr(self, name)
+            require(0 <= value < math.inf, f"{name} must be at least 0 and finite: got {value}")
+
+    def search(self, job: Job) -> list[list[Hypothesis]]:
+        rankings = [Ranking(self, job, entry) for entry in range(len(job.most))]
+        batch, trail = rankings, Trail()  # some in the batch may be done
+        tokens, state, covered = job.first, job.state, None
+        sums = torch.zeros(len(batch), dtype=torch.float64, device=tokens.device)
+        for length in range(max(job.most)):
+            rows, width = len(sums), len(sums) // len(batch)
+            logits, normal, state = job.step(
+                tokens, state, SoFar(length, job.end, trail.texts(rows) if job.reads else [])
+            )  # fmt: skip
+            look = job.stepper.alignment(state) if job.align or self.coverage else None
+            covered, penalties = self.cover(covered, look, rows)
+            found = self.candidates(logits, sums - normal, len(batch))
+            live = [ranking.sift(few, penalties, length) for ranking, few in zip(batch, found, strict=True)]
+            going = [place for place, texts in enumerate(live) if texts]
+            going = list(range(len(batch))) if len(going) > CROWD * len(batch) else going
+            batch = [batch[place] for place in going]
+            front = [text for place in going for text in seated(live[place], place * width, width, self.size)]
+            trail.add(front, look if job.align else None)
+            if not front:
+                break
+            tokens = torch.tensor([text.token for text in front], device=tokens.device)
+            sums = torch.tensor([text.logprob for text in front], dtype=torch.float64, device=tokens.device)
+            origin = [text.row for text in front]
+            if origin != list(range(rows)):
+                index = torch.tensor(origin, device=tokens.device)
+                state = job.stepper.reorder(state, index)
+                covered = None if covered is None else covered.index_select(0, index)
+        return [[trail.hypothesis(found) for found in ranking.best()] for ranking in rankings]
+
+    def candidates(
+        self, logits: Float[Tensor, "rows vocab"], sums: Float[Tensor, " rows"], entries: int
+    ) -> "list[list[Candidate]]":
+        """The 2 size likeliest continuations of each entry: at most `size` of them end. `sums` have the normalizer taken off.
+
+        Those of an entry are among those of its rows, which can be found before anything is normalized.
+        """
+        width, wanted = len(logits) // entries, 2 * self.size
+        values, ids = top(logits, min(wanted, logits.shape[1]))
+        count = values.shape[1]
+        totals = (values + sums.unsqueeze(1)).view(entries, width * count)
+        totals, at = totals.topk(min(wanted, width * count))
+        tokens = ids.view(entries, width * count).gather(1, at)
+        return [
+            [Candidate(total, entry * width + i // count, token) for total, i, token in zip(*found, strict=True)]
+            for entry, found in enumerate(zip(totals.tolist(), at.tolist(), tokens.tolist(), strict=True))
+        ]
+
+    def cover(
+        self, covered: Float[Tensor, "rows keys"] | None, look: Float[Tensor, "rows keys"] | None, rows: int
+    ) -> tuple[Float[Tensor, "rows keys"] | None, list[float]]:
+        """How much every row has looked at every place after one more look, and the penalties of that."""
+        if not self.coverage or look is None:
+            return None, [0.0] * rows
+        if covered is not None:
+            require(
+                covered.shape == look.shape,
+                f"coverage needs a source: this model looks at its own text, {look.shape[1]} places now. Use coverage=0.",
+            )
+            look = covered + look
+        logs = torch.where(look > 0, look.clamp(max=1), 1).log()
+        return look, (self.coverage * logs.double().sum(1)).tolist()
+
+    def mean(self, logprob: float, steps: int) -> float:
+        """The first term of the score."""
+        return logprob / steps**self.length_penalty
+
+
+class Candidate(NamedTuple):
+    """A row of the batch, one more token, and the log-probability of both."""
+
+    logprob: float
+    row: int
+    token: int
+
+
+class Found(NamedTuple):
+    """A text that is no longer continued. `last` has the end, or the token at the limit, and the row it was said in."""
+
+    score: float
+    steps: int
+    finished: bool
+    last: Candidate
+
+
+@dataclass(eq=False)
+class Ranking:
+    """What was found for an entry, and whether more is looked for."""
+
+    beam: Beam
+    job: Job
+    entry: int
+    found: list[Found] = field(default_factory=list)
+    done: bool = False
+
+    def sift(self, candidates: list[Candidate], penalties: list[float], length: int) -> list[Candidate]:
+        """Keep what ends here, and give what goes on, best first: nothing if the entry is done."""
+        if self.done:
+            return []
+        if math.isnan(candidates[0].logprob) or not self.found:
+            self.job.check_logprob(candidates[0].logprob, self.entry, length)
+        size, live = self.beam.size, []
+        for rank, candidate in enumerate(candidates):
+            if candidate.logprob == -math.inf:
+                break
+            if candidate.token != self.job.end:
+                live.append(candidate)
+            elif rank < size:
+                self.keep(candidate, penalties, length + 1, finished=True)
+        live = live[:size]
+        self.done = not live or self.settled(live[0].logprob)
+        if not self.done and length + 1 == self.job.most[self.entry]:
+            self.done = True
+            for candidate in live:
+                self.keep(candidate, penalties, length + 1, finished=False)
+        return [] if self.done else live
+
+    def keep(self, last: Candidate, penalties: list[float], steps: int, finished: bool) -> None:
+        """Note a text that is no longer continued."""
+        self.found.append(Found(self.beam.mean(last.logprob, steps) + penalties[last.row], steps, finished, last))
+
+    def settled(self, logprob: float) -> bool:
+        """Whether a text that goes on with this log-probability, or with less, comes too late."""
+        if len(self.found) >= self.beam.size:
+            return True
+        if len(self.found) < self.beam.best:
+            return False
+        scores = sorted((found.score for found in self.found), reverse=True)
+        return scores[self.beam.best - 1] >= self.beam.mean(logprob, self.job.most[self.entry])
+
+    def best(self) -> list[Found]:
+        """The best ones, best first."""
+        return sorted(self.found, key=lambda found: (not found.finished, -found.score))[: self.beam.best]
+
+
+def seated(live: list[Candidate], start: int, width: int, size: int) -> list[Candidate]:
+    """The next `size` rows of an entry that had `width` of them from `start` on; rows without a text are impossible.
+
+    A text stays in the row it comes from if it can: where all do, no state needs to be copied.
+    """
+    rows = [Candidate(-math.inf, start + min(seat, width - 1), token=0) for seat in range(size)]
+    free, late = set(range(size)), []
+    for text in live:
+        seat = text.row - start
+        if seat in free:
+            free.remove(seat)
+            rows[seat] = text
+        else:
+            late.append(text)
+    for seat, text in zip(sorted(free), late, strict=False):
+        rows[seat] = text
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Trail:
+    """What went on after every step, and where its rows had looked: texts are read from their ends, never copied."""
+
+    steps: list[list[Candidate]] = field(default_factory=list)
+    looks: list[Float[Tensor, "rows keys"] | None] = field(default_factory=list)
+
+    def add(self, front: list[Candidate], look: Float[Tensor, "rows keys"] | None) -> None:
+        self.steps.append(front)
+        self.looks.append(look)
+
+    def back(self, row: int, steps: int) -> tuple[list[int], list[int]]:
+        """The tokens that lead to a row after some steps, and the rows passed on the way, that one included."""
+        tokens, rows = [], [row]
+        for front in reversed(self.steps[:steps]):
+            tokens.append(front[row].token)
+            row = front[row].row
+            rows.append(row)
+        return tokens[::-1], rows[::-1]
+
+    def texts(self, rows: int) -> list[list[int]]:
+        """What is written in every row now."""
+        return [self.back(row, len(self.steps))[0] for row in range(rows)]
+
+    def hypothesis(self, found: Found) -> Hypothesis:
+        """What was found, written out."""
+        tokens, rows = self.back(found.last.row, found.steps - 1)
+        looks = [look[row] for look, row in zip(self.looks, rows, strict=False) if look is not None]
+        tokens = tokens if found.finished else [*tokens, found.last.token]
+        alignment = stacked(looks) if looks else None
+        return Hypothesis(tokens, found.last.logprob, found.score, found.finished, alignment)

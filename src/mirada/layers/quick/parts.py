@@ -1,0 +1,84 @@
+"""A usual stack, taken apart: what a step goes through, in its order."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mirada.attention.equation import Attention
+from mirada.layers.block import DecoderLayer, EncoderLayer
+from mirada.layers.norm import Norm, RMSNorm
+from mirada.layers.residual import Residual
+
+Layer = EncoderLayer | DecoderLayer
+
+
+class Shape(NamedTuple):
+    """What all layers of a stack have in common."""
+
+    width: int
+    heads: int
+    dim: int
+    hidden: int
+    activation: str
+    rms: bool
+    post: bool
+    cross: bool
+
+
+class Part(NamedTuple):
+    """One residual part of a layer: x + last(f(first(norm(x)))), or the norm of x + last(f(first(x))).
+
+    The `first` are joined: queries, keys and values come from one product.
+    """
+
+    norm: Norm
+    scale: float  # of the scores, where f is attention
+    first: tuple[nn.Linear, ...]
+    last: nn.Linear
+
+
+def shape_of(layer: Layer) -> Shape:
+    """The sizes and kinds of a usual layer."""
+    heads, around, feed = layer.self.heads, layer.around_self, layer.feed
+    return Shape(
+        heads.width,
+        heads.heads,
+        heads.dim,
+        feed.widen.out_features,
+        feed.activation,  # type: ignore[arg-type, union-attr]
+        rms=type(around.norm) is RMSNorm,
+        post=around.order == "post",
+        cross=isinstance(layer, DecoderLayer),
+    )
+
+
+def parts_of(layer: Layer) -> list[Part]:
+    """The parts of a usual layer in the order of a step."""
+
+    def attention(module: Attention, around: Residual, *names: str) -> Part:
+        heads, factor = module.heads, module.score.factor(module.heads.dim)  # type: ignore[operator]
+        return Part(around.norm, float(factor), tuple(getattr(heads, name) for name in names), heads.out)  # type: ignore[arg-type]
+
+    parts = [attention(layer.self, layer.around_self, "query", "key", "value")]
+    if isinstance(layer, DecoderLayer):
+        parts.append(attention(layer.cross, layer.around_cross, "query"))
+    return [*parts, Part(layer.around_feed.norm, 1.0, (layer.feed.widen,), layer.feed.narrow)]
+
+
+def joined(linears: tuple[nn.Linear, ...]) -> tuple[Tensor, Tensor]:
+    """The weight and bias of several linear layers of one input as those of one; no copy of a single one."""
+    weights = [linear.weight.detach() for linear in linears]
+    biases = [
+        weight.new_zeros(len(weight)) if linear.bias is None else linear.bias.detach()
+        for linear, weight in zip(linears, weights, strict=True)
+    ]
+    return (weights[0], biases[0]) if len(linears) == 1 else (torch.cat(weights), torch.cat(biases))
+
+
+def modules_of(module: nn.Module) -> list[nn.Module]:
+    """A module and all inside it. `nn.Module.modules` also looks for repetitions, which takes as long as a step."""
+    found = [module]
+    for one in found:  # it grows meanwhile
+        found += [child for child in one._modules.values() if child is not None]
+    return found

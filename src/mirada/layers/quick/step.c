@@ -1,0 +1,380 @@
+/* One decoding step of a stack of Transformer layers, and the product of the output layer: float32, one new place per row.
+ *
+ * A matrix is stored in panels of PANEL columns, each a block of (in, PANEL) numbers, so that any number of rows reads it in one
+ * stream. The weights of a stack lie one after the other in the order in which a step uses them (see compiled.py).
+ *
+ * Threads share a step phase by phase: whoever is free takes the next piece of the phase, and all wait until its last piece is
+ * done. A thread that comes late, because another process has its core, finds the pieces taken and holds nobody up.
+ */
+
+#include <math.h>
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define VECTORS 4 /* of 32 registers: ROWS x VECTORS sums, a row of the panel, a number of the input */
+#else
+#define VECTORS 2
+#endif
+#define ROWS 6
+#define PANEL (LANES * VECTORS)
+#define BLOCK 96 /* rows whose inputs stay in the cache while a panel passes */
+#define SAMPLES 32 /* numbers of a tensor that tell whether it changed */
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* a vector at any address */
+#define INLINE static inline __attribute__((always_inline))
+
+typedef struct { int64_t next, done, apart[6]; } Phase; /* a cache line each */
+
+typedef struct {
+    int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, last_norm;             /* of the stack */
+    int64_t rows, threads, places, cache_row, cache_head, source_row, source_head, source_place; /* of a run of steps */
+    int64_t filled, written, source_length, vocab;
+    float enlarged; /* what the vectors of words are multiplied by */
+    const float *weights;
+    float *const *caches;        /* keys and values of every layer */
+    const float *const *sources; /* the same, of what the layers look at */
+    const int64_t *writers;      /* for places < written: the row of the cache that holds what this row has there */
+    const int64_t *entry;        /* the source that each row reads; null: its own */
+    const int64_t *lengths;      /* of the sources; null: all of source_length */
+    const int64_t *tokens;       /* one per row; null: the input is given */
+    const float *input, *words, *position, *scores; /* vectors of the rows, or of the vocabulary; what the place adds; the output's matrix */
+    float *output, *asked, *scratch;                /* the stack's outputs, or the scores of all words */
+    Phase *phases;
+} Step;
+
+int64_t panel(void) { return PANEL; }
+
+INLINE int64_t padded(int64_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
+INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Phases */
+
+INLINE int64_t take(Phase *phase) { return __atomic_fetch_add(&phase->next, 1, __ATOMIC_RELAXED); }
+INLINE void give(Phase *phase) { __atomic_fetch_add(&phase->done, 1, __ATOMIC_RELEASE); }
+
+static Phase *finish(Phase *phase, int64_t pieces) {
+    for (int64_t turn = 0; __atomic_load_n(&phase->done, __ATOMIC_ACQUIRE) < pieces; turn++) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+        if (turn > 2000) sched_yield();
+    }
+    return phase + 1;
+}
+
+#define EACH(piece, pieces) for (int64_t piece; (piece = take(phase)) < (pieces); give(phase))
+
+/* Elements */
+
+INLINE float exponential(float x) { /* 2^n times a polynomial, to float's last digits; a loop of it becomes vectors */
+    x = x < -87.3f ? -87.3f : x > 88.3f ? 88.3f : x;
+    const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f; /* rounds to an integer */
+    const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+    float p = 1.38889e-3f;
+    p = p * r + 8.3333333e-3f;
+    p = p * r + 4.16666679e-2f;
+    p = p * r + 1.66666667e-1f;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    const int32_t bits = ((int32_t)n + 127) << 23;
+    float power;
+    memcpy(&power, &bits, 4);
+    return p * power;
+}
+
+INLINE float error_function(float x) { /* Abramowitz and Stegun, 7.1.26: off by 1.5e-7 at most */
+    const float a = fabsf(x), t = 1.0f / (1.0f + 0.3275911f * a);
+    const float p = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
+    return copysignf(1.0f - p * exponential(-a * a), x);
+}
+
+static void activate(float *x, int64_t n, int64_t kind) {
+    if (kind == 0)
+        for (int64_t i = 0; i < n; i++) x[i] = x[i] > 0.0f || x[i] != x[i] ? x[i] : 0.0f;
+    else if (kind == 1)
+        for (int64_t i = 0; i < n; i++) x[i] = 0.5f * x[i] * (1.0f + error_function(x[i] * 0.707106781f));
+    else if (kind == 2)
+        for (int64_t i = 0; i < n; i++) {
+            const float u = 0.797884561f * (x[i] + 0.044715f * x[i] * x[i] * x[i]);
+            x[i] = x[i] - x[i] / (1.0f + exponential(2.0f * u)); /* x (1 + tanh u) / 2 */
+        }
+    else
+        for (int64_t i = 0; i < n; i++) x[i] = x[i] / (1.0f + exponential(-x[i]));
+}
+
+INLINE float total(vec x) {
+    float sum = 0;
+    for (int i = 0; i < LANES; i++) sum += x[i];
+    return sum;
+}
+
+static void norm_row(const float *x, const float *weights, float *out, int64_t width, int64_t rms) {
+    const float eps = weights[0], *scale = weights + PANEL, *shift = scale + padded(width);
+    const int64_t whole = width / LANES * LANES;
+    float mean = 0, square = 0;
+    if (!rms) {
+        vec sum = {0};
+        for (int64_t i = 0; i < whole; i += LANES) sum += *(const loose *)(x + i);
+        mean = total(sum);
+        for (int64_t i = whole; i < width; i++) mean += x[i];
+        mean /= width;
+    }
+    vec sum = {0};
+    for (int64_t i = 0; i < whole; i += LANES) {
+        const vec apart = *(const loose *)(x + i) - mean;
+        sum += apart * apart;
+    }
+    square = total(sum);
+    for (int64_t i = whole; i < width; i++) square += (x[i] - mean) * (x[i] - mean);
+    const float by = 1.0f / sqrtf(square / width + eps);
+    for (int64_t i = 0; i < width; i++) out[i] = (x[i] - mean) * by * scale[i] + shift[i];
+}
+
+/* Products */
+
+enum { SET, ADD, ACTIVATE };
+
+INLINE void tile(const int rows, const float *x, int64_t stride, int64_t in, const float *panel, const char *ahead, int64_t pace,
+                 const float *bias, vec sums[ROWS][VECTORS]) {
+    vec s[ROWS][VECTORS];
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < VECTORS; v++) s[r][v] = *(const loose *)(bias + v * LANES);
+    for (int64_t k = 0; k < in; k++, ahead += pace) {
+        vec w[VECTORS];
+        for (int v = 0; v < VECTORS; v++) w[v] = *(const loose *)(panel + k * PANEL + v * LANES);
+        __builtin_prefetch(ahead, 0, 2);
+        for (int r = 0; r < rows; r++)
+            for (int v = 0; v < VECTORS; v++) s[r][v] += x[r * stride + k] * w[v];
+    }
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < VECTORS; v++) sums[r][v] = s[r][v];
+}
+
+/* Some rows times one panel. `columns` of it are stored; `next` is the panel that this thread will probably need after it, and is
+ * brought nearer meanwhile. */
+static void columns_of(const float *x, int64_t x_stride, int64_t rows, int64_t in, const float *panel, const float *next, const float *bias,
+                       float *out, int64_t out_stride, int64_t columns, int mode, int64_t activation) {
+    const int64_t tiles = (rows + ROWS - 1) / ROWS, pace = (4 * PANEL + tiles - 1) / tiles;
+    for (int64_t t = 0; t < tiles; t++) {
+        const int64_t first = rows * t / tiles, count = rows * (t + 1) / tiles - first;
+        const float *from = x + first * x_stride;
+        const char *ahead = (const char *)next + t * pace * in;
+        vec sums[ROWS][VECTORS];
+        switch (count) {
+        case 1: tile(1, from, x_stride, in, panel, ahead, pace, bias, sums); break;
+        case 2: tile(2, from, x_stride, in, panel, ahead, pace, bias, sums); break;
+        case 3: tile(3, from, x_stride, in, panel, ahead, pace, bias, sums); break;
+        case 4: tile(4, from, x_stride, in, panel, ahead, pace, bias, sums); break;
+        case 5: tile(5, from, x_stride, in, panel, ahead, pace, bias, sums); break;
+        default: tile(6, from, x_stride, in, panel, ahead, pace, bias, sums);
+        }
+        for (int64_t r = 0; r < count; r++) {
+            float *to = out + (first + r) * out_stride;
+            if (mode == ADD)
+                for (int v = 0; v < VECTORS; v++) *(loose *)(to + v * LANES) += sums[r][v];
+            else if (columns == PANEL)
+                for (int v = 0; v < VECTORS; v++) *(loose *)(to + v * LANES) = sums[r][v];
+            else
+                memcpy(to, sums[r], columns * sizeof(float));
+            if (mode == ACTIVATE) activate(to, PANEL, activation);
+        }
+    }
+}
+
+/* One phase: x (rows, in) times a matrix, plus its bias. Rows of the output have room for whole panels unless `exact`. */
+static Phase *multiply(Phase *phase, int64_t threads, const float *x, int64_t x_stride, int64_t rows, int64_t in, int64_t columns,
+                       const float *matrix, float *out, int64_t out_stride, int mode, int64_t activation, int exact) {
+    const int64_t panels = padded(columns) / PANEL, blocks = (rows + BLOCK - 1) / BLOCK;
+    const int64_t few = larger(1, rows > ROWS ? 1 : panels / (6 * threads)); /* panels in a piece: with few rows they are quickly done */
+    const int64_t groups = (panels + few - 1) / few;
+    const float *bias = matrix + panels * in * PANEL;
+    EACH(piece, groups * blocks) {
+        const int64_t block = piece / groups, group = piece % groups;
+        const int64_t first = rows * block / blocks, count = rows * (block + 1) / blocks - first;
+        for (int64_t p = group * few; p < smaller(panels, (group + 1) * few); p++) {
+            const float *panel = matrix + p * in * PANEL;
+            const float *next = panel + (few > 1 ? 1 : threads) * in * PANEL;
+            const int64_t stored = exact ? smaller(PANEL, columns - p * PANEL) : PANEL;
+            columns_of(x + first * x_stride, x_stride, count, in, panel, next, bias + p * PANEL, out + first * out_stride + p * PANEL,
+                       out_stride, stored, mode, activation);
+        }
+    }
+    return finish(phase, groups * blocks);
+}
+
+static Phase *normalize(Phase *phase, const float *x, const float *weights, float *out, int64_t out_stride, const Step *job) {
+    const int64_t stride = padded(job->width), pieces = (job->rows + 7) / 8;
+    EACH(piece, pieces)
+        for (int64_t r = piece * 8; r < smaller(job->rows, piece * 8 + 8); r++)
+            norm_row(x + r * stride, weights, out + r * out_stride, job->width, job->rms);
+    return finish(phase, pieces);
+}
+
+static Phase *copy(Phase *phase, const float *x, int64_t x_stride, float *out, int64_t out_stride, const Step *job) {
+    const int64_t pieces = (job->rows + 31) / 32;
+    EACH(piece, pieces)
+        for (int64_t r = piece * 32; r < smaller(job->rows, piece * 32 + 32); r++)
+            memcpy(out + r * out_stride, x + r * x_stride, job->width * sizeof(float));
+    return finish(phase, pieces);
+}
+
+static Phase *embed(Phase *phase, float *out, const Step *job) {
+    const int64_t pieces = (job->rows + 31) / 32, width = job->width;
+    EACH(piece, pieces)
+        for (int64_t r = piece * 32; r < smaller(job->rows, piece * 32 + 32); r++) {
+            const float *restrict from = job->words + job->tokens[r] * width, *restrict place = job->position;
+            float *restrict to = out + r * padded(width);
+            for (int64_t i = 0; i < width; i++) to[i] = from[i] * job->enlarged + (place ? place[i] : 0.0f);
+        }
+    return finish(phase, pieces);
+}
+
+/* Attention of one query over n keys, which stand at these offsets; nothing to look at gives zeros. */
+static void attend(const float *q, const float *keys, const float *values, const int64_t *offsets, int64_t n, int64_t dim, float scale,
+                   float *weights, float *out) {
+    const int64_t whole = dim / LANES * LANES;
+    float top = -INFINITY, sum = 0;
+    for (int64_t s = 0; s < n; s++) {
+        const float *k = keys + offsets[s];
+        vec dots = {0};
+        for (int64_t d = 0; d < whole; d += LANES) dots += *(const loose *)(q + d) * *(const loose *)(k + d);
+        float dot = total(dots);
+        for (int64_t d = whole; d < dim; d++) dot += q[d] * k[d];
+        weights[s] = dot * scale;
+        top = weights[s] > top || weights[s] != weights[s] ? weights[s] : top;
+    }
+    for (int64_t s = 0; s < n; s++) weights[s] = exponential(weights[s] - top);
+    for (int64_t s = 0; s < n; s++) sum += weights[s];
+    const float by = n ? 1.0f / sum : 0.0f;
+    for (int64_t d = 0; d < whole; d += LANES) {
+        vec mixed = {0};
+        for (int64_t s = 0; s < n; s++) mixed += weights[s] * *(const loose *)(values + offsets[s] + d);
+        *(loose *)(out + d) = mixed * by;
+    }
+    for (int64_t d = whole; d < dim; d++) {
+        float mixed = 0;
+        for (int64_t s = 0; s < n; s++) mixed += weights[s] * values[offsets[s] + d];
+        out[d] = mixed * by;
+    }
+}
+
+/* Self-attention: the new key and value go to place `filled` of the cache first. */
+static Phase *look_back(Phase *phase, const Step *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
+                        int64_t *offsets) {
+    const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
+    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few, last = job->filled;
+    float *keys = job->caches[2 * layer], *values = job->caches[2 * layer + 1];
+    EACH(piece, pieces)
+        for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
+            const int64_t row = unit / job->heads, head = unit % job->heads;
+            const float *q = qkv + row * stride + head * job->dim;
+            for (int64_t s = 0; s <= last; s++) {
+                const int64_t writer = s < job->written ? job->writers[s * job->rows + row] : row;
+                offsets[s] = writer * job->cache_row + head * job->cache_head + s * job->dim;
+            }
+            memcpy(keys + offsets[last], q + inner, job->dim * sizeof(float));
+            memcpy(values + offsets[last], q + 2 * inner, job->dim * sizeof(float));
+            attend(q, keys, values, offsets, last + 1, job->dim, scale, weights, out + row * padded(inner) + head * job->dim);
+        }
+    return finish(phase, pieces);
+}
+
+static Phase *look_across(Phase *phase, const Step *job, int64_t layer, float scale, const float *q, float *out, float *weights,
+                          int64_t *offsets) {
+    const int64_t stride = padded(job->heads * job->dim), units = job->rows * job->heads;
+    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
+    const float *keys = job->sources[2 * layer], *values = job->sources[2 * layer + 1];
+    for (int64_t s = 0; s < job->source_length; s++) offsets[s] = s * job->source_place;
+    EACH(piece, pieces)
+        for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
+            const int64_t row = unit / job->heads, head = unit % job->heads, entry = job->entry ? job->entry[row] : row;
+            const int64_t start = entry * job->source_row + head * job->source_head, at = row * stride + head * job->dim;
+            const int64_t length = job->lengths ? job->lengths[entry] : job->source_length;
+            attend(q + at, keys + start, values + start, offsets, length, job->dim, scale, weights, out + at);
+        }
+    return finish(phase, pieces);
+}
+
+/* x = x + f(norm(x)) or norm(x + f(x)) for every f of every layer; each f begins with its norm's weights. */
+static void run(const Step *job, int64_t thread) {
+    const int64_t rows = job->rows, width = job->width, inner = job->heads * job->dim, hidden = job->hidden;
+    const int64_t wide = padded(width), tall = padded(inner), norm = PANEL + 2 * wide, kinds = job->cross ? 3 : 2;
+    float *x = job->scratch, *h = x + rows * wide, *queries = h + rows * wide, *mixed = queries + rows * padded(3 * inner);
+    float *bent = mixed + rows * tall, *weights = bent + rows * padded(hidden) + thread * 3 * job->places;
+    int64_t *offsets = (int64_t *)(weights + job->places);
+    const float *w = job->weights, *in = job->post ? x : h;
+    Phase *phase = job->tokens ? embed(job->phases, x, job) : copy(job->phases, job->input, width, x, wide, job);
+#define LINEAR(from, stride, ins, outs, to, mode)                                                                               \
+    phase = multiply(phase, job->threads, from, stride, rows, ins, outs, w, to, padded(outs), mode, job->activation, 0);        \
+    w += padded(outs) * (ins + 1)
+    for (int64_t f = 0; f < kinds * job->depth; f++) {
+        const int64_t layer = f / kinds, kind = f % kinds;
+        const float *own = w, scale = w[1];
+        w += norm;
+        if (!job->post) phase = normalize(phase, x, own, h, wide, job);
+        if (layer == job->depth - 1 && kind == kinds - 2) phase = copy(phase, in, wide, job->asked, width, job);
+        if (kind == kinds - 1) {
+            LINEAR(in, wide, width, hidden, bent, ACTIVATE);
+            LINEAR(bent, padded(hidden), hidden, width, x, ADD);
+        } else {
+            if (kind == 0) {
+                LINEAR(in, wide, width, 3 * inner, queries, SET);
+                phase = look_back(phase, job, layer, scale, queries, mixed, weights, offsets);
+            } else {
+                LINEAR(in, wide, width, inner, queries, SET);
+                phase = look_across(phase, job, layer, scale, queries, mixed, weights, offsets);
+            }
+            LINEAR(mixed, tall, inner, width, x, ADD);
+        }
+        if (job->post) phase = normalize(phase, x, own, x, wide, job);
+    }
+    if (!job->tokens && job->last_norm) normalize(phase, x, w, job->output, width, job);
+    else if (!job->tokens) copy(phase, x, wide, job->output, width, job);
+    else {
+        if (job->last_norm) phase = normalize(phase, x, w, h, wide, job);
+        multiply(phase, job->threads, job->last_norm ? h : x, wide, rows, width, job->vocab, job->scores, job->output, job->vocab, SET, 0, 1);
+    }
+}
+
+int64_t phases(int64_t depth) { return 16 * depth + 4; } /* that a step has at most */
+
+/* Take a step; -1 if a token is not in the vocabulary. */
+int64_t step(const Step *job) {
+    for (int64_t r = 0; job->tokens && r < job->rows; r++)
+        if (job->tokens[r] < 0 || job->tokens[r] >= job->vocab) return -1;
+    memset(job->phases, 0, phases(job->depth) * sizeof(Phase));
+#ifdef _OPENMP
+#pragma omp parallel num_threads(job->threads) if (job->threads > 1)
+    run(job, omp_get_thread_num());
+#else
+    run(job, 0);
+#endif
+    return 0;
+}
+
+/* A number that changes when weights do: bits of a few numbers of every tensor, mixed. Optimizers may write without being counted. */
+uint64_t sample(const float *const *tensors, const int64_t *sizes, int64_t count) {
+    uint64_t mixed = 1469598103934665603u;
+    for (int64_t t = 0; t < count; t++)
+        for (int64_t i = 0; i < smaller(SAMPLES, sizes[t]); i++) {
+            uint32_t bits;
+            memcpy(&bits, tensors[t] + (sizes[t] - 1) * i / larger(1, smaller(SAMPLES, sizes[t]) - 1), 4);
+            mixed = (mixed ^ bits) * 1099511628211u;
+        }
+    return mixed;
+}

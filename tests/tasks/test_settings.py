@@ -1,0 +1,77 @@
+import subprocess
+import sys
+
+import pytest
+
+from mirada.models.transformer import TransformerConfig
+from mirada.tasks.catalog import CATALOG, describe, entry
+from mirada.tasks.settings import Groups, layered, value
+from mirada.tasks.translate import TranslateData
+from mirada.training.recipe import Recipe
+
+GROUPS = Groups(Recipe, TranslateData, TransformerConfig)
+
+
+def test_keys_find_their_group_and_kind() -> None:
+    found = GROUPS.read(["steps=300", "lr=1e-3", "width=128", "reverse=yes", "where=window:128", "vocab=500"])
+    assert found == {
+        "recipe": {"steps": 300, "lr": 1e-3},
+        "data": {"reverse": True, "vocab": 500},
+        "model": {"width": 128, "where": "window:128"},
+    }
+
+
+def test_a_dotted_key_names_its_group() -> None:
+    assert GROUPS.read(["model.vocab=700", "data.vocab=500"]) == {
+        "recipe": {},
+        "data": {"vocab": 500},
+        "model": {"vocab": 700},
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("widht=128", r"unknown key 'widht'.*Did you mean 'width'"),
+        ("modle.width=128", r"unknown group of keys 'modle'.*Did you mean 'model'"),
+        ("recipe.width=1", r"unknown key 'width'"),
+        ("width", r"expected KEY=VALUE, got 'width'"),
+        ("width=wide", r"width must be a whole number: got 'wide'"),
+        ("lr=fast", r"lr must be a number: got 'fast'"),
+        ("reverse=perhaps", r"reverse must be yes or no: got 'perhaps'"),
+    ],
+)
+def test_a_wrong_word_is_named(word: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GROUPS.read([word])
+
+
+def test_a_key_given_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="steps is given twice"):
+        GROUPS.read(["steps=1", "steps=2"])
+
+
+def test_a_value_may_hold_an_equals_sign() -> None:
+    assert value("columns", "a=b", "str") == "a=b"
+    assert GROUPS.read(["columns=a=b,c"])["data"] == {"columns": "a=b,c"}
+
+
+def test_later_layers_win() -> None:
+    assert layered({"recipe": {"lr": 1.0, "steps": 3}}, {}, {"recipe": {"lr": 2.0}}) == {
+        "recipe": {"lr": 2.0, "steps": 3}
+    }
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_the_catalog_agrees_with_the_tasks(name: str) -> None:
+    task = entry(name).task()
+    assert task.name == name
+    assert tuple(task.presets) == entry(name).models
+    for preset in task.presets.values():
+        preset.model.Config.from_dict(dict(preset.fields))
+    assert f"mirada train {name}" in describe()
+
+
+def test_the_catalog_needs_no_torch() -> None:
+    code = "import sys; from mirada.tasks.catalog import describe; describe(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
