@@ -22,9 +22,8 @@ def test_the_ten_lines_print_what_the_readme_shows(capsys: pytest.CaptureFixture
 
 def test_the_two_commands() -> None:
     first, second = (block.strip() for block in blocks("bash"))
-    assert first == "pip install . && mirada example step_by_step"
+    assert first == "pip install . && mirada train translate"
     assert second == 'pip install -e ".[test]" && python -m pytest'
-    assert (ROOT / "examples" / "step_by_step.py").exists()
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -13,6 +13,7 @@ from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Neighborhood, Padding
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
 from mirada.layers.quick.ends import Ends
+from mirada.layers.quick.reading import remember
 from mirada.layers.quick.run import Run
 from mirada.shapes import check_axes
 
@@ -178,7 +179,9 @@ class Decoder(nn.Module):
 
         A model that goes from words to words says what its ends are.
         """
-        sources = [layer.cross.remember(memory, padding=padding) for layer in self.layers]
+        sources = remember(self.layers, memory, padding)
+        if sources is None:
+            sources = [layer.cross.remember(memory, padding=padding) for layer in self.layers]
         return State(caches(self.layers, memory.shape[0]), Run(self.layers, self.norm, sources, ends))
 
     def step(self, x: Input, state: State) -> tuple[Input, State]:

@@ -18,6 +18,7 @@ from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.quick.ends import Ends
+from mirada.layers.quick.reading import read
 from mirada.layers.stack import Decoder, Encoder, State
 from mirada.shapes import check_axes
 
@@ -132,8 +133,11 @@ class Transformer(Model[TransformerConfig]):
         """Read the source; `lengths` are the true lengths of a padded batch."""
         check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
-        x = self.source_place(self.source_words(source))
-        return Encoded(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
+        states = read(Ends(self.source_words, self.source_place), self.encoder, source, padding)
+        if states is None:
+            x = self.source_place(self.source_words(source))
+            states = self.encoder(x, padding, real_places(padding, source.shape[1]))
+        return Encoded(states, padding)
 
     def start(self, memory: Encoded) -> State:
         require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")

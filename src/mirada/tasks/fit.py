@@ -11,7 +11,9 @@ from typing import Any
 import torch
 
 from mirada.data.tokenize import Tokenizer
+from mirada.data.vectors import read_vectors
 from mirada.errors import require
+from mirada.layers.embed import Words
 from mirada.layers.model import read_json
 from mirada.tasks.catalog import entry
 from mirada.tasks.run import CONFIG, TOKENIZER, Run, load
@@ -104,6 +106,7 @@ def settle(order: Order) -> dict[str, Any]:
         {"recipe": {}, "data": {}, "model": dict(preset.fields)},
         task.defaults(name, order.place, minutes), inherited, given,
     )  # fmt: skip
+    whole["data"] = {key: absolute(value) if key == "vectors" else value for key, value in whole["data"].items()}
     place = {key: absolute(value) for key, value in vars(order.place).items()}
     return {
         "mirada": version("mirada"), "task": order.task, "name": name, "model": preset.model.__name__.lower(),
@@ -166,9 +169,24 @@ def gather(described: dict[str, Any], folder: Path) -> tuple[Splits, Run, Recipe
     torch.manual_seed(recipe.seed)
     run = Run(folder, task, preset.model(config), tokenizer, options, facts, place)
     described["config"] = config.to_dict()
+    if options.vectors:
+        start_from_vectors(run, options.vectors)
     if described["start"]:
         put_weights(run.model, weights(load(described["start"]).model))
     return splits, run, recipe
+
+
+def start_from_vectors(run: Run, path: str) -> None:
+    """Let every word that a file has a vector for start with it."""
+    tokens = [run.tokenizer.token(number) for number in range(len(run.tokenizer))]
+    table = read_vectors(path, set(tokens)).table(tokens)
+    for words in run.model.modules():
+        if isinstance(words, Words) and words.vocab == len(tokens):
+            width = words.weight.shape[1]
+            require(
+                table.shape[1] == width, f"{path} has vectors of {table.shape[1]} numbers: pass width={table.shape[1]}"
+            )
+            words.copy_vectors(table)
 
 
 def without_bad(splits: Splits, run: Run, tell: Tell) -> Splits:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class DataConfig(Config):
     """How files are read. `columns` names the header's words, JSON keys or numbers of the columns to take, by commas;
-    `bad` is what happens to records that cannot be used: stop, or skip them.
+    `bad` is what happens to records that cannot be used: stop, or skip them. `vectors` is a file of pretrained word vectors
+    to start from, in text format.
     """
 
     tokenizer: str = "bpe"
@@ -31,6 +32,7 @@ class DataConfig(Config):
     lowercase: bool = False
     columns: str = ""
     bad: str = "stop"
+    vectors: str = ""
 
     def check(self) -> None:
         self.at_least(1, "vocab")

@@ -69,7 +69,7 @@ class Eager:
         writers: Tensor | None,
     ) -> tuple[Float[Tensor, "rows vocab"], Rows] | None:
         assert self.ends is not None
-        words, output, row = self.ends.words, self.ends.output, self.ends.position(caches[0].filled)
+        words, output, row = self.ends.words, self.ends.output, self.ends.positions(caches[0].filled, 1)
         try:
             x = F.embedding(tokens, words.weight)
         except IndexError:

@@ -14,41 +14,42 @@ from mirada.layers.output import Output
 
 FIRST = 64  # positions of which sines are made at once; more are made when they are needed
 
+POSITIONS = (type(None), Learned, Sinusoidal)
+OUTPUTS = (type(None), Output)
+
 _waves: "WeakKeyDictionary[nn.Module, Tensor]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """The ends of a model whose steps go from words to the scores of words."""
+    """The ends of a model that goes from words to the scores of words, or of an encoder, which has no output."""
 
     words: Words
     place: Placed
-    output: Output
+    output: Output | None = None
 
     def refuses(self) -> str | None:
         """Why these ends cannot be quick; None if they can."""
-        if (type(self.words), type(self.place), type(self.output)) != (Words, Placed, Output):
+        if type(self.words) is not Words or type(self.place) is not Placed or type(self.output) not in OUTPUTS:
             return "its words are embedded or scored in a way of their own"
-        if type(self.place.dropout) is not Dropout or type(self.place.position) not in (type(None), Learned, Sinusoidal):
+        if type(self.place.dropout) is not Dropout or type(self.place.position) not in POSITIONS:
             return f"its position is {self.place.position}"
-        if self.words.weight.shape != self.output.weight.shape:
+        if self.output is not None and self.words.weight.shape != self.output.weight.shape:
             return "it reads and writes two vocabularies"
         return None
 
-    def position(self, place: int) -> Float[Tensor, " width"] | None:
-        """What the position adds at a place that it `reaches`; None: nothing."""
-        position, like = self.place.position, self.words.weight
-        if isinstance(position, Learned):
-            return position.table[place]
-        if position is None:
-            return None
-        waves = _waves.get(position)
-        if waves is None or place >= len(waves) or waves.dtype != like.dtype or waves.device != like.device:
-            places = torch.arange(max(FIRST, 2 * place), device=like.device)
-            waves = _waves[position] = position(places, dtype=like.dtype)
-        return waves[place]
-
-    def reaches(self, place: int) -> bool:
-        """Whether there is a position for that place."""
+    def reaches(self, last: int) -> bool:
+        """Whether there are positions for all places up to that one."""
         position = self.place.position
-        return not isinstance(position, Learned) or place < len(position.table)
+        return not isinstance(position, Learned) or last < len(position.table)
+
+    def positions(self, first: int, count: int) -> Float[Tensor, "count width"] | None:
+        """What the position adds at these places, which it `reaches`; None: nothing."""
+        position, like, last = self.place.position, self.words.weight, first + count
+        if position is None or isinstance(position, Learned):
+            return None if position is None else position.table.detach()[first:last]
+        waves = _waves.get(position)
+        if waves is None or last > len(waves) or waves.dtype != like.dtype or waves.device != like.device:
+            places = torch.arange(max(FIRST, 2 * last), device=like.device)
+            waves = _waves[position] = position(places, dtype=like.dtype)
+        return waves[first:last]

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
-from mirada.layers.quick.library import addresses, library
+from mirada.layers.quick.library import addresses, loaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +45,10 @@ def same(one: Tensor, other: Tensor) -> bool:
 
 def marks_of(parameters: list[Tensor]) -> tuple[object, ...]:
     """What tells whether parameters changed: where they are, how often PyTorch wrote to them, some of their numbers."""
-    loaded = library()
-    assert loaded is not None
     where = addresses(parameters)
     sizes = (ctypes.c_int64 * len(parameters))(*(parameter.numel() for parameter in parameters))
     writes = tuple(None if parameter.is_inference() else parameter._version for parameter in parameters)
-    return tuple(where), writes, loaded.sample(where, sizes, ctypes.c_int64(len(parameters)))
+    return tuple(where), writes, loaded().sample(where, sizes, len(parameters))
 
 
 def forget() -> None:

@@ -19,6 +19,7 @@ from mirada.attention.kernels.native import processor
 
 SOURCE = Path(__file__).with_name("step.c")
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
+WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them
 
 
 @cache
@@ -29,13 +30,23 @@ def library() -> ctypes.CDLL | None:
         return None
     for flags in ((*FLAGS, "-fopenmp"), FLAGS):
         try:
-            loaded = ctypes.CDLL(str(built(compiler, flags)))
-            loaded.panel.restype = loaded.phases.restype = loaded.step.restype = ctypes.c_int64
-            loaded.sample.restype = ctypes.c_uint64
-            return loaded
+            return described(ctypes.CDLL(str(built(compiler, flags))))
         except (OSError, subprocess.SubprocessError):
             continue
     return None
+
+
+def described(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    """The library, with what its functions take and give."""
+    number, pointer = ctypes.c_int64, ctypes.c_void_p
+    loaded.panel.restype = loaded.phases.restype = loaded.step.restype = number
+    loaded.phases.argtypes = [number]
+    loaded.step.argtypes = [pointer]
+    loaded.product.argtypes = [number, number, number, number, pointer, pointer, pointer]
+    loaded.product.restype = None
+    loaded.sample.argtypes = [pointer, pointer, number]
+    loaded.sample.restype = ctypes.c_uint64
+    return loaded
 
 
 def built(compiler: str, flags: tuple[str, ...]) -> Path:
@@ -59,6 +70,29 @@ def serves(x: Tensor) -> bool:
     return x.dtype == torch.float32 and x.device.type == "cpu" and library() is not None
 
 
+def loaded() -> ctypes.CDLL:
+    """The library, where `serves` said that there is one."""
+    found = library()
+    assert found is not None
+    return found
+
+
+@cache
+def panel() -> int:
+    """How many columns of a matrix stand together: it depends on the processor."""
+    return loaded().panel()
+
+
+def threads_for(multiplications: int) -> int:
+    """How many threads a piece of work is worth."""
+    return max(1, min(torch.get_num_threads(), multiplications // WORTH_A_THREAD))
+
+
 def addresses(tensors: list[Tensor]) -> ctypes.Array:
     """Where the tensors lie, for C. They must outlive it."""
     return (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+
+
+def address(tensor: Tensor | None) -> int | None:
+    """Where a tensor lies; None is the null pointer."""
+    return None if tensor is None else tensor.data_ptr()

@@ -67,10 +67,10 @@ def refuses_now() -> str | None:
     return None
 
 
-def refuses_stack(layers: Sequence[Layer], norm: Norm | None) -> str | None:
+def refuses_stack(layers: Sequence[Layer], norm: Norm | None, causal: bool = True) -> str | None:
     """Why no step of these layers and of their last norm can be quick."""
     for layer in layers:
-        reason = refuses_layer(layer)
+        reason = refuses_layer(layer, causal)
         if reason is not None:
             return reason
     if len({shape_of(layer) for layer in layers}) != 1:
@@ -80,11 +80,11 @@ def refuses_stack(layers: Sequence[Layer], norm: Norm | None) -> str | None:
     return None
 
 
-def refuses_layer(layer: Layer) -> str | None:
+def refuses_layer(layer: Layer, causal: bool = True) -> str | None:
     """Why a step of this layer cannot be quick."""
     if type(layer) not in (EncoderLayer, DecoderLayer):
         return f"a layer is {type(layer).__name__}"
-    around, reason = [layer.around_self, layer.around_feed], refuses_attention(layer.self, causal=True)
+    around, reason = [layer.around_self, layer.around_feed], refuses_attention(layer.self, causal)
     if isinstance(layer, DecoderLayer):
         around.append(layer.around_cross)
         reason = reason or refuses_attention(layer.cross, causal=False)

@@ -1,4 +1,4 @@
-/* One decoding step of a stack of Transformer layers, and the product of the output layer: float32, one new place per row.
+/* A stack of Transformer layers, float32: one decoding step, with one new place per row, or one pass over whole sources.
  *
  * A matrix is stored in panels of PANEL columns, each a block of (in, PANEL) numbers, so that any number of rows reads it in one
  * stream. The weights of a stack lie one after the other in the order in which a step uses them (see compiled.py).
@@ -39,8 +39,9 @@ typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias
 typedef struct { int64_t next, done, apart[6]; } Phase; /* a cache line each */
 
 typedef struct {
-    int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, last_norm;             /* of the stack */
-    int64_t rows, threads, places, cache_row, cache_head, source_row, source_head, source_place; /* of a run of steps */
+    int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, last_norm; /* of the stack */
+    int64_t length; /* 0: a step; else a pass: every `length` rows are the places of one source, which see each other */
+    int64_t rows, threads, places, cache_row, cache_head, source_row, source_head, source_place;
     int64_t filled, written, source_length, vocab;
     float enlarged; /* what the vectors of words are multiplied by */
     const float *weights;
@@ -50,8 +51,10 @@ typedef struct {
     const int64_t *entry;        /* the source that each row reads; null: its own */
     const int64_t *lengths;      /* of the sources; null: all of source_length */
     const int64_t *tokens;       /* one per row; null: the input is given */
-    const float *input, *words, *position, *scores; /* vectors of the rows, or of the vocabulary; what the place adds; the output's matrix */
-    float *output, *asked, *scratch;                /* the stack's outputs, or the scores of all words */
+    const float *input, *words;  /* the vectors of the rows, or those of the vocabulary */
+    const float *position;       /* what the place adds: one row, or in a pass one per place; null: nothing */
+    const float *scores;         /* the matrix of the output layer; null: the stack's own outputs are wanted */
+    float *output, *asked, *scratch;
     Phase *phases;
 } Step;
 
@@ -237,7 +240,8 @@ static Phase *embed(Phase *phase, float *out, const Step *job) {
     const int64_t pieces = (job->rows + 31) / 32, width = job->width;
     EACH(piece, pieces)
         for (int64_t r = piece * 32; r < smaller(job->rows, piece * 32 + 32); r++) {
-            const float *restrict from = job->words + job->tokens[r] * width, *restrict place = job->position;
+            const float *restrict from = job->words + job->tokens[r] * width;
+            const float *restrict place = job->position ? job->position + (job->length ? r % job->length : 0) * width : NULL;
             float *restrict to = out + r * padded(width);
             for (int64_t i = 0; i < width; i++) to[i] = from[i] * job->enlarged + (place ? place[i] : 0.0f);
         }
@@ -294,6 +298,23 @@ static Phase *look_back(Phase *phase, const Step *job, int64_t layer, float scal
     return finish(phase, pieces);
 }
 
+/* Self-attention of whole sources: keys and values are in the rows beside. */
+static Phase *look_around(Phase *phase, const Step *job, float scale, const float *qkv, float *out, float *weights, int64_t *offsets) {
+    const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
+    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
+    for (int64_t s = 0; s < job->length; s++) offsets[s] = s * stride;
+    EACH(piece, pieces)
+        for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
+            const int64_t row = unit / job->heads, head = unit % job->heads, source = row / job->length;
+            const float *keys = qkv + source * job->length * stride + inner + head * job->dim;
+            const int64_t length = job->lengths ? job->lengths[source] : job->length;
+            attend(qkv + row * stride + head * job->dim, keys, keys + inner, offsets, length, job->dim, scale, weights,
+                   out + row * padded(inner) + head * job->dim);
+        }
+    return finish(phase, pieces);
+}
+
+/* Attention over the sources. */
 static Phase *look_across(Phase *phase, const Step *job, int64_t layer, float scale, const float *q, float *out, float *weights,
                           int64_t *offsets) {
     const int64_t stride = padded(job->heads * job->dim), units = job->rows * job->heads;
@@ -327,14 +348,15 @@ static void run(const Step *job, int64_t thread) {
         const float *own = w, scale = w[1];
         w += norm;
         if (!job->post) phase = normalize(phase, x, own, h, wide, job);
-        if (layer == job->depth - 1 && kind == kinds - 2) phase = copy(phase, in, wide, job->asked, width, job);
+        if (job->asked && layer == job->depth - 1 && kind == kinds - 2) phase = copy(phase, in, wide, job->asked, width, job);
         if (kind == kinds - 1) {
             LINEAR(in, wide, width, hidden, bent, ACTIVATE);
             LINEAR(bent, padded(hidden), hidden, width, x, ADD);
         } else {
             if (kind == 0) {
                 LINEAR(in, wide, width, 3 * inner, queries, SET);
-                phase = look_back(phase, job, layer, scale, queries, mixed, weights, offsets);
+                phase = job->length ? look_around(phase, job, scale, queries, mixed, weights, offsets)
+                                    : look_back(phase, job, layer, scale, queries, mixed, weights, offsets);
             } else {
                 LINEAR(in, wide, width, inner, queries, SET);
                 phase = look_across(phase, job, layer, scale, queries, mixed, weights, offsets);
@@ -343,8 +365,8 @@ static void run(const Step *job, int64_t thread) {
         }
         if (job->post) phase = normalize(phase, x, own, x, wide, job);
     }
-    if (!job->tokens && job->last_norm) normalize(phase, x, w, job->output, width, job);
-    else if (!job->tokens) copy(phase, x, wide, job->output, width, job);
+    if (!job->scores && job->last_norm) normalize(phase, x, w, job->output, width, job);
+    else if (!job->scores) copy(phase, x, wide, job->output, width, job);
     else {
         if (job->last_norm) phase = normalize(phase, x, w, h, wide, job);
         multiply(phase, job->threads, job->last_norm ? h : x, wide, rows, width, job->vocab, job->scores, job->output, job->vocab, SET, 0, 1);
@@ -365,6 +387,15 @@ int64_t step(const Step *job) {
     run(job, 0);
 #endif
     return 0;
+}
+
+/* x (rows, in) times a matrix of that many columns. */
+void product(int64_t rows, int64_t in, int64_t columns, int64_t threads, const float *matrix, const float *x, float *out) {
+    Phase phase = {0};
+#ifdef _OPENMP
+#pragma omp parallel num_threads(threads) if (threads > 1)
+#endif
+    multiply(&phase, threads, x, in, rows, in, columns, matrix, out, columns, SET, 0, 1);
 }
 
 /* A number that changes when weights do: bits of a few numbers of every tensor, mixed. Optimizers may write without being counted. */

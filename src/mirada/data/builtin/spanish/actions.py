@@ -71,6 +71,8 @@ def thing(draw: Draw, who: Subject, verb: Verb) -> Tail:
         determiner = draw.pick(["the", "the", "the", "this", "that", "my", "your"])
         if not noun.owned or word is not None or verb.base in ("buy", "want", "write"):
             determiner = draw.pick(["the", "the", "this", "that"])
+        if determiner == "my" and who.pronoun == "we":
+            determiner = "our"
         made, new = phrase(noun, determiner, number(draw, noun, 0.3), word), False
     elif mass:
         made, new = bare(noun, word if word and word.measures == "heat" else None), False
@@ -212,7 +214,8 @@ def doing(draw: Draw) -> Draft:
     if verb.base == "talk" or (verb.base != "sleep" and draw.chance(0.3)):
         mate = company(draw, who)
     first, second = (mate, spot) if verb.base == "talk" else (spot, mate)
-    return clause(draw, who, verb, Tail(spaced(first.english, second.english), spaced(first.spanish, second.spanish)))
+    english, spanish = spaced(first.english, second.english), spaced(first.spanish, second.spanish)
+    return clause(draw, who, verb, Tail(english, spanish, habit=verb.base != "sleep"))
 
 
 COMMANDS = ("open", "close", "read", "wash", "clean", "buy", "eat", "drink", "look at")

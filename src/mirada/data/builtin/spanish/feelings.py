@@ -22,10 +22,12 @@ ANY_AGE = "five six seven eight nine ten twelve twenty thirty forty sixty"
 
 def weather(draw: Draw) -> Draft:
     """It is cold in the kitchen: hace frío en la cocina."""
-    place = draw.pick(DAYS if draw.chance(0.4) else STAYS)
-    if draw.chance(0.2):
-        place = draw.pick(DAYS + OUTDOORS)
-        return Draft(f"it is raining {place.english}", f"está lloviendo {place.spanish}", ".")
+    if draw.chance(0.35):
+        place = draw.pick([*OUTDOORS, Phrase("", "")])
+        when = draw.pick([Phrase("", ""), Phrase("today", "hoy"), Phrase("now", "ahora")])
+        english = spaced("it is raining", place.english, when.english)
+        return Draft(english, spaced("está lloviendo", place.spanish, when.spanish), ".")
+    place = draw.pick(DAYS if draw.chance(0.3) else STAYS)
     english, spanish = draw.pick(WEATHER)
     return Draft(f"it is {english} {place.english}", f"hace {spanish} {place.spanish}", ".")
 

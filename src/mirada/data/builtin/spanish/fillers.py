@@ -21,7 +21,7 @@ PALE = [
 ]
 CARRIED = "suitcase bag box chair table bicycle coat shoe guitar dress lamp hat phone"
 PAINTED = "shirt dress skirt coat hat shoe notebook cup bicycle car bag"
-SHORT_CLOTHES, SHORT_TEXTS = "dress skirt coat", "story poem song lesson"
+SHORT_CLOTHES, SHORT_TEXTS = "dress skirt coat", "story poem book"
 PLURAL = {"two", "three", "some", "many", "these", "those"}
 
 

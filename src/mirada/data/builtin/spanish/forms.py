@@ -83,4 +83,6 @@ def gerund(infinitive: str) -> str:
     >>> gerund("escribir"), gerund("hablar")
     ('escribiendo', 'hablando')
     """
+    if infinitive == "ir":
+        return "yendo"
     return infinitive[:-2] + ("ando" if infinitive.endswith("ar") else "iendo")

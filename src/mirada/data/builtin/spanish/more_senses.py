@@ -38,7 +38,7 @@ play/tocar               | {instrument} in {room}                            | {
 -                        | {liker} to play {instrument}.                     | {liker} tocar {instrument}
 
 = play: obra obras
-watch+                   | {obra} at the theater                             | {obra} en el teatro
+watch                    | {obra} at the theater                             | {obra} en el teatro
 write                    | {obra} for the theater                            | {obra} para el teatro
 -                        | {obra_the} starts at {hour}.                      | {obra_the} empieza a {hour}
 -                        | {obra_the} at the theater is {playadj}.           | {obra_the} del teatro es {playadj}
@@ -61,7 +61,7 @@ know/conocer             | {place}                                           | {
 know/conocer             | {goodplace}                                       | {goodplace}
 
 = spring: primavera
-visit:pfm                | {place} in spring                                 | {place} en primavera
+visit:fm                 | {place} in spring                                 | {place} en primavera
 go:pm                    | to {going} in spring                              | a {going} en primavera
 -                        | {placeis} in spring.                              | {placeis} en primavera
 -                        | it is {weather} in {land} in spring.              | hace {weather} en {land} en primavera
@@ -81,7 +81,7 @@ look_at                  | the spring of {device}                            | e
 
 = match: partido partidos
 watch                    | the match on television                           | el partido en la televisión
-watch+ win lose          | {partido}                                         | {partido}
+watch win lose           | {partido}                                         | {partido}
 watch                    | {partido} {with}                                  | {partido} {with}
 go:pm                    | to {partido}                                      | a {partido}
 -                        | {partido} starts at {hour}.                       | {partido} empieza a {hour}
@@ -137,7 +137,7 @@ fish                     | in {waters} {with}                                | e
 -                        | {liker} to fish in {waters}.                      | {liker} pescar en {waters}
 
 = leg: pierna piernas
-look_at                  | {person}'s leg                                    | la pierna de {person}
+look_at:gf               | {person}'s leg                                    | la pierna de {person}
 -                        | {person}'s {which} leg is {legadj}.               | la pierna {which} de {person} está {legadj}
 -                        | {person} has a broken leg.                        | {person} tiene una pierna rota
 -                        | {person} has {long} legs.                         | {person} tiene las piernas {long}

@@ -107,7 +107,7 @@ page        página       f long
 question    pregunta     f easy good important interesting
 answer      respuesta    f good important
 idea        idea         f good important interesting single
-problem     problema     m easy important sized
+problem     problema     m easy important
 lesson      lección      f learn easy long important interesting study
 
 house       casa         f seen paint place colored sized made lovely modern landmark cleaned

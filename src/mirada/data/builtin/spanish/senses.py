@@ -50,7 +50,7 @@ swim swim                | to the bank of {river}                            | h
 see look_at              | the river from the bank                           | el río desde la orilla
 see                      | {animals} on the bank of {river}                  | {animals} en la orilla de {river}
 -                        | the bank of {river} is {bankadj}.                 | la orilla de {river} es {bankadj}
--                        | the river is {riveradj} and the bank is {bankadj}. | el río es {riveradj} y la orilla es {bankadj}
+-                        | the river is {riveradj} and the bank is {bankside}. | el río es {riveradj} y la orilla es {bankside}
 -                        | there are {n} {onbank} on the bank of {river}.    | hay {n} {onbank} en la orilla de {river}
 -                        | {person} is on the bank of {river}.               | {person} está en la orilla de {river}
 -                        | the bank of {river}                               | la orilla de {river}
@@ -161,7 +161,7 @@ give                     | a glass of {drink} {to}                           | u
 
 = glass: vidrio
 buy want see look_at     | {vidrio}                                          | {vidrio}
-open close paint         | {vidrio_door}                                     | {vidrio_door}
+open close clean         | {vidrio_door}                                     | {vidrio_door}
 -                        | {vidrio}                                          | {vidrio}
 -                        | {made} is made of glass.                          | {made} es de vidrio
 -                        | {made} is not made of glass.                      | {made} no es de vidrio

@@ -146,10 +146,10 @@ def belonging(draw: Draw) -> Draft:
     made = possession(draw, noun)
     if draw.chance(0.4):
         return Draft(made.english, made.spanish, "")
-    if draw.chance(0.3) and noun.english not in ("garden", "room"):
-        return where_is(made)
     words = [word for word in predicates(noun) if word.measures not in LOOKS.split()]
-    return says(draw, made, draw.pick(words or predicates(noun)))
+    if not words or (draw.chance(0.3) and noun.english not in ("garden", "room")):
+        return where_is(made)
+    return says(draw, made, draw.pick(words))
 
 
 def where_is(thing: Phrase) -> Draft:
@@ -303,7 +303,7 @@ def liking(draw: Draw) -> Draft:
     who, thing = subject(draw), liked(draw)
     said, denied, asked, rest = english_verb(LIKE, "s", who.person)
     verb = f"{CLITICS[who.person]} {'gustan' if thing.plural else 'gusta'} {thing.spanish}"
-    experiencer = f"a {who.spanish}" if who.spanish else ""
+    experiencer = f"a {who.spanish}".replace(" y ", " y a ") if who.spanish else ""
     chance = draw.random()
     if chance < 0.22:
         return Draft(f"{who.english} {denied} {thing.english}", spaced(experiencer, "no", verb), ".")

@@ -93,7 +93,8 @@ room      | the kitchen = la cocina, my room = mi habitación, the house = la ca
 room      | this room = esta habitación, the room = la habitación, your room = tu habitación
 colorf    | red = roja, white = blanca, yellow = amarilla, blue = azul, green = verde
 bankadj   | beautiful = hermosa, dangerous = peligrosa, quiet = tranquila, green = verde, long = larga
-riveradj  | beautiful = hermoso, dangerous = peligroso, quiet = tranquilo, long = largo, big = grande
+riveradj  | dangerous = peligroso, very dangerous = muy peligroso, long = largo, very long = muy largo, big = grande
+bankside  | beautiful = hermosa, quiet = tranquila, green = verde
 onbank    | trees = árboles, houses = casas, horses = caballos, cows = vacas, dogs = perros, boats = barcos
 animals   | a horse = un caballo, two cows = dos vacas, a dog = un perro, many birds = muchos pájaros, a boat = un barco
 flying    | at night = por la noche, in the cave = en la cueva, in this cave = en esta cueva, in the forest = en el bosque
@@ -132,7 +133,7 @@ ride      | the train = el tren, the bus = el autobús, this train = este tren, 
 ride      | the last bus = el último autobús, the first train = el primer tren
 leaves    | arrives = llega, leaves = sale
 soon      | = , today = hoy, now = ahora, tomorrow = mañana
-obras     | plays = obras, new plays = obras nuevas, long plays = obras largas, good plays = obras buenas
+obras     | plays = obras, new plays = obras nuevas, long plays = obras largas, good plays = buenas obras
 ridden    | arrive = llega, leave = sale
 daily     | eat = come, work = trabaja, study = estudia, sleep = duerme, arrive = llega
 dailyyou  | eat = comes, work = trabajas, study = estudias, sleep = duermes
@@ -151,7 +152,7 @@ thing     | the dog = el perro, Ana's hat = el sombrero de Ana, my suitcase = mi
 going     | the beach = la playa, the village = el pueblo, the island = la isla, the forest = el bosque, this park = este parque
 weather   | hot = calor, cold = frío, very hot = mucho calor, very cold = mucho frío
 land      | this city = esta ciudad, the village = el pueblo, the forest = el bosque, my city = mi ciudad
-land      | the garden = el jardín, this village = este pueblo, the park = el parque, the island = la isla
+land      | the garden = el jardín, this village = este pueblo, the park = el parque
 springadj | new = nuevo, old = viejo, strong = fuerte, small = pequeño, big = grande
 matchkind | soccer = de fútbol, tennis = de tenis, baseball = de béisbol, basketball = de baloncesto
 matchbox  | the kitchen = la cocina, my bag = mi bolsa

@@ -1,0 +1,160 @@
+"""Training an encoder-decoder on sentence pairs with the lengths of picture captions: true target tokens per second.
+
+    python benchmarks/training.py               our training loop against its peers (about ten minutes on two cores)
+    python benchmarks/training.py --rounds 3    a quick look
+
+Ours is the whole step of `mirada train` (batches, seeds, schedule, clipping, Adam). A peer's is forward, backward and Adam.
+Every contestant trains on the same sentences, dropout 0.1, about 4,096 tokens a batch; padding is paid for but not counted.
+The ratio is ours / theirs in tokens per second, so larger is better. Peers: pip install transformers x-transformers.
+"""
+
+import argparse
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import model_peers as peers
+import torch
+from torch import Tensor, nn
+
+from mirada.data.batch import Buckets
+from mirada.models.transformer import Transformer, TransformerConfig
+from mirada.tasks.batches import Shares
+from mirada.tasks.translate import pair_part
+from mirada.training.loop import Training
+from mirada.training.objectives import ModelLoss, Part
+from mirada.training.recipe import Recipe
+from mirada.training.state import State
+
+VOCAB, TOKENS, PAIRS, AT_A_TIME = 9000, 4096, 6000, 8
+SIZES = (VOCAB, 256, 4, 1024, 3, 0.1)
+Pair = tuple[list[int], list[int]]
+Train = Callable[[int], int]  # the batch of a step, to its true target tokens
+
+
+def sentence_pairs() -> list[Pair]:
+    """Random words; lengths like those of captions in two languages: about 14 words, 5 to 40, both sides alike."""
+    dice = random.Random(0)
+
+    def length(mean: float) -> int:
+        return min(40, max(5, round(mean * dice.lognormvariate(0, 0.12))))
+
+    def words(count: int) -> list[int]:
+        return [dice.randrange(5, VOCAB) for _ in range(count)]
+
+    means = [13.0 * dice.lognormvariate(0, 0.33) for _ in range(PAIRS)]
+    return [(words(length(mean)), words(length(mean))) for mean in means]
+
+
+def ours(pairs: list[Pair], folder: Path) -> Train:
+    """The step of our training loop."""
+    vocab, width, heads, hidden, depth, dropout = SIZES
+    config = TransformerConfig(
+        vocab=vocab, source_vocab=vocab, width=width, heads=heads, hidden=hidden, depth=depth, dropout=dropout,
+        tied="all",
+    )  # fmt: skip
+    sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
+    supply = Shares(Buckets(sizes, TOKENS, 0), partial(pair_part, pairs))
+    objective = ModelLoss(Transformer(config))
+    training = Training(objective, supply, [], Recipe(steps=10_000), folder)
+    objective.train()
+    state = State(steps=10_000)
+
+    def train(step: int) -> int:
+        state.step = step
+        return training.step(state, False)[1]
+
+    return train
+
+
+def theirs(model: nn.Module, loss: Callable[..., Tensor], batch: Callable[[int], Part]) -> Train:
+    """The step that most people write."""
+    model.train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+
+    def train(step: int) -> int:
+        part = batch(step)
+        optimizer.zero_grad()
+        loss(*part.inputs.values()).backward()
+        optimizer.step()
+        return part.tokens
+
+    return train
+
+
+def random_batches(pairs: list[Pair]) -> Callable[[int], Part]:
+    """Sentences as they come, as many as keep the padded batch within the same number of tokens."""
+    order = list(range(len(pairs)))
+    random.Random(1).shuffle(order)
+    batches: list[list[int]] = [[]]
+    longest = 0
+    for row in order:
+        longest = max(longest, *(len(side) + 1 for side in pairs[row]))
+        if (len(batches[-1]) + 1) * longest > TOKENS:
+            batches.append([])
+            longest = max(len(side) + 1 for side in pairs[row])
+        batches[-1].append(row)
+    return lambda step: pair_part(pairs, batches[step % (len(batches) - 1)], 0)
+
+
+def speeds(contestants: dict[str, Train], rounds: int) -> dict[str, list[float]]:
+    """Tokens per second of every contestant in every round; they take turns, in an order that changes."""
+    found: dict[str, list[float]] = {name: [] for name in contestants}
+    for turn in range(-1, rounds):  # the first round warms up
+        names = list(contestants)
+        random.Random(turn).shuffle(names)
+        for name in names:
+            begun, tokens = time.perf_counter(), 0
+            for step in range(AT_A_TIME):
+                tokens += contestants[name](max(0, turn) * AT_A_TIME + step)
+            if turn >= 0:
+                found[name].append(tokens / (time.perf_counter() - begun))
+    return found
+
+
+def main(rounds: int) -> None:
+    pairs = sentence_pairs()
+    with tempfile.TemporaryDirectory() as folder:
+        mine = ours(pairs, Path(folder))
+        sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
+        buckets = Buckets(sizes, TOKENS, 0)
+
+        def bucketed(step: int) -> Part:
+            return pair_part(pairs, buckets.batch(step), 0)
+
+        plain, other = peers.TorchTransformer(*SIZES), peers.TorchTransformer(*SIZES)
+        found = speeds(
+            {
+                "ours": mine,
+                "nn.Transformer, same batches": theirs(plain, plain.loss, bucketed),
+                "nn.Transformer, random batches": theirs(other, other.loss, random_batches(pairs)),
+                "Hugging Face Marian, same batches": theirs(*peers.marian(*SIZES), bucketed),
+                "x-transformers, same batches": theirs(*peers.x_transformer(*SIZES), bucketed),
+            },
+            rounds,
+        )
+    print(f"mirada: {statistics.median(found['ours']):,.0f} true target tokens per second\n")
+    print("| ours over | ratio | quartiles | theirs, tokens/s | target |\n|---|---|---|---|---|")
+    targets = {
+        "nn.Transformer, same batches": 1.9,
+        "nn.Transformer, random batches": 3.5,
+        "Hugging Face Marian, same batches": 1.2,
+    }
+    for name, values in found.items():
+        if name != "ours":
+            ratios = [a / b for a, b in zip(found["ours"], values, strict=True)]
+            low, median, high = statistics.quantiles(ratios, n=4)
+            print(
+                f"| {name} | {median:.2f} | {low:.2f} .. {high:.2f} | {statistics.median(values):,.0f} | "
+                f"{targets.get(name, 1.0)} |"
+            )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=12)
+    main(parser.parse_args().rounds)
