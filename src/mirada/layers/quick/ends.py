@@ -1,4 +1,4 @@
-"""What comes before and after the stack in a step: words and their positions, and the scores of the next word."""
+"""What comes before and after a stack: words and their positions, and the scores of the next word."""
 
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -13,7 +13,6 @@ from mirada.layers.embed import Placed, Words
 from mirada.layers.output import Output
 
 FIRST = 64  # positions of which sines are made at once; more are made when they are needed
-
 POSITIONS = (type(None), Learned, Sinusoidal)
 OUTPUTS = (type(None), Output)
 
@@ -28,14 +27,18 @@ class Ends:
     place: Placed
     output: Output | None = None
 
+    @property
+    def modules(self) -> list[nn.Module]:
+        return [self.words, self.place, *([] if self.output is None else [self.output])]
+
     def refuses(self) -> str | None:
-        """Why these ends cannot be quick; None if they can."""
+        """Why these ends cannot be passed by; None if they can."""
         if type(self.words) is not Words or type(self.place) is not Placed or type(self.output) not in OUTPUTS:
             return "its words are embedded or scored in a way of their own"
         if type(self.place.dropout) is not Dropout or type(self.place.position) not in POSITIONS:
             return f"its position is {self.place.position}"
         if self.output is not None and self.words.weight.shape != self.output.weight.shape:
-            return "it reads and writes two vocabularies"
+            return "it reads one vocabulary and writes another"
         return None
 
     def reaches(self, last: int) -> bool:

@@ -1,56 +1,53 @@
-"""What was made of a model's parameters, kept as long as they are what they were.
+"""Packed weights, kept as long as they are what the model has.
 
-Whether they are is asked once per decoding. A parameter that was replaced, moved or written by PyTorch is noticed for certain.
-Fused optimizers and writes through `tensor.data` are not counted by PyTorch, so a few numbers of every parameter are compared
-too: any step of an optimizer shows there. Whoever changes single numbers through `tensor.data` calls `forget`.
+That is asked once per decoding. A parameter that was replaced, moved or written by PyTorch is noticed for certain. Fused
+optimizers and writes through `tensor.data` are not counted by PyTorch, so some numbers of every parameter are compared too: a
+step of an optimizer shows there. Whoever changes single numbers through `tensor.data` calls `forget`.
 """
 
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
 from mirada.layers.quick.library import addresses, loaded
+from mirada.layers.quick.panels import Packed
+from mirada.layers.quick.record import Record
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Something made from parameters, and what they were then."""
+    """Packed weights, and what they were made from."""
 
-    made: Any
-    parameters: list[Tensor]
-    numbers: list[Tensor]  # held, so that nothing else can come to stand where they do
+    packed: Packed
+    record: Record
     marks: tuple[object, ...]
+    numbers: list[Tensor]  # the parameters' memory: held, so that nothing else can come to stand there
 
 
 _kept: "WeakKeyDictionary[nn.Module, Kept]" = WeakKeyDictionary()
 
 
-def kept(owner: nn.Module, parameters: list[Tensor], beside: tuple[object, ...], make: Callable[[], Any]) -> Any:
-    """What `make` makes of the parameters and of the values `beside` them; made anew only if one of them changed."""
-    marks, before = (beside, *marks_of(parameters)), _kept.get(owner)
-    if before is not None and before.marks == marks and all(map(same, before.parameters, parameters)):
-        return before.made
-    made = make()
-    _kept[owner] = Kept(made, parameters, [parameter.detach() for parameter in parameters], marks)
-    return made
-
-
-def same(one: Tensor, other: Tensor) -> bool:
-    return one is other
+def kept(owner: nn.Module, record: Record, make: Callable[[], Packed]) -> Packed:
+    """What `make` makes of the weights on record; made anew only if one of them changed."""
+    marks, before = marks_of(record.parameters), _kept.get(owner)
+    if before is not None and before.record is record and before.marks == marks:
+        return before.packed
+    packed = make()
+    _kept[owner] = Kept(packed, record, marks, [parameter.detach() for parameter in record.parameters])
+    return packed
 
 
 def marks_of(parameters: list[Tensor]) -> tuple[object, ...]:
     """What tells whether parameters changed: where they are, how often PyTorch wrote to them, some of their numbers."""
     where = addresses(parameters)
-    sizes = (ctypes.c_int64 * len(parameters))(*(parameter.numel() for parameter in parameters))
-    writes = tuple(None if parameter.is_inference() else parameter._version for parameter in parameters)
+    sizes = (ctypes.c_int64 * len(parameters))(*[parameter.numel() for parameter in parameters])
+    writes = [None if parameter.is_inference() else parameter._version for parameter in parameters]
     return tuple(where), writes, loaded().sample(where, sizes, len(parameters))
 
 
 def forget() -> None:
-    """Make everything anew when it is next needed: after changing single numbers through `tensor.data`."""
+    """Pack all weights anew when they are next needed: after changing single numbers through `tensor.data`."""
     _kept.clear()

@@ -1,22 +1,45 @@
 """Weights in the form in which `step.c` reads them."""
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mirada.layers.block import DecoderLayer
 from mirada.layers.norm import LayerNorm, Norm
+from mirada.layers.output import Output
 from mirada.layers.quick.library import panel
 from mirada.layers.quick.parts import Part, joined
 
 Numbers = Float[Tensor, " numbers"]
 
 
-def laid_out(parts: list[Part], last: Norm | None) -> Numbers:
+class Packed(NamedTuple):
+    """All that is kept of a model's weights."""
+
+    stack: Numbers
+    sources: Numbers | None  # keys and values of all layers that look at a source
+    scores: Numbers | None
+
+
+def pack(parts: tuple[Part, ...], norm: Norm | None, layers: nn.ModuleList, output: Output | None) -> Packed:
+    """The weights of a stack, of the norm behind it and of an output."""
+    across = [layer.cross.heads for layer in layers if isinstance(layer, DecoderLayer)]
+    linears = [linear for heads in across for linear in (heads.key, heads.value)]
+    return Packed(
+        stack(parts, norm),
+        packed(*joined(*linears)) if linears else None,  # type: ignore[arg-type]
+        None if output is None else packed(*joined(output)),  # type: ignore[arg-type]
+    )
+
+
+def stack(parts: tuple[Part, ...], last: Norm | None) -> Numbers:
     """The weights of a stack in the order of a step: before the two matrices of each part, its norm."""
     pieces = []
     for part in parts:
-        pieces += [beside(part.norm, part.scale), packed(*joined(part.first)), packed(*joined((part.last,)))]
+        pieces += [beside(part.norm, part.scale), packed(*joined(*part.first)), packed(*joined(part.last))]
     return torch.cat(pieces if last is None else [*pieces, beside(last, 1.0)])
 
 
@@ -39,8 +62,3 @@ def packed(weight: Float[Tensor, "out inner"], bias: Float[Tensor, " out"]) -> N
 def padded(n: int) -> int:
     """As many as fill whole panels."""
     return -(-n // panel()) * panel()
-
-
-def parameters_of(modules: list[nn.Module]) -> list[Tensor]:
-    """The parameters of modules that have no others inside."""
-    return [parameter for module in modules for parameter in module._parameters.values() if parameter is not None]

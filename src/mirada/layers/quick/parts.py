@@ -41,16 +41,9 @@ class Part(NamedTuple):
 def shape_of(layer: Layer) -> Shape:
     """The sizes and kinds of a usual layer."""
     heads, around, feed = layer.self.heads, layer.around_self, layer.feed
-    return Shape(
-        heads.width,
-        heads.heads,
-        heads.dim,
-        feed.widen.out_features,
-        feed.activation,  # type: ignore[arg-type, union-attr]
-        rms=type(around.norm) is RMSNorm,
-        post=around.order == "post",
-        cross=isinstance(layer, DecoderLayer),
-    )
+    rms, post, cross = type(around.norm) is RMSNorm, around.order == "post", isinstance(layer, DecoderLayer)
+    hidden, activation = feed.widen.out_features, str(feed.activation)  # type: ignore[union-attr]
+    return Shape(heads.width, heads.heads, heads.dim, hidden, activation, rms, post, cross)
 
 
 def parts_of(layer: Layer) -> list[Part]:
@@ -66,19 +59,11 @@ def parts_of(layer: Layer) -> list[Part]:
     return [*parts, Part(layer.around_feed.norm, 1.0, (layer.feed.widen,), layer.feed.narrow)]
 
 
-def joined(linears: tuple[nn.Linear, ...]) -> tuple[Tensor, Tensor]:
-    """The weight and bias of several linear layers of one input as those of one; no copy of a single one."""
+def joined(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
+    """Weight and bias of several linear layers of one input, as those of one; no copy of a single one's weight."""
     weights = [linear.weight.detach() for linear in linears]
     biases = [
         weight.new_zeros(len(weight)) if linear.bias is None else linear.bias.detach()
         for linear, weight in zip(linears, weights, strict=True)
     ]
     return (weights[0], biases[0]) if len(linears) == 1 else (torch.cat(weights), torch.cat(biases))
-
-
-def modules_of(module: nn.Module) -> list[nn.Module]:
-    """A module and all inside it. `nn.Module.modules` also looks for repetitions, which takes as long as a step."""
-    found = [module]
-    for one in found:  # it grows meanwhile
-        found += [child for child in one._modules.values() if child is not None]
-    return found

@@ -1,13 +1,12 @@
-"""A stack and its ends, examined once: what they are made of, and whether quick steps may pass them by.
+"""A stack and its ends, examined: what they are made of, and whether they may be passed by.
 
-What was found is kept as long as nothing changed: the same modules, with the same values in them, and the same parameters.
+What was found is kept as long as all is as it was: the same modules, the same values in them, the same parameters.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import torch
 from torch import Tensor, nn
 
 from mirada.layers.norm import Norm
@@ -15,40 +14,37 @@ from mirada.layers.quick.ends import Ends
 from mirada.layers.quick.parts import Part, Shape, parts_of, shape_of
 from mirada.layers.quick.refusal import Watch, refuses_modules, refuses_stack
 
-
-class Missing:
-    """What stands for a value that is no longer there."""
+GONE = object()  # stands for a value that is no longer there
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What is known of a stack and its ends."""
+    """What is known of a stack, of the norm behind it and of its ends."""
 
     modules: list[nn.Module]
     parameters: list[Tensor]
-    values: list[tuple[dict[str, Any], int, list[tuple[str, object]]]]  # of every module: where they stand, how many, which
+    values: list[tuple[dict[str, Any], int, list[tuple[str, object]]]]  # of every module: where they are, how many, which
     watch: Watch
-    reason: str | None  # why no step can be quick
+    reason: str | None  # why the stack cannot be passed by
+    mute: str | None  # why its ends cannot
     shape: Shape | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Part, ...] = ()  # of all layers, in the order of a step
 
-    def holds(self, modules: list[nn.Module]) -> bool:
+    def holds(self, modules: list[nn.Module], parameters: list[Tensor]) -> bool:
         """Whether all is as it was."""
-        return (
-            modules == self.modules
-            and all(
-                len(where) == count and all(where.get(name, Missing) is value for name, value in listed)
-                for where, count, listed in self.values
-            )
-            and all(map(same, self.parameters, parameters_of(modules)))
+        if modules != self.modules or len(parameters) != len(self.parameters):
+            return False
+        if any(one is not other for one, other in zip(parameters, self.parameters, strict=True)):
+            return False
+        return all(
+            len(where) == count and all(where.get(name, GONE) is value for name, value in listed)
+            for where, count, listed in self.values
         )
 
     def refuses(self, like: Tensor) -> str | None:
-        """Why no step can be quick now, with keys like these."""
-        if self.reason is None and self.parameters:
-            weight = self.parameters[0]
-            if weight.dtype != like.dtype or weight.device != like.device:
-                return f"its weights are {weight.dtype} on {weight.device}, its keys {like.dtype} on {like.device}"
+        """Why no step with such keys can be quick at this moment; None if one can."""
+        if self.reason is None and (self.parameters[0].dtype, self.parameters[0].device) != (like.dtype, like.device):
+            return f"its keys are {like.dtype} on {like.device}, its weights are not"
         return self.reason or self.watch.refuses()
 
 
@@ -56,28 +52,19 @@ _records: "WeakKeyDictionary[nn.Module, Record]" = WeakKeyDictionary()
 
 
 def examined(layers: nn.ModuleList, norm: Norm | None, ends: Ends | None, causal: bool = True) -> Record:
-    """The record of these layers, of the norm behind them and of their ends."""
-    tops = [*layers, *([] if norm is None else [norm]), *([] if ends is None else ends.modules())]
-    modules, record = modules_of(tops), _records.get(layers)
-    if record is None or not record.holds(modules):
-        record = _records[layers] = examine(layers, norm, modules, causal)
+    """The record of these layers; a new one only if something changed."""
+    modules = modules_of([*layers, *([] if norm is None else [norm]), *([] if ends is None else ends.modules)])
+    parameters, record = parameters_of(modules), _records.get(layers)
+    if record is None or not record.holds(modules, parameters):
+        values = [(vars(module), len(vars(module)), values_of(module)) for module in modules]
+        reason = refuses_stack(list(layers), norm, causal) or refuses_modules(modules)  # type: ignore[arg-type]
+        mute = "it has no ends" if ends is None else ends.refuses()
+        record = Record(modules, parameters, values, Watch.over(modules), reason, mute)
+        if reason is None:
+            parts = tuple(part for layer in layers for part in parts_of(layer))  # type: ignore[arg-type]
+            record = replace(record, shape=shape_of(layers[0]), parts=parts)  # type: ignore[arg-type]
+        _records[layers] = record
     return record
-
-
-def examine(layers: nn.ModuleList, norm: Norm | None, modules: list[nn.Module], causal: bool) -> Record:
-    """Look at everything."""
-    parameters = parameters_of(modules)
-    values = [(vars(module), len(vars(module)), plain(module)) for module in modules]
-    reason = refuses_stack(list(layers), norm, causal) or refuses_modules(modules)  # type: ignore[arg-type]
-    if reason is not None:
-        return Record(modules, parameters, values, Watch.over(modules), reason)
-    parts = tuple(part for layer in layers for part in parts_of(layer))  # type: ignore[arg-type]
-    return Record(modules, parameters, values, Watch.over(modules), None, shape_of(layers[0]), parts)  # type: ignore[arg-type]
-
-
-def plain(module: nn.Module) -> list[tuple[str, object]]:
-    """What stands in a module beside its parameters, modules and hooks."""
-    return [(name, value) for name, value in vars(module).items() if name[0] != "_" and name != "training"]
 
 
 def modules_of(tops: list[nn.Module]) -> list[nn.Module]:
@@ -94,5 +81,6 @@ def parameters_of(modules: list[nn.Module]) -> list[Tensor]:
     return [p for module in modules if module._parameters for p in module._parameters.values() if p is not None]
 
 
-def same(one: object, other: object) -> bool:
-    return one is other
+def values_of(module: nn.Module) -> list[tuple[str, object]]:
+    """What stands in a module beside its parameters, modules and hooks, and whether it is in training."""
+    return [(name, value) for name, value in vars(module).items() if name[0] != "_" and name != "training"]

@@ -25,6 +25,7 @@ from mirada.layers.residual import Residual
 
 DTYPES = (torch.float32, torch.float64)
 DEVICES = ("cpu", "cuda")
+MOST = 2**28  # weights that may be kept twice: a gibibyte of float32
 
 
 @dataclass(eq=False)
@@ -88,8 +89,9 @@ def refuses_layer(layer: Layer, causal: bool = True) -> str | None:
     if isinstance(layer, DecoderLayer):
         around.append(layer.around_cross)
         reason = reason or refuses_attention(layer.cross, causal=False)
-        if reason is None and (layer.cross.heads.heads, layer.cross.heads.dim) != (layer.self.heads.heads, layer.self.heads.dim):
-            reason = "its two attentions have different heads"
+        own, across = layer.self.heads, layer.cross.heads
+        if (own.heads, own.dim) != (across.heads, across.dim):
+            reason = reason or "its two attentions have different heads"
     if type(layer.feed) is not FeedForward:
         reason = reason or f"its feed-forward layer is {type(layer.feed).__name__}"
     for residual in around:
@@ -121,20 +123,22 @@ def refuses_attention(attention: Attention, causal: bool) -> str | None:
     return None
 
 
-def refuses_modules(modules: Sequence[nn.Module], keys: Tensor) -> str | None:
-    """Why these modules cannot be passed by, whatever happens; their weights must be such as the keys."""
+def refuses_modules(modules: Sequence[nn.Module]) -> str | None:
+    """Why these modules cannot be passed by, whatever happens."""
     for kind in {type(module) for module in modules}:
         if issubclass(kind, nn.Linear) and kind is not nn.Linear:
             return f"a linear layer is {kind.__name__}"
-    if any("forward" in module.__dict__ for module in modules):
+    if any("forward" in vars(module) for module in modules):
         return "a module has a forward of its own"
     weights = [weight for module in modules for weight in module._parameters.values() if weight is not None]
-    for kind, dtype, device in {(type(weight), weight.dtype, weight.device) for weight in weights}:
-        if kind is not nn.Parameter or dtype not in DTYPES or device.type not in DEVICES:
-            return f"a weight is a {kind.__name__} of {dtype} on {device.type}"
-        if dtype != keys.dtype or device != keys.device:
-            return f"a weight is {dtype} on {device}, the cache {keys.dtype} on {keys.device}"
-    return None
+    kinds = {(type(weight), weight.dtype, weight.device) for weight in weights}
+    for kept, dtype, device in kinds:
+        if kept is not nn.Parameter or dtype not in DTYPES or device.type not in DEVICES:
+            return f"a weight is a {kept.__name__} of {dtype} on {device.type}"
+    if len(kinds) != 1:
+        return "its weights differ in dtype or device"
+    numbers = sum(weight.numel() for weight in weights)
+    return f"its {numbers:,} weights would be kept twice" if numbers > MOST else None
 
 
 def refuses_sources(sources: Iterable[Memory], keys: Tensor) -> str | None:
