@@ -243,3 +243,89 @@ def pyg_gat(features: int, dim: int, heads: int, classes: int, dropout: float) -
         return F.cross_entropy(model[1](x, edges), wanted)
 
     return model, loss
+
+
+Writer = Callable[[], list[list[int]]]
+
+
+def marian_writer(vocab: int, width: int, heads: int, hidden: int, depth: int) -> nn.Module:
+    """Hugging Face's Marian to decode with: the end is token 0, the padding the last one."""
+    from transformers import MarianConfig, MarianMTModel
+
+    config = MarianConfig(
+        vocab_size=vocab, d_model=width, encoder_layers=depth, decoder_layers=depth, encoder_ffn_dim=hidden,
+        decoder_ffn_dim=hidden, encoder_attention_heads=heads, decoder_attention_heads=heads, activation_function="relu",
+        max_position_embeddings=512, scale_embedding=True, eos_token_id=0, pad_token_id=vocab - 1,
+        decoder_start_token_id=vocab - 1, bos_token_id=None, forced_eos_token_id=None,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = MarianMTModel(config).eval()
+    model.generation_config.max_length = None
+    return model
+
+
+def marian_call(model: nn.Module, source: Tensor, lengths: Tensor, beam: int, steps: int) -> Writer:
+    """`generate` with as many tokens as all write."""
+    real = (torch.arange(source.shape[1]) < lengths[:, None]).long()
+    settings = {"num_beams": beam, "do_sample": False, "min_new_tokens": steps, "max_new_tokens": steps}
+
+    def call() -> list[list[int]]:
+        with torch.inference_mode():
+            return model.generate(input_ids=source, attention_mask=real, **settings)[:, 1:].tolist()
+
+    return call
+
+
+def save_for_ctranslate2(model: nn.Module, folder: str) -> None:
+    """Write a Marian in the form that CTranslate2 reads, with numbers for words."""
+    from ctranslate2.converters.transformers import MarianMTLoader
+
+    loader, vocab = MarianMTLoader(), model.config.vocab_size
+    spec = loader.get_model_spec(model)
+    loader.set_vocabulary(spec, ["</s>", "<unk>", *(str(token) for token in range(2, vocab - 1))])
+    spec.config.eos_token, spec.config.unk_token, spec.config.decoder_start_token = "</s>", "<unk>", "</s>"
+    spec.validate()
+    spec.optimize(quantization=None)
+    spec.save(folder)
+
+
+def ctranslate2_call(folder: str, source: Tensor, lengths: Tensor, beam: int, steps: int, workers: int) -> Writer:
+    """CTranslate2 in float32 on that many workers of one thread each, which was its best setting."""
+    from ctranslate2 import Translator
+
+    translator = Translator(folder, compute_type="float32", inter_threads=workers, intra_threads=1)
+    rows = zip(source.tolist(), lengths.tolist(), strict=True)
+    texts = [[str(token) for token in row[:length]] for row, length in rows]
+    settings = {"beam_size": beam, "min_decoding_length": steps, "max_decoding_length": steps}
+
+    def call() -> list[list[int]]:
+        found = translator.translate_batch(texts, max_batch_size=max(1, len(texts) // workers), **settings)
+        return [[1 if token == "<unk>" else int(token) for token in one.hypotheses[0]] for one in found]
+
+    return call
+
+
+def gpt2_writer(vocab: int, width: int, heads: int, depth: int, length: int) -> nn.Module:
+    """Hugging Face's GPT-2 to decode with: token 0 begins and ends."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=vocab, n_embd=width, n_layer=depth, n_head=heads, n_positions=length, bos_token_id=0, eos_token_id=0,
+        pad_token_id=0, initializer_range=0.2,
+    )  # fmt: skip
+    model = GPT2LMHeadModel(config).eval()
+    model.generation_config.max_length = None
+    return model
+
+
+def gpt2_call(model: nn.Module, steps: int) -> Writer:
+    """`generate` from the first token on."""
+    first = torch.zeros(1, 1, dtype=torch.long)
+
+    def call() -> list[list[int]]:
+        with torch.inference_mode():
+            settings = {"do_sample": False, "min_new_tokens": steps, "max_new_tokens": steps}
+            return model.generate(input_ids=first, attention_mask=first + 1, **settings)[:, 1:].tolist()
+
+    return call

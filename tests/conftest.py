@@ -20,7 +20,7 @@ def _seed() -> None:
 def _threads(request: pytest.FixtureRequest) -> Iterator[None]:
     """One thread where models are tiny: two would wait for each other most of the time."""
     before = torch.get_num_threads()
-    if {"models", "layers", "decoding", "parity"} & set(request.path.parts):
+    if {"models", "layers", "decoding", "parity", "tasks", "training", "cli"} & set(request.path.parts):
         torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)

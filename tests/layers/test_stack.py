@@ -223,7 +223,7 @@ def test_beams_of_one_sentence_leave_its_memory_where_it_is(x: Tensor, memory: T
     model, sentence = decoder(), torch.tensor([0, 0, 1, 1])
     shared, padding = memory[sentence], Padding(LENGTHS[sentence])
     with torch.no_grad():
-        state = replace(model.start(shared, padding), entry=sentence)
+        state = model.start(memory[:2], Padding(LENGTHS[:2])).reorder(sentence)
         _, state = walk(model, x[:, :5], state, [2, 3])
         inside = state.reorder(INSIDE)
         assert all(a is b for a, b in zip(inside.memories, state.memories, strict=True))
@@ -236,6 +236,22 @@ def test_beams_of_one_sentence_leave_its_memory_where_it_is(x: Tensor, memory: T
         y, across = walk(model, x[:, 8:], across, [1, 2])
         whole = torch.cat([whole[ACROSS], x[:, 8:]], dim=1)
         assert_close(y, model(whole, shared[ACROSS], Padding(padding.lengths[ACROSS]))[:, 8:])
+
+
+@pytest.mark.parametrize("index", [[0, 0, 1, 2, 3, 3], [3, 1], [2]], ids=["more", "fewer", "one"])
+@pytest.mark.parametrize("tracked", [True, False])
+def test_there_may_be_more_entries_than_before_or_fewer(
+    index: list[int], tracked: bool, x: Tensor, memory: Tensor
+) -> None:
+    model, chosen, other = decoder(position="rotary"), torch.tensor(index), numbers(len(index), 6, WIDTH, seed=5)
+    with torch.set_grad_enabled(tracked):
+        _, state = walk(model, x[:, :5], model.start(memory, Padding(LENGTHS)), [3, 1, 1])
+        state = state.reorder(chosen)
+        assert state.batch == len(index)
+        y, state = walk(model, other, state, [1, 2, 3])
+        whole = torch.cat([x[chosen, :5], other], dim=1)
+        assert_close(y, model(whole, memory[chosen], Padding(LENGTHS[chosen]))[:, 5:])
+        assert model.alignment(state).shape == (len(index), KEYS)
 
 
 def test_reorderings_add_up(x: Tensor, memory: Tensor) -> None:
@@ -251,9 +267,9 @@ def test_reorderings_add_up(x: Tensor, memory: Tensor) -> None:
     assert_close(one, other)
 
 
-def test_an_index_for_another_batch_is_refused(memory: Tensor) -> None:
-    with pytest.raises(ValueError, match="reorder needs an index per entry"):
-        decoder().start(memory).reorder(torch.tensor([0, 1]))
+def test_what_is_no_index_is_refused(memory: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"the index of reorder must have the axes \(entries\): got shape \(1, 2\)"):
+        decoder().start(memory).reorder(torch.tensor([[0, 1]]))
 
 
 # Alignment

@@ -95,6 +95,8 @@ def test_silence_is_silent() -> None:
         ("smoothing", 1.0, r"smoothing must lie in \[0, 1\)"),
         ("seed", -1, "seed must lie in"),
         ("steps", -5, "steps must be at least 0"),
+        ("minutes", float("inf"), "minutes must be finite"),
+        ("minutes", float("nan"), "minutes must be at least 0"),
     ],
 )
 def test_a_recipe_that_cannot_work_is_refused(field: str, value: object, message: str) -> None:

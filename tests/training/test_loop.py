@@ -14,6 +14,7 @@ from mirada.training import loop, state
 from mirada.training.journal import read_journal
 from mirada.training.loop import Interrupted, average
 from mirada.training.objectives import Part, evaluate
+from mirada.training.recipe import Recipe
 from mirada.training.state import save_weights, weights
 from tests.training.toy import Distance, Rows, Toy, toy_training
 
@@ -140,6 +141,18 @@ def test_minutes_fix_the_steps_once(tmp_path: Path) -> None:
     assert resumed.start().steps == began.steps
 
 
+def test_steps_decide_where_minutes_are_given_too(tmp_path: Path) -> None:
+    assert toy_training(tmp_path, steps=7, minutes=5.0).plan().steps == 7
+    assert (Recipe(steps=7, minutes=5.0).budget, Recipe(minutes=5.0).budget) == (0.0, 5.0)
+
+
+@pytest.mark.parametrize(("steps", "wanted"), [(10, 1), (100, 5), (1000, 10), (2000, 10), (5000, 25), (100_000, 500)])
+def test_validations_are_once_an_epoch_but_neither_few_nor_many(tmp_path: Path, steps: int, wanted: int) -> None:
+    """An epoch has 10 steps: twenty to two hundred validations."""
+    assert toy_training(tmp_path, validate=0).every(steps) == wanted
+    assert toy_training(tmp_path, validate=3).every(steps) == 3
+
+
 def test_measuring_leaves_no_trace(tmp_path: Path) -> None:
     training, fresh = toy_training(tmp_path / "a"), toy_training(tmp_path / "b")
     training.measure(0.05)
@@ -156,6 +169,14 @@ def test_a_run_that_diverges_says_so(tmp_path: Path) -> None:
     with torch.no_grad():
         training.model.outer.weight.fill_(float("nan"))
     with pytest.raises(ValueError, match=r"not finite in 20 steps in a row.*lower lr"):
+        training.run()
+
+
+def test_a_run_without_a_finite_validation_says_so(tmp_path: Path) -> None:
+    training = toy_training(tmp_path, steps=4, validate=2)
+    for part in training.valid:
+        part.inputs["y"].fill_(float("nan"))
+    with pytest.raises(ValueError, match=r"no validation gave a finite loss. Try a lower lr \(it is 0.01\)"):
         training.run()
 
 

@@ -23,26 +23,31 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Ask, as_json: bool, d
                 typer.echo(piece, nl=False)
             typer.echo()
             return
-        batches: Iterator[list[str]] = iter([list(inputs)])
-    else:
-        if sys.stdin.isatty():
-            typer.echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
-        batches = lines(1 if sys.stdin.isatty() else AT_ONCE)
-    some = False
-    for batch in batches:
-        for found in run(batch, **vars(ask)):
+        for found in run(list(inputs), **vars(ask)):
             show(found, as_json)
+        return
+    if sys.stdin.isatty():
+        typer.echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
+    some = False
+    read = lines()
+    while batch := list(islice(read, 1 if sys.stdin.isatty() else AT_ONCE)):
+        answers = iter(run([line for line in batch if line.strip()], **vars(ask)))
+        for line in batch:
+            show(next(answers) if line.strip() else Answer(line, "", 0.0), as_json)
         sys.stdout.flush()
-        some = True
+        some = some or any(map(str.strip, batch))
     require(some, "there is no input: give one as an argument, or lines on standard input")
 
 
-def lines(count: int) -> Iterator[list[str]]:
-    """Lines of standard input, some at a time; empty ones are left out."""
-    stripped = (line.rstrip("\r\n") for line in sys.stdin)
-    wanted = (line for line in stripped if line.strip())
-    while batch := list(islice(wanted, count)):
-        yield batch
+def lines() -> Iterator[str]:
+    """Lines of standard input. Empty ones stay, so that answer i is that of line i."""
+    for number, raw in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"line {number} of standard input is not UTF-8: byte {error.start + 1} is {raw[error.start]:#04x}"
+            ) from None
 
 
 def show(found: Answer, as_json: bool) -> None:

@@ -10,21 +10,24 @@ import mirada
 app = typer.Typer(
     name="mirada",
     help="Attention you can compose, run fast and look at.",
-    epilog="Example: mirada train translate. Any command takes --debug, which shows the traceback of an error.",
+    epilog="Start with: mirada train translate. Any command takes --debug, which shows where an error came from.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
+
+def examples(*commands: str) -> str:
+    """The end of a help text: commands to try, each on a line of its own, which the mark keeps."""
+    return "\n".join(["\b", "Examples:" if len(commands) > 1 else "Example:", *(f"  {line}" for line in commands)])
+
+
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a run.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
-DataFile = Annotated[
-    str,
-    typer.Option(
-        "--data", help="A file, or aligned text files with a comma between them; without it, the builtin data."
-    ),
-]
+FILES = "A file, or aligned text files with a comma between them; without it, "
+DataFile = Annotated[str, typer.Option("--data", help=f"{FILES}the builtin data.")]
+TestFile = Annotated[str, typer.Option("--data", help=f"{FILES}what the run kept for this.")]
 
 
 def show_version(wanted: bool) -> None:
@@ -43,7 +46,7 @@ def options(
     """Attention you can compose, run fast and look at."""
 
 
-@app.command(epilog="Example: mirada tasks")
+@app.command(epilog=examples("mirada tasks"))
 def tasks() -> None:
     """List the tasks, their models and the data they read."""
     from mirada.tasks.catalog import describe
@@ -52,21 +55,27 @@ def tasks() -> None:
 
 
 @app.command(
-    epilog="Examples: mirada train translate | mirada train classify --data reviews.tsv --minutes 5 width=128 | "
-    "mirada train translate --data train.en,train.de --valid valid.en,valid.de --out runs/german"
+    epilog=examples(
+        "mirada train translate",
+        "mirada train classify --data reviews.tsv --minutes 5 width=128",
+        "mirada train translate --data train.en,train.de --valid valid.en,valid.de",
+        "mirada train translate --out runs/german --resume",
+    )
 )
 def train(
-    task: Annotated[str, typer.Argument(help="What to learn: see `mirada tasks`.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="What to learn: see `mirada tasks`.")],
     keys: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Any setting: steps=300 lr=1e-3 width=128 ...")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Any setting: steps=300 lr=1e-3 width=128 ...")
     ] = None,
     model: Annotated[str, typer.Option(help="The model; without it, the task's first.")] = "",
     data: DataFile = "",
     valid: Annotated[str, typer.Option(help="Data to validate on; without it, some of --data is held out.")] = "",
     out: Annotated[str, typer.Option(help="The folder to write; without it, runs/TASK.")] = "",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was stopped: --out, or the last.")
+    ] = False,
     minutes: Annotated[
-        float, typer.Option(help="How long to train; without it, as many steps or epochs as set.")
+        float, typer.Option(help="How long to train; without it, as many steps or epochs as set.", show_default=False)
     ] = 0.0,
     seed: Annotated[int | None, typer.Option(help="Another seed, another run.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, ...; auto takes a GPU where there is one.")] = "auto",
@@ -76,23 +85,27 @@ def train(
     from mirada.tasks.catalog import entry
 
     entry(task)  # a wrong word is told before torch is imported
-    from mirada.tasks.fit import Order, fit
+    from mirada.tasks.fit import fit
+    from mirada.tasks.order import Order
     from mirada.tasks.task import Place
 
-    if minutes < 0:
-        raise ValueError(f"--minutes must not be negative: got {minutes:g}")
-    if valid and not data:
-        raise ValueError("--valid needs --data: the builtin data has its own validation set")
     order = Order(task, model, Place(data, valid), out, resume, minutes, seed, device, start, tuple(keys or ()))
     fit(order, tell=lambda text: typer.echo(text, err=True), say=typer.echo)
 
 
 @app.command(
-    epilog='Examples: mirada run runs/translate "the red house" | cat lines.txt | mirada run runs/translate --beam 4'
+    epilog=examples(
+        'mirada run runs/translate "the red house"',
+        "mirada run runs/translate --beam 4 --json < lines.txt",
+        'mirada run runs/fill "Ana va al cine a ver una nueva ___." --candidates película,tienda',
+        'mirada run runs/write "The list" --temperature 0.5 --tokens 100',
+    )
 )
 def run(
     folder: Folder,
-    inputs: Annotated[list[str] | None, typer.Argument(help="Inputs; without any, lines of standard input.")] = None,
+    inputs: Annotated[
+        list[str] | None, typer.Argument(metavar="INPUT", help="What to answer; without any, lines of standard input.")
+    ] = None,
     json: Json = False,
     beam: Annotated[int, typer.Option(help="Beams of the search; 1 is greedy.")] = 1,
     best: Annotated[int, typer.Option(help="How many answers to show for each input.")] = 1,
@@ -100,12 +113,12 @@ def run(
         float, typer.Option(help="Above 1 prefers long answers of a beam, below 1 short ones.")
     ] = 1.0,
     coverage: Annotated[float, typer.Option(help="How much a beam should look at all of the source.")] = 0.0,
-    candidates: Annotated[str, typer.Option(help="Score these words, with commas between them.")] = "",
+    candidates: Annotated[str, typer.Option(help="Score these words or labels, with commas between them.")] = "",
     temperature: Annotated[float | None, typer.Option(help="Draw answers at random, the wilder the higher.")] = None,
-    top_k: Annotated[int, typer.Option(help="Draw among the k likeliest tokens only.")] = 0,
+    top_k: Annotated[int, typer.Option(help="Draw among the k likeliest tokens only; 0: among all.")] = 0,
     top_p: Annotated[float, typer.Option(help="Draw among the likeliest tokens that sum up to p only.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the drawing.")] = 0,
-    tokens: Annotated[int, typer.Option(help="At most so many tokens an answer.")] = 0,
+    tokens: Annotated[int, typer.Option(help="At most so many tokens an answer; 0: what suits the task.")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
 ) -> None:
     """Answer with a trained run, one line for each input."""
@@ -119,11 +132,11 @@ def run(
 
 @app.command(
     "eval",
-    epilog="Examples: mirada eval runs/translate | mirada eval runs/translate --data test.tsv --by length --json",
+    epilog=examples("mirada eval runs/translate", "mirada eval runs/translate --data test.tsv --by length --json"),
 )
 def evaluate(
     folder: Folder,
-    data: DataFile = "",
+    data: TestFile = "",
     by: Annotated[str, typer.Option(help="length: the quality for short and long inputs, also as a plot.")] = "",
     json: Json = False,
     beam: Annotated[int, typer.Option(help="Beams of the search; 1 is greedy.")] = 1,
@@ -135,11 +148,11 @@ def evaluate(
     measure(folder, data, by, json, beam, device)
 
 
-@app.command(epilog="Example: mirada check translate --data pairs.tsv")
+@app.command(epilog=examples("mirada check translate --data pairs.tsv", "mirada check classify --data a.csv bad=skip"))
 def check(
-    task: Annotated[str, typer.Argument(help="What the data is for: see `mirada tasks`.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="What the data is for: see `mirada tasks`.")],
     keys: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings, as for `mirada train`.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, as for `mirada train`.")
     ] = None,
     model: Annotated[str, typer.Option(help="The model; without it, the task's first.")] = "",
     data: DataFile = "",
@@ -155,9 +168,11 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: mirada bench training")
+@app.command(epilog=examples("mirada bench training"))
 def bench(
-    name: Annotated[str | None, typer.Argument(help="attention, training or decoding; without one, all three.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="attention, training or decoding; without one, all three.")
+    ] = None,
 ) -> None:
     """Measure speed on this machine, beside plain PyTorch."""
     from mirada.cli.speed import run_benchmarks
@@ -165,9 +180,11 @@ def bench(
     run_benchmarks(name)
 
 
-@app.command(epilog="Example: mirada example negro")
+@app.command(epilog=examples("mirada example negro"))
 def example(
-    name: Annotated[str | None, typer.Argument(help="The example to run; without one, all are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The example to run; without one, all are listed.")
+    ] = None,
 ) -> None:
     """Run one of the lectures' small examples and print its numbers."""
     from mirada.cli.examples import describe, run
@@ -183,19 +200,23 @@ def main() -> None:
     debug = "--debug" in sys.argv
     sys.argv[:] = [word for word in sys.argv if word != "--debug"]
     try:
-        app()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:  # whoever read our answers has enough
-        sys.stderr.close()
-        sys.exit(0)
-    except (ValueError, OSError) as error:
+        app()  # it ends quietly where nobody reads its answers any more
+    except Exception as error:
         if debug:
             raise
-        typer.echo(f"mirada: {error}", err=True)
-        sys.exit(2)
-    except Exception as error:
-        if debug or type(error).__name__ != "Interrupted":
-            raise
-        typer.echo(f"mirada: {error}. Go on with the same command and --resume.", err=True)
-        sys.exit(130)
+        text, code = explained(error)
+        typer.echo(f"mirada: {text}", err=True)
+        sys.exit(code)
+
+
+def explained(error: Exception) -> tuple[str, int]:
+    """What to say about an error, and the exit code that goes with it."""
+    kind, reason = type(error).__name__, str(error).strip() or "no reason given"
+    if isinstance(error, ValueError | OSError):
+        return reason, 2
+    if kind == "Interrupted":
+        return f"{reason}. Go on with the same command and --resume.", 130
+    first = reason.splitlines()[0]
+    if isinstance(error, MemoryError) or kind == "OutOfMemoryError" or "allocate memory" in reason:
+        return f"there is not enough memory: {first}\nTake a smaller batch_tokens, width, depth or length.", 1
+    return f"{kind}: {first}\nThis should not happen: --debug shows where it came from. Please report it.", 1

@@ -21,13 +21,16 @@ def measure(folder: str, data: str, by: str, as_json: bool, beam: int, device: s
         raise unknown("way to group", by, ["length"])
     run = load(folder, device)
     run.ask = Ask(beam=beam)
+    run.asked({})  # a search that the task does not have is told before anything is read
+    splits = run.splits(data)
+    if splits.problems:
+        typer.echo(f"mirada: {len(splits.problems):,} bad records are left out", err=True)
     if not by:
-        metrics = run.measure(data)
+        metrics = run.measure(splits)
         typer.echo(
             json.dumps(metrics) if as_json else "\n".join(f"{name:<20} {value:.2f}" for name, value in metrics.items())
         )
         return
-    splits = run.splits(data)
     rows = by_length(run, splits.test or splits.valid)
     require(len(rows) > 0, f"no group of lengths has {LEAST} records: there is nothing to compare")
     metric = next(iter(rows[0][2]))
@@ -38,8 +41,8 @@ def measure(folder: str, data: str, by: str, as_json: bool, beam: int, device: s
             typer.echo(
                 f"{name:>8} words  {count:6,} records  {metric} {metrics[metric]:6.2f}  {'█' * round(metrics[metric] / 4)}"
             )
-    path = Path(folder) / "by-length.png"
-    plot({Path(folder).name: rows}, metric, path)
+    path = run.folder / "by-length.png"
+    plot({run.folder.resolve().name: rows}, metric, path)
     typer.echo(f"the plot is {path}", err=True)
 
 

@@ -13,7 +13,6 @@ from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Neighborhood, Padding
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
 from mirada.layers.quick.ends import Ends
-from mirada.layers.quick.reading import remember
 from mirada.layers.quick.run import Run
 from mirada.shapes import check_axes
 
@@ -81,7 +80,7 @@ class State:
         """
         self.require_current()
         check_axes("the index of reorder", index, "entries")
-        index = index.clone()  # it is kept, and belongs to who called
+        index = index.to(torch.int64, copy=True)  # it is kept, and belongs to who called
         self.run.reorder(index, self.caches)
         entry = index if self.entry is None else self.entry.index_select(0, index)
         if self.entry is not None and torch.equal(entry, self.entry):
@@ -125,7 +124,7 @@ class Encoder(nn.Module):
 
     def start(self, batch: int, ends: Ends | None = None) -> State:
         """The state before the first step. A model that goes from words to words says what its ends are."""
-        return State(caches(self.layers, batch), Run(self.layers, self.norm, ends=ends))
+        return State(caches(self.layers, batch), Run(self.layers, self.norm, ends))
 
     def step(self, x: Input, state: State) -> tuple[Input, State]:
         """The next places, given all that came before."""
@@ -179,10 +178,9 @@ class Decoder(nn.Module):
 
         A model that goes from words to words says what its ends are.
         """
-        sources = remember(self.layers, memory, padding)
-        if sources is None:
-            sources = [layer.cross.remember(memory, padding=padding) for layer in self.layers]
-        return State(caches(self.layers, memory.shape[0]), Run(self.layers, self.norm, sources, ends))
+        run = Run(self.layers, self.norm, ends)
+        run.remember(memory, padding)
+        return State(run.caches(memory.shape[0], ROOM) or caches(self.layers, memory.shape[0]), run)
 
     def step(self, x: Input, state: State) -> tuple[Input, State]:
         """The next places, given all that came before."""

@@ -133,7 +133,8 @@ class Transformer(Model[TransformerConfig]):
         """Read the source; `lengths` are the true lengths of a padded batch."""
         check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
-        states = read(Ends(self.source_words, self.source_place), self.encoder, source, padding)
+        ends = Ends(self.source_words, self.source_place)
+        states = read(self.encoder.layers, self.encoder.norm, ends, source, padding)
         if states is None:
             x = self.source_place(self.source_words(source))
             states = self.encoder(x, padding, real_places(padding, source.shape[1]))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 from torch import Tensor
 
+from mirada.errors import require
+
 if TYPE_CHECKING:
     from mirada.looking.record import Seen
 
@@ -26,6 +28,13 @@ class Ask:
     seed: int = 0
     tokens: int = 0  # at most; 0: what suits the task
     aligned: bool = False  # whether alignments are kept
+
+    def __post_init__(self) -> None:
+        require(
+            self.beam >= 1 and self.best >= 1,
+            f"beam and best must be at least 1: got beam={self.beam}, best={self.best}",
+        )
+        require(self.tokens >= 0, f"tokens must be at least 1, or 0 for what suits the task: got {self.tokens}")
 
 
 @dataclass(frozen=True, eq=False)

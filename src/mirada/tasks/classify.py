@@ -9,6 +9,7 @@ import torch
 
 from mirada.data.batch import Buckets, in_order, pad
 from mirada.data.builtin.sentiment import sentiment
+from mirada.data.check import show
 from mirada.data.records import Record
 from mirada.data.text import Problem
 from mirada.data.tokenize import END, PAD, Tokenizer
@@ -19,7 +20,7 @@ from mirada.tasks.answer import Answer, Ask
 from mirada.tasks.batches import Shares, all_parts
 from mirada.tasks.report import Section, Weighed
 from mirada.tasks.run import Run
-from mirada.tasks.sources import SETS, from_files, numbered
+from mirada.tasks.sources import NAMED, SETS, from_files, numbered
 from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task
 from mirada.training.metrics import accuracy, macro_f1
 from mirada.training.objectives import ModelLoss, Objective, Part
@@ -42,6 +43,7 @@ class Classify(Task):
     name = "classify"
     columns = ("text", "label")
     Data = ClassifyData
+    asks = ("best", "candidates")
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Classifier, {"encoder": "transformer", "position": "rotary"}),
         "lstm-attention": Preset(Classifier, {"encoder": "lstm", "units": 64}),
@@ -65,6 +67,7 @@ class Classify(Task):
         if place.builtin:
             return builtin()
         splits = from_files(place, self.columns, options)
+        splits = splits if place.valid else with_every_label(splits)
         known = {record.fields[1] for record in splits.train}
         unseen = [unseen_label(record, known) for record in splits.valid if known and record.fields[1] not in known]
         return Splits(splits.train, splits.valid, problems=[*splits.problems, *unseen])
@@ -100,9 +103,9 @@ class Classify(Task):
         return all_parts([(len(item),) for item in items], recipe.batch_tokens, make)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: Ask) -> list[Answer]:
-        items = [[*tokens, END] for tokens in run.tokenizer.encode_all(list(inputs))]
+        items = closed(list(inputs), run)
         for text, item in zip(inputs, items, strict=True):
-            require(len(item) > 1, f"there is nothing to classify in {text!r}")
+            require(item[0] != END and bool(text.strip()), f"there is nothing to classify in {text!r}")
             run.check_length(item, text)
         labels = run.facts["labels"]
         for name in ask.candidates:
@@ -114,7 +117,8 @@ class Classify(Task):
             for row, probabilities in zip(rows, shares.tolist(), strict=True):
                 ranked = sorted(zip(labels, probabilities, strict=True), key=lambda pair: -pair[1])
                 ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
-                read = (*(piece.text for piece in run.tokenizer.pieces(inputs[row])), "</s>")
+                words = [piece.text for piece in run.tokenizer.pieces(inputs[row])]
+                read = (*words, *["</s>"] * (len(items[row]) - len(words)))
                 again = partial(run.look, torch.tensor([items[row]]))
                 listed = tuple(ranked) if ask.candidates else tuple(ranked[: ask.best]) if ask.best > 1 else ()
                 answers[row] = Answer(inputs[row], *ranked[0], ranked=listed, read=read, again=again)
@@ -145,6 +149,14 @@ def builtin() -> Splits:
     return Splits(train, valid, test)
 
 
+def with_every_label(splits: Splits) -> Splits:
+    """Splits in which a label that only the held-out records have is learned from, not validated on."""
+    known = {record.fields[1] for record in splits.train}
+    rare = [record for record in splits.valid if record.fields[1] not in known]
+    valid = [record for record in splits.valid if record.fields[1] in known]
+    return Splits([*splits.train, *rare], valid, problems=splits.problems) if rare else splits
+
+
 def unseen_label(record: Record, known: set[str]) -> Problem:
     names = sorted(known)
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
@@ -152,16 +164,22 @@ def unseen_label(record: Record, known: set[str]) -> Problem:
 
 
 def tokens_of(records: Sequence[Record], run: Run) -> list[list[int]]:
-    """The tokens of every text, closed by the end."""
-    return [[*tokens, END] for tokens in run.tokenizer.encode_all([record.fields[0] for record in records])]
+    """The tokens of every text."""
+    return closed([record.fields[0] for record in records], run)
+
+
+def closed(texts: list[str], run: Run) -> list[list[int]]:
+    """The tokens of texts, closed by the end; where a convolution needs more of them, by several."""
+    config: Any = run.model.config
+    least = config.kernel if config.encoder == "convolution" else 1
+    return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in run.tokenizer.encode_all(texts)]
 
 
 def classes_of(records: Sequence[Record], run: Run) -> list[int]:
     """The number of every label."""
     numbers = {label: number for number, label in enumerate(run.facts["labels"])}
-    for record in records:
-        if record.fields[1] not in numbers:
-            raise ValueError(str(unseen_label(record, set(numbers))))
+    unseen = [unseen_label(record, set(numbers)) for record in records if record.fields[1] not in numbers]
+    require(not unseen, show(unseen, NAMED))
     return [numbers[record.fields[1]] for record in records]
 
 

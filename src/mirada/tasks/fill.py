@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 from mirada.data.batch import Buckets, pad
 from mirada.data.builtin.places import places
 from mirada.data.corrupt import mask_tokens, second_of
-from mirada.data.records import Record
+from mirada.data.records import OBJECTS, Record, ending_of
 from mirada.data.tokenize import END, MASK, PAD, START, Tokenizer
 from mirada.errors import require
 from mirada.layers.model import Model
@@ -34,7 +35,7 @@ GAP = re.compile(r"_{2,}|\[MASK\]|<mask>")
 SPECIAL = 5  # ids below are no words
 ALONE = 4  # one text in so many is a single sentence, so that a gap can be filled without a second one
 LISTED = 5
-TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
+TABLES = (".tsv", ".csv", *OBJECTS)
 Item = tuple[list[int], list[int]]
 
 
@@ -62,6 +63,7 @@ class Texts:
     items: Sequence[Item]
     vocab: int
     seed: int
+    marks: frozenset[int] = frozenset()  # tokens that end a sentence
 
     def part(self, rows: list[int], epoch: int) -> Part:
         tokens, segments, follows = zip(*(self.arranged(row, epoch) for row in rows), strict=True)
@@ -75,10 +77,15 @@ class Texts:
         return Part(inputs, counts, int(lengths.sum()))
 
     def arranged(self, row: int, epoch: int) -> tuple[list[int], list[int], int]:
-        """One text: mostly a sentence and its own second or a strange one, sometimes a sentence alone."""
+        """One text: mostly a sentence and its own second or a strange one, sometimes a sentence alone, with or without its
+        last mark, as people type it.
+        """
         first, second = self.items[row]
-        if (row + epoch) % ALONE == 0 or not second:
-            tokens = [START, *(first if (row + epoch) // ALONE % 2 or not second else second), END]
+        turn, alone = divmod(row + epoch, ALONE)
+        if alone == 0 or not second:
+            sentence = first if turn % 2 or not second else second
+            closed = turn % 4 < 2 or sentence[-1] not in self.marks
+            tokens = [START, *(sentence if closed else sentence[:-1]), END]
             return tokens, [0] * len(tokens), IGNORED
         other, follows = second_of(row, len(self.items), self.seed, epoch)
         second = self.items[other][1] or second
@@ -89,17 +96,18 @@ class Texts:
 class Fill(Task):
     name = "fill"
     columns = ("first", "second")
+    asks = ("best", "candidates")
     presets: ClassVar[Mapping[str, Preset]] = {"bert": Preset(BERT)}
 
     def defaults(self, model: str, place: Place, minutes: float) -> dict[str, dict[str, Any]]:
         sizes = {"width": 128, "hidden": 512, "depth": 3, "heads": 4, "length": 128, "order": "pre"}
-        recipe = {"lr": 1e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 12}
+        recipe = {"batch_tokens": 2048, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 10}
         return {"model": sizes, "recipe": recipe}
 
     def read(self, place: Place, options: DataConfig) -> Splits:
         if place.builtin:
             return builtin()
-        if place.data.removesuffix(".gz").endswith(TABLES):
+        if ending_of(place.data) in TABLES:
             return from_files(place, self.columns, options)
         return pairs_of_text(place)
 
@@ -117,12 +125,16 @@ class Fill(Task):
 
     def supply(self, records: Sequence[Record], run: Run, recipe: Recipe) -> Shares:
         items = items_of(records, run)
-        texts = Texts(items, len(run.tokenizer), recipe.seed)
+        texts = Texts(items, len(run.tokenizer), recipe.seed, marks_of(run.tokenizer))
         return Shares(Buckets(self.lengths_of(items), recipe.batch_tokens, recipe.seed), texts.part)
 
     def parts(self, records: Sequence[Record], run: Run, recipe: Recipe) -> list[Part]:
         items = items_of(records, run)
-        return all_parts(self.lengths_of(items), recipe.batch_tokens, Texts(items, len(run.tokenizer), 0).part)
+        return all_parts(
+            self.lengths_of(items),
+            recipe.batch_tokens,
+            Texts(items, len(run.tokenizer), 0, marks_of(run.tokenizer)).part,
+        )
 
     def lengths_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         return [(len(first) + len(second) + 3,) for first, second in items]
@@ -149,11 +161,11 @@ class Fill(Task):
     def samples(self, run: Run, splits: Splits) -> list[str]:
         if run.place.builtin:
             return ["Ana va al cine a ver una nueva ___.", "Luis va al museo a ver una nueva ___."]
-        return [with_gap(record.fields[0]) for record in splits.valid[:3]]
+        return [with_gap(record.fields[0]) for record in askable(splits.valid, 3)]
 
     def sections(self, run: Run, records: Sequence[Record], answers: Sequence[Answer]) -> list[Section]:
         shown = []
-        for record in records[:8]:
+        for record in askable(records, 8):
             text = with_gap(record.fields[0])
             found = run(text, best=LISTED)
             gap = GAP.search(text)
@@ -169,6 +181,11 @@ def builtin() -> Splits:
     return Splits(train, valid, test)
 
 
+def marks_of(tokenizer: Tokenizer) -> frozenset[int]:
+    """The tokens that end a sentence."""
+    return frozenset(number for number in range(len(tokenizer)) if tokenizer.token(number) in ".!?…")
+
+
 def items_of(records: Sequence[Record], run: Run) -> list[Item]:
     """The tokens of both sentences."""
     sides = [run.tokenizer.encode_all([record.fields[side] for record in records]) for side in (0, 1)]
@@ -182,6 +199,11 @@ def with_gap(text: str) -> str:
     'Ana lee un ___.'
     """
     return re.sub(r"\w+(\W*)$", r"___\1", text)
+
+
+def askable(records: Sequence[Record], count: int) -> list[Record]:
+    """The first records whose last word can be hidden: they have one, and no gap of their own."""
+    return list(islice((r for r in records if len(GAP.findall(with_gap(r.fields[0]))) == 1), count))
 
 
 def gapped(run: Run, text: str, width: int) -> list[int]:

@@ -1,10 +1,8 @@
 """`mirada train`: from a file to a trained run with its measured quality, sample answers and a report."""
 
 import json
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +12,19 @@ from mirada.data.tokenize import Tokenizer
 from mirada.data.vectors import read_vectors
 from mirada.errors import require
 from mirada.layers.embed import Words
-from mirada.layers.model import read_json
 from mirada.tasks.catalog import entry
-from mirada.tasks.run import CONFIG, TOKENIZER, Run, load
-from mirada.tasks.settings import Groups, layered
-from mirada.tasks.sources import fingerprint, problems, usable
+from mirada.tasks.order import Order
+from mirada.tasks.run import CONFIG, TOKENIZER, Run, load, place_of
+from mirada.tasks.sources import fingerprint, problems, require_both, usable
 from mirada.tasks.summary import write_report
-from mirada.tasks.task import Place, Splits, Task
+from mirada.tasks.task import Splits, Task
 from mirada.training.checkpoint import check_room, write_whole
 from mirada.training.distributed import Crew, crew
-from mirada.training.loop import Training
+from mirada.training.loop import CHECKPOINTS, Interrupted, Training
 from mirada.training.recipe import Recipe
-from mirada.training.state import put_weights, weights
+from mirada.training.state import LAST, put_weights, weights
 
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Order:
-    """What a person asked for on the command line."""
-
-    task: str
-    model: str = ""
-    place: Place = Place()  # noqa: RUF009 (it is frozen)
-    out: str = ""
-    resume: bool = False
-    minutes: float = 0.0
-    seed: int | None = None
-    device: str = "auto"
-    start: str = ""  # the folder of a run whose weights to start from
-    keys: tuple[str, ...] = ()
 
 
 def fit(order: Order, tell: Tell = print, say: Tell = print) -> Run:
@@ -51,22 +32,25 @@ def fit(order: Order, tell: Tell = print, say: Tell = print) -> Run:
     with crew(order.device) as team:
         if not team.leads:
             tell = say = nothing
-        folder = choose_folder(order)
-        described = settled(order, folder) if order.resume and (folder / CONFIG).exists() else settle(order)
-        if team.leads:
-            check_room(folder, 0)
-        splits, run, recipe = gather(described, folder)
-        splits = without_bad(splits, run, tell)
-        training = Training(
-            run.task.objective(run.model, recipe), run.task.supply(splits.train, run, recipe),
-            run.task.parts(splits.valid, run, recipe), recipe, folder, team, order.resume, tell, watch(run, splits),
-        )  # fmt: skip
-        described["fingerprint"] = same_data(described, splits)
-        write_settings(folder, described, run, team)
+        folder = order.folder()
+        described = order.resumed(folder) if order.resume else order.settings()
+        with prepared(folder, team):
+            splits = require_both(read(described, folder))
+            run, recipe = gather(described, folder, splits)
+            splits = require_both(without_bad(splits, run, tell))
+            described["fingerprint"] = run.records = same_data(described, splits)
+            training = Training(
+                run.task.objective(run.model, recipe), run.task.supply(splits.train, run, recipe),
+                run.task.parts(splits.valid, run, recipe), recipe, folder, team, order.resume, tell, watch(run, splits),
+            )  # fmt: skip
+            write_settings(folder, described, run, team)
         describe_run(run, splits, training, tell)
-        training.run()
-        if team.leads:
-            conclude(run, splits, tell, say)
+        try:
+            training.run()
+            if team.leads:
+                conclude(run, splits, tell, say)
+        except KeyboardInterrupt:
+            raise Interrupted("stopped") from None
     return run
 
 
@@ -74,94 +58,33 @@ def nothing(text: str) -> None:
     """For the processes that do not speak."""
 
 
-def choose_folder(order: Order) -> Path:
-    """Where the run goes: as told, or runs/TASK, or the next free name beside it; resumed, the last of these."""
-    if order.out:
-        folder = Path(order.out)
-        taken = (folder / CONFIG).exists()
-        require(
-            not taken or order.resume,
-            f"{folder} holds a run already. Go on with it (--resume) or choose another --out.",
-        )
-        return folder
-    names = [Path("runs") / (order.task if n == 1 else f"{order.task}-{n}") for n in range(1, 10_000)]
-    free = next(n for n, name in enumerate(names) if not (name / CONFIG).exists())
-    return names[max(0, free - 1)] if order.resume else names[free]
+@contextmanager
+def prepared(folder: Path, team: Crew) -> Iterator[None]:
+    """A folder that can be written; if the run does not come so far, none is left behind empty."""
+    places = (folder / CHECKPOINTS, folder, *folder.parents)
+    new = [place for place in places if team.leads and not place.exists()]
+    try:
+        if team.leads:
+            check_room(folder, 0)
+        yield
+    except BaseException:
+        for place in new:
+            with suppress(OSError):  # it holds something
+                place.rmdir()
+        raise
 
 
-def settle(order: Order) -> dict[str, Any]:
-    """All settings of a new run, as its config.json will hold them."""
-    item = entry(order.task)
-    task, name = item.task(), order.model or item.models[0]
-    preset = task.preset(name)
-    groups = Groups(Recipe, task.Data, preset.model.Config)
-    given = groups.read(order.keys)
-    if order.minutes:
-        given["recipe"]["minutes"] = order.minutes
-    if order.seed is not None:
-        given["recipe"]["seed"] = order.seed
-    minutes = given["recipe"].get("minutes", 0.0)
-    inherited = inherit(order.start, task, name) if order.start else {}
-    whole = layered(
-        {"recipe": {}, "data": {}, "model": dict(preset.fields)},
-        task.defaults(name, order.place, minutes), inherited, given,
-    )  # fmt: skip
-    whole["data"] = {key: absolute(value) if key == "vectors" else value for key, value in whole["data"].items()}
-    place = {key: absolute(value) for key, value in vars(order.place).items()}
-    return {
-        "mirada": version("mirada"), "task": order.task, "name": name, "model": preset.model.__name__.lower(),
-        "config": whole["model"], "recipe": Recipe.from_dict(whole["recipe"]).to_dict(),
-        "data": task.Data.from_dict(whole["data"]).to_dict(), "place": place, "start": absolute(order.start),
-    }  # fmt: skip
+def read(described: dict[str, Any], folder: Path) -> Splits:
+    """All records, and what is bad among them as far as reading shows it."""
+    task = entry(described["task"]).task()
+    return task.read(place_of(described, folder), task.Data.from_dict(described["data"]))
 
 
-def inherit(start: str, task: Task, name: str) -> dict[str, Any]:
-    """The model and the tokenizer's settings of the run that another one starts from."""
-    described = read_json(Path(start) / CONFIG)
-    require(
-        (described.get("task"), described.get("name")) == (task.name, name),
-        f"{start} holds a {described.get('name')} for {described.get('task')}: it cannot start a {name} for {task.name}",
-    )
-    return {"model": described["config"], "data": described["data"]}
-
-
-def absolute(path: str) -> str:
-    """Paths as they can be found again from any folder; a pair of files has a comma."""
-    if not path or os.path.exists(path):
-        return os.path.abspath(path) if path else ""
-    return ",".join(os.path.abspath(part) for part in path.split(","))
-
-
-def settled(order: Order, folder: Path) -> dict[str, Any]:
-    """The settings of the run to go on with. It keeps them: others are another run."""
-    described = read_json(folder / CONFIG)
-    require(
-        described.get("task") == order.task, f"{folder} holds a run of {described.get('task')!r}, not of {order.task!r}"
-    )
-    task = entry(order.task).task()
-    groups = Groups(Recipe, task.Data, task.preset(described["name"]).model.Config)
-    given = groups.read(order.keys)
-    if order.minutes:
-        given["recipe"]["minutes"] = order.minutes
-    if order.seed is not None:
-        given["recipe"]["seed"] = order.seed
-    homes = {"recipe": "recipe", "data": "data", "model": "config"}
-    for group, values in given.items():
-        for key, value in values.items():
-            kept = described[homes[group]].get(key)
-            require(
-                kept == value, f"a resumed run keeps its settings: {key} is {kept!r}, not {value!r}. Use another --out."
-            )
-    require(order.model in ("", described["name"]), f"{folder} holds a {described['name']}, not a {order.model}")
-    return described
-
-
-def gather(described: dict[str, Any], folder: Path) -> tuple[Splits, Run, Recipe]:
-    """Read all records, make or load the tokenizer, and build the model."""
+def gather(described: dict[str, Any], folder: Path, splits: Splits) -> tuple[Run, Recipe]:
+    """Make or load the tokenizer, and build the model; what the data decides is added to the settings."""
     task = entry(described["task"]).task()
     options = task.Data.from_dict(described["data"])
-    place, recipe = Place(**described["place"]), Recipe.from_dict(described["recipe"])
-    splits = task.read(place, options)
+    place, recipe = place_of(described, folder), Recipe.from_dict(described["recipe"])
     tokenizer = find_tokenizer(described, task, splits, folder)
     facts = described["facts"] = task.facts(splits)
     preset = task.preset(described["name"])
@@ -169,11 +92,18 @@ def gather(described: dict[str, Any], folder: Path) -> tuple[Splits, Run, Recipe
     torch.manual_seed(recipe.seed)
     run = Run(folder, task, preset.model(config), tokenizer, options, facts, place)
     described["config"] = config.to_dict()
+    if is_resumed(described) and (folder / CHECKPOINTS / LAST).exists():
+        return run, recipe  # a checkpoint has all weights
     if options.vectors:
         start_from_vectors(run, options.vectors)
     if described["start"]:
         put_weights(run.model, weights(load(described["start"]).model))
-    return splits, run, recipe
+    return run, recipe
+
+
+def is_resumed(described: dict[str, Any]) -> bool:
+    """Whether these settings come from a run that was begun before."""
+    return "fingerprint" in described
 
 
 def start_from_vectors(run: Run, path: str) -> None:
@@ -193,15 +123,15 @@ def without_bad(splits: Splits, run: Run, tell: Tell) -> Splits:
     """The records that can be used; bad ones are an error, or are skipped where that is wanted."""
     found = problems(splits, run)
     if found and run.options.bad == "skip":
-        tell(
-            f"{len(found):,} bad records are left out; `mirada check {run.task.name} --data {run.place.data}` lists them"
-        )
+        files = f"--data {run.place.data}" + (f" --valid {run.place.valid}" if run.place.valid else "")
+        tell(f"{len(found):,} bad records are left out; `mirada check {run.task.name} {files}` lists them")
     return usable(splits, found, run.options)
 
 
 def find_tokenizer(described: dict[str, Any], task: Task, splits: Splits, folder: Path) -> Tokenizer:
     """The tokenizer of the run to go on with or to start from, or one trained on the spot."""
-    for home in (folder, Path(described["start"] or folder)):
+    homes = [folder] if is_resumed(described) else []
+    for home in (*homes, *([Path(described["start"])] if described["start"] else [])):
         if (home / TOKENIZER).exists():
             return Tokenizer.load(home / TOKENIZER)
     data = described["data"]
@@ -219,10 +149,13 @@ def same_data(described: dict[str, Any], splits: Splits) -> str:
 
 
 def write_settings(folder: Path, described: dict[str, Any], run: Run, team: Crew) -> None:
-    """config.json and tokenizer.json, before the first step: a run that is stopped at any moment can be resumed."""
+    """config.json and tokenizer.json, before the first step: a run that is stopped at any moment can be resumed.
+
+    The settings come first: whatever else is found beside them is of this run.
+    """
     if team.leads:
-        write_whole(folder / TOKENIZER, run.tokenizer.to_json().encode())
         write_whole(folder / CONFIG, (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode())
+        write_whole(folder / TOKENIZER, run.tokenizer.to_json().encode())
     team.wait()
 
 
@@ -247,7 +180,9 @@ def watch(run: Run, splits: Splits) -> Callable[[], str]:
     def told() -> str:
         training = run.model.training
         run.model.eval()
-        text = run(samples[0], tokens=60).text if samples else ""
+        text = ""
+        with suppress(ValueError):  # a model that diverges cannot answer; the loop has better words for it
+            text = run(samples[0], tokens=60).text if samples else ""
         run.model.train(training)
         return f"  {' '.join(text.split())[:70]}" if text else ""
 

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from mirada.data.check import held_out
 from mirada.data.pack import pack_sentences
 from mirada.data.records import Record
 from mirada.data.text import Line, Problem, read_lines
+from mirada.tasks.sources import divided
 from mirada.tasks.task import Place, Splits
 
 END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
@@ -21,14 +21,14 @@ def pairs_of_text(place: Place) -> Splits:
         return Splits(found, valid, problems=problems + more)
     if place.valid:
         return Splits((), found, problems=problems)
-    return Splits(*held_out(found), problems=problems)
+    return divided(found, problems)
 
 
 def passages(paths: str) -> tuple[list[Record], list[Problem]]:
     """Pairs (first, second) packed from the sentences of every document."""
     records: list[Record] = []
     problems: list[Problem] = []
-    for path in paths.split(","):
+    for path in map(str.strip, paths.split(",")):
         paragraph: list[Line] = []
         for line in read_lines(path):
             if isinstance(line, Problem):
@@ -39,7 +39,7 @@ def passages(paths: str) -> tuple[list[Record], list[Problem]]:
                 records += packed(paragraph)
                 paragraph = []
         records += packed(paragraph)
-    if not records:
+    if not records and not problems:
         raise ValueError(f"{paths} has no two sentences that follow each other: there is nothing to learn from")
     return records, problems
 

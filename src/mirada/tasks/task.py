@@ -86,6 +86,7 @@ class Task(ABC):
     columns: ClassVar[tuple[str, ...]]
     Data: ClassVar[type[DataConfig]] = DataConfig
     presets: ClassVar[Mapping[str, Preset]]
+    asks: ClassVar[tuple[str, ...]]  # the fields of `Ask` that change its answers
     streams: ClassVar[bool] = False  # whether an answer is worth showing while it is written
 
     def preset(self, name: str) -> Preset:

@@ -10,7 +10,7 @@ import torch
 from mirada.data.batch import Buckets, in_order, pad
 from mirada.data.builtin.spanish.grammar import english_spanish
 from mirada.data.records import Record
-from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
+from mirada.data.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer
 from mirada.decoding.hypothesis import Hypothesis
 from mirada.decoding.rules import Forbid
 from mirada.errors import require
@@ -20,9 +20,9 @@ from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
 from mirada.tasks.answer import Answer, Ask
 from mirada.tasks.batches import Shares, all_parts
-from mirada.tasks.report import Aligned, Section
+from mirada.tasks.report import Aligned, Item, Section, Table
 from mirada.tasks.run import Run
-from mirada.tasks.search import Search, search_of
+from mirada.tasks.search import DRAWING, RANKING, Search, search_of
 from mirada.tasks.sources import SETS, from_files, numbered
 from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task
 from mirada.training.metrics import bleu, chrf, sentence_chrf
@@ -44,6 +44,7 @@ class Translate(Task):
     name = "translate"
     columns = ("source", "target")
     Data = TranslateData
+    asks = (*RANKING, "best", *DRAWING)
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Transformer, {"tied": "all"}),
         "bahdanau": Preset(Seq2Seq, {"attention": "bahdanau", "score": "additive"}),
@@ -55,11 +56,10 @@ class Translate(Task):
 
     def defaults(self, model: str, place: Place, minutes: float) -> dict[str, dict[str, Any]]:
         if place.builtin:
-            small = (
-                {"width": 128, "hidden": 512, "depth": 2} if model == "transformer" else {"width": 128, "hidden": 256}
-            )
-            recipe = {"lr": 3e-3, "warmup": 200, "smoothing": 0.05, "patience": 0}
-            return {"model": small, "data": {"vocab": 2000}, "recipe": recipe if minutes else recipe | {"epochs": 5}}
+            transformer = model == "transformer"
+            sizes = {"width": 128, "hidden": 256} | ({"depth": 2} if transformer else {})
+            recipe = {"batch_tokens": 1024, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 5}
+            return {"model": sizes, "data": {"vocab": 2000}, "recipe": recipe}
         return {"recipe": {"lr": 1e-3 if model == "transformer" else 2e-3}}
 
     def read(self, place: Place, options: DataConfig) -> Splits:
@@ -91,9 +91,9 @@ class Translate(Task):
     def answer(self, run: Run, inputs: Sequence[str], ask: Ask) -> list[Answer]:
         sources = [[*ids, END] for ids in run.tokenizer.encode_all(list(inputs))]
         for text, source in zip(inputs, sources, strict=True):
-            require(len(source) > 1, f"there is nothing to translate in {text!r}")
+            require(len(source) > 1 and bool(text.strip()), f"there is nothing to translate in {text!r}")
             run.check_length(source, text)
-        search, aligned = search_of(ask), ask.aligned or run.tokenizer.kind == "word" or ask.coverage > 0
+        search, aligned = search_of(ask), attends(run) and (ask.aligned or run.tokenizer.kind == "word")
         answers: dict[int, Answer] = {}
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
             found = decode(run, [sources[row] for row in rows], search, ask, aligned)
@@ -113,10 +113,9 @@ class Translate(Task):
         wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].fields[1]))
         about = "A row is a word that was written, a column a word that was read: the darker, the more the model looked at it."
         return [
-            Section("Examples", about, tuple(aligned(run, record) for _, record in pairs[:SHOWN])),
-            Section("Worst errors", "Farthest from what was wanted (chrF), with where the model looked.",
-                    tuple(aligned(run, record) for _, record in wrong[:SHOWN])),
-        ]  # fmt: skip
+            Section("Examples", about if attends(run) else "", examples(run, pairs[:SHOWN])),
+            Section("Worst errors", "Farthest from what was wanted (chrF).", examples(run, wrong[:SHOWN])),
+        ]
 
     def samples(self, run: Run, splits: Splits) -> list[str]:
         if not run.place.builtin:
@@ -185,33 +184,52 @@ def decode(run: Run, sources: list[list[int]], search: Search, ask: Ask, aligned
 def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) -> Answer:
     """The best hypothesis as text, with what it looked at; unknown words are copied from where it looked most."""
     best = ranked[0]
-    read = [*run.tokenizer.pieces(text)]
-    texts = [written_text(run.tokenizer, hypothesis, [piece.text for piece in read]) for hypothesis in ranked]
+    read = run.tokenizer.pieces(text)
+    texts = [written_text(run.tokenizer, hypothesis, read) for hypothesis in ranked]
     weights = best.alignment
     return Answer(
         text, texts[0], best.score,
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         read=(*(piece.text for piece in read), "</s>"),
         written=tuple(run.tokenizer.token(token) for token in best.tokens),
-        weights=None if weights is None else weights[: len(best.tokens)].cpu(),
+        weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
         again=partial(run.look, torch.tensor([source]), None, torch.tensor([[START, *best.tokens]])),
     )  # fmt: skip
 
 
-def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[str]) -> str:
-    """The hypothesis as text."""
+def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Piece]) -> str:
+    """The hypothesis as text, with words of the source in the place of unknown ones.
+
+    What is copied is the word that was looked at most while the unknown one was written: among those of the source that
+    are unknown as well (names, mostly), or if there are none, among all its words.
+    """
+    text = tokenizer.decode(hypothesis.tokens)
     if UNKNOWN not in hypothesis.tokens or hypothesis.alignment is None:
-        return tokenizer.decode(hypothesis.tokens)
-    looked = hypothesis.alignment[:, : len(read)].argmax(-1).tolist()
-    words = [
-        read[place] if token == UNKNOWN else tokenizer.token(token)
-        for token, place in zip(hypothesis.tokens, looked, strict=False)
-    ]
-    return " ".join(words)
+        return text
+    words = [place for place, piece in enumerate(read) if any(map(str.isalnum, piece.text))]
+    places = [place for place in words if read[place].id == UNKNOWN] or words or list(range(len(read)))
+    for row, token in enumerate(hypothesis.tokens):
+        if token == UNKNOWN:
+            looked = places[int(hypothesis.alignment[row, places].argmax())]
+            text = text.replace(SPECIAL[UNKNOWN], read[looked].text, 1)
+    return text
+
+
+def attends(run: Run) -> bool:
+    """Whether the model looks at the source while it writes: all do but the plain recurrent one."""
+    return getattr(run.model.config, "attention", "") != "no"
+
+
+def examples(run: Run, pairs: Sequence[tuple[Answer, Record]]) -> tuple[Item, ...]:
+    """Translations with what they looked at, for the report; in a table, where the model looks nowhere."""
+    if attends(run):
+        return tuple(aligned(run, record) for _, record in pairs)
+    rows = tuple((answer.input, answer.text, record.fields[1]) for answer, record in pairs)
+    return (Table("", ("source", "written", "wanted"), rows),)
 
 
 def aligned(run: Run, record: Record) -> Aligned:
-    """A translation with what it looked at, for the report."""
+    """A translation with what it looked at."""
     answer = run(record.fields[0], aligned=True)
     weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())
     return Aligned(answer.read, answer.written, weights, record.fields[1], score=answer.score)

@@ -2,28 +2,28 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from mirada.data.builtin.manual import manual
-from mirada.data.pack import Windows
+from mirada.data.pack import Windows, in_order
 from mirada.data.records import Record
-from mirada.data.text import read_text
+from mirada.data.text import Problem, read_text
 from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
 from mirada.decoding.beam import Beam
 from mirada.decoding.rules import Forbid
-from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.gpt import GPT
 from mirada.tasks.answer import Answer, Ask
 from mirada.tasks.report import Sample, Section
 from mirada.tasks.run import Run
-from mirada.tasks.search import search_of
+from mirada.tasks.search import DRAWING, search_of
 from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task
 from mirada.training.distributed import Crew
 from mirada.training.metrics import perplexity
@@ -64,6 +64,7 @@ class Write(Task):
     name = "write"
     columns = ("text",)
     Data = WriteData
+    asks = ("beam", "length_penalty", *DRAWING)
     presets: ClassVar[Mapping[str, Preset]] = {"gpt": Preset(GPT)}
     streams = True
 
@@ -78,12 +79,13 @@ class Write(Task):
     def read(self, place: Place, options: DataConfig) -> Splits:
         if place.builtin:
             return divided([("builtin manual", manual())])
-        if place.valid and place.valid != place.data:
-            return Splits(texts_of(place.data), texts_of(place.valid))
-        found = [(record.where, record.fields[0]) for record in texts_of(place.data)]
-        if place.valid:  # a file to be measured on
-            return Splits((), [Record(where, (text,)) for where, text in found])
-        return divided(found)
+        found, bad = texts_of(place.data)
+        if place.valid == place.data:  # a file to be measured on
+            return Splits((), found, problems=bad)
+        if place.valid:
+            valid, more = texts_of(place.valid)
+            return Splits(found, valid, problems=bad + more)
+        return replace(divided([(record.where, record.fields[0]) for record in found]), problems=bad)
 
     def texts(self, train: Sequence[Record]) -> Sequence[str]:
         return [record.fields[0] for record in train]
@@ -98,10 +100,11 @@ class Write(Task):
         return ModelLoss(model, recipe.smoothing)
 
     def supply(self, records: Sequence[Record], run: Run, recipe: Recipe) -> WindowShares:
-        return WindowShares(windows_of(records, run, recipe))
+        return WindowShares(Windows(tokens_of(records, run), run.length, rows_of(run, recipe), recipe.seed))
 
     def parts(self, records: Sequence[Record], run: Run, recipe: Recipe) -> list[Part]:
-        return [window_part(*batch) for batch in windows_of(records, run, recipe).in_order()]
+        windows = in_order(tokens_of(records, run), run.length, rows_of(run, recipe))
+        return [window_part(*batch) for batch in windows]
 
     def answer(self, run: Run, inputs: Sequence[str], ask: Ask) -> list[Answer]:
         return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
@@ -127,7 +130,7 @@ class Write(Task):
             score += found[0].logprob
         pieces = [run.tokenizer.token(token) for token in (*prompt, *written)]
         return Answer(
-            text, text + run.tokenizer.decode(written), score / len(written), read=tuple(pieces[: len(prompt)]),
+            text, text + continued(run, prompt, written), score / len(written), read=tuple(pieces[: len(prompt)]),
             written=tuple(pieces[len(prompt) :]), again=partial(run.look, torch.tensor([[*prompt, *written][-run.length :]])),
         )  # fmt: skip
 
@@ -146,9 +149,9 @@ class Write(Task):
             for token in search.stream(
                 run.stepper, state, first, None, min(room, wanted - begun), number=begun, rules=[NEVER]
             ):
-                before = run.tokenizer.decode(written)
+                before = [*prompt, *written]
                 written.append(token)
-                yield run.tokenizer.decode(written)[len(before) :]
+                yield continued(run, before, [token])
 
     def measure(self, run: Run, records: Sequence[Record]) -> tuple[dict[str, float], list[Answer]]:
         recipe = Recipe(batch_tokens=4096)
@@ -178,14 +181,20 @@ def beginning(text: str) -> str:
     return rest[:PROMPT].split("\n")[0].rsplit(" ", 1)[0]
 
 
-def texts_of(paths: str) -> list[Record]:
-    """The texts of files, by commas."""
-    records = []
+def continued(run: Run, before: list[int], tokens: list[int]) -> str:
+    """What some more tokens add to a text: the first of them also has the space before it, if there is one."""
+    return run.tokenizer.decode([*before, *tokens])[len(run.tokenizer.decode(before)) :]
+
+
+def texts_of(paths: str) -> tuple[list[Record], list[Problem]]:
+    """The texts of files, by commas, without their bad lines, and those."""
+    records, problems = [], []
     for path in paths.split(","):
-        text, problems = read_text(path)
-        require(not problems, "\n".join(map(str, problems[:3])))
-        records.append(Record(f"{path}:1", (text,)))
-    return records
+        text, bad = read_text(path.strip())
+        problems += bad
+        if text.strip():
+            records.append(Record(path, (text,)))
+    return records, problems
 
 
 def divided(texts: Sequence[tuple[str, str]]) -> Splits:
@@ -197,10 +206,15 @@ def divided(texts: Sequence[tuple[str, str]]) -> Splits:
     )
 
 
-def windows_of(records: Sequence[Record], run: Run, recipe: Recipe) -> Windows:
+def tokens_of(records: Sequence[Record], run: Run) -> Int[Tensor, " n"]:
     """All texts one after the other, each begun with a start token."""
-    tokens = [t for ids in run.tokenizer.encode_all([record.fields[0] for record in records]) for t in (START, *ids)]
-    return Windows(torch.tensor(tokens), run.length, max(1, recipe.batch_tokens // run.length), recipe.seed)
+    texts = run.tokenizer.encode_all([record.fields[0] for record in records])
+    return torch.tensor([token for ids in texts for token in (START, *ids)])
+
+
+def rows_of(run: Run, recipe: Recipe) -> int:
+    """Windows in a batch."""
+    return max(1, recipe.batch_tokens // run.length)
 
 
 def window_part(tokens: Tensor, wanted: Tensor) -> Part:

@@ -81,6 +81,6 @@ def choose_device(name: str, local: int = 0) -> torch.device:
             device = torch.device("cuda", local)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).split("\n")[0]
-        raise ValueError(f"device {name!r} cannot be used here: {reason} Use --device cpu.") from None
+        reason = str(error).split("\n")[0].rstrip(".")
+        raise ValueError(f"device {name!r} cannot be used here: {reason}. Use --device cpu.") from None
     return device

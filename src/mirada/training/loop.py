@@ -28,6 +28,7 @@ from mirada.training.state import LAST, State, kept_path, load_state, put_weight
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
 A_LOOK = 0.3  # seconds of trial steps where no budget asks for more
 VALIDATIONS = 20  # in a run whose epochs are longer
+MOST_VALIDATIONS = 200  # in a run whose epochs are shorter
 CHECKPOINTS = "checkpoints"
 
 
@@ -79,6 +80,7 @@ class Training:
             size = sum(p.numel() * p.element_size() for p in self.model.parameters())
             check_room(self.checkpoints, size * (5 + self.recipe.average))
         self.model.to(self.crew.device)
+        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay)
         self.scaler = torch.amp.GradScaler(self.crew.device.type, enabled=self.recipe.precision == "float16")
         self.wrapped = self.crew.wrap(self.objective)
@@ -132,7 +134,7 @@ class Training:
             self.scaler.load_state_dict(state.scaler) if state.scaler else None
             return state
         plan = self.plan()
-        self.tell(plan.told(self.recipe.minutes))
+        self.tell(plan.told(self.recipe.budget))
         state = State(steps=plan.steps)
         self.save(state, None)
         return state
@@ -140,25 +142,29 @@ class Training:
     def plan(self) -> Plan:
         """How many steps there will be (`steps`, or what fits into `minutes`, or all `epochs`) and what they take here."""
         recipe = self.recipe
-        budget = 60 * recipe.minutes
+        budget = 60 * recipe.budget
         began = time.monotonic()
         a_step, a_validation = self.measure(min(20.0, 0.05 * budget) if budget else A_LOOK)
         left = budget - (time.monotonic() - began)
         if recipe.steps:
             steps = recipe.steps
-        elif not recipe.minutes:
+        elif not budget:
             steps = recipe.epochs * len(self.supply)
         else:
             between = recipe.validate or len(self.supply)
             fitting = left / (a_step + a_validation / between)
-            if not recipe.validate and fitting / VALIDATIONS < between:  # then there are so many, whatever the steps
-                fitting = (left - VALIDATIONS * a_validation) / a_step
+            epochs = fitting / between
+            if (
+                not recipe.validate and not VALIDATIONS <= epochs <= MOST_VALIDATIONS
+            ):  # then so many, whatever the steps
+                count = VALIDATIONS if epochs < VALIDATIONS else MOST_VALIDATIONS
+                fitting = (left - count * a_validation) / a_step
             steps = int(self.crew.agree(max(1, int(fitting))))
         return Plan(steps, a_step, a_validation, steps // self.every(steps), memory_in_use())
 
     def every(self, steps: int) -> int:
         """Steps between two validations."""
-        return self.recipe.validate or max(1, min(len(self.supply), steps // VALIDATIONS))
+        return self.recipe.validate or max(1, min(len(self.supply), steps // VALIDATIONS), steps // MOST_VALIDATIONS)
 
     def measure(self, seconds: float) -> tuple[float, float]:
         """Seconds that a step and a validation take, measured and then undone."""
@@ -205,7 +211,7 @@ class Training:
                 self.scaler.scale(share * crew.world).backward()  # processes average their gradients: we want the sum
             loss += share.item()
         self.scaler.unscale_(self.optimizer)
-        norm = clip(self.model.parameters(), recipe.clip)
+        norm = clip(self.parameters, recipe.clip)
         self.update(state, norm)
         return crew.total([loss])[0], int(tokens), stops > 0
 
@@ -255,6 +261,8 @@ class Training:
 
     def finish(self, state: State, journal: Journal | None) -> None:
         """Average the last weights, keep the average if it is better than the best, and leave the model at that."""
+        if not math.isfinite(state.best):
+            raise ValueError(f"no validation gave a finite loss. Try a lower lr (it is {self.recipe.lr:g}).")
         if not state.finished and len(state.kept) > 1:
             self.crew.wait()
             put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))

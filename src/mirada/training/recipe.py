@@ -1,6 +1,7 @@
 """What a training run is told: how long, how fast, how careful."""
 
 from dataclasses import dataclass
+from math import inf
 
 from mirada.layers.config import Config
 from mirada.training.schedules import SCHEDULES
@@ -11,7 +12,7 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Config):
     """The numbers of a run. Zero leaves a number to the run: `steps` comes from `minutes`, or else from `epochs`;
-    `validate` (steps between two validations) is once an epoch, or twenty times in a run where that is less often.
+    `validate` (steps between two validations) is once an epoch, but in all at least twenty and at most two hundred times.
 
     `batch_tokens` is the size of one whole batch, whatever it is divided into: `accumulate` parts, times the processes.
     `lr` is the highest learning rate, reached after `warmup` steps. `average` is how many of the last validated weights are
@@ -36,6 +37,11 @@ class Recipe(Config):
     precision: str = "float32"
     seed: int = 0
 
+    @property
+    def budget(self) -> float:
+        """The minutes that decide the number of steps; 0 where something else does."""
+        return 0.0 if self.steps else self.minutes
+
     def check(self) -> None:
         self.at_least(
             0, "steps", "minutes", "warmup", "decay", "clip", "validate", "patience", "average", "save_seconds"
@@ -44,7 +50,10 @@ class Recipe(Config):
         self.probability("smoothing")
         self.one_of("schedule", *SCHEDULES)
         self.one_of("precision", *PRECISIONS)
-        if not 0 < self.lr < float("inf"):
+        if not 0 < self.lr < inf:
             raise ValueError(f"lr must be a positive number: got {self.lr}")
+        for name in ("minutes", "decay", "clip"):
+            if getattr(self, name) == inf:
+                raise ValueError(f"{name} must be finite: got inf")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed must lie in [0, 2^63): got {self.seed}")

@@ -13,12 +13,13 @@ from mirada.layers.norm import Norm
 from mirada.layers.quick.ends import Ends
 from mirada.layers.quick.kept import kept
 from mirada.layers.quick.library import address, addresses, loaded, threads_for
-from mirada.layers.quick.panels import laid_out, packed, padded, parameters_of
-from mirada.layers.quick.parts import parts_of, shape_of
+from mirada.layers.quick.panels import pack, padded
+from mirada.layers.quick.record import Record
 
 Rows = Float[Tensor, "rows width"]
 Index = Int[Tensor, " rows"]
 Writers = Int[Tensor, "places rows"]
+Room = Float[Tensor, "batch heads keys dim"]
 ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")  # in the order in which step.c numbers them
 
 
@@ -35,38 +36,42 @@ class Job(ctypes.Structure):
 
     _fields_ = (
         numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length")
-        + numbers("rows", "threads", "places", "cache_row", "cache_head", "source_row", "source_head", "source_place")
+        + numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
+        + numbers("source_row", "source_head", "source_place")
         + numbers("filled", "written", "source_length", "vocab")
         + [("enlarged", ctypes.c_float)]
         + pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens")
-        + pointers("input", "words", "position", "scores", "output", "asked", "scratch", "phases")
+        + pointers("input", "words", "position", "scores", "output", "asked", "scratch", "own", "phases")
     )
 
 
 class Stack:
-    """The weights of a stack, kept in the order in which they are read as long as the model has them, and a job for them."""
+    """The packed weights of a stack and of its ends, and a job that knows them."""
 
-    def __init__(self, layers: nn.ModuleList, norm: Norm | None) -> None:
-        self.shape = shape = shape_of(layers[0])  # type: ignore[arg-type]
-        parts = [part for layer in layers for part in parts_of(layer)]  # type: ignore[arg-type]
-        norms = [part.norm for part in parts] + ([norm] if norm is not None else [])
-        linears = [linear for part in parts for linear in (*part.first, part.last)]
-        beside = (shape, tuple(part.scale for part in parts), tuple(norm.eps for norm in norms))
-        self.weights: Tensor = kept(layers, parameters_of([*norms, *linears]), beside, lambda: laid_out(parts, norm))
+    def __init__(self, record: Record, layers: nn.ModuleList, norm: Norm | None, ends: Ends | None) -> None:
+        assert record.shape is not None
+        self.shape = shape = record.shape
+        self.ends = None if record.mute else ends
+        output = None if self.ends is None else self.ends.output
+        self.packed = kept(layers, record, lambda: pack(record.parts, norm, layers, output))
         self.job = Job(
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(layers),
             activation=ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
-            last_norm=norm is not None, weights=self.weights.data_ptr(),
+            last_norm=norm is not None, weights=self.packed.stack.data_ptr(),
         )  # fmt: skip
+        if self.ends is not None:
+            words = self.ends.words
+            self.table = words.weight.detach().contiguous()
+            self.job.vocab, self.job.enlarged, self.job.words = len(self.table), words.scale, self.table.data_ptr()
 
     def make_room(self, rows: int, threads: int, places: int) -> None:
         """Give the job memory to work in."""
         job, shape, inner = self.job, self.shape, self.shape.heads * self.shape.dim
         per_row = sum(map(padded, (shape.width, shape.width, 3 * inner, inner, shape.hidden)))
-        job.rows, job.threads, job.places = rows, threads, padded(places)
-        self.scratch = torch.empty(rows * per_row + threads * 3 * job.places)
-        self.phases = torch.empty(8 * loaded().phases(job.depth), dtype=torch.int64)
-        job.scratch, job.phases = self.scratch.data_ptr(), self.phases.data_ptr()
+        job.rows, job.all, job.threads, job.places = rows, rows, threads, padded(places)
+        self.scratch, self.own = torch.empty(rows * per_row), torch.empty(threads * 3 * job.places)
+        self.phases = torch.empty(threads * 8 * loaded().phases(job.depth), dtype=torch.int64)
+        job.scratch, job.own, job.phases = self.scratch.data_ptr(), self.own.data_ptr(), self.phases.data_ptr()
 
 
 class Compiled(Stack):
@@ -74,16 +79,10 @@ class Compiled(Stack):
 
     lazy = True
 
-    def __init__(
-        self, layers: nn.ModuleList, norm: Norm | None, sources: list[Memory], ends: Ends | None = None
-    ) -> None:
-        super().__init__(layers, norm)
-        self.ends, self.work = ends, self.weights.numel()
+    def __init__(self, record: Record, layers: nn.ModuleList, norm: Norm | None, ends: Ends | None) -> None:
+        super().__init__(record, layers, norm, ends)
         self.bound: tuple[int, list[Tensor]] = (0, [])  # the threads and caches that the job knows
-        if sources:
-            self.read(sources)
-        if ends is not None:
-            self.open(ends)
+        self.positions: Float[Tensor, "places width"] | None = None
 
     def step(self, x: Rows, caches: list[Cache], entry: Index | None, writers: Writers | None) -> tuple[Rows, Rows]:
         x, made = x.contiguous(), x.new_empty(2, *x.shape)
@@ -94,18 +93,25 @@ class Compiled(Stack):
     def say(
         self, tokens: Index, caches: list[Cache], entry: Index | None, writers: Writers | None
     ) -> tuple[Float[Tensor, "rows vocab"], Rows] | None:
-        assert self.ends is not None
-        job, tokens, row = self.job, tokens.contiguous(), self.ends.positions(caches[0].filled, 1)
-        logits = self.weights.new_empty(tokens.shape[0], job.vocab)
-        asked = self.weights.new_empty(tokens.shape[0], job.width)
-        job.tokens, job.scores, job.position = tokens.data_ptr(), self.scores.data_ptr(), address(row)
+        job, tokens = self.job, tokens.contiguous()
+        logits = self.table.new_empty(tokens.shape[0], job.vocab)
+        asked = self.table.new_empty(tokens.shape[0], job.width)
+        job.tokens, job.scores = tokens.data_ptr(), address(self.packed.scores)
+        job.position = self.position(caches[0].filled)
         return (logits, asked) if self.go(caches, entry, writers, logits, asked) else None
+
+    def position(self, place: int) -> int | None:
+        """Where the vector of a position lies; a number, because a view of it would take longer."""
+        if self.positions is None or place >= self.positions.shape[0]:
+            assert self.ends is not None
+            self.positions = self.ends.positions(place)
+        return None if self.positions is None else self.positions.data_ptr() + 4 * self.job.width * place
 
     def go(
         self, caches: list[Cache], entry: Index | None, writers: Writers | None, output: Tensor, asked: Tensor
     ) -> bool:
         """Take a step; False if a token is not in the vocabulary."""
-        job, threads = self.job, threads_for(asked.shape[0] * self.work)
+        job, threads = self.job, threads_for(asked.shape[0] * self.packed.stack.shape[0])
         rooms = [room for cache in caches for room in (cache.keys, cache.values)]
         if self.bound[0] != threads or any(map(operator.is_not, rooms, self.bound[1])):
             self.bind(threads, caches)
@@ -126,6 +132,23 @@ class Compiled(Stack):
         self.job.cache_row, self.job.cache_head = heads * length * dim, length * dim
         self.job.caches = ctypes.addressof(self.rooms)
 
+    def rooms_for(self, batch: int, length: int) -> list[Cache]:
+        """Caches of all layers. What is not written yet is never read, so it is not cleared."""
+        job = self.job
+        with torch.inference_mode(False):  # room made in inference mode could not be written outside it
+            rooms = torch.empty(job.depth, 2, batch, job.heads, length, job.dim)
+            return [Cache(*room.unbind(0)) for room in rooms.unbind(0)]
+
+    def remember(self, memory: Float[Tensor, "batch keys width"]) -> list[tuple[Room, Room]]:
+        """Keys and values of a memory, for every layer: all from one product."""
+        job, matrix, memory, (batch, length, width) = self.job, self.packed.sources, memory.contiguous(), memory.shape
+        assert matrix is not None
+        made = memory.new_empty(batch, length, job.depth, 2, job.heads, job.dim)
+        sizes = (batch * length, width, made[0, 0].numel(), threads_for(batch * length * matrix.shape[0]))
+        loaded().product(*sizes, matrix.data_ptr(), memory.data_ptr(), made.data_ptr())
+        keys, values = made.permute(3, 2, 0, 4, 1, 5).unbind(0)  # (layers, batch, heads, length, dim) each
+        return list(zip(keys.unbind(0), values.unbind(0), strict=True))
+
     def read(self, sources: list[Memory]) -> None:
         """Tell the job where the sources are."""
         tensors = [room.detach() for memory in sources for room in (memory.keys, memory.values)]
@@ -138,12 +161,3 @@ class Compiled(Stack):
         if padding is not None:
             self.lengths = padding.lengths.long().expand(sources[0].batch).contiguous()
             job.lengths = self.lengths.data_ptr()
-
-    def open(self, ends: Ends) -> None:
-        """Tell the job where the words are, and keep the output's matrix for it."""
-        job, weight, bias = self.job, ends.output.weight.detach(), ends.output.bias
-        bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
-        self.scores = kept(ends.output, parameters_of([ends.output]), (), lambda: packed(weight, bias))
-        self.table = ends.words.weight.detach().contiguous()
-        job.vocab, job.enlarged, job.words = len(self.table), ends.words.scale, self.table.data_ptr()
-        self.work += self.scores.numel()

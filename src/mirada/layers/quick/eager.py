@@ -1,6 +1,5 @@
 """A step in plain PyTorch, in as few calls as possible: for other devices and dtypes, and where there is no compiler."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,7 +12,8 @@ from mirada.attention.memory import Memory
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.norm import Norm
 from mirada.layers.quick.ends import Ends
-from mirada.layers.quick.parts import Layer, Part, joined, parts_of, shape_of
+from mirada.layers.quick.parts import Part, joined
+from mirada.layers.quick.record import Record
 
 Rows = Float[Tensor, "rows width"]
 
@@ -32,13 +32,13 @@ class Eager:
 
     lazy = False
 
-    def __init__(
-        self, layers: Sequence[Layer], norm: Norm | None, sources: list[Memory], ends: Ends | None = None
-    ) -> None:
-        self.shape, self.norm, self.sources, self.ends = shape_of(layers[0]), norm, sources, ends
+    def __init__(self, record: Record, norm: Norm | None, ends: Ends | None, sources: list[Memory]) -> None:
+        assert record.shape is not None
+        self.shape, self.norm, self.ends, self.sources = record.shape, norm, ends, sources
         self.activation = ACTIVATIONS[self.shape.activation]
-        self.layers = [parts_of(layer) for layer in layers]
-        self.queries = [joined(parts[0].first) for parts in self.layers]
+        size = 3 if self.shape.cross else 2
+        self.layers = [record.parts[first : first + size] for first in range(0, len(record.parts), size)]
+        self.queries = [joined(*parts[0].first) for parts in self.layers]
         for (weight, bias), parts in zip(self.queries, self.layers, strict=True):
             own = slice(self.shape.heads * self.shape.dim)
             weight[own] *= parts[0].scale
@@ -69,12 +69,14 @@ class Eager:
         writers: Tensor | None,
     ) -> tuple[Float[Tensor, "rows vocab"], Rows] | None:
         assert self.ends is not None
-        words, output, row = self.ends.words, self.ends.output, self.ends.positions(caches[0].filled, 1)
+        assert self.ends.output is not None
+        words, output, place = self.ends.words, self.ends.output, caches[0].filled
+        rows = self.ends.positions(place)
         try:
             x = F.embedding(tokens, words.weight)
         except IndexError:
             return None
-        x = x.mul_(words.scale) if row is None else torch.add(row, x, alpha=words.scale)
+        x = x * words.scale if rows is None else torch.add(rows[place], x, alpha=words.scale)
         h, asked = self.step(x, caches, entry, writers)
         return F.linear(h, output.weight, output.bias), asked
 

@@ -46,13 +46,13 @@ class Ends:
         position = self.place.position
         return not isinstance(position, Learned) or last < len(position.table)
 
-    def positions(self, first: int, count: int) -> Float[Tensor, "count width"] | None:
-        """What the position adds at these places, which it `reaches`; None: nothing."""
-        position, like, last = self.place.position, self.words.weight, first + count
+    def positions(self, last: int) -> Float[Tensor, "places width"] | None:
+        """What the position adds at place 0, 1, ..., up to a place that it `reaches` or further; None: nothing."""
+        position, like = self.place.position, self.words.weight
         if position is None or isinstance(position, Learned):
-            return None if position is None else position.table.detach()[first:last]
+            return None if position is None else position.table.detach().contiguous()
         waves = _waves.get(position)
-        if waves is None or last > len(waves) or waves.dtype != like.dtype or waves.device != like.device:
+        if waves is None or last >= len(waves) or waves.dtype != like.dtype or waves.device != like.device:
             places = torch.arange(max(FIRST, 2 * last), device=like.device)
             waves = _waves[position] = position(places, dtype=like.dtype)
-        return waves[first:last]
+        return waves

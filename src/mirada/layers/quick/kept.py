@@ -12,9 +12,26 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
-from mirada.layers.quick.library import addresses, loaded
+from mirada.layers.quick.library import loaded
 from mirada.layers.quick.panels import Packed
 from mirada.layers.quick.record import Record
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What tells whether parameters changed: where they are, how often PyTorch wrote to them, some of their numbers."""
+
+    where: list[int]
+    writes: list[int | None]
+    some: int
+
+    @classmethod
+    def of(cls, parameters: list[Tensor]) -> "Marks":
+        where = [parameter.data_ptr() for parameter in parameters]
+        writes = [None if parameter.is_inference() else parameter._version for parameter in parameters]
+        sizes = [parameter.numel() for parameter in parameters]
+        places, counts = (ctypes.c_void_p * len(where))(*where), (ctypes.c_int64 * len(where))(*sizes)
+        return cls(where, writes, loaded().sample(places, counts, len(where)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +40,7 @@ class Kept:
 
     packed: Packed
     record: Record
-    marks: tuple[object, ...]
+    marks: Marks
     numbers: list[Tensor]  # the parameters' memory: held, so that nothing else can come to stand there
 
 
@@ -32,20 +49,12 @@ _kept: "WeakKeyDictionary[nn.Module, Kept]" = WeakKeyDictionary()
 
 def kept(owner: nn.Module, record: Record, make: Callable[[], Packed]) -> Packed:
     """What `make` makes of the weights on record; made anew only if one of them changed."""
-    marks, before = marks_of(record.parameters), _kept.get(owner)
+    marks, before = Marks.of(record.parameters), _kept.get(owner)
     if before is not None and before.record is record and before.marks == marks:
         return before.packed
     packed = make()
     _kept[owner] = Kept(packed, record, marks, [parameter.detach() for parameter in record.parameters])
     return packed
-
-
-def marks_of(parameters: list[Tensor]) -> tuple[object, ...]:
-    """What tells whether parameters changed: where they are, how often PyTorch wrote to them, some of their numbers."""
-    where = addresses(parameters)
-    sizes = (ctypes.c_int64 * len(parameters))(*[parameter.numel() for parameter in parameters])
-    writes = [None if parameter.is_inference() else parameter._version for parameter in parameters]
-    return tuple(where), writes, loaded().sample(where, sizes, len(parameters))
 
 
 def forget() -> None:

@@ -3,10 +3,12 @@
 What was found is kept as long as all is as it was: the same modules, the same values in them, the same parameters.
 """
 
+import operator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor, nn
 
 from mirada.layers.norm import Norm
@@ -14,7 +16,26 @@ from mirada.layers.quick.ends import Ends
 from mirada.layers.quick.parts import Part, Shape, parts_of, shape_of
 from mirada.layers.quick.refusal import Watch, refuses_modules, refuses_stack
 
-GONE = object()  # stands for a value that is no longer there
+
+class Values(NamedTuple):
+    """What stands in modules beside parameters, modules and hooks, and where. Flat lists: they are compared often."""
+
+    dicts: list[dict[str, Any]]
+    sizes: list[int]
+    named: list[tuple[dict[str, Any], str]]
+    values: list[object]
+
+    @classmethod
+    def of(cls, modules: list[nn.Module]) -> "Values":
+        dicts = [vars(module) for module in modules]
+        named = [(own, name) for own in dicts for name in own if name[0] != "_" and name != "training"]
+        return cls(dicts, [len(own) for own in dicts], named, [own[name] for own, name in named])
+
+    def hold(self) -> bool:
+        """Whether they still stand there, and nothing beside them."""
+        return [len(own) for own in self.dicts] == self.sizes and all(
+            map(operator.is_, [own.get(name) for own, name in self.named], self.values)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +44,8 @@ class Record:
 
     modules: list[nn.Module]
     parameters: list[Tensor]
-    values: list[tuple[dict[str, Any], int, list[tuple[str, object]]]]  # of every module: where they are, how many, which
+    kinds: list[tuple[torch.dtype, bool]]
+    values: Values
     watch: Watch
     reason: str | None  # why the stack cannot be passed by
     mute: str | None  # why its ends cannot
@@ -32,13 +54,12 @@ class Record:
 
     def holds(self, modules: list[nn.Module], parameters: list[Tensor]) -> bool:
         """Whether all is as it was."""
-        if modules != self.modules or len(parameters) != len(self.parameters):
-            return False
-        if any(one is not other for one, other in zip(parameters, self.parameters, strict=True)):
-            return False
-        return all(
-            len(where) == count and all(where.get(name, GONE) is value for name, value in listed)
-            for where, count, listed in self.values
+        return (
+            modules == self.modules
+            and len(parameters) == len(self.parameters)
+            and all(map(operator.is_, parameters, self.parameters))
+            and kinds_of(parameters) == self.kinds
+            and self.values.hold()
         )
 
     def refuses(self, like: Tensor) -> str | None:
@@ -56,10 +77,11 @@ def examined(layers: nn.ModuleList, norm: Norm | None, ends: Ends | None, causal
     modules = modules_of([*layers, *([] if norm is None else [norm]), *([] if ends is None else ends.modules)])
     parameters, record = parameters_of(modules), _records.get(layers)
     if record is None or not record.holds(modules, parameters):
-        values = [(vars(module), len(vars(module)), values_of(module)) for module in modules]
         reason = refuses_stack(list(layers), norm, causal) or refuses_modules(modules)  # type: ignore[arg-type]
         mute = "it has no ends" if ends is None else ends.refuses()
-        record = Record(modules, parameters, values, Watch.over(modules), reason, mute)
+        record = Record(
+            modules, parameters, kinds_of(parameters), Values.of(modules), Watch.over(modules), reason, mute
+        )
         if reason is None:
             parts = tuple(part for layer in layers for part in parts_of(layer))  # type: ignore[arg-type]
             record = replace(record, shape=shape_of(layers[0]), parts=parts)  # type: ignore[arg-type]
@@ -81,6 +103,6 @@ def parameters_of(modules: list[nn.Module]) -> list[Tensor]:
     return [p for module in modules if module._parameters for p in module._parameters.values() if p is not None]
 
 
-def values_of(module: nn.Module) -> list[tuple[str, object]]:
-    """What stands in a module beside its parameters, modules and hooks, and whether it is in training."""
-    return [(name, value) for name, value in vars(module).items() if name[0] != "_" and name != "training"]
+def kinds_of(parameters: list[Tensor]) -> list[tuple[torch.dtype, bool]]:
+    """What `model.to` changes in a parameter: its dtype, and whether it is on a CPU."""
+    return [(parameter.dtype, parameter.is_cpu) for parameter in parameters]

@@ -11,7 +11,7 @@ from torch.utils.hooks import RemovableHandle
 from mirada.attention.equation import Attention
 from mirada.attention.heads import MultiHead
 from mirada.attention.memory import Memory
-from mirada.attention.neighborhoods import Causal, Complete
+from mirada.attention.neighborhoods import Causal, Complete, Padding
 from mirada.attention.normalizers import Softmax
 from mirada.attention.observe import anybody_looks
 from mirada.attention.positions import Position
@@ -137,6 +137,8 @@ def refuses_modules(modules: Sequence[nn.Module]) -> str | None:
             return f"a weight is a {kept.__name__} of {dtype} on {device.type}"
     if len(kinds) != 1:
         return "its weights differ in dtype or device"
+    if not all(weight.is_contiguous() for weight in weights):
+        return "a weight is a view of another tensor"
     numbers = sum(weight.numel() for weight in weights)
     return f"its {numbers:,} weights would be kept twice" if numbers > MOST else None
 
@@ -144,9 +146,16 @@ def refuses_modules(modules: Sequence[nn.Module]) -> str | None:
 def refuses_sources(sources: Iterable[Memory], keys: Tensor) -> str | None:
     """Why these memories cannot be looked at quickly, beside such keys."""
     for memory in sources:
-        lengths = None if memory.padding is None else memory.padding.lengths
-        if memory.length == 0 or (lengths is not None and int(lengths.min()) == 0):
+        if memory.length == 0:
             return "a source is empty"
         if memory.keys.dtype != keys.dtype or memory.keys.device != keys.device:
             return f"a source is {memory.keys.dtype} on {memory.keys.device}"
+        reason = None if memory.padding is None else refuses_lengths(memory.padding)
+        if reason is not None:
+            return reason
     return None
+
+
+def refuses_lengths(padding: Padding) -> str | None:
+    """Why sources of these lengths cannot be looked at quickly."""
+    return "a source is empty" if padding.lengths.numel() == 0 or int(padding.lengths.min()) == 0 else None

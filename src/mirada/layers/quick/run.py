@@ -9,13 +9,14 @@ from torch import Tensor, nn
 
 from mirada.attention.cache import Cache, Kept, writable
 from mirada.attention.memory import Memory
+from mirada.attention.neighborhoods import Padding
 from mirada.layers.norm import Norm
 from mirada.layers.quick.compiled import Compiled
 from mirada.layers.quick.eager import Eager
 from mirada.layers.quick.ends import Ends
 from mirada.layers.quick.library import serves
-from mirada.layers.quick.parts import modules_of
-from mirada.layers.quick.refusal import Watch, refuses_modules, refuses_now, refuses_sources, refuses_stack
+from mirada.layers.quick.record import Record, examined
+from mirada.layers.quick.refusal import refuses_lengths, refuses_now, refuses_sources
 
 Places = Float[Tensor, "batch 1 width"]
 Rows = Float[Tensor, "rows width"]
@@ -38,41 +39,51 @@ class Way(Protocol):
 
     def say(
         self, tokens: Index, caches: list[Cache], entry: Index | None, writers: Writers | None
-    ) -> tuple[Float[Tensor, "rows vocab"], Rows] | None:
+    ) -> tuple[Scores, Rows] | None:
         """The same from words to the scores of words; None if one of them is not in the vocabulary."""
 
 
 @dataclass(eq=False)
 class Run:
-    """What the quick steps of one decoding keep from state to state. The weights are those of the first step."""
+    """What the quick steps of one decoding keep from state to state. The weights are those of its first quick step."""
 
     layers: nn.ModuleList = field(default_factory=nn.ModuleList)
     norm: Norm | None = None
-    sources: list[Memory] = field(default_factory=list)
     ends: Ends | None = None
-    watch: Watch | None = None
+    sources: list[Memory] = field(default_factory=list)
+    record: Record | None = None
     reason: str | None = None  # why no step of this decoding can be quick
-    mute: str | None = None  # why none can go from words to words
     way: Way | None = None
     writers: Writers | None = None  # the row of the caches in which each row's places were written
     read: tuple[Tensor | None, list[Memory]] = (None, [])
 
-    def __post_init__(self) -> None:
+    def remember(self, memory: Float[Tensor, "batch keys width"], padding: Padding | None) -> None:
+        """Keep what the layers remember of a memory."""
+        if self.refuses_memory(memory, padding) is None:
+            self.way = way = Compiled(self.record, self.layers, self.norm, self.ends)  # type: ignore[arg-type]
+            scores = [layer.cross.score for layer in self.layers]  # type: ignore[union-attr]
+            rooms = zip(way.remember(memory), scores, strict=True)
+            self.sources = [Memory(keys, values, score, padding) for (keys, values), score in rooms]  # type: ignore[arg-type]
+            way.read(self.sources)
+        else:
+            self.sources = [layer.cross.remember(memory, padding=padding) for layer in self.layers]  # type: ignore[operator, union-attr]
         self.read = (None, self.sources)
 
     def step(self, x: Places, caches: list[Cache], entry: Index | None) -> tuple[Places, Places] | None:
         """The next place of every entry and what the top attention was asked with; None: take the ordinary way."""
         if self.refuses(x, caches) is not None:
             return None
-        h, asked = self.way.step(x.squeeze(1), caches, entry, self.writers)  # type: ignore[union-attr]
+        assert self.way is not None
+        h, asked = self.way.step(x.squeeze(1), caches, entry, self.writers)
         return taken(h.unsqueeze(1), asked, caches)
 
     def say(self, tokens: Index, caches: list[Cache], entry: Index | None) -> tuple[Scores, Places] | None:
         """The scores of the words after these, and what the top attention was asked with; None: take the ordinary way."""
         if self.refuses_tokens(tokens, caches) is not None:
             return None
-        said = self.way.say(tokens, caches, entry, self.writers)  # type: ignore[union-attr]
-        return None if said is None else taken(*said, caches)
+        assert self.way is not None
+        said = self.way.say(tokens, caches, entry, self.writers)
+        return None if said is None else taken(said[0], said[1], caches)
 
     def refuses(self, x: Places, caches: list[Cache]) -> str | None:
         """Why this step cannot be quick; None if it can."""
@@ -87,38 +98,61 @@ class Run:
         """Why this step from words to the scores of words cannot be quick; None if it can."""
         keys, place = caches[0].keys, caches[0].filled
         if tokens.shape != keys.shape[:1] or tokens.dtype != torch.int64 or tokens.device != keys.device:
-            return f"it takes one int64 token of every entry: got {tuple(tokens.shape)} {tokens.dtype} on {tokens.device}"
-        reason = self.refuses_step(caches) or self.mute
-        if reason is None and not self.ends.reaches(place):  # type: ignore[union-attr]
-            reason = f"its position has no place {place}"
-        return reason
+            return f"it takes one int64 token of every entry: got {tuple(tokens.shape)} {tokens.dtype}"
+        reason = self.refuses_step(caches)
+        if reason is not None:
+            return reason
+        assert self.record is not None
+        if self.record.mute is None and not self.ends.reaches(place):  # type: ignore[union-attr]
+            return f"its position has no place {place}"
+        return self.record.mute
+
+    def refuses_memory(self, memory: Float[Tensor, "batch keys width"], padding: Padding | None) -> str | None:
+        """Why the layers must be asked themselves for what they remember; None if not."""
+        if (
+            refuses_now()
+            or not isinstance(memory, Tensor)
+            or memory.ndim != 3
+            or not memory.numel()
+            or not serves(memory)
+        ):
+            return refuses_now() or "it is for float32 on a CPU with a C compiler"
+        if padding is not None and (padding.lengths.shape[0] != memory.shape[0] or padding.longest > memory.shape[1]):
+            return "its lengths do not fit"
+        self.record = examined(self.layers, self.norm, self.ends)
+        if self.record.shape is not None and memory.shape[2] != self.record.shape.width:
+            return f"the memory is {memory.shape[2]} wide"
+        return self.record.refuses(memory) or (None if padding is None else refuses_lengths(padding))
 
     def refuses_step(self, caches: list[Cache]) -> str | None:
-        """Why no step can be quick at this moment; None if one can. The first that can chooses the way of all."""
+        """Why no step can be quick at this moment; None if one can. The first one that can chooses the way for all."""
         reason, keys = refuses_now(), caches[0].keys
         if reason is not None:
             return reason
-        if any(cache.tracked for cache in caches):
-            return "a gradient may be asked of earlier steps"
-        if self.watch is None:
-            self.prepare(keys)
-        assert self.watch is not None
-        reason = self.reason or self.watch.refuses()
+        if any(cache.tracked for cache in caches) or keys.shape[0] == 0:
+            return "there are no entries, or a gradient may be asked of earlier steps"
+        if self.record is None:
+            self.record = examined(self.layers, self.norm, self.ends)
+        if self.way is None and self.reason is None:
+            self.reason = refuses_sources(self.sources, keys)
+        reason = self.reason or self.record.refuses(keys)
         if reason is None and self.way is None:
-            kind = Compiled if serves(keys) else Eager
-            self.way = kind(self.layers, self.norm, self.sources, None if self.mute else self.ends)
+            self.way = self.chosen(keys)
         return reason
 
-    def prepare(self, keys: Tensor) -> None:
-        """Look at the modules, once per decoding."""
-        tops = [*self.layers, *([] if self.norm is None else [self.norm])]
-        self.mute = "it has no ends" if self.ends is None else self.ends.refuses()
-        if self.ends is not None and self.mute is None:
-            tops += [self.ends.words, self.ends.place, self.ends.output]
-        modules = [inside for module in tops for inside in modules_of(module)]
-        self.watch = Watch.over(modules)
-        self.reason = refuses_stack(self.layers, self.norm) or refuses_modules(modules, keys)  # type: ignore[arg-type]
-        self.reason = self.reason or refuses_sources(self.sources, keys)
+    def chosen(self, keys: Tensor) -> Way:
+        """The quickest way there is."""
+        assert self.record is not None
+        if not serves(keys):
+            return Eager(self.record, self.norm, self.ends, self.sources)
+        way = Compiled(self.record, self.layers, self.norm, self.ends)
+        if self.sources:
+            way.read(self.sources)
+        return way
+
+    def caches(self, batch: int, length: int) -> list[Cache] | None:
+        """Caches for a way that was chosen already; None: ask the layers."""
+        return self.way.rooms_for(batch, length) if isinstance(self.way, Compiled) else None
 
     def memories(self, entry: Index | None) -> list[Memory]:
         """The sources as the entries read them, one for each."""
@@ -137,7 +171,8 @@ class Run:
         else:
             self.settle(caches)
             for cache in caches:
-                move(cache, index)
+                with writable():
+                    cache.keys, cache.values = (moved(kept, cache, index) for kept in (cache.keys, cache.values))
         for cache in caches:
             cache.reorders.append(index)
 
@@ -160,17 +195,11 @@ def taken(result: Tensor, asked: Rows, caches: list[Cache]) -> tuple[Tensor, Pla
     return result, asked.unsqueeze(1)
 
 
-def move(cache: Cache, index: Index) -> None:
-    """Reorder a cache, of which only what is filled needs to be copied."""
-    with writable():
-        cache.keys, cache.values = (moved(kept, cache, index) for kept in (cache.keys, cache.values))
-
-
 def moved(kept: Kept, cache: Cache, index: Index) -> Kept:
-    """Keys or values of a cache in another order."""
+    """Keys or values of a cache in another order. Only what is filled is copied, unless a gradient goes through it."""
     if cache.tracked or not cache.filled:
         return kept.index_select(0, index)
     filled = kept[:, :, : cache.filled].index_select(0, index)
-    room = kept if len(index) == len(kept) else kept.new_zeros(len(index), *kept.shape[1:])
+    room = kept if index.shape[0] == kept.shape[0] else kept.new_empty(index.shape[0], *kept.shape[1:])
     room[:, :, : cache.filled] = filled
     return room

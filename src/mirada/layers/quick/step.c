@@ -3,14 +3,16 @@
  * A matrix is stored in panels of PANEL columns, each a block of (in, PANEL) numbers, so that any number of rows reads it in one
  * stream. The weights of a stack lie one after the other in the order in which a step uses them (see compiled.py).
  *
- * Threads share a step phase by phase: whoever is free takes the next piece of the phase, and all wait until its last piece is
- * done. A thread that comes late, because another process has its core, finds the pieces taken and holds nobody up.
+ * Threads share many rows by taking some of them through all layers each, and few rows by taking columns of every matrix in turn:
+ * whoever is free takes the next piece, and all wait until the last one is done. On a core that another process wants, waiting can
+ * take longer than the work, so after a step that mostly waited some are taken by one thread.
  */
 
 #include <math.h>
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -30,6 +32,7 @@
 #define ROWS 6
 #define PANEL (LANES * VECTORS)
 #define BLOCK 96 /* rows whose inputs stay in the cache while a panel passes */
+#define SHARE 16 /* rows that are worth a thread of their own through all layers */
 #define SAMPLES 32 /* numbers of a tensor that tell whether it changed */
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
@@ -41,7 +44,8 @@ typedef struct { int64_t next, done, apart[6]; } Phase; /* a cache line each */
 typedef struct {
     int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, last_norm; /* of the stack */
     int64_t length; /* 0: a step; else a pass: every `length` rows are the places of one source, which see each other */
-    int64_t rows, threads, places, cache_row, cache_head, source_row, source_head, source_place;
+    int64_t rows, first, all; /* rows of this piece, the first of them, and of all pieces */
+    int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
     int64_t filled, written, source_length, vocab;
     float enlarged; /* what the vectors of words are multiplied by */
     const float *weights;
@@ -54,8 +58,8 @@ typedef struct {
     const float *input, *words;  /* the vectors of the rows, or those of the vocabulary */
     const float *position;       /* what the place adds: one row, or in a pass one per place; null: nothing */
     const float *scores;         /* the matrix of the output layer; null: the stack's own outputs are wanted */
-    float *output, *asked, *scratch;
-    Phase *phases;
+    float *output, *asked, *scratch, *own; /* scratch is for all rows, and some of its own for each thread */
+    Phase *phases;                         /* some for each thread */
 } Step;
 
 int64_t panel(void) { return PANEL; }
@@ -69,13 +73,24 @@ INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 INLINE int64_t take(Phase *phase) { return __atomic_fetch_add(&phase->next, 1, __ATOMIC_RELAXED); }
 INLINE void give(Phase *phase) { __atomic_fetch_add(&phase->done, 1, __ATOMIC_RELEASE); }
 
+static __thread int64_t waited; /* nanoseconds that this thread waited for others in this step, where it was long */
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
 static Phase *finish(Phase *phase, int64_t pieces) {
-    for (int64_t turn = 0; __atomic_load_n(&phase->done, __ATOMIC_ACQUIRE) < pieces; turn++) {
+    int64_t turn = 0, begin = 0;
+    for (; __atomic_load_n(&phase->done, __ATOMIC_ACQUIRE) < pieces; turn++) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
+        if (turn == 100) begin = now();
         if (turn > 2000) sched_yield();
     }
+    if (turn > 100) waited += now() - begin;
     return phase + 1;
 }
 
@@ -288,7 +303,7 @@ static Phase *look_back(Phase *phase, const Step *job, int64_t layer, float scal
             const int64_t row = unit / job->heads, head = unit % job->heads;
             const float *q = qkv + row * stride + head * job->dim;
             for (int64_t s = 0; s <= last; s++) {
-                const int64_t writer = s < job->written ? job->writers[s * job->rows + row] : row;
+                const int64_t writer = s < job->written ? job->writers[s * job->all + row] : job->first + row;
                 offsets[s] = writer * job->cache_row + head * job->cache_head + s * job->dim;
             }
             memcpy(keys + offsets[last], q + inner, job->dim * sizeof(float));
@@ -323,7 +338,7 @@ static Phase *look_across(Phase *phase, const Step *job, int64_t layer, float sc
     for (int64_t s = 0; s < job->source_length; s++) offsets[s] = s * job->source_place;
     EACH(piece, pieces)
         for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
-            const int64_t row = unit / job->heads, head = unit % job->heads, entry = job->entry ? job->entry[row] : row;
+            const int64_t row = unit / job->heads, head = unit % job->heads, entry = job->entry ? job->entry[row] : job->first + row;
             const int64_t start = entry * job->source_row + head * job->source_head, at = row * stride + head * job->dim;
             const int64_t length = job->lengths ? job->lengths[entry] : job->source_length;
             attend(q + at, keys + start, values + start, offsets, length, job->dim, scale, weights, out + at);
@@ -336,7 +351,7 @@ static void run(const Step *job, int64_t thread) {
     const int64_t rows = job->rows, width = job->width, inner = job->heads * job->dim, hidden = job->hidden;
     const int64_t wide = padded(width), tall = padded(inner), norm = PANEL + 2 * wide, kinds = job->cross ? 3 : 2;
     float *x = job->scratch, *h = x + rows * wide, *queries = h + rows * wide, *mixed = queries + rows * padded(3 * inner);
-    float *bent = mixed + rows * tall, *weights = bent + rows * padded(hidden) + thread * 3 * job->places;
+    float *bent = mixed + rows * tall, *weights = job->own + thread * 3 * job->places;
     int64_t *offsets = (int64_t *)(weights + job->places);
     const float *w = job->weights, *in = job->post ? x : h;
     Phase *phase = job->tokens ? embed(job->phases, x, job) : copy(job->phases, job->input, width, x, wide, job);
@@ -375,17 +390,66 @@ static void run(const Step *job, int64_t thread) {
 
 int64_t phases(int64_t depth) { return 16 * depth + 4; } /* that a step has at most */
 
+static int64_t scratch_of(const Step *job) { /* numbers per row */
+    const int64_t inner = job->heads * job->dim;
+    return 2 * padded(job->width) + padded(3 * inner) + padded(inner) + padded(job->hidden);
+}
+
+/* The rows first <= r < last through all layers, by one thread. */
+static void run_alone(const Step *job, int64_t thread, int64_t first, int64_t last) {
+    Step piece = *job;
+    piece.first = first, piece.rows = last - first, piece.threads = 1;
+    piece.scratch += first * scratch_of(job), piece.phases += thread * phases(job->depth), piece.own += thread * 3 * job->places;
+    piece.output += first * (job->scores ? job->vocab : job->width);
+    if (job->asked) piece.asked += first * job->width;
+    if (job->tokens) piece.tokens += first;
+    else piece.input += first * job->width;
+    if (job->writers) piece.writers += first;
+    if (job->entry) piece.entry += first;
+    if (job->lengths && job->length) piece.lengths += first / job->length;
+    memset(piece.phases, 0, phases(job->depth) * sizeof(Phase));
+    run(&piece, 0);
+}
+
+static void run_shared(const Step *job) {
+    const int64_t unit = larger(1, job->length), units = job->rows / unit; /* a source stays in one piece */
+    const int64_t size = larger(SHARE, smaller(2 * SHARE, job->rows / job->threads)), pieces = smaller(units, job->rows / size);
+    Phase whole = {0}, *phase = &whole;
+    int64_t left = 0; /* when the first thread was through: from then on it waits */
+    if (pieces < job->threads) memset(job->phases, 0, phases(job->depth) * sizeof(Phase));
+#ifdef _OPENMP
+#pragma omp parallel num_threads(job->threads) if (job->threads > 1)
+#endif
+    {
+#ifdef _OPENMP
+        const int64_t thread = omp_get_thread_num();
+#else
+        const int64_t thread = 0;
+#endif
+        waited = 0;
+        if (pieces < job->threads) run(job, thread);
+        else EACH(piece, pieces) run_alone(job, thread, units * piece / pieces * unit, units * (piece + 1) / pieces * unit);
+        if (thread == 0) left = now();
+    }
+    waited += now() - left;
+}
+
+int64_t alone;               /* steps to be taken by one thread */
+static int64_t penalty = 4; /* and how many the next time */
+
 /* Take a step; -1 if a token is not in the vocabulary. */
 int64_t step(const Step *job) {
     for (int64_t r = 0; job->tokens && r < job->rows; r++)
         if (job->tokens[r] < 0 || job->tokens[r] >= job->vocab) return -1;
-    memset(job->phases, 0, phases(job->depth) * sizeof(Phase));
-#ifdef _OPENMP
-#pragma omp parallel num_threads(job->threads) if (job->threads > 1)
-    run(job, omp_get_thread_num());
-#else
-    run(job, 0);
-#endif
+    if (job->threads == 1 || alone > 0) {
+        alone -= job->threads > 1;
+        run_alone(job, 0, 0, job->rows);
+        return 0;
+    }
+    const int64_t begin = now();
+    run_shared(job);
+    if (waited > (now() - begin) / 3) alone = penalty, penalty = smaller(2 * penalty, 64);
+    else penalty = 4;
     return 0;
 }
 

@@ -1,0 +1,140 @@
+"""Our decoding over that of others: the same random weights, exactly 25 tokens, as ratios of times in one process.
+
+    python benchmarks/decoding.py               every table (about three minutes on two cores)
+    python benchmarks/decoding.py translate     one of them: translate, write
+    python benchmarks/decoding.py --threads 1   on one thread; CTranslate2 then has one worker
+
+The ratio is peer / ours, so larger is better. Peers: pip install transformers ctranslate2. Two more rows show what quick steps
+are worth: our own steps in plain PyTorch (as without a C compiler), and through the modules (as inside `look`).
+"""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import model_peers as peers
+import torch
+from ratios import HEADER, race
+from torch import Tensor
+
+from mirada.attention.observe import observed
+from mirada.decoding.beam import Beam
+from mirada.decoding.greedy import Greedy
+from mirada.decoding.rules import Forbid
+from mirada.decoding.search import Search
+from mirada.hub import gpt2, marian
+from mirada.layers.quick import reading, run
+from mirada.models.transformer import Transformer
+
+STEPS, VOCAB = 25, 9000
+Call = Callable[[], list[list[int]]]
+
+
+class Nobody:
+    """Somebody who looks and keeps nothing: steps then go through the modules."""
+
+    def see(self, event: object) -> None: ...
+
+
+@contextmanager
+def without_compiler() -> Iterator[None]:
+    """Steps in plain PyTorch."""
+    before = run.serves
+    run.serves = reading.serves = lambda x: False
+    try:
+        yield
+    finally:
+        run.serves = reading.serves = before
+
+
+def within(context: Callable[[], object], call: Call) -> Call:
+    """The same call inside a context."""
+
+    def wrapped() -> list[list[int]]:
+        with context():
+            return call()
+
+    return wrapped
+
+
+def sentences(batch: int) -> tuple[Tensor, Tensor]:
+    """Random sources of 20 to 25 words, and their lengths."""
+    random = torch.Generator().manual_seed(batch)
+    lengths = torch.randint(20, 26, (batch,), generator=random)
+    source = torch.randint(2, VOCAB - 1, (batch, int(lengths.max())), generator=random)
+    return source.masked_fill_(torch.arange(source.shape[1]) >= lengths[:, None], VOCAB - 1), lengths
+
+
+def ours_from(model: Transformer, search: Search, source: Tensor, lengths: Tensor) -> Call:
+    """Read, and write as many tokens as all do: never the end, never padding."""
+    first, rules = torch.full((len(source),), VOCAB - 1), [Forbid([0, VOCAB - 1])]
+
+    def call() -> list[list[int]]:
+        with torch.inference_mode():
+            state = model.start(model.encode(source, lengths))
+            return [best[0].tokens for best in search(model, state, first, None, STEPS, rules=rules)]
+
+    return call
+
+
+def table(title: str, ours: Call, others: dict[str, Call], rounds: int) -> None:
+    """One table: every peer's time over ours, and whether it writes the same."""
+    print(f"\n## {title}\n")
+    print(HEADER, flush=True)
+    texts = ours()
+    for name, other in others.items():
+        pairs = [pair for mine, theirs in zip(texts, other(), strict=True) for pair in zip(mine, theirs, strict=True)]
+        same = sum(mine == theirs for mine, theirs in pairs) / len(pairs)
+        print(race(other, ours, rounds, warm_up=2).row(f"{name} / ours ({same:.0%} of the tokens agree)"), flush=True)
+
+
+def translate(rounds: int, threads: int) -> None:
+    """Encoder-decoder, greedily and with a beam, one sentence and many."""
+    theirs = peers.marian_writer(VOCAB, width=256, heads=4, hidden=1024, depth=3)
+    model = marian.load(theirs.config.to_dict(), theirs.state_dict())
+    with tempfile.TemporaryDirectory() as folder:
+        peers.save_for_ctranslate2(theirs, folder)
+        for batch, beam in ((1, 1), (1, 4), (32, 1), (32, 4)):
+            source, lengths = sentences(batch)
+            ours = ours_from(model, Greedy() if beam == 1 else Beam(size=beam), source, lengths)
+            workers = min(threads, 2) if batch > 1 else 1
+            contestants = {
+                "Hugging Face Marian": peers.marian_call(theirs, source, lengths, beam, STEPS),
+                "CTranslate2": peers.ctranslate2_call(folder, source, lengths, beam, STEPS, workers),
+                "ours in plain PyTorch": within(without_compiler, ours),
+                "ours through the modules": within(lambda: observed(Nobody()), ours),
+            }
+            title = f"width 256, 3 + 3 layers, vocabulary {VOCAB}, batch {batch}, beam {beam}, {threads} threads"
+            table(title, ours, contestants, rounds if batch == 1 else max(3, rounds // 3))
+
+
+def write(rounds: int, threads: int) -> None:
+    """A GPT that goes on from one token."""
+    theirs = peers.gpt2_writer(VOCAB, width=384, heads=6, depth=6, length=256)
+    model = gpt2.load(theirs.config.to_dict(), theirs.state_dict())
+    steps = 4 * STEPS
+
+    def ours() -> list[list[int]]:
+        [[best]] = Greedy()(model, model.start(1), torch.tensor([0]), None, steps, rules=[Forbid([0])])
+        return [best.tokens]
+
+    contestants = {
+        "Hugging Face GPT-2": peers.gpt2_call(theirs, steps),
+        "ours in plain PyTorch": within(without_compiler, ours),
+        "ours through the modules": within(lambda: observed(Nobody()), ours),
+    }
+    table(f"GPT, width 384, depth 6, vocabulary {VOCAB}, {steps} tokens, {threads} threads", ours, contestants, rounds)
+
+
+TABLES = {"translate": translate, "write": write}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", choices=[[], *TABLES], help="which tables (default: all)")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of single sentences; batches take a third")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of PyTorch")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    for name in arguments.tables or TABLES:
+        TABLES[name](arguments.rounds, arguments.threads)

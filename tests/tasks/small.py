@@ -1,0 +1,60 @@
+"""Small data, and runs that are trained on it in a second or two."""
+
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+
+from mirada.tasks.fit import fit
+from mirada.tasks.order import Order
+from mirada.tasks.run import Run
+from mirada.tasks.task import Place
+
+SIZES = ("width=32", "hidden=64", "depth=1", "heads=2")
+QUICK = (*SIZES, "steps=6", "validate=3", "batch_tokens=1024", "warmup=2")
+
+NOUNS = (("house", "casa", 1), ("car", "coche", 0), ("book", "libro", 0), ("table", "mesa", 1), ("cat", "gato", 0))
+COLORS = (("red", ("rojo", "roja")), ("small", ("pequeño", "pequeña")), ("old", ("viejo", "vieja")))
+VERBS = (("I see", "veo"), ("we buy", "compramos"), ("they have", "tienen"))
+GOOD, BAD = ("good", "great", "lovely", "funny"), ("bad", "awful", "boring", "sad")
+THINGS = ("film", "book", "meal", "song", "trip")
+
+
+def pairs() -> list[tuple[str, str]]:
+    """90 sentences in English and Spanish."""
+    rows = []
+    for (verb, veo), (noun, casa, gender), (color, forms), the in product(VERBS, NOUNS, COLORS, (0, 1)):
+        article = (("un", "una"), ("el", "la"))[the][gender]
+        rows.append((f"{verb} {('a', 'the')[the]} {color} {noun}.", f"{veo} {article} {casa} {forms[gender]}."))
+    return rows
+
+
+def reviews() -> list[tuple[str, str]]:
+    """40 texts and what they say."""
+    words = [(word, "good") for word in GOOD] + [(word, "bad") for word in BAD]
+    return [(f"the {thing} was {word}", label) for thing in THINGS for word, label in words]
+
+
+def stories() -> list[tuple[str, str]]:
+    """A sentence, and one that follows it."""
+    return [(english[0].upper() + english[1:], f"It is {english.split()[-2]}.") for english, _ in pairs()]
+
+
+def text() -> str:
+    """Paragraphs of four sentences."""
+    sentences = [f"{first} {second}" for first, second in stories()]
+    return "\n\n".join(" ".join(sentences[i : i + 2]) for i in range(0, len(sentences), 2)) + "\n"
+
+
+def write_rows(path: Path, rows: Iterable[tuple[str, ...]]) -> str:
+    """A TSV file; its path comes back."""
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def trained(task: str, data: str, out: Path, *keys: str, model: str = "", **order) -> Run:
+    """Train quietly."""
+    return fit(Order(task, model, Place(data), str(out), keys=keys, **order), tell=quiet, say=quiet)
+
+
+def quiet(text: str) -> None:
+    pass

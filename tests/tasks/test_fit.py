@@ -1,0 +1,282 @@
+"""A training from its order to its last file: what is refused before it starts, and what it goes on from."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from mirada.tasks.fit import fit
+from mirada.tasks.order import Order
+from mirada.tasks.run import Run, load
+from mirada.tasks.task import Place
+from mirada.training.journal import read_journal
+from mirada.training.loop import Interrupted
+from mirada.training.state import weights
+from tests.tasks.small import QUICK, SIZES, pairs, quiet, trained, write_rows
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_rows(tmp_path_factory.mktemp("data") / "pairs.tsv", pairs())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, data: str) -> Run:
+    return trained("translate", data, tmp_path_factory.mktemp("run") / "es", *QUICK)
+
+
+@pytest.fixture
+def copy(tmp_path: Path, made: Run) -> Path:
+    """A run that a test may break."""
+    return Path(shutil.copytree(made.folder, tmp_path / "copy"))
+
+
+def resume(folder: Path, data: str = "", **order) -> Run:
+    return fit(Order("translate", place=Place(data), out=str(folder), resume=True, **order), quiet, quiet)
+
+
+def test_what_is_said_and_what_is_told(tmp_path: Path, data: str) -> None:
+    said: list[str] = []
+    told: list[str] = []
+    fit(Order("translate", place=Place(data), out=str(tmp_path / "run"), keys=QUICK), told.append, said.append)
+    assert said[0].startswith("on 4 validation records: bleu ")
+    assert len(said) == 5  # and four samples
+    assert all("  ->  " in line for line in said[1:])
+    assert told[0] == "translate: 86 records to learn from, 4 to validate on, 1 batches an epoch"
+    assert told[2].startswith("6 steps: about 0:0")
+    assert told[-1].startswith(f"the report is {tmp_path / 'run' / 'report.html'}; go on with: mirada run")
+
+
+def test_settings_are_complete_and_fit_the_model(made: Run) -> None:
+    described = json.loads((made.folder / "config.json").read_text(encoding="utf-8"))
+    assert described["config"] == made.model.config.to_dict()
+    assert described["config"]["vocab"] == len(made.tokenizer)
+    assert described["recipe"]["steps"] == 6
+    assert described["fingerprint"] == made.records
+    assert Path(described["place"]["data"]).is_absolute()
+
+
+def test_the_journal_ends_with_the_metrics(made: Run) -> None:
+    events = read_journal(made.folder / "metrics.jsonl")
+    assert [event["step"] for event in events if "lr" in event] == [1, 2, 3, 4, 5, 6]
+    assert set(events[-1]["valid_metrics"]) == {"bleu", "chrf"}
+
+
+def test_a_finished_run_can_be_resumed_and_changes_nothing(made: Run, copy: Path) -> None:
+    again = resume(copy)
+    for name, value in weights(made.model).items():
+        assert torch.equal(weights(again.model)[name], value), name
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        assert (copy / name).read_bytes() == (made.folder / name).read_bytes(), name
+    assert len(read_journal(copy / "metrics.jsonl")) == len(read_journal(made.folder / "metrics.jsonl"))
+
+
+def test_data_that_changed_cannot_be_gone_on_with(tmp_path: Path, copy: Path, data: str) -> None:
+    other = write_rows(tmp_path / "other.tsv", pairs()[:-1])
+    before = {path.name: path.read_bytes() for path in copy.iterdir() if path.is_file()}
+    with pytest.raises(ValueError, match="the data has changed since this run was started"):
+        resume(copy, other)
+    assert {path.name: path.read_bytes() for path in copy.iterdir() if path.is_file()} == before
+
+
+def test_data_that_moved_can_be_gone_on_with(tmp_path: Path, copy: Path) -> None:
+    moved = write_rows(tmp_path / "moved.tsv", pairs())
+    assert resume(copy, moved).place.data == moved
+    assert load(copy).place.data == moved
+
+
+def test_a_changed_file_is_not_measured_on_as_if_it_were_held_out(tmp_path: Path) -> None:
+    path = Path(write_rows(tmp_path / "pairs.tsv", pairs()))
+    run = load(trained("translate", str(path), tmp_path / "run", *QUICK).folder)
+    assert set(run.measure()) == {"bleu", "chrf"}
+    write_rows(path, pairs()[5:])
+    with pytest.raises(ValueError, match=r"has changed since this run was trained.*Measure on other data"):
+        run.measure()
+    assert set(run.measure(str(path))) == {"bleu", "chrf"}
+
+
+def test_a_run_that_was_stopped_before_its_first_step_can_be_resumed(made: Run, copy: Path) -> None:
+    """Only config.json is there: the tokenizer is learned again, and is the same."""
+    for path in copy.iterdir():
+        if path.name != "config.json":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    resume(copy)
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        assert (copy / name).read_bytes() == (made.folder / name).read_bytes(), name
+
+
+def test_a_tokenizer_that_is_of_no_run_is_not_taken(tmp_path: Path, made: Run, data: str) -> None:
+    shutil.copy(made.folder / "tokenizer.json", tmp_path)
+    with pytest.raises(ValueError, match=r"tokenizer.json that is of no run"):
+        trained("translate", data, tmp_path, *QUICK)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("checkpoints/last.safetensors", r"last.safetensors is not a whole checkpoint.*Delete it to start over"),
+        ("tokenizer.json", "tokenizer.json does not hold a tokenizer"),
+        ("config.json", "config.json is not JSON"),
+    ],
+)
+def test_a_file_cut_in_half_is_told_and_left_alone(copy: Path, name: str, message: str) -> None:
+    half = (copy / name).read_bytes()[: (copy / name).stat().st_size // 2]
+    (copy / name).write_bytes(half)
+    with pytest.raises(ValueError, match=message):
+        resume(copy)
+    assert (copy / name).read_bytes() == half
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("model.safetensors", "model.safetensors does not hold the weights"),
+        ("tokenizer.json", "tokenizer.json does not hold a tokenizer"),
+        ("config.json", "config.json is not JSON"),
+    ],
+)
+def test_a_broken_run_cannot_be_loaded(copy: Path, name: str, message: str) -> None:
+    (copy / name).write_bytes((copy / name).read_bytes()[: (copy / name).stat().st_size // 2])
+    with pytest.raises(ValueError, match=message):
+        load(copy)
+    (copy / name).unlink()
+    with pytest.raises(ValueError, match=r"has no config.json|has no model yet|cannot be read"):
+        load(copy)
+
+
+def test_the_tokenizer_of_another_run_is_told(tmp_path: Path, copy: Path, data: str) -> None:
+    other = trained("translate", data, tmp_path / "other", *SIZES, "steps=1", "tokenizer=char")
+    shutil.copy(other.folder / "tokenizer.json", copy)
+    with pytest.raises(ValueError, match=r"tokenizer.json has \d+ tokens and the model \d+: they are not of one run"):
+        load(copy)
+
+
+def test_a_folder_that_is_no_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"is not a folder. A run's folder is what `mirada train` printed"):
+        load(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"is not the folder of a run: it has no config.json"):
+        load(tmp_path)
+
+
+def test_a_device_that_is_not_there_is_told(made: Run) -> None:
+    with pytest.raises(ValueError, match=r"device 'gpu' cannot be used here: .*Use --device cpu"):
+        load(made.folder, "gpu")
+
+
+def test_weights_of_another_run_are_started_from(tmp_path: Path, made: Run, data: str) -> None:
+    keys = ("steps=1", "lr=1e-12", "validate=1", "average=0")
+    run = trained("translate", data, tmp_path / "run", *keys, start=str(made.folder))
+    for name, value in weights(made.model).items():
+        torch.testing.assert_close(weights(run.model)[name], value, rtol=0, atol=1e-9)
+    assert (run.folder / "tokenizer.json").read_bytes() == (made.folder / "tokenizer.json").read_bytes()
+
+
+def test_a_model_of_another_size_cannot_start_from_a_run(tmp_path: Path, made: Run, data: str) -> None:
+    with pytest.raises(ValueError, match="does not fit the model"):
+        trained("translate", data, tmp_path / "run", "width=16", start=str(made.folder))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_resumed_run_does_not_need_the_one_it_started_from(tmp_path: Path, made: Run, copy: Path, data: str) -> None:
+    run = trained("translate", data, tmp_path / "run", "steps=1", start=str(copy))
+    shutil.rmtree(copy)
+    assert resume(run.folder).folder == run.folder
+
+
+BAD = [*pairs()[:40], ("one column",), ("", "nothing"), ("three", "of", "them")]
+
+
+def test_bad_records_stop_a_training_before_it_leaves_a_trace(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "bad.tsv", BAD)
+    with pytest.raises(ValueError, match=r"bad.tsv:41: expected 2 columns, found 1") as told:
+        trained("translate", path, tmp_path / "run", *QUICK)
+    assert str(told.value).endswith("Mend these records, or leave them out with bad=skip.")
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_the_first_bad_records_are_named(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "bad.tsv", [*pairs(), *[(f"line {n}",) for n in range(30)]])
+    with pytest.raises(ValueError, match=r"bad.tsv:91: expected 2 columns") as told:
+        trained("translate", path, tmp_path / "run")
+    lines = str(told.value).splitlines()
+    assert len(lines) == 8
+    assert lines[5:] == [
+        "... and 25 more", "30 x expected 2 columns, found 1", "Mend these records, or leave them out with bad=skip."
+    ]  # fmt: skip
+
+
+def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
+    told: list[str] = []
+    path = write_rows(tmp_path / "bad.tsv", BAD)
+    order = Order("translate", place=Place(path), out=str(tmp_path / "run"), keys=(*QUICK, "bad=skip"))
+    run = fit(order, told.append, quiet)
+    assert told[0] == f"3 bad records are left out; `mirada check translate --data {path}` lists them"
+    splits = run.splits()
+    assert len(splits.train) + len(splits.valid) == 40
+    assert set(run.measure()) == {"bleu", "chrf"}
+    assert resume(run.folder).records == run.records
+
+
+def test_records_longer_than_the_model_are_bad(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "long.tsv", [*pairs(), ("word " * 40, "palabra")])
+    with pytest.raises(ValueError, match=r"long.tsv:91: too long: source has \d+ tokens, at most 30 fit"):
+        trained("translate", path, tmp_path / "run", *QUICK, "length=30", "tokenizer=word")
+
+
+def test_the_same_record_in_both_files_is_bad(tmp_path: Path, data: str) -> None:
+    valid = write_rows(tmp_path / "valid.tsv", [("new", "nuevo"), pairs()[7]])
+    with pytest.raises(ValueError, match=r"valid.tsv:2: also in the training data: .*pairs.tsv:8"):
+        fit(Order("translate", place=Place(data, valid), out=str(tmp_path / "run"), keys=QUICK), quiet, quiet)
+
+
+@pytest.mark.parametrize("skip", [(), ("bad=skip",)])
+@pytest.mark.parametrize(("train", "valid", "use"), [("bad", "good", "learn from"), ("good", "bad", "validate on")])
+def test_files_without_a_good_record(tmp_path: Path, train: str, valid: str, use: str, skip: tuple[str, ...]) -> None:
+    rows = {"bad": [("one column",), ("another",)], "good": pairs()[:9]}
+    files = [write_rows(tmp_path / f"{n}.tsv", rows[name]) for n, name in enumerate((train, valid))]
+    order = Order("translate", place=Place(*files), out=str(tmp_path / "run"), keys=(*QUICK, *skip))
+    with pytest.raises(ValueError, match=rf"expected 2 columns(?s:.*)no record is left to {use}"):
+        fit(order, quiet, quiet)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("keys", [("width=33",), ("vocab=3",), ("position=rotari",), ("heads=0",)])
+def test_settings_that_cannot_work_leave_no_folder(tmp_path: Path, data: str, keys: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"divisible|at least|Did you mean"):
+        trained("translate", data, tmp_path / "run", *keys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_room_is_told_before_anything_is_written(tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirada.training.checkpoint.shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9})())
+    with pytest.raises(ValueError, match=r"has 0 MB left and the run needs about \d+ MB"):
+        trained("translate", data, tmp_path / "run", *QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/below"])
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, data: str, place: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ValueError, match=r"cannot be written: .*Choose another folder with --out"):
+        trained("translate", data, tmp_path / place, *QUICK)
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_a_model_that_diverges_says_what_to_do(tmp_path: Path, data: str) -> None:
+    with pytest.raises(ValueError, match=r"Try a lower lr"):
+        trained("translate", data, tmp_path / "run", *SIZES, "steps=9", "validate=3", "lr=1e30", "clip=0", "warmup=0")
+
+
+def test_ctrl_c_before_the_first_step_tells_how_to_go_on(
+    tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mirada.training.loop.Training.plan", interrupted)
+        with pytest.raises(Interrupted, match="stopped"):
+            trained("translate", data, tmp_path / "run", *QUICK)
+    assert resume(tmp_path / "run").folder == tmp_path / "run"

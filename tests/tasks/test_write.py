@@ -1,0 +1,124 @@
+"""write: from a text to texts that go on like it."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from mirada.tasks.fit import fit
+from mirada.tasks.order import Order
+from mirada.tasks.run import Run
+from mirada.tasks.task import Place
+from mirada.tasks.write import beginning, continued
+from tests.tasks.small import QUICK, quiet, text, trained
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("data") / "text.txt"
+    path.write_text(text(), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, data: str) -> Run:
+    keys = ("width=32", "hidden=64", "depth=1", "heads=2", "steps=40", "validate=20", "length=32", "lr=1e-2")
+    return trained("write", data, tmp_path_factory.mktemp("run") / "writer", *keys)
+
+
+def test_it_learns_what_follows(run: Run) -> None:
+    metrics = run.measure()
+    assert metrics["loss"] < math.log(len(run.tokenizer)) - 0.5
+    torch.testing.assert_close(metrics["perplexity"], math.exp(metrics["loss"]))
+    # a character is a token; only the start before the text is not wanted
+    torch.testing.assert_close(metrics["bits_per_character"], metrics["loss"] / math.log(2), rtol=1e-2, atol=0.0)
+
+
+def test_an_answer_goes_on_with_the_text(run: Run) -> None:
+    answer = run("We buy", tokens=9)
+    assert answer.text.startswith("We buy")
+    assert len(answer.text) == len("We buy") + 9
+    assert len(answer.written) == 9
+    assert answer.score < 0
+    assert answer.look().names == ["decoder.layers.0.self"]
+
+
+def test_a_text_may_be_longer_than_the_reach(run: Run) -> None:
+    assert run.length == 32
+    assert len(run("We buy", tokens=80).written) == 80
+    assert len(run("We buy the red car. " * 5, tokens=5).written) == 5
+
+
+def test_a_text_from_nothing(run: Run) -> None:
+    assert len(run("", tokens=4).text) == 4
+
+
+def test_a_stream_gives_the_same_text_in_pieces(run: Run) -> None:
+    pieces = list(run.stream("We buy", tokens=50, seed=3))
+    assert pieces[0] == "We buy"
+    assert len(pieces) == 51
+    assert "".join(pieces) == run("We buy", tokens=50, seed=3).text
+
+
+def test_a_stream_of_a_beam_comes_at_once(run: Run) -> None:
+    assert list(run.stream("We", beam=2, tokens=5)) == [run("We", beam=2, tokens=5).text]
+
+
+def test_drawing_is_a_function_of_the_seed_and_of_the_place(run: Run) -> None:
+    first, again, other = (run("We", tokens=30, seed=seed).text for seed in (1, 1, 2))
+    assert first == again != other
+    twins = run(["We", "We"], tokens=30)
+    assert twins[0].text != twins[1].text
+    greedy = run(["We", "We"], tokens=30, temperature=0.0)
+    assert greedy[0].text == greedy[1].text
+
+
+@pytest.mark.parametrize("ask", [{"best": 2}, {"candidates": ("a",)}, {"beam": 2, "coverage": 0.1}], ids=str)
+def test_what_it_has_no_use_for_is_refused(run: Run, ask: dict) -> None:
+    with pytest.raises(ValueError, match="write has no use for"):
+        run("We", **ask)
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe", "unigram", "word"])
+def test_a_space_between_the_text_and_what_follows(tmp_path: Path, data: str, tokenizer: str) -> None:
+    run = trained("write", data, tmp_path / "run", *QUICK, f"tokenizer={tokenizer}", "vocab=80", "length=16")
+    before = run.tokenizer.encode("We buy")
+    assert continued(run, before, run.tokenizer.encode("the")) == " the"
+    assert continued(run, before, run.tokenizer.encode("the red car")) == " the red car"
+    answer = run("We buy", tokens=30, seed=1)
+    assert answer.text.startswith("We buy")
+    assert "".join(run.stream("We buy", tokens=30, seed=1)) == answer.text
+
+
+def test_short_texts_can_be_measured_and_validated_on(tmp_path: Path, run: Run, data: str) -> None:
+    """Only what is learned from must be longer than a window."""
+    short = tmp_path / "short.txt"
+    short.write_text("We see.\n", encoding="utf-8")
+    assert run.measure(str(short))["loss"] > 0
+    order = Order("write", "", Place(data, str(short)), str(tmp_path / "run"), keys=QUICK)
+    assert [record.fields[0] for record in fit(order, quiet, quiet).splits().valid] == ["We see.\n"]
+    with pytest.raises(ValueError, match=r"longer than a window.*Take a longer text or length="):
+        trained("write", str(short), tmp_path / "other", *QUICK)
+
+
+def test_bad_lines_stop_a_training_or_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"caf\xe9\n" + text().encode() + b"nul \0\n")
+    with pytest.raises(ValueError, match=r"bad.txt:1: not UTF-8(?s:.*)bad=skip"):
+        trained("write", str(path), tmp_path / "run", *QUICK)
+    run = trained("write", str(path), tmp_path / "run", *QUICK, "bad=skip", "length=16")
+    records = run.splits()
+    assert "".join(record.fields[0] for record in (*records.train, *records.valid)) == text()
+    assert len(records.problems) == 2
+
+
+def test_the_report_has_samples(run: Run) -> None:
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "temperature 0.5" in page
+    assert "perplexity" in page
+
+
+def test_the_beginning_of_a_text() -> None:
+    assert beginning("one line only") == "one line"
+    assert beginning("half\nA whole line that goes on for long") == "A whole line that goes"
