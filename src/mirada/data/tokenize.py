@@ -186,6 +186,16 @@ class Tokenizer:
         plain = self._tokens[id] if self.kind == "char" else self._tokens[id].replace(SPACE, "")
         return VISIBLE.get(plain, plain)
 
+    def spaced(self, id: int) -> str:
+        """A token with the space that stands before it, where the tokenizer keeps spaces at the beginning of tokens.
+
+        >>> tokenizer = Tokenizer.train(["la casa", "la cosa"], vocab=20)
+        >>> "".join(tokenizer.spaced(id) for id in tokenizer.encode("la cosa"))
+        ' la cosa'
+        """
+        require(0 <= id < len(self), f"a token must lie in 0..{len(self) - 1}: got {id}")
+        return self._tokens[id] if self.kind in ("char", "word") else self._tokens[id].replace(SPACE, " ")
+
     def to_json(self) -> str:
         """The whole tokenizer in Hugging Face's format, which `tokenizers.Tokenizer.from_file` reads."""
         return self.engine.to_str(pretty=True)

@@ -51,6 +51,7 @@ class Answer:
     read: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     weights: Float[Tensor, "written read"] | None = None
+    tokens: tuple[int, ...] = ()  # what was written, by number
     again: Callable[[], "Seen"] | None = field(default=None, repr=False)
 
     def look(self) -> "Seen":

@@ -59,7 +59,7 @@ class Translate(Task):
             transformer = model == "transformer"
             sizes = {"width": 128, "hidden": 256} | ({"depth": 2} if transformer else {})
             recipe = {"batch_tokens": 1024, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 5}
-            return {"model": sizes, "data": {"vocab": 2000}, "recipe": recipe}
+            return {"model": sizes, "data": {"vocab": 3000}, "recipe": recipe}
         return {"recipe": {"lr": 1e-3 if model == "transformer" else 2e-3}}
 
     def read(self, place: Place, options: DataConfig) -> Splits:
@@ -191,7 +191,7 @@ def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) 
         text, texts[0], best.score,
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         read=(*(piece.text for piece in read), "</s>"),
-        written=tuple(run.tokenizer.token(token) for token in best.tokens),
+        written=tuple(run.tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
         again=partial(run.look, torch.tensor([source]), None, torch.tensor([[START, *best.tokens]])),
     )  # fmt: skip
@@ -232,7 +232,11 @@ def aligned(run: Run, record: Record) -> Aligned:
     """A translation with what it looked at."""
     answer = run(record.fields[0], aligned=True)
     weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())
-    return Aligned(answer.read, answer.written, weights, record.fields[1], score=answer.score)
+    read, written = answer.read, answer.written
+    if run.tokenizer.kind != "word":  # pieces of words, with the spaces that tell where words begin
+        read = (*map(run.tokenizer.spaced, run.tokenizer.encode(answer.input)), read[-1])
+        written = tuple(map(run.tokenizer.spaced, answer.tokens))
+    return Aligned(read, written, weights, record.fields[1], score=answer.score)
 
 
 def has_right_word(text: str, wanted: str, wrong: str) -> bool:
