@@ -80,6 +80,7 @@ def ours_from(model: Transformer, search: Search, source: Tensor, lengths: Tenso
 
 def table(title: str, ours: Call, others: dict[str, Call], rounds: int) -> None:
     """One table: every peer's time over ours, and whether it writes the same."""
+    threads = torch.get_num_threads()
     print(f"\n## {title}\n")
     print(HEADER, flush=True)
     texts = ours()
@@ -87,6 +88,7 @@ def table(title: str, ours: Call, others: dict[str, Call], rounds: int) -> None:
         pairs = [pair for mine, theirs in zip(texts, other(), strict=True) for pair in zip(mine, theirs, strict=True)]
         same = sum(mine == theirs for mine, theirs in pairs) / len(pairs)
         print(race(other, ours, rounds, warm_up=2).row(f"{name} / ours ({same:.0%} of the tokens agree)"), flush=True)
+        assert torch.get_num_threads() == threads, f"{name} changed the number of threads"
 
 
 def translate(rounds: int, threads: int) -> None:

@@ -293,7 +293,9 @@ def ctranslate2_call(folder: str, source: Tensor, lengths: Tensor, beam: int, st
     """CTranslate2 in float32 on that many workers of one thread each, which was its best setting."""
     from ctranslate2 import Translator
 
+    threads = torch.get_num_threads()
     translator = Translator(folder, compute_type="float32", inter_threads=workers, intra_threads=1)
+    torch.set_num_threads(threads)  # both use one OpenMP, and a translator sets the threads of whoever makes it
     rows = zip(source.tolist(), lengths.tolist(), strict=True)
     texts = [[str(token) for token in row[:length]] for row, length in rows]
     settings = {"beam_size": beam, "min_decoding_length": steps, "max_decoding_length": steps}

@@ -88,7 +88,7 @@ def assert_quick(
     assert isinstance(state.run.way, Compiled if NATIVE and dtype == torch.float32 else Eager), state.run.record.reason
     with observed(Nobody()):
         expected, other = walk(model, make(), steps, indices)
-    assert other.run.way is None or isinstance(model, Transformer)  # that of the sources may be chosen before
+    assert other.run.way is None
     assert_same(scores, expected, dtype)
     assert (state.filled, state.reorders, state.batch) == (other.filled, other.reorders, other.batch)
     assert_same(model.alignment(state), model.alignment(other), dtype)
@@ -309,6 +309,21 @@ def test_the_same_steps_give_the_same_bits(way: str) -> None:
     model = transformer()
     one, other = (walk(model, begun(model, 5), 4)[0] for _ in range(2))
     assert_close(one, other, rtol=0, atol=0)
+
+
+@needs_compiler
+@torch.no_grad()
+def test_the_default_dtype_is_none_of_its_business() -> None:
+    model, default = transformer(norm="rms"), torch.get_default_dtype()
+    expected, _ = walk(model, begun(model, 3), 3)
+    kept.forget()
+    try:
+        torch.set_default_dtype(torch.float64)
+        scores, state = walk(model, begun(model, 3), 3)
+    finally:
+        torch.set_default_dtype(default)
+    assert isinstance(state.run.way, Compiled)
+    assert_close(scores, expected, rtol=0, atol=0)
 
 
 def test_steps_inside_and_outside_inference_mode(way: str) -> None:
@@ -591,6 +606,7 @@ CHANGES: dict[str, Callable[[Transformer], object]] = {
     "eps": replaced("decoder.norm.eps", 0.5),
     "scale": replaced("decoder.layers.1.cross.score.scale", 0.9),
     "words' scale": replaced("target_words.scale", 2.0),
+    "wavelengths": replaced("target_place.position.base", 50.0),
     "state dict": lambda model: model.load_state_dict(transformer(tied="no", depth=2, hidden=37).state_dict() | {
         "output.weight": torch.randn(71, 24)}),
     "precision and back": lambda model: model.bfloat16().float(),

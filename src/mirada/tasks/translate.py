@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import torch
 
 from mirada.data.batch import Buckets, in_order, pad
-from mirada.data.builtin.spanish.grammar import english_spanish
 from mirada.data.records import Record
 from mirada.data.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer
 from mirada.decoding.hypothesis import Hypothesis
@@ -60,7 +59,8 @@ class Translate(Task):
             sizes = {"width": 128, "hidden": 256} | ({"depth": 2} if transformer else {})
             recipe = {"batch_tokens": 1024, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 5}
             return {"model": sizes, "data": {"vocab": 3000}, "recipe": recipe}
-        return {"recipe": {"lr": 1e-3 if model == "transformer" else 2e-3}}
+        sizes = {"hidden": 512, "dropout": 0.2} if model == "transformer" else {}
+        return {"model": sizes, "recipe": {"batch_tokens": 2048, "lr": 1e-3 if model == "transformer" else 2e-3}}
 
     def read(self, place: Place, options: DataConfig) -> Splits:
         splits = builtin() if place.builtin else from_files(place, self.columns, options)
@@ -140,6 +140,8 @@ class Translate(Task):
 
 def builtin() -> Splits:
     """The grammar's sentences."""
+    from mirada.data.builtin.spanish.grammar import english_spanish  # its tables take time to import
+
     grammar = english_spanish()
     train, valid, test = (numbered(name, ((p.english, p.spanish) for p in getattr(grammar, name))) for name in SETS)
     context = numbered("context", ((p.english, p.spanish, p.wanted, "|".join(p.wrong)) for p in grammar.context))

@@ -38,7 +38,7 @@ class Job(ctypes.Structure):
         numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length")
         + numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + numbers("source_row", "source_head", "source_place")
-        + numbers("filled", "written", "source_length", "vocab")
+        + numbers("filled", "written", "source_length", "vocab", "work")
         + [("enlarged", ctypes.c_float)]
         + pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens")
         + pointers("input", "words", "position", "scores", "output", "asked", "scratch", "own", "phases")
@@ -58,6 +58,7 @@ class Stack:
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(layers),
             activation=ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
             last_norm=norm is not None, weights=self.packed.stack.data_ptr(),
+            work=sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),
         )  # fmt: skip
         if self.ends is not None:
             words = self.ends.words
@@ -69,8 +70,8 @@ class Stack:
         job, shape, inner = self.job, self.shape, self.shape.heads * self.shape.dim
         per_row = sum(map(padded, (shape.width, shape.width, 3 * inner, inner, shape.hidden)))
         job.rows, job.all, job.threads, job.places = rows, rows, threads, padded(places)
-        self.scratch, self.own = torch.empty(rows * per_row), torch.empty(threads * 3 * job.places)
-        self.phases = torch.empty(threads * 8 * loaded().phases(job.depth), dtype=torch.int64)
+        self.scratch, self.own = (self.packed.stack.new_empty(n) for n in (rows * per_row, threads * 3 * job.places))
+        self.phases = self.scratch.new_empty(threads * 8 * loaded().phases(job.depth), dtype=torch.int64)
         job.scratch, job.own, job.phases = self.scratch.data_ptr(), self.own.data_ptr(), self.phases.data_ptr()
 
 
@@ -111,7 +112,8 @@ class Compiled(Stack):
         self, caches: list[Cache], entry: Index | None, writers: Writers | None, output: Tensor, asked: Tensor
     ) -> bool:
         """Take a step; False if a token is not in the vocabulary."""
-        job, threads = self.job, threads_for(asked.shape[0] * self.packed.stack.shape[0])
+        job = self.job
+        threads = threads_for(asked.shape[0] * job.work)
         rooms = [room for cache in caches for room in (cache.keys, cache.values)]
         if self.bound[0] != threads or any(map(operator.is_not, rooms, self.bound[1])):
             self.bind(threads, caches)
@@ -136,7 +138,7 @@ class Compiled(Stack):
         """Caches of all layers. What is not written yet is never read, so it is not cleared."""
         job = self.job
         with torch.inference_mode(False):  # room made in inference mode could not be written outside it
-            rooms = torch.empty(job.depth, 2, batch, job.heads, length, job.dim)
+            rooms = self.packed.stack.new_empty(job.depth, 2, batch, job.heads, length, job.dim)
             return [Cache(*room.unbind(0)) for room in rooms.unbind(0)]
 
     def remember(self, memory: Float[Tensor, "batch keys width"]) -> list[tuple[Room, Room]]:

@@ -16,7 +16,7 @@ FIRST = 64  # positions of which sines are made at once; more are made when they
 POSITIONS = (type(None), Learned, Sinusoidal)
 OUTPUTS = (type(None), Output)
 
-_waves: "WeakKeyDictionary[nn.Module, Tensor]" = WeakKeyDictionary()
+_waves: "WeakKeyDictionary[nn.Module, tuple[tuple[object, ...], Tensor]]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +49,13 @@ class Ends:
     def positions(self, last: int) -> Float[Tensor, "places width"] | None:
         """What the position adds at place 0, 1, ..., up to a place that it `reaches` or further; None: nothing."""
         position, like = self.place.position, self.words.weight
-        if position is None or isinstance(position, Learned):
-            return None if position is None else position.table.detach().contiguous()
-        waves = _waves.get(position)
-        if waves is None or last >= len(waves) or waves.dtype != like.dtype or waves.device != like.device:
+        if isinstance(position, Learned):
+            return position.table.detach().contiguous()
+        if not isinstance(position, Sinusoidal):
+            return None
+        kind = (position.width, position.base, position.layout, like.dtype, like.device)
+        kept = _waves.get(position)
+        if kept is None or kept[0] != kind or last >= len(kept[1]):
             places = torch.arange(max(FIRST, 2 * last), device=like.device)
-            waves = _waves[position] = position(places, dtype=like.dtype)
-        return waves
+            kept = _waves[position] = (kind, position(places, dtype=like.dtype))
+        return kept[1]

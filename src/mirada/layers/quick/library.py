@@ -43,7 +43,8 @@ def described(loaded: ctypes.CDLL) -> ctypes.CDLL:
     loaded.phases.argtypes = [number]
     loaded.step.argtypes = [pointer]
     loaded.product.argtypes = [number, number, number, number, pointer, pointer, pointer]
-    loaded.product.restype = None
+    loaded.enlarge.argtypes = [pointer, number]
+    loaded.product.restype = loaded.enlarge.restype = None
     loaded.sample.argtypes = [pointer, pointer, number]
     loaded.sample.restype = ctypes.c_uint64
     return loaded

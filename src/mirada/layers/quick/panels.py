@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mirada.layers.block import DecoderLayer
 from mirada.layers.norm import LayerNorm, Norm
 from mirada.layers.output import Output
-from mirada.layers.quick.library import panel
+from mirada.layers.quick.library import loaded, panel
 from mirada.layers.quick.parts import Part, joined
 
 Numbers = Float[Tensor, " numbers"]
@@ -29,27 +29,35 @@ def pack(parts: tuple[Part, ...], norm: Norm | None, layers: nn.ModuleList, outp
     across = [layer.cross.heads for layer in layers if isinstance(layer, DecoderLayer)]
     linears = [linear for heads in across for linear in (heads.key, heads.value)]
     return Packed(
-        stack(parts, norm),
-        packed(*joined(*linears)) if linears else None,  # type: ignore[arg-type]
-        None if output is None else packed(*joined(output)),  # type: ignore[arg-type]
+        together(stack(parts, norm)),
+        together([packed(*joined(*linears))]) if linears else None,  # type: ignore[arg-type]
+        None if output is None else together([packed(*joined(output))]),  # type: ignore[arg-type]
     )
 
 
-def stack(parts: tuple[Part, ...], last: Norm | None) -> Numbers:
+def stack(parts: tuple[Part, ...], last: Norm | None) -> list[Numbers]:
     """The weights of a stack in the order of a step: before the two matrices of each part, its norm."""
     pieces = []
     for part in parts:
         pieces += [beside(part.norm, part.scale), packed(*joined(*part.first)), packed(*joined(part.last))]
-    return torch.cat(pieces if last is None else [*pieces, beside(last, 1.0)])
+    return pieces if last is None else [*pieces, beside(last, 1.0)]
+
+
+def together(pieces: list[Numbers]) -> Numbers:
+    """All numbers one after the other, in large pages of memory where they can be had."""
+    room = pieces[0].new_empty(sum(len(piece) for piece in pieces))
+    loaded().enlarge(room.data_ptr(), 4 * len(room))
+    return torch.cat(pieces, out=room)
 
 
 def beside(norm: Norm, scale: float) -> Numbers:
     """A norm's weights, after its eps and the scale of the attention behind it."""
-    shift = norm.bias.detach() if isinstance(norm, LayerNorm) else torch.zeros(norm.width)
-    small = torch.zeros(panel())
+    weight = norm.weight.detach()
+    shift = norm.bias.detach() if isinstance(norm, LayerNorm) else torch.zeros_like(weight)
+    small = weight.new_zeros(panel())
     small[0], small[1] = norm.eps, scale
     room = padded(norm.width) - norm.width
-    return torch.cat([small, F.pad(norm.weight.detach(), (0, room)), F.pad(shift, (0, room))])
+    return torch.cat([small, F.pad(weight, (0, room)), F.pad(shift, (0, room))])
 
 
 def packed(weight: Float[Tensor, "out inner"], bias: Float[Tensor, " out"]) -> Numbers:

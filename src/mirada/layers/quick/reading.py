@@ -40,7 +40,7 @@ def read(
     job, positions = made.job, ends.positions(length - 1)
     lengths = None if padding is None else padding.lengths.long().contiguous()
     states = made.table.new_empty(batch, length, job.width)
-    made.make_room(batch * length, threads_for(batch * length * made.packed.stack.shape[0]), length)
+    made.make_room(batch * length, threads_for(batch * length * job.work), length)
     job.length, job.tokens, job.position = length, tokens.data_ptr(), address(positions)
     job.lengths, job.output = address(lengths), states.data_ptr()
     return states if loaded().step(ctypes.byref(job)) == 0 else None

@@ -1,4 +1,4 @@
-"""What quick steps do not take, and why. All rules stand here; whatever is refused takes the ordinary way."""
+"""What quick steps do not take, and why: layers, modules, sources, moments. What is refused takes the ordinary way."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

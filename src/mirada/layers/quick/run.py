@@ -43,7 +43,7 @@ class Way(Protocol):
         """The same from words to the scores of words; None if one of them is not in the vocabulary."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Run:
     """What the quick steps of one decoding keep from state to state. The weights are those of its first quick step."""
 
@@ -109,14 +109,11 @@ class Run:
 
     def refuses_memory(self, memory: Float[Tensor, "batch keys width"], padding: Padding | None) -> str | None:
         """Why the layers must be asked themselves for what they remember; None if not."""
-        if (
-            refuses_now()
-            or not isinstance(memory, Tensor)
-            or memory.ndim != 3
-            or not memory.numel()
-            or not serves(memory)
-        ):
-            return refuses_now() or "it is for float32 on a CPU with a C compiler"
+        reason = refuses_now()
+        if reason is not None:
+            return reason
+        if not isinstance(memory, Tensor) or memory.ndim != 3 or not memory.numel() or not serves(memory):
+            return "it is for float32 on a CPU with a C compiler"
         if padding is not None and (padding.lengths.shape[0] != memory.shape[0] or padding.longest > memory.shape[1]):
             return "its lengths do not fit"
         self.record = examined(self.layers, self.norm, self.ends)

@@ -4,8 +4,8 @@
  * stream. The weights of a stack lie one after the other in the order in which a step uses them (see compiled.py).
  *
  * Threads share many rows by taking some of them through all layers each, and few rows by taking columns of every matrix in turn:
- * whoever is free takes the next piece, and all wait until the last one is done. On a core that another process wants, waiting can
- * take longer than the work, so after a step that mostly waited some are taken by one thread.
+ * whoever is free takes the next piece, and all wait until the last one is done. Where other processes want the same cores, waiting
+ * takes longer than the work; so a step that took longer than one thread alone would have is followed by some that one thread takes.
  */
 
 #include <math.h>
@@ -13,6 +13,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -36,6 +39,7 @@
 #define SAMPLES 32 /* numbers of a tensor that tell whether it changed */
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef float four __attribute__((vector_size(16)));
 typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* a vector at any address */
 #define INLINE static inline __attribute__((always_inline))
 
@@ -46,7 +50,7 @@ typedef struct {
     int64_t length; /* 0: a step; else a pass: every `length` rows are the places of one source, which see each other */
     int64_t rows, first, all; /* rows of this piece, the first of them, and of all pieces */
     int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
-    int64_t filled, written, source_length, vocab;
+    int64_t filled, written, source_length, vocab, work; /* work: multiplications per row, about */
     float enlarged; /* what the vectors of words are multiplied by */
     const float *weights;
     float *const *caches;        /* keys and values of every layer */
@@ -73,8 +77,6 @@ INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 INLINE int64_t take(Phase *phase) { return __atomic_fetch_add(&phase->next, 1, __ATOMIC_RELAXED); }
 INLINE void give(Phase *phase) { __atomic_fetch_add(&phase->done, 1, __ATOMIC_RELEASE); }
 
-static __thread int64_t waited; /* nanoseconds that this thread waited for others in this step, where it was long */
-
 static int64_t now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -82,15 +84,12 @@ static int64_t now(void) {
 }
 
 static Phase *finish(Phase *phase, int64_t pieces) {
-    int64_t turn = 0, begin = 0;
-    for (; __atomic_load_n(&phase->done, __ATOMIC_ACQUIRE) < pieces; turn++) {
+    for (int64_t turn = 0; __atomic_load_n(&phase->done, __ATOMIC_ACQUIRE) < pieces; turn++) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
-        if (turn == 100) begin = now();
         if (turn > 2000) sched_yield();
     }
-    if (turn > 100) waited += now() - begin;
     return phase + 1;
 }
 
@@ -135,10 +134,13 @@ static void activate(float *x, int64_t n, int64_t kind) {
         for (int64_t i = 0; i < n; i++) x[i] = x[i] / (1.0f + exponential(-x[i]));
 }
 
-INLINE float total(vec x) {
-    float sum = 0;
-    for (int i = 0; i < LANES; i++) sum += x[i];
-    return sum;
+INLINE float total(vec x) { /* by halves: one number after the other would wait for every sum */
+    four part[LANES / 4];
+    memcpy(part, &x, sizeof x);
+    for (int size = LANES / 8; size > 0; size /= 2)
+        for (int i = 0; i < size; i++) part[i] += part[i + size];
+    const four pairs = part[0] + (four){part[0][2], part[0][3], part[0][0], part[0][1]};
+    return pairs[0] + pairs[1];
 }
 
 static void norm_row(const float *x, const float *weights, float *out, int64_t width, int64_t rms) {
@@ -167,15 +169,15 @@ static void norm_row(const float *x, const float *weights, float *out, int64_t w
 
 enum { SET, ADD, ACTIVATE };
 
-INLINE void tile(const int rows, const float *x, int64_t stride, int64_t in, const float *panel, const char *ahead, int64_t pace,
-                 const float *bias, vec sums[ROWS][VECTORS]) {
+INLINE void tile(const int rows, const int fetch, const float *x, int64_t stride, int64_t in, const float *panel, const char *ahead,
+                 int64_t pace, const float *bias, vec sums[ROWS][VECTORS]) {
     vec s[ROWS][VECTORS];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < VECTORS; v++) s[r][v] = *(const loose *)(bias + v * LANES);
     for (int64_t k = 0; k < in; k++, ahead += pace) {
         vec w[VECTORS];
         for (int v = 0; v < VECTORS; v++) w[v] = *(const loose *)(panel + k * PANEL + v * LANES);
-        __builtin_prefetch(ahead, 0, 2);
+        if (fetch) __builtin_prefetch(ahead, 0, 2);
         for (int r = 0; r < rows; r++)
             for (int v = 0; v < VECTORS; v++) s[r][v] += x[r * stride + k] * w[v];
     }
@@ -193,14 +195,12 @@ static void columns_of(const float *x, int64_t x_stride, int64_t rows, int64_t i
         const float *from = x + first * x_stride;
         const char *ahead = (const char *)next + t * pace * in;
         vec sums[ROWS][VECTORS];
-        switch (count) {
-        case 1: tile(1, from, x_stride, in, panel, ahead, pace, bias, sums); break;
-        case 2: tile(2, from, x_stride, in, panel, ahead, pace, bias, sums); break;
-        case 3: tile(3, from, x_stride, in, panel, ahead, pace, bias, sums); break;
-        case 4: tile(4, from, x_stride, in, panel, ahead, pace, bias, sums); break;
-        case 5: tile(5, from, x_stride, in, panel, ahead, pace, bias, sums); break;
-        default: tile(6, from, x_stride, in, panel, ahead, pace, bias, sums);
-        }
+#define TILE(rows)                                                                                                                 \
+    case rows:                                                                                                                     \
+        if (tiles > 1) tile(rows, 1, from, x_stride, in, panel, ahead, pace, bias, sums);                                          \
+        else tile(rows, 0, from, x_stride, in, panel, ahead, pace, bias, sums); /* a single stream is fetched by the processor */ \
+        break;
+        switch (count) { TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) }
         for (int64_t r = 0; r < count; r++) {
             float *to = out + (first + r) * out_stride;
             if (mode == ADD)
@@ -280,12 +280,19 @@ static void attend(const float *q, const float *keys, const float *values, const
     for (int64_t s = 0; s < n; s++) weights[s] = exponential(weights[s] - top);
     for (int64_t s = 0; s < n; s++) sum += weights[s];
     const float by = n ? 1.0f / sum : 0.0f;
-    for (int64_t d = 0; d < whole; d += LANES) {
+    int64_t d = 0;
+    for (; d + 4 * LANES <= dim; d += 4 * LANES) { /* four sums at once: each waits for its last */
+        vec mixed[4] = {{0}};
+        for (int64_t s = 0; s < n; s++)
+            for (int v = 0; v < 4; v++) mixed[v] += weights[s] * *(const loose *)(values + offsets[s] + d + v * LANES);
+        for (int v = 0; v < 4; v++) *(loose *)(out + d + v * LANES) = mixed[v] * by;
+    }
+    for (; d < whole; d += LANES) {
         vec mixed = {0};
         for (int64_t s = 0; s < n; s++) mixed += weights[s] * *(const loose *)(values + offsets[s] + d);
         *(loose *)(out + d) = mixed * by;
     }
-    for (int64_t d = whole; d < dim; d++) {
+    for (; d < dim; d++) {
         float mixed = 0;
         for (int64_t s = 0; s < n; s++) mixed += weights[s] * values[offsets[s] + d];
         out[d] = mixed * by;
@@ -413,9 +420,9 @@ static void run_alone(const Step *job, int64_t thread, int64_t first, int64_t la
 
 static void run_shared(const Step *job) {
     const int64_t unit = larger(1, job->length), units = job->rows / unit; /* a source stays in one piece */
-    const int64_t size = larger(SHARE, smaller(2 * SHARE, job->rows / job->threads)), pieces = smaller(units, job->rows / size);
+    const int64_t most = (job->length ? 6 : 2) * SHARE, size = larger(SHARE, smaller(most, job->rows / job->threads));
+    const int64_t pieces = smaller(units, job->rows / size);
     Phase whole = {0}, *phase = &whole;
-    int64_t left = 0; /* when the first thread was through: from then on it waits */
     if (pieces < job->threads) memset(job->phases, 0, phases(job->depth) * sizeof(Phase));
 #ifdef _OPENMP
 #pragma omp parallel num_threads(job->threads) if (job->threads > 1)
@@ -426,40 +433,58 @@ static void run_shared(const Step *job) {
 #else
         const int64_t thread = 0;
 #endif
-        waited = 0;
         if (pieces < job->threads) run(job, thread);
         else EACH(piece, pieces) run_alone(job, thread, units * piece / pieces * unit, units * (piece + 1) / pieces * unit);
-        if (thread == 0) left = now();
     }
-    waited += now() - left;
 }
 
-int64_t alone;               /* steps to be taken by one thread */
+int64_t alone;               /* steps to be taken by one thread before several try again */
 static int64_t penalty = 4; /* and how many the next time */
+static float paces[128];    /* nanoseconds per multiplication of one thread, by the size of the batch; 0: not known */
 
 /* Take a step; -1 if a token is not in the vocabulary. */
 int64_t step(const Step *job) {
     for (int64_t r = 0; job->tokens && r < job->rows; r++)
         if (job->tokens[r] < 0 || job->tokens[r] >= job->vocab) return -1;
-    if (job->threads == 1 || alone > 0) {
-        alone -= job->threads > 1;
+    if (job->threads == 1) {
         run_alone(job, 0, 0, job->rows);
         return 0;
     }
+    float *own = &paces[(job->length ? 64 : 0) + 63 - __builtin_clzll(job->rows)];
+    const int shared = alone <= 0 && *own > 0;
     const int64_t begin = now();
-    run_shared(job);
-    if (waited > (now() - begin) / 3) alone = penalty, penalty = smaller(2 * penalty, 64);
-    else penalty = 4;
+    if (shared) run_shared(job);
+    else run_alone(job, 0, 0, job->rows);
+    const float pace = (float)(now() - begin) / (job->rows * job->work);
+    if (!shared) {
+        *own = *own > 0 ? 0.75f * *own + 0.25f * pace : pace;
+        alone -= alone > 0;
+    } else if (pace > 1.1f * *own) {
+        alone = penalty;
+        penalty = smaller(2 * penalty, 256);
+    } else
+        penalty = larger(penalty / 2, 4);
     return 0;
 }
 
 /* x (rows, in) times a matrix of that many columns. */
 void product(int64_t rows, int64_t in, int64_t columns, int64_t threads, const float *matrix, const float *x, float *out) {
     Phase phase = {0};
+    threads = alone > 0 ? 1 : threads;
 #ifdef _OPENMP
 #pragma omp parallel num_threads(threads) if (threads > 1)
 #endif
     multiply(&phase, threads, x, in, rows, in, columns, matrix, out, columns, SET, 0, 1);
+}
+
+/* Ask for large pages: a step reads more memory than there are entries for small ones. Worth a twelfth of the time of one row. */
+void enlarge(char *start, int64_t bytes) {
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = 1 << 21, first = ((uintptr_t)start + page - 1) / page * page, last = ((uintptr_t)start + bytes) / page * page;
+    if (first < last) madvise((void *)first, last - first, MADV_HUGEPAGE);
+#else
+    (void)start, (void)bytes;
+#endif
 }
 
 /* A number that changes when weights do: bits of a few numbers of every tensor, mixed. Optimizers may write without being counted. */
