@@ -142,13 +142,14 @@ class Compiled(Stack):
             return [Cache(*room.unbind(0)) for room in rooms.unbind(0)]
 
     def remember(self, memory: Float[Tensor, "batch keys width"]) -> list[tuple[Room, Room]]:
-        """Keys and values of a memory, for every layer: all from one product."""
-        job, matrix, memory, (batch, length, width) = self.job, self.packed.sources, memory.contiguous(), memory.shape
-        assert matrix is not None
-        made = memory.new_empty(batch, length, job.depth, 2, job.heads, job.dim)
-        sizes = (batch * length, width, made[0, 0].numel(), threads_for(batch * length * matrix.shape[0]))
-        loaded().product(*sizes, matrix.data_ptr(), memory.data_ptr(), made.data_ptr())
-        keys, values = made.permute(3, 2, 0, 4, 1, 5).unbind(0)  # (layers, batch, heads, length, dim) each
+        """Keys and values of a memory, for every layer: both from one product."""
+        job, memory, (batch, length, width) = self.job, memory.contiguous(), memory.shape
+        made = memory.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
+        columns, threads = made[0, 0, 0].numel(), threads_for(batch * length * self.packed.sources[0].shape[0])
+        for matrix, room in zip(self.packed.sources, made, strict=True):
+            sizes = (batch * length, width, columns, threads)
+            loaded().product(*sizes, matrix.data_ptr(), memory.data_ptr(), room.data_ptr())
+        keys, values = made.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
         return list(zip(keys.unbind(0), values.unbind(0), strict=True))
 
     def read(self, sources: list[Memory]) -> None:

@@ -20,17 +20,16 @@ class Packed(NamedTuple):
     """All that is kept of a model's weights."""
 
     stack: Numbers
-    sources: Numbers | None  # keys and values of all layers that look at a source
+    sources: list[Numbers]  # keys and values of each layer that looks at a source
     scores: Numbers | None
 
 
 def pack(parts: tuple[Part, ...], norm: Norm | None, layers: nn.ModuleList, output: Output | None) -> Packed:
     """The weights of a stack, of the norm behind it and of an output."""
     across = [layer.cross.heads for layer in layers if isinstance(layer, DecoderLayer)]
-    linears = [linear for heads in across for linear in (heads.key, heads.value)]
     return Packed(
         together(stack(parts, norm)),
-        together([packed(*joined(*linears))]) if linears else None,  # type: ignore[arg-type]
+        [packed(*joined(heads.key, heads.value)) for heads in across],  # type: ignore[arg-type]
         None if output is None else together([packed(*joined(output))]),  # type: ignore[arg-type]
     )
 

@@ -299,7 +299,17 @@ static void attend(const float *q, const float *keys, const float *values, const
     }
 }
 
-/* Self-attention: the new key and value go to place `filled` of the cache first. */
+INLINE void fetch(const float *at, int64_t dim) {
+    for (int64_t d = 0; d < dim; d += 16) __builtin_prefetch(at + d, 0, 3);
+}
+
+INLINE int64_t place_of(const Step *job, int64_t unit, int64_t s) { /* where the key of place s stands, for that row and head */
+    const int64_t row = unit / job->heads, head = unit % job->heads;
+    const int64_t writer = s < job->written ? job->writers[s * job->all + row] : job->first + row;
+    return writer * job->cache_row + head * job->cache_head + s * job->dim;
+}
+
+/* Self-attention: the new key and value go to place `filled` of the cache first. What the next unit reads is fetched meanwhile. */
 static Phase *look_back(Phase *phase, const Step *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
                         int64_t *offsets) {
     const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
@@ -310,8 +320,10 @@ static Phase *look_back(Phase *phase, const Step *job, int64_t layer, float scal
             const int64_t row = unit / job->heads, head = unit % job->heads;
             const float *q = qkv + row * stride + head * job->dim;
             for (int64_t s = 0; s <= last; s++) {
-                const int64_t writer = s < job->written ? job->writers[s * job->all + row] : job->first + row;
-                offsets[s] = writer * job->cache_row + head * job->cache_head + s * job->dim;
+                offsets[s] = place_of(job, unit, s);
+                const int64_t next = s < last && unit + 1 < units ? place_of(job, unit + 1, s) : offsets[s];
+                fetch(keys + next, job->dim);
+                fetch(values + next, job->dim);
             }
             memcpy(keys + offsets[last], q + inner, job->dim * sizeof(float));
             memcpy(values + offsets[last], q + 2 * inner, job->dim * sizeof(float));
