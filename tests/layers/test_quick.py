@@ -3,6 +3,7 @@
 import ctypes
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,6 @@ from torch.testing import assert_close
 
 from mirada import look
 from mirada.attention.neighborhoods import Padding, Window
-from mirada.attention.observe import observed
 from mirada.attention.positions import Rotary
 from mirada.layers.block import BlockConfig
 from mirada.layers.norm import BatchNorm, LayerNorm
@@ -30,10 +30,14 @@ NATIVE = library.library() is not None
 needs_compiler = pytest.mark.skipif(not NATIVE, reason="there is no C compiler")
 
 
-class Nobody:
-    """Somebody who looks and keeps nothing: every step then goes through the modules."""
-
-    def see(self, event: object) -> None: ...
+@contextmanager
+def through_the_modules() -> Iterator[None]:
+    """Somebody has hooked a function to all modules: none of them may be passed by."""
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def transformer(dtype: torch.dtype = torch.float32, **fields: object) -> Transformer:
@@ -86,7 +90,7 @@ def assert_quick(
     dtype = next(model.parameters()).dtype
     scores, state = walk(model, make(), steps, indices)
     assert isinstance(state.run.way, Compiled if NATIVE and dtype == torch.float32 else Eager), state.run.record.reason
-    with observed(Nobody()):
+    with through_the_modules():
         expected, other = walk(model, make(), steps, indices)
     assert other.run.way is None
     assert_same(scores, expected, dtype)
@@ -159,7 +163,7 @@ def test_any_number_of_threads(threads: int, batch: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(library, "WORTH_A_THREAD", 1)
     torch.set_num_threads(threads)
     model, alone = transformer(width=72, vocab=1003, heads=4), ctypes.c_int64.in_dll(library.loaded(), "alone")
-    with observed(Nobody()):
+    with through_the_modules():
         expected, _ = walk(model, begun(model, batch), 6)
     state = begun(model, batch)
     for time, right in enumerate(expected):
@@ -230,10 +234,10 @@ def test_neighbors_share_a_source() -> None:
 
 @torch.no_grad()
 def test_ways_may_change_from_step_to_step(way: str) -> None:
-    """Looked at, a step goes through the modules; what it finds and leaves is the same, also in reordered caches."""
+    """With a hook, a step goes through the modules; what it finds and leaves is the same, also in reordered caches."""
     index = {2: torch.tensor([2, 0, 0]), 4: torch.tensor([1, 2, 0]), 7: torch.tensor([0, 0, 1])}
     for model in (transformer(), gpt()):
-        with observed(Nobody()):
+        with through_the_modules():
             expected, other = walk(model, begun(model, 3, LENGTHS), 10, index)
         state, scores = begun(model, 3, LENGTHS), []
         for time in range(10):
@@ -246,11 +250,40 @@ def test_ways_may_change_from_step_to_step(way: str) -> None:
                 top = "cross" if isinstance(model, Transformer) else "self"
                 weights = seen[f"decoder.layers.1.{top}"].weights()[:, :, -1].mean(1)
                 assert_same(model.alignment(state), weights, torch.float32)
+            elif time % 3 == 2:
+                with through_the_modules():
+                    logits, state = model.step(words(3, seed=time), state)
             else:
                 logits, state = model.step(words(3, seed=time), state)
             scores.append(logits)
         assert_same(scores, expected, torch.float32)
         assert_same(model.alignment(state), model.alignment(other), torch.float32)
+
+
+@torch.no_grad()
+def test_looking_changes_no_bit(way: str) -> None:
+    """Sources read, steps and reorders: the same numbers with and without somebody who looks, and all of it is seen."""
+    index = {2: torch.tensor([2, 0, 0]), 4: torch.tensor([1, 2, 0, 0]), 7: torch.tensor([0, 3])}
+    for model in (transformer(), gpt()):
+        expected, other = walk(model, begun(model, 3, LENGTHS), 10, index)
+        with look(model) as seen:
+            scores, state = walk(model, begun(model, 3, LENGTHS), 10, index)
+        for ours, theirs in zip(scores, expected, strict=True):
+            assert torch.equal(ours, theirs)
+        assert torch.equal(model.alignment(state), model.alignment(other))
+        layers = [name for name, _ in model.named_modules() if name.endswith((".self", ".cross"))]
+        assert sorted(seen.names) == sorted(layers)
+        assert len(seen["decoder.layers.1.self"].calls) == 10
+
+
+@torch.no_grad()
+def test_a_whole_pass_takes_the_modules() -> None:
+    model, source, target = transformer(), words(3, 7), words(3, 5)
+    with through_the_modules():
+        expected = model(source, LENGTHS, target)
+    assert torch.equal(model(source, LENGTHS, target), expected)
+    with look(model):
+        assert torch.equal(model(source, LENGTHS, target), expected)
 
 
 def test_a_gradient_is_never_lost() -> None:
@@ -389,7 +422,7 @@ def test_a_source_is_read_as_by_the_modules(order: str, norm: str, position: str
         source, lengths = words(batch, length), torch.arange(batch) % length + 1
         for padding in (None, lengths):
             quickly = model.encode(source, padding)
-            with observed(Nobody()):
+            with through_the_modules():
                 expected = model.encode(source, padding)
             assert_same(quickly.states, expected.states, torch.float32)
             assert (quickly.padding is None) == (expected.padding is None)
@@ -436,7 +469,7 @@ def test_an_empty_source_gives_what_it_gives_by_the_modules(way: str, lengths: l
     model = transformer()
     make = lambda: model.start(model.encode(words(3, 7), torch.tensor(lengths)))  # noqa: E731
     scores, state = walk(model, make(), 3)
-    with observed(Nobody()):
+    with through_the_modules():
         expected, _ = walk(model, make(), 3)
     assert_same(scores, expected, torch.float32)
     assert (state.run.reason == "a source is empty") == (0 in lengths)
@@ -532,8 +565,6 @@ def test_what_happens_around_a_step_is_refused() -> None:
     assert "step inside torch.no_grad()" in refused()
     with torch.no_grad():
         assert refused() is None
-        with look(model):
-            assert refused() == "somebody looks"
         with torch.autocast("cpu", torch.bfloat16):
             assert refused() == "autocast is on"
         with torch._subclasses.fake_tensor.FakeTensorMode():
@@ -621,7 +652,7 @@ def test_a_new_state_sees_every_change(way: str, change: Callable[[Transformer],
     change(model)
     after, state = walk(model, begun(model, 3), 2)
     assert state.run.way is not None
-    with observed(Nobody()):
+    with through_the_modules():
         expected, _ = walk(model, begun(model, 3), 2)
     assert_same(after, expected, torch.float32)
     assert (after[1] - before[1]).abs().amax() > 1e-4

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mirada.attention.neighborhoods import Padding
+from mirada.attention.observe import anybody_looks
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.embed import Placed, Words
@@ -122,7 +123,8 @@ class Transformer(Model[TransformerConfig]):
         real: Bool[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch length width"]:
         """What the output layer reads. Padding at a target's end is seen by nobody before it; only batch norm counts it."""
-        states, padding = self.encode(source, lengths)
+        check_axes("source", source, "batch length")
+        states, padding = self.read(source, as_padding(lengths, *source.shape))
         check_pair(source, target)
         if target_lengths is not None:
             real = real_places(as_padding(target_lengths, *target.shape), target.shape[1])
@@ -134,11 +136,17 @@ class Transformer(Model[TransformerConfig]):
         check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
         ends = Ends(self.source_words, self.source_place)
-        states = read(self.encoder.layers, self.encoder.norm, ends, source, padding)
-        if states is None:
-            x = self.source_place(self.source_words(source))
-            states = self.encoder(x, padding, real_places(padding, source.shape[1]))
-        return Encoded(states, padding)
+        quickly = read(self.encoder.layers, self.encoder.norm, ends, source, padding)
+        if quickly is None:
+            return self.read(source, padding)
+        if anybody_looks():
+            self.read(source, padding)  # for its layers to be seen
+        return Encoded(quickly, padding)
+
+    def read(self, source: Tokens, padding: Padding | None) -> Encoded:
+        """Read the source layer by layer, as a whole pass does."""
+        x = self.source_place(self.source_words(source))
+        return Encoded(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
 
     def start(self, memory: Encoded) -> State:
         require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")

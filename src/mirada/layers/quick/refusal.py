@@ -13,7 +13,6 @@ from mirada.attention.heads import MultiHead
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Padding
 from mirada.attention.normalizers import Softmax
-from mirada.attention.observe import anybody_looks
 from mirada.attention.positions import Position
 from mirada.attention.scores import Dot
 from mirada.layers.block import DecoderLayer, EncoderLayer
@@ -57,8 +56,6 @@ def refuses_now() -> str | None:
     """Why nothing can be passed by at this moment."""
     if torch.is_grad_enabled():
         return "a gradient may be asked of it: step inside torch.no_grad() or torch.inference_mode()"
-    if anybody_looks():
-        return "somebody looks"
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
         return "it is being traced"
     if torch._C._functorch.peek_interpreter_stack() is not None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from mirada.attention.cache import Cache, Kept, writable
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
+from mirada.attention.observe import anybody_looks
 from mirada.layers.norm import Norm
 from mirada.layers.quick.compiled import Compiled
 from mirada.layers.quick.eager import Eager
@@ -75,7 +76,10 @@ class Run:
             return None
         assert self.way is not None
         h, asked = self.way.step(x.squeeze(1), caches, entry, self.writers)
-        return taken(h.unsqueeze(1), asked, caches)
+        result = taken(h.unsqueeze(1), asked, caches)
+        if anybody_looks():
+            self.show(x, caches, entry)
+        return result
 
     def say(self, tokens: Index, caches: list[Cache], entry: Index | None) -> tuple[Scores, Places] | None:
         """The scores of the words after these, and what the top attention was asked with; None: take the ordinary way."""
@@ -83,7 +87,24 @@ class Run:
             return None
         assert self.way is not None
         said = self.way.say(tokens, caches, entry, self.writers)
-        return None if said is None else taken(said[0], said[1], caches)
+        if said is None:
+            return None
+        result = taken(said[0], said[1], caches)
+        if anybody_looks():
+            assert self.ends is not None
+            self.show(self.ends.place(self.ends.words(tokens.unsqueeze(1)), start=caches[0].filled - 1), caches, entry)
+        return result
+
+    def show(self, x: Places, caches: list[Cache], entry: Index | None) -> None:
+        """Take the last step once more, through the modules, for whoever looks. The caches stay as the quick step left them."""
+        self.settle(caches)
+        place, memories = caches[0].filled - 1, self.memories(entry)
+        kept = [(room, room[:, :, place].clone()) for cache in caches for room in (cache.keys, cache.values)]
+        for number, (layer, cache) in enumerate(zip(self.layers, caches, strict=True)):
+            cache.filled = place
+            x, _ = layer.step(x, *memories[number : number + 1], cache)  # type: ignore[operator]
+        for room, numbers in kept:
+            room[:, :, place] = numbers
 
     def refuses(self, x: Places, caches: list[Cache]) -> str | None:
         """Why this step cannot be quick; None if it can."""
