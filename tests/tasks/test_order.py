@@ -115,7 +115,7 @@ def test_the_files_of_a_resumed_run_may_have_moved(tmp_path: Path) -> None:
 def test_a_run_that_starts_from_another_takes_its_model_and_tokens(tmp_path: Path) -> None:
     there = begun(tmp_path / "run", config={"width": 40, "tied": "all"}, data={"tokenizer": "word", "columns": "a,b"})
     taken = Order("translate", place=Place("new.tsv"), start=str(there), keys=("dropout=0.5",)).settings()
-    assert taken["config"] == {"width": 40, "tied": "all", "dropout": 0.5} | {"tied": "all"}
+    assert {"width": 40, "tied": "all", "dropout": 0.5}.items() <= taken["config"].items()
     assert taken["data"]["tokenizer"] == "word"
     assert taken["data"]["columns"] == ""  # the columns of its file are not those of ours
     assert taken["start"] == str(there)
