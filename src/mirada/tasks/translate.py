@@ -59,8 +59,8 @@ class Translate(Task):
             sizes = {"width": 128, "hidden": 256} | ({"depth": 2} if transformer else {})
             recipe = {"batch_tokens": 1024, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 4}
             return {"model": sizes, "data": {"vocab": 3000}, "recipe": recipe}
-        sizes = {"hidden": 512, "dropout": 0.2} if model == "transformer" else {}
-        return {"model": sizes, "recipe": {"batch_tokens": 2048, "lr": 1e-3 if model == "transformer" else 2e-3}}
+        own: dict[str, Any] = {"hidden": 512, "dropout": 0.2} if model == "transformer" else {}
+        return {"model": own, "recipe": {"batch_tokens": 2048, "lr": 1e-3 if model == "transformer" else 2e-3}}
 
     def read(self, place: Place, options: DataConfig) -> Splits:
         splits = builtin() if place.builtin else from_files(place, self.columns, options)
