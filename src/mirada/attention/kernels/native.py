@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 SOURCE = Path(__file__).with_name("edges.c")
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
 STEPS_PER_THREAD = 2**22  # multiplications that outweigh handing work to a thread
 REALS = {torch.float32: "float", torch.float64: "double"}
 
@@ -27,16 +28,21 @@ REALS = {torch.float32: "float", torch.float64: "double"}
 @cache
 def library() -> ctypes.CDLL | None:
     """The compiled library; None without a compiler, without a folder to keep it in, or if it was turned off."""
+    return load(SOURCE)
+
+
+def load(source: Path, *flags: str) -> ctypes.CDLL | None:
+    """The library of a C file, compiled if need be with these flags beside ours; None where that cannot be had."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None or os.environ.get("MIRADA_NATIVE") == "0":
         return None
     try:
-        path = compiled(compiler)
+        path = compiled(compiler, source, flags)
         try:
             return ctypes.CDLL(str(path))
         except OSError:  # cut short or damaged: make it anew, once
             path.unlink()
-            return ctypes.CDLL(str(compiled(compiler)))
+            return ctypes.CDLL(str(compiled(compiler, source, flags)))
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -46,21 +52,18 @@ def serves(x: Tensor) -> bool:
     return not torch.compiler.is_compiling() and x.device.type == "cpu" and library() is not None
 
 
-def compiled(compiler: str) -> Path:
+def compiled(compiler: str, source: Path, flags: tuple[str, ...]) -> Path:
     """The library's file, made if it is not there. It appears whole or not at all, whoever else is compiling."""
-    source = SOURCE.read_bytes()
-    name = hashlib.sha256(source + processor().encode()).hexdigest()[:16]
+    name = hashlib.sha256(source.read_bytes() + " ".join((processor(), *flags)).encode()).hexdigest()[:16]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mirada"
-    target = folder / f"edges-{name}.so"
+    target = folder / f"{source.stem}-{name}.so"
     if target.exists():
         return target
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = Path(scratch) / "edges.so"
-        flags = ["-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC"]
-        subprocess.run(
-            [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"], check=True, capture_output=True, timeout=120
-        )  # fmt: skip
+        made = Path(scratch) / target.name
+        command = [compiler, *FLAGS, *flags, "-o", str(made), str(source), "-lm"]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
         os.replace(made, target)
     return target
 

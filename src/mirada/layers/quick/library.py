@@ -4,36 +4,23 @@ It shares PyTorch's own threads: both use the OpenMP that is loaded already. Whe
 """
 
 import ctypes
-import hashlib
-import os
-import shutil
-import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from mirada.attention.kernels.native import processor
+from mirada.attention.kernels.native import load
 
 SOURCE = Path(__file__).with_name("step.c")
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
 WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them
 
 
 @cache
 def library() -> ctypes.CDLL | None:
     """The compiled library; None without a compiler, without a folder to keep it in, or with `MIRADA_NATIVE=0`."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None or os.environ.get("MIRADA_NATIVE") == "0":
-        return None
-    for flags in ((*FLAGS, "-fopenmp"), FLAGS):
-        try:
-            return described(ctypes.CDLL(str(built(compiler, flags))))
-        except (OSError, subprocess.SubprocessError):
-            continue
-    return None
+    found = load(SOURCE, "-fopenmp") or load(SOURCE)
+    return None if found is None else described(found)
 
 
 def described(loaded: ctypes.CDLL) -> ctypes.CDLL:
@@ -48,22 +35,6 @@ def described(loaded: ctypes.CDLL) -> ctypes.CDLL:
     loaded.sample.argtypes = [pointer, pointer, number]
     loaded.sample.restype = ctypes.c_uint64
     return loaded
-
-
-def built(compiler: str, flags: tuple[str, ...]) -> Path:
-    """The library's file, made if it is not there. It appears whole or not at all, whoever else is compiling."""
-    name = hashlib.sha256(SOURCE.read_bytes() + " ".join((processor(), *flags)).encode()).hexdigest()[:16]
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mirada"
-    target = folder / f"step-{name}.so"
-    if target.exists():
-        return target
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = Path(scratch) / "step.so"
-        command = [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-        os.replace(made, target)
-    return target
 
 
 def serves(x: Tensor) -> bool:
