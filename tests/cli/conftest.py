@@ -27,9 +27,11 @@ Command = Callable[..., Done]
 def mirada(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run a command line."""
 
-    def command(*words: object, stdin: bytes = b"") -> Done:
+    def command(*words: object, stdin: bytes = b"", typed: bool = False) -> Done:
+        source = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+        source.isatty = lambda: typed  # type: ignore[method-assign]
         monkeypatch.setattr(sys, "argv", ["mirada", *map(str, words)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        monkeypatch.setattr(sys, "stdin", source)
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()

@@ -115,6 +115,15 @@ def test_an_empty_line_has_an_empty_answer(mirada: Command, made: Made) -> None:
     assert found[0] == found[3]
 
 
+def test_a_typed_line_that_cannot_be_answered_does_not_end_the_conversation(mirada: Command, made: Made) -> None:
+    lines = f"{SOURCE}\n\n{'word ' * 600}\n{SOURCE}\n"
+    done = mirada("run", made.translate, stdin=lines.encode(), typed=True)
+    wanted = load(made.translate)(SOURCE).text
+    assert (done.code, done.out.splitlines()) == (0, [wanted, wanted])
+    assert "Ctrl-D" in done.err.splitlines()[0]
+    assert "tokens" in done.err.splitlines()[1]
+
+
 def test_json_has_input_text_and_score(mirada: Command, made: Made) -> None:
     (found,) = objects(mirada("run", made.translate, SOURCE, "--json").out)
     assert list(found) == ["input", "text", "score"]

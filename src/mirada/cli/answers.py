@@ -9,7 +9,7 @@ import typer
 
 from mirada.errors import require
 from mirada.tasks.answer import Answer, Ask
-from mirada.tasks.run import load
+from mirada.tasks.run import Run, load
 
 AT_ONCE = 256  # lines of a pipe that are answered together
 
@@ -17,6 +17,7 @@ AT_ONCE = 256  # lines of a pipe that are answered together
 def answer(folder: str, inputs: Sequence[str] | None, ask: Ask, as_json: bool, device: str) -> None:
     """Load the run, answer, print."""
     run = load(folder, device)
+    run.asked(vars(ask))  # what it does not know is told before anything is read
     if inputs:
         if len(inputs) == 1 and not as_json and sys.stdout.isatty() and run.task.streams and ask.beam == ask.best == 1:
             for piece in run.stream(inputs[0], **vars(ask)):
@@ -27,10 +28,26 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Ask, as_json: bool, d
             show(found, as_json)
         return
     if sys.stdin.isatty():
-        typer.echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
+        converse(run, ask, as_json)
+    else:
+        answer_lines(run, ask, as_json)
+
+
+def converse(run: Run, ask: Ask, as_json: bool) -> None:
+    """Answer every line that is typed. One that cannot be answered is no reason to stop."""
+    typer.echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
+    for line in filter(str.strip, lines()):
+        try:
+            show(run(line, **vars(ask)), as_json)
+        except ValueError as error:
+            typer.echo(f"mirada: {error}", err=True)
+
+
+def answer_lines(run: Run, ask: Ask, as_json: bool) -> None:
+    """Answer the lines of a pipe or file, many at once: line i of the output is the answer to line i."""
     some = False
     read = lines()
-    while batch := list(islice(read, 1 if sys.stdin.isatty() else AT_ONCE)):
+    while batch := list(islice(read, AT_ONCE)):
         answers = iter(run([line for line in batch if line.strip()], **vars(ask)))
         for line in batch:
             show(next(answers) if line.strip() else Answer(line, "", 0.0), as_json)
