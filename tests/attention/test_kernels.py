@@ -96,7 +96,12 @@ def a_case(seed: int) -> Case:
 
 
 def products(rng: random.Random, dim: int, heads: int) -> list[Score]:
-    return [Dot(), Dot(scale=0.3), Dot(scale="learned"), Bilinear(dim, dim, rng.choice([1, heads]))]
+    return [
+        Dot(),
+        Dot(scale=0.3),
+        Dot(scale="learned"),
+        Bilinear(dim, dim, rng.choice([1, heads]), rng.choice([1.0, None])),
+    ]
 
 
 def scores(rng: random.Random, dim: int, heads: int) -> list[Score]:

@@ -132,6 +132,20 @@ def test_bilinear_of_every_pair(heads):
     assert_close(score(q, k), expected)
 
 
+@pytest.mark.parametrize(("scale", "factor"), [(None, DIM_Q**-0.5), (0.25, 0.25)])
+def test_a_scaled_bilinear_score_before_and_after_its_keys_are_ready(scale, factor):
+    plain, scaled = seeded(Bilinear(DIM_Q, DIM_K)), Bilinear(DIM_Q, DIM_K, scale=scale).double()
+    scaled.load_state_dict(plain.state_dict())
+    q, k = queries(), keys()
+    assert_close(scaled(q, k), factor * plain(q, k))
+    assert_close(scaled.ready()(q, scaled.keys(k)), factor * plain(q, k))
+
+
+def test_a_bilinear_score_needs_a_finite_scale():
+    with pytest.raises(ValueError, match="scale must be a finite number: got nan"):
+        Bilinear(2, 2, scale=math.nan)
+
+
 def test_bilinear_of_a_product_is_the_dot_of_two_projections():
     q, k, w_q, w_k = queries(), keys(), numbers(HIDDEN, DIM_Q, seed=5), numbers(HIDDEN, DIM_K, seed=6)
     score = Bilinear(DIM_Q, DIM_K).double()
@@ -445,6 +459,7 @@ def test_scores_print_what_they_were_made_of():
     assert repr(Dot(0.5)) == "Dot(scale=0.5)"
     assert repr(Dot("learned")) == "Dot(scale='learned')"
     assert repr(Bilinear(2, 3)) == "Bilinear(2, 3, heads=1)"
+    assert repr(Bilinear(2, 3, scale=None)) == "Bilinear(2, 3, heads=1, scale=None)"
     assert repr(Additive(2, 3, 5, heads=7)) == "Additive(2, 3, hidden=5, heads=7)"
     assert repr(Concat(2, 3, None)) == "Concat(2, 3, hidden=None, heads=1)"
     assert repr(Location(2, 3)) == "Location(2, max_keys=3)"

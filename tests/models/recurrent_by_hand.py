@@ -169,6 +169,8 @@ def score(p: Parameters, config: Any, query: Tensor, key: Tensor, place: int) ->
             return query @ key / math.sqrt(len(query))
         case "general":
             return query @ p[part + "weight"][0] @ key
+        case "general:scale=None":
+            return query @ p[part + "weight"][0] @ key / math.sqrt(len(query))
         case "concat":
             return p[part + "v"][0] @ torch.tanh(p[part + "weight"][0] @ torch.cat([query, key]))
         case "concat:None":

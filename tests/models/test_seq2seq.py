@@ -67,7 +67,7 @@ def named(config: Seq2SeqConfig) -> str:
 
 # The direct loop
 
-SCORES = ["dot:1.0", "dot", "general", "concat", "concat:None", "additive", "location"]
+SCORES = ["dot:1.0", "dot", "general", "general:scale=None", "concat", "concat:None", "additive", "location"]
 NO = [{"attention": "no"}]
 BAHDANAU = [{"attention": "bahdanau", "score": score} for score in SCORES]
 LUONG = [

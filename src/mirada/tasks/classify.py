@@ -21,7 +21,7 @@ from mirada.tasks.batches import Shares, all_parts
 from mirada.tasks.report import Section, Weighed
 from mirada.tasks.run import Run
 from mirada.tasks.sources import NAMED, SETS, from_files, numbered
-from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task
+from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task, spread
 from mirada.training.metrics import accuracy, macro_f1
 from mirada.training.objectives import ModelLoss, Objective, Part
 from mirada.training.recipe import Recipe
@@ -135,7 +135,7 @@ class Classify(Task):
         wrong = sorted((p for p in pairs if p[0].text != p[1].fields[1]), key=lambda pair: -pair[0].score)
         about = "The darker a word, the more the last attention layer looked at it, over all places and heads."
         return [
-            Section("Examples", about, tuple(weighed(*pair) for pair in pairs[:SHOWN])),
+            Section("Examples", about, tuple(weighed(*pair) for pair in spread(pairs, SHOWN))),
             Section(
                 "Worst errors", "Wrong answers, the surest first.", tuple(weighed(*pair) for pair in wrong[:SHOWN])
             ),

@@ -1,6 +1,7 @@
 """`mirada train`: from a file to a trained run with its measured quality, sample answers and a report."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -200,12 +201,13 @@ def conclude(run: Run, splits: Splits, tell: Tell, say: Tell) -> None:
     with open(run.folder / "metrics.jsonl", "a", encoding="utf-8") as journal:
         journal.write(json.dumps({"test" if splits.test else "valid_metrics": metrics}) + "\n")
     say(f"on {len(records):,} {'test' if splits.test else 'validation'} records: {shown(metrics)}")
-    for text in run.task.samples(run, splits):
+    samples = run.task.samples(run, splits)
+    for text in samples:
         answer = run(text)
         say(f"  {answer.input}  ->  {answer.text}")
     write_report(run, splits, records, metrics, answers)
-    first = next(iter(run.task.samples(run, splits)), "...")
-    tell(f'the report is {run.folder / "report.html"}; go on with: mirada run {run.folder} "{first}"')
+    example = shlex.quote(min(samples, key=len, default="..."))
+    tell(f"the report is {run.folder / 'report.html'}; go on with: mirada run {run.folder} {example}")
 
 
 def shown(metrics: dict[str, float]) -> str:

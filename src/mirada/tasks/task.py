@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from mirada.data.records import Record
 from mirada.data.text import Problem
@@ -18,6 +18,9 @@ from mirada.training.recipe import Recipe
 if TYPE_CHECKING:
     from mirada.tasks.report import Section
     from mirada.tasks.run import Run
+
+T = TypeVar("T")
+SAMPLES = 5  # answers shown when a training ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +152,17 @@ class Task(ABC):
 
     def samples(self, run: "Run", splits: Splits) -> list[str]:
         """Inputs whose answers are shown when a training ends."""
-        return [record.fields[0] for record in splits.test[:5] or splits.valid[:5]]
+        return [record.fields[0] for record in spread(splits.test or splits.valid, SAMPLES)]
 
     def sections(self, run: "Run", records: Sequence[Record], answers: Sequence[Answer]) -> "list[Section]":
         """The task's own part of the report."""
         return []
+
+
+def spread(items: Sequence[T], count: int) -> Sequence[T]:
+    """So many items from the whole of a sequence: files are often sorted, and their beginning is not like the rest.
+
+    >>> spread("abcdefg", 3), spread("ab", 3)
+    ('ace', 'ab')
+    """
+    return items[:: max(1, len(items) // count)][:count]

@@ -23,12 +23,13 @@ from mirada.tasks.report import Aligned, Item, Section, Table
 from mirada.tasks.run import Run
 from mirada.tasks.search import DRAWING, RANKING, Search, search_of
 from mirada.tasks.sources import SETS, from_files, numbered
-from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task
+from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task, spread
 from mirada.training.metrics import bleu, chrf, sentence_chrf
 from mirada.training.objectives import ModelLoss, Objective, Part
 from mirada.training.recipe import Recipe
 
 DECODED_AT_ONCE = 2048  # source tokens
+GENERAL = "general:scale=None"  # unscaled, all weight goes to the last word within some steps and stays there
 SHOWN = 6  # examples and errors in the report
 
 
@@ -47,9 +48,9 @@ class Translate(Task):
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Transformer, {"tied": "all"}),
         "bahdanau": Preset(Seq2Seq, {"attention": "bahdanau", "score": "additive"}),
-        "luong": Preset(Seq2Seq, {"attention": "luong", "score": "general", "feeding": True}),
-        "luong-local-m": Preset(Seq2Seq, {"attention": "luong", "score": "general", "reach": "local-m"}),
-        "luong-local-p": Preset(Seq2Seq, {"attention": "luong", "score": "general", "reach": "local-p"}),
+        "luong": Preset(Seq2Seq, {"attention": "luong", "score": GENERAL, "feeding": True}),
+        "luong-local-m": Preset(Seq2Seq, {"attention": "luong", "score": GENERAL, "reach": "local-m"}),
+        "luong-local-p": Preset(Seq2Seq, {"attention": "luong", "score": GENERAL, "reach": "local-p"}),
         "rnn": Preset(Seq2Seq, {"attention": "no"}),
     }
 
@@ -113,7 +114,7 @@ class Translate(Task):
         wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].fields[1]))
         about = "A row is a word that was written, a column a word that was read: the darker, the more the model looked at it."
         return [
-            Section("Examples", about if attends(run) else "", examples(run, pairs[:SHOWN])),
+            Section("Examples", about if attends(run) else "", examples(run, spread(pairs, SHOWN))),
             Section("Worst errors", "Farthest from what was wanted (chrF).", examples(run, wrong[:SHOWN])),
         ]
 

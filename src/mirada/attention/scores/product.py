@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mirada.attention.scores.score import Keys, Product, Queries, Score, check_dims, glorot, per_head
+from mirada.attention.scores.score import Keys, Product, Queries, check_dims, glorot, per_head
 from mirada.errors import require, unknown
 from mirada.shapes import show
 
@@ -60,10 +60,11 @@ class Dot(Product):
 class Bilinear(Product):
     """A dot product through a trained matrix: Luong's "general" score.
 
-    score(q, k) = q^T W k
+    score(q, k) = scale * q^T W k
 
     W is dim_q x dim_k, so queries and keys may differ in size. A dot product of linear projections is this score with
-    W = W_q^T W_k.
+    W = W_q^T W_k. The scale changes what is learned quickly, not what can be learned: a step of Adam moves all of W, so with
+    1.0, as in the paper, wide states saturate the softmax within a few steps; `scale=None` is 1 / sqrt(dim_q).
 
     >>> score = Bilinear(2, 3)
     >>> _ = score.weight.data.copy_(torch.tensor([[[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]]))
@@ -73,20 +74,25 @@ class Bilinear(Product):
     Luong, Pham and Manning (2015), arXiv:1508.04025, 3.1.
     """
 
-    def __init__(self, dim_q: int, dim_k: int, heads: int = 1) -> None:
+    def __init__(self, dim_q: int, dim_k: int, heads: int = 1, scale: float | None = 1.0) -> None:
         super().__init__()
-        self.dim_q, self.dim_k, self.heads = dim_q, dim_k, heads
+        require(scale is None or math.isfinite(scale), f"scale must be a finite number: got {scale}")
+        self.dim_q, self.dim_k, self.heads, self.scale = dim_q, dim_k, heads, scale
         self.weight = nn.Parameter(glorot(heads, dim_q, dim_k))
+
+    def queries(self, q: Queries) -> Tensor:
+        return q if self.scale == 1 else self.ready().queries(q)
 
     def keys(self, k: Keys) -> Tensor:
         return torch.einsum("hqk,bhnk->bhnq", per_head(self.weight, k), k)
 
-    def ready(self) -> Score:
-        return Dot(scale=1.0)
+    def ready(self) -> Dot:
+        return Dot(scale=self.scale)
 
     def check(self, q: Queries, k: Keys) -> None:
         super().check(q, k)
         check_dims(self, q, k, self.dim_q, self.dim_k)
 
     def extra_repr(self) -> str:
-        return f"{self.dim_q}, {self.dim_k}, heads={self.heads}"
+        scaled = "" if self.scale == 1 else f", scale={self.scale}"
+        return f"{self.dim_q}, {self.dim_k}, heads={self.heads}{scaled}"
