@@ -101,7 +101,7 @@ class Fill(Task):
 
     def defaults(self, model: str, place: Place, minutes: float) -> dict[str, dict[str, Any]]:
         sizes = {"width": 128, "hidden": 512, "depth": 3, "heads": 4, "length": 128, "order": "pre"}
-        recipe = {"batch_tokens": 2048, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 10}
+        recipe = {"batch_tokens": 2048, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 15}
         return {"model": sizes, "recipe": recipe}
 
     def read(self, place: Place, options: DataConfig) -> Splits:
