@@ -96,12 +96,8 @@ def a_case(seed: int) -> Case:
 
 
 def products(rng: random.Random, dim: int, heads: int) -> list[Score]:
-    return [
-        Dot(),
-        Dot(scale=0.3),
-        Dot(scale="learned"),
-        Bilinear(dim, dim, rng.choice([1, heads]), rng.choice([1.0, None])),
-    ]
+    shared = rng.choice([1, heads])
+    return [Dot(), Dot(scale=0.3), Dot(scale="learned"), Bilinear(dim, dim, shared, scale=None if shared > 1 else 1.0)]
 
 
 def scores(rng: random.Random, dim: int, heads: int) -> list[Score]:
