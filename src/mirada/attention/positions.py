@@ -116,6 +116,14 @@ class Sinusoidal(InputPosition):
         )
 
 
+def table(rows: int, dim: int, deviation: float) -> Tensor:
+    """Random vectors to start from. On the meta device, where configurations are tried out, nothing is drawn: that would
+    import torch's compiler, which takes a second.
+    """
+    vectors = torch.empty(rows, dim)
+    return vectors if vectors.is_meta else vectors.normal_(std=deviation)
+
+
 class Learned(InputPosition):
     """A trained vector per position; there is none beyond the table.
 
@@ -127,7 +135,7 @@ class Learned(InputPosition):
         super().__init__()
         require(width >= 1 and positions >= 1, f"sizes must be positive: got width={width}, positions={positions}")
         self.width = width
-        self.table = nn.Parameter(torch.randn(positions, width) * 0.02)
+        self.table = nn.Parameter(table(positions, width, 0.02))
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
@@ -207,8 +215,8 @@ class Relative(Position):
         require(dim >= 1 and clip >= 0, f"Relative needs dim >= 1 and clip >= 0: got dim={dim}, clip={clip}")
         self.dim, self.clip = dim, clip
         rows = 2 * clip + 1
-        self.keys = nn.Parameter(torch.randn(rows, dim) * dim**-0.5)
-        self.values = nn.Parameter(torch.randn(rows, dim) * dim**-0.5) if values else None
+        self.keys = nn.Parameter(table(rows, dim, dim**-0.5))
+        self.values = nn.Parameter(table(rows, dim, dim**-0.5)) if values else None
 
     @property
     def acts(self) -> frozenset[str]:  # type: ignore[override]
