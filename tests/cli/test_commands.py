@@ -54,7 +54,7 @@ def test_training_tells_the_way_on_stderr_and_the_results_on_stdout(
     assert done.code == 0
     assert done.out.startswith("on ")
     assert "  ->  " in done.out
-    assert "records to learn from" in done.err
+    assert " to learn from, " in done.err
     assert f"the report is {tmp_path / 'run' / 'report.html'}" in done.err
     assert "\x1b" not in done.out + done.err  # no colors in a pipe
     assert json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["recipe"]["seed"] == 3
@@ -90,7 +90,7 @@ def test_training_from_another_run_with_files_of_one_side(mirada: Command, made:
         "--out", tmp_path / "run", "steps=2",
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert "90 records to learn from, 2 to validate on" in done.err
+    assert "90 records to learn from, 2 records to validate on" in done.err
     config, there = (json.loads((folder / "config.json").read_text()) for folder in (tmp_path / "run", made.translate))
     assert config["config"] == there["config"]
 
@@ -250,7 +250,7 @@ def test_good_data_is_told_what_it_will_take(mirada: Command, made: Made) -> Non
     done = mirada("check", "translate", "--data", made.pairs, *QUICK)
     assert done.code == 0
     lines = done.out.splitlines()
-    assert lines[0] == "86 records to learn from, 4 to validate on, 0 bad"
+    assert lines[0] == "86 records to learn from, 4 records to validate on, 0 bad"
     assert lines[1].startswith("6 steps: about 0:0")
     assert "GB of memory on this machine" in lines[1]
 
@@ -268,7 +268,7 @@ def test_every_bad_record_is_named(mirada: Command, tmp_path: Path) -> None:
     ):
         assert what in line
     assert lines[36:] == [
-        "30 records to learn from, 1 to validate on, 36 bad", "Mend these records, or leave them out with bad=skip."
+        "30 records to learn from, 1 record to validate on, 36 bad", "Mend these records, or leave them out with bad=skip."
     ]  # fmt: skip
     skipped = mirada("check", "translate", "--data", path, *QUICK, "bad=skip")
     assert skipped.code == 0

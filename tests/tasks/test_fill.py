@@ -1,5 +1,6 @@
 """fill: the word for a gap, and whether one sentence follows another."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,12 @@ def test_what_cannot_be_answered_is_refused(run: Run, given: str, ask: dict, mes
 def test_the_report_shows_gaps(run: Run) -> None:
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert "Gaps" in page
-    assert "___" in page or "gap" in page
+    assert 'aria-label="gap"' in page
+
+
+def test_the_report_asks_for_a_gap(run: Run) -> None:
+    (command,) = re.findall(r"<code>(mirada run .*)</code>", (run.folder / "report.html").read_text(encoding="utf-8"))
+    assert "___" in command
 
 
 def test_a_plain_text_becomes_pairs_of_passages(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(tmp_path:
     last = started(*words)
     said, told = last.communicate(timeout=PATIENCE)
     assert last.returncode == 0, told
-    assert said.startswith("on 4 validation records")
+    assert said.startswith("on 4 records for validation")
     for name in ("model.safetensors", "tokenizer.json"):
         assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
     assert journal(folder) == journal(whole.folder)
@@ -96,7 +96,7 @@ def test_two_processes_train_as_one_does(tmp_path: Path, data: str) -> None:
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-5, atol=1e-5)
     valid = [torch.tensor([event["valid"]["loss"] for event in events if "valid" in event]) for events in (one, two)]
     torch.testing.assert_close(valid[1], valid[0], rtol=1e-5, atol=1e-5)
-    assert done.stdout.count("on 4 validation records") == 1
+    assert done.stdout.count("on 4 records for validation") == 1
     assert done.stderr.count("records to learn from") == 1
     assert done.stderr.count("valid loss") == 2
     assert load(tmp_path / "two")("I see a cat.").text == load(tmp_path / "one")("I see a cat.").text

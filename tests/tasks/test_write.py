@@ -1,6 +1,8 @@
 """write: from a text to texts that go on like it."""
 
+import html
 import math
+import shlex
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,11 @@ def test_the_report_has_samples(run: Run) -> None:
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert "temperature 0.5" in page
     assert "perplexity" in page
+    assert f"{len(run.splits().valid[0].fields[0]):,} characters for validation" in page
+    assert (
+        f"<code>mirada run {run.folder} {shlex.quote(beginning(run.splits().valid[0].fields[0]))}</code>"
+        in html.unescape(page)
+    )
 
 
 def test_the_beginning_of_a_text() -> None:

@@ -9,26 +9,28 @@ import typer
 
 from mirada.data.check import show
 from mirada.data.text import Problem
+from mirada.tasks.catalog import entry
 from mirada.tasks.fit import gather, read
 from mirada.tasks.order import Order
 from mirada.tasks.sources import problems, require_both, usable
-from mirada.tasks.task import Place, Splits
+from mirada.tasks.task import Place, Splits, Task
 from mirada.training.distributed import Crew
 from mirada.training.loop import Training
 
 
 def check_data(task: str, model: str, data: str, valid: str, keys: tuple[str, ...]) -> bool:
     """Print all problems; without any (or with bad=skip), the estimate. Whether the data can be used as it is comes back."""
+    chosen = entry(task).task()
     described = Order(task, model, Place(data, valid), keys=keys).settings()
     with tempfile.TemporaryDirectory() as folder:
         splits = read(described, Path(folder))
         if splits.problems and not (splits.train and splits.valid):
-            tell_records(splits, splits.problems)
+            tell_records(chosen, splits, splits.problems)
             typer.echo("Mend these records: the others are too few.")
             return False
         run, recipe = gather(described, Path(folder), require_both(splits))
         found = problems(splits, run)
-        tell_records(splits, found)
+        tell_records(chosen, splits, found)
         if found and run.options.bad == "stop":
             typer.echo("Mend these records, or leave them out with bad=skip.")
             return False
@@ -40,8 +42,10 @@ def check_data(task: str, model: str, data: str, valid: str, keys: tuple[str, ..
     return True
 
 
-def tell_records(splits: Splits, found: Sequence[Problem]) -> None:
+def tell_records(task: Task, splits: Splits, found: Sequence[Problem]) -> None:
     """Every bad record, then how many there are of all."""
     if found:
         typer.echo(show(found, most=len(found)))
-    typer.echo(f"{len(splits.train):,} records to learn from, {len(splits.valid):,} to validate on, {len(found):,} bad")
+    typer.echo(
+        f"{task.amount(splits.train)} to learn from, {task.amount(splits.valid)} to validate on, {len(found):,} bad"
+    )

@@ -164,7 +164,7 @@ def describe_run(run: Run, splits: Splits, training: Training, tell: Tell) -> No
     """What will be trained, on what."""
     size = sum(parameter.numel() for parameter in run.model.parameters())
     tell(
-        f"{run.task.name}: {len(splits.train):,} records to learn from, {len(splits.valid):,} to validate on, "
+        f"{run.task.name}: {run.task.amount(splits.train)} to learn from, {run.task.amount(splits.valid)} to validate on, "
         f"{len(training.supply):,} batches an epoch"
     )
     padding = getattr(getattr(training.supply, "buckets", None), "padding", None)
@@ -200,14 +200,14 @@ def conclude(run: Run, splits: Splits, tell: Tell, say: Tell) -> None:
             metrics |= run.task.probe(run, name, probe)
     with open(run.folder / "metrics.jsonl", "a", encoding="utf-8") as journal:
         journal.write(json.dumps({"test" if splits.test else "valid_metrics": metrics}) + "\n")
-    say(f"on {len(records):,} {'test' if splits.test else 'validation'} records: {shown(metrics)}")
+    say(f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {shown(metrics)}")
     samples = run.task.samples(run, splits)
     for text in samples:
         answer = run(text)
         say(f"  {answer.input}  ->  {answer.text}")
-    write_report(run, splits, records, metrics, answers)
-    example = shlex.quote(min(samples, key=len, default="..."))
-    tell(f"the report is {run.folder / 'report.html'}; go on with: mirada run {run.folder} {example}")
+    example = f"mirada run {run.folder} {shlex.quote(min(samples, key=len, default='...'))}"
+    write_report(run, splits, records, metrics, answers, example)
+    tell(f"the report is {run.folder / 'report.html'}; go on with: {example}")
 
 
 def shown(metrics: dict[str, float]) -> str:

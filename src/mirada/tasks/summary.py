@@ -14,16 +14,21 @@ from mirada.training.journal import read_journal
 
 
 def write_report(
-    run: Run, splits: Splits, records: Sequence[Record], metrics: dict[str, float], answers: Sequence[Answer]
+    run: Run,
+    splits: Splits,
+    records: Sequence[Record],
+    metrics: dict[str, float],
+    answers: Sequence[Answer],
+    example: str,
 ) -> None:
-    """Write report.html into the run's folder."""
+    """Write report.html into the run's folder; `example` is a command that asks the run something."""
     events = read_journal(run.folder / "metrics.jsonl")
     last: dict[str, Any] = next((event for event in reversed(events) if "seconds" in event), {})
     facts: list[Fact] = [
         *metrics.items(),
-        ("measured on", f"{len(records):,} {'test' if splits.test else 'validation'} records"),
+        ("measured on", f"{run.task.amount(records)} for {'test' if splits.test else 'validation'}"),
         ("model", f"{type(run.model).__name__}, {sum(p.numel() for p in run.model.parameters()):,} parameters"),
-        ("learned from", f"{len(splits.train):,} records"),
+        ("learned from", run.task.amount(splits.train)),
         ("steps", last.get("step")),
         ("seconds of training", last.get("seconds")),
     ]
@@ -35,8 +40,7 @@ def write_report(
         )
     ]
     sections += run.task.sections(run, records, answers)
-    sample = records[0].fields[0][:80].replace('"', "'")
-    commands = (f'mirada run {run.folder} "{sample}"', f"mirada eval {run.folder}")
+    commands = (example, f"mirada eval {run.folder}")
     page = html(Report(f"{run.task.name}: {run.folder.name}", tuple(facts), tuple(sections), commands))
     write_whole(run.folder / "report.html", page.encode())
 

@@ -154,6 +154,10 @@ class Task(ABC):
         """Inputs whose answers are shown when a training ends."""
         return [record.fields[0] for record in spread(splits.test or splits.valid, SAMPLES)]
 
+    def amount(self, records: Sequence[Record]) -> str:
+        """How much some records are, in words."""
+        return f"{len(records):,} record{'' if len(records) == 1 else 's'}"
+
     def sections(self, run: "Run", records: Sequence[Record], answers: Sequence[Answer]) -> "list[Section]":
         """The task's own part of the report."""
         return []

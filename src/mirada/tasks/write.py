@@ -72,7 +72,7 @@ class Write(Task):
         if (minutes or 2) < 8:
             sizes = {"width": 128, "hidden": 512, "depth": 4, "heads": 4, "length": 64, "dropout": 0.0}
         else:
-            sizes = {"width": 256, "hidden": 1024, "depth": 6, "heads": 4, "length": 128, "dropout": 0.1}
+            sizes = {"width": 192, "hidden": 768, "depth": 4, "heads": 4, "length": 128, "dropout": 0.1}
         recipe = {"lr": 2e-3, "warmup": 100, "smoothing": 0.0, "batch_tokens": 1024, "patience": 0, "average": 0}
         return {"model": sizes, "recipe": recipe if minutes else recipe | {"minutes": 2.0}}
 
@@ -163,6 +163,9 @@ class Write(Task):
 
     def samples(self, run: Run, splits: Splits) -> list[str]:
         return [beginning(splits.valid[0].fields[0])]
+
+    def amount(self, records: Sequence[Record]) -> str:
+        return f"{sum(len(record.fields[0]) for record in records):,} characters"
 
     def sections(self, run: Run, records: Sequence[Record], answers: Sequence[Answer]) -> list[Section]:
         prompt = beginning(records[0].fields[0])

@@ -113,7 +113,9 @@ def table(value: Table) -> Markup:
 
     head = row(value.columns[0], list(value.columns[1:]), "col")
     rows = [row(written(entries[0]), [written(entry) for entry in entries[1:]], "row") for entries in value.rows]
-    whole = element("table", element("thead", head), element("tbody", *rows), class_="numbers")
+    whole = element(
+        "table", element("thead", head), element("tbody", *rows), class_="numbers wordy" if all(texts) else "numbers"
+    )
     return element(
         "figure",
         element("figcaption", element("h3", value.title, dir="auto")) if value.title else None,
