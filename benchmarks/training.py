@@ -3,24 +3,28 @@
     python benchmarks/training.py               our training loop against its peers (about ten minutes on two cores)
     python benchmarks/training.py --rounds 3    a quick look
 
-Ours is the whole step of `mirada train` (batches, seeds, schedule, clipping, Adam). A peer's is forward, backward and Adam.
+Ours is the whole step of `mirada train` (batches, seeds, schedule, clipping, Adam, kept memory). A peer's is forward, backward
+and Adam. Every contestant has a process of its own, as its users would have, and they take turns.
 Every contestant trains on the same sentences, dropout 0.1, about 4,096 tokens a batch; padding is paid for but not counted.
 The ratio is ours / theirs in tokens per second, so larger is better. Peers: pip install transformers x-transformers.
 """
 
 import argparse
+import multiprocessing
 import random
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import model_peers as peers
 import torch
 from torch import Tensor, nn
 
+from mirada.cli.memory import keep_memory
 from mirada.data.batch import Buckets
 from mirada.models.transformer import Transformer, TransformerConfig
 from mirada.tasks.batches import Shares
@@ -30,8 +34,11 @@ from mirada.training.objectives import ModelLoss, Part
 from mirada.training.recipe import Recipe
 from mirada.training.state import State
 
-VOCAB, TOKENS, PAIRS, AT_A_TIME = 9000, 4096, 6000, 8
+VOCAB, TOKENS, PAIRS, AT_A_TIME = 9000, 4096, 6000, 4
 SIZES = (VOCAB, 256, 4, 1024, 3, 0.1)
+OURS, SAME, MARIAN = "mirada", "nn.Transformer, same batches", "Hugging Face Marian, same batches"
+X_TRANSFORMERS = "x-transformers, same batches"
+TARGETS = {SAME: 1.9, "nn.Transformer, random batches": 3.5, MARIAN: 1.2, X_TRANSFORMERS: 1.0}
 Pair = tuple[list[int], list[int]]
 Train = Callable[[int], int]  # the batch of a step, to its true target tokens
 
@@ -101,56 +108,65 @@ def random_batches(pairs: list[Pair]) -> Callable[[int], Part]:
     return lambda step: pair_part(pairs, batches[step % (len(batches) - 1)], 0)
 
 
-def speeds(contestants: dict[str, Train], rounds: int) -> dict[str, list[float]]:
+def contestant(name: str, orders: Connection) -> None:
+    """A process that trains when it is told to: (first step, how many), answered with true target tokens per second."""
+    pairs = sentence_pairs()
+    buckets = Buckets([(len(source) + 1, len(target) + 1) for source, target in pairs], TOKENS, 0)
+
+    def bucketed(step: int) -> Part:
+        return pair_part(pairs, buckets.batch(step), 0)
+
+    with tempfile.TemporaryDirectory() as folder:
+        if name == OURS:
+            keep_memory()
+            train = ours(pairs, Path(folder))
+        elif name == MARIAN:
+            train = theirs(*peers.marian(*SIZES), bucketed)
+        elif name == X_TRANSFORMERS:
+            train = theirs(*peers.x_transformer(*SIZES), bucketed)
+        else:
+            plain = peers.TorchTransformer(*SIZES)
+            train = theirs(plain, plain.loss, bucketed if name == SAME else random_batches(pairs))
+        while (order := orders.recv()) is not None:
+            begun = time.perf_counter()
+            tokens = sum(train(step) for step in range(order[0], sum(order)))
+            orders.send(tokens / (time.perf_counter() - begun))
+
+
+def speeds(rounds: int) -> dict[str, list[float]]:
     """Tokens per second of every contestant in every round; they take turns, in an order that changes."""
-    found: dict[str, list[float]] = {name: [] for name in contestants}
+    spawn = multiprocessing.get_context("spawn")
+    lines: dict[str, Connection] = {}
+    for name in (*TARGETS, OURS):
+        if name == OURS:
+            keep_memory()  # as `mirada train` does; a part of it is for processes that start from here on
+        lines[name], end = spawn.Pipe()
+        spawn.Process(target=contestant, args=(name, end), daemon=True).start()
+    found: dict[str, list[float]] = {name: [] for name in lines}
     for turn in range(-1, rounds):  # the first round warms up
-        names = list(contestants)
+        names = list(lines)
         random.Random(turn).shuffle(names)
         for name in names:
-            begun, tokens = time.perf_counter(), 0
-            for step in range(AT_A_TIME):
-                tokens += contestants[name](max(0, turn) * AT_A_TIME + step)
+            lines[name].send((max(0, turn) * AT_A_TIME, AT_A_TIME))
+            speed = lines[name].recv()
             if turn >= 0:
-                found[name].append(tokens / (time.perf_counter() - begun))
+                found[name].append(speed)
+    for line in lines.values():
+        line.send(None)
     return found
 
 
 def main(rounds: int) -> None:
-    pairs = sentence_pairs()
-    with tempfile.TemporaryDirectory() as folder:
-        mine = ours(pairs, Path(folder))
-        sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
-        buckets = Buckets(sizes, TOKENS, 0)
-
-        def bucketed(step: int) -> Part:
-            return pair_part(pairs, buckets.batch(step), 0)
-
-        plain, other = peers.TorchTransformer(*SIZES), peers.TorchTransformer(*SIZES)
-        found = speeds(
-            {
-                "ours": mine,
-                "nn.Transformer, same batches": theirs(plain, plain.loss, bucketed),
-                "nn.Transformer, random batches": theirs(other, other.loss, random_batches(pairs)),
-                "Hugging Face Marian, same batches": theirs(*peers.marian(*SIZES), bucketed),
-                "x-transformers, same batches": theirs(*peers.x_transformer(*SIZES), bucketed),
-            },
-            rounds,
-        )
-    print(f"mirada: {statistics.median(found['ours']):,.0f} true target tokens per second\n")
+    found = speeds(rounds)
+    print(f"mirada: {statistics.median(found[OURS]):,.0f} true target tokens per second\n")
     print("| ours over | ratio | quartiles | theirs, tokens/s | target |\n|---|---|---|---|---|")
-    targets = {
-        "nn.Transformer, same batches": 1.9,
-        "nn.Transformer, random batches": 3.5,
-        "Hugging Face Marian, same batches": 1.2,
-    }
     for name, values in found.items():
-        if name != "ours":
-            ratios = [a / b for a, b in zip(found["ours"], values, strict=True)]
+        if name != OURS:
+            ratios = [a / b for a, b in zip(found[OURS], values, strict=True)]
             low, median, high = statistics.quantiles(ratios, n=4)
             print(
                 f"| {name} | {median:.2f} | {low:.2f} .. {high:.2f} | {statistics.median(values):,.0f} | "
-                f"{targets.get(name, 1.0)} |"
+                f"{TARGETS[name]} |"
             )
 
 

@@ -11,7 +11,7 @@ PACKAGE = ROOT / "src" / "mirada"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = {
-    "config": 0, "errors": 0, "shapes": 0,
+    "config": 0, "errors": 0, "shapes": 0, "native": 0,
     "attention": 1,
     "layers": 2,
     "models": 3, "data": 3, "decoding": 3,

@@ -9,8 +9,19 @@ from torch.testing import assert_close
 
 from mirada.attention.drop import STEPS, random_bytes
 from mirada.layers.dropout import Dropout
+from mirada.native import passes
 
 MANY = 200_003
+
+
+@pytest.fixture(autouse=True, params=["compiled", "torch"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With a C compiler float32 is dropped in one pass, without it by torch: every test is one of both."""
+    if request.param == "torch":
+        monkeypatch.setattr(passes, "library", lambda: None)
+    elif passes.library() is None:
+        pytest.skip("no C compiler here")
+    return request.param
 
 
 def seeded_dropout(x: Tensor, rate: float, seed: int = 3) -> Tensor:
@@ -88,18 +99,69 @@ def test_the_gradient_goes_through_the_same_mask() -> None:
     assert_close(x.grad, slope * (y != 0) * scale)
 
 
-def test_nothing_of_the_input_is_kept_for_the_gradient() -> None:
+def test_nothing_of_the_input_is_kept_for_the_gradient(way: str) -> None:
     kept: list[Tensor] = []
     x = torch.randn(1000, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
         Dropout(0.5)(x)
-    assert [t.dtype for t in kept] == [torch.bool]
+    assert [t.dtype for t in kept] == ([] if way == "compiled" else [torch.bool])
 
 
 def test_gradients_of_gradients() -> None:
     x = torch.randn(3, 7, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda t: seeded_dropout(t, 0.4), x)
     assert torch.autograd.gradgradcheck(lambda t: seeded_dropout(t, 0.4) ** 3, x)
+
+
+def test_gradients_of_gradients_in_float32() -> None:
+    x = torch.randn(5, 101, requires_grad=True)
+    y = seeded_dropout(x, 0.3)
+    kept = (y != 0) * (y / x).detach()
+    (slope,) = torch.autograd.grad((y**3).sum(), x, create_graph=True)
+    assert_close(slope, 3 * x**2 * kept**3)
+    (bend,) = torch.autograd.grad(slope.sum(), x)
+    assert_close(bend, 6 * x * kept**3)
+
+
+def test_many_gradients_at_once() -> None:
+    x = torch.randn(5, 11, requires_grad=True)
+    y = seeded_dropout(x, 0.3)
+    slopes = torch.randn(3, 5, 11)
+    (found,) = torch.autograd.grad(y, x, slopes, is_grads_batched=True, retain_graph=True)
+    for slope, each in zip(slopes, found, strict=True):
+        assert_close(each, torch.autograd.grad(y, x, slope, retain_graph=True)[0])
+
+
+def test_a_gradient_that_is_not_contiguous() -> None:
+    x = torch.randn(5, 11, requires_grad=True)
+    y = seeded_dropout(x, 0.3)
+    slope = torch.randn(11, 5).T
+    assert_close(torch.autograd.grad(y, x, slope)[0], slope * (y / x).detach())
+
+
+def test_numbers_far_apart_are_dropped_for_themselves() -> None:
+    """Neither a distance within a block of random bytes nor one of many blocks repeats what was dropped."""
+    kept = (seeded_dropout(torch.ones(2**20), 0.5) != 0).double() * 2 - 1
+    for distance in (1, 7, 8, 63, 64, 65, 512, 4096, 65_536):
+        alike = (kept[distance:] * kept[:-distance]).mean().item()
+        assert abs(alike) < 5 / math.sqrt(len(kept) - distance)
+
+
+def test_one_thread_drops_what_several_drop() -> None:
+    x, threads = torch.randn(2**17), torch.get_num_threads()
+    found = []
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        found.append(seeded_dropout(x, 0.5))
+    torch.set_num_threads(threads)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+def test_nan_and_infinity_stay() -> None:
+    y = seeded_dropout(torch.tensor([math.nan, math.inf, -math.inf]).repeat(100), 0.5).view(100, 3)
+    assert y[:, 0].isnan().any()
+    assert {math.inf, -math.inf} <= set(y[:, 1:].flatten().tolist())
 
 
 def test_in_evaluation_nothing_happens() -> None:

@@ -11,6 +11,7 @@ from torch.testing import assert_close
 from mirada.layers import output
 from mirada.layers.embed import Words
 from mirada.layers.output import IGNORED, Output, cross_entropy
+from mirada.native import passes
 
 WIDTH, VOCAB = 5, 11
 
@@ -41,10 +42,12 @@ def both(
     return found[0], found[1]
 
 
-@pytest.fixture(autouse=True, params=["in chunks", "at once"])
+@pytest.fixture(autouse=True, params=["in chunks", "in chunks by torch", "at once"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Few logits are made at once, many in chunks: every test is one of both."""
-    monkeypatch.setattr(output, "SMALL", 0 if request.param == "in chunks" else 2**30)
+    """Few logits are made at once, many in chunks, by C where it can be had: every test is one of each."""
+    monkeypatch.setattr(output, "SMALL", 2**30 if request.param == "at once" else 0)
+    if request.param == "in chunks by torch":
+        monkeypatch.setattr(passes, "library", lambda: None)
     return request.param
 
 
@@ -209,7 +212,52 @@ def test_many_logits_never_exist_at_once(way: str) -> None:
     h, weight = numbers(101, WIDTH).requires_grad_(), numbers(VOCAB, WIDTH, seed=1).requires_grad_()
     with Watch():
         cross_entropy(h, weight, None, words(101), 0.1).backward()
-    assert largest == (101 * WIDTH if way == "in chunks" else 101 * VOCAB)  # the rows' own gradient, or all logits
+    assert largest == (101 * VOCAB if way == "at once" else 101 * WIDTH)  # the rows' own gradient, or all logits
+
+
+# In float32, where C does the work
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize("size", [0.1, 3.0, 30.0])
+@pytest.mark.parametrize("vocab", [2, 15, 16, 17, 1003])
+def test_float32_is_as_exact_as_torchs(smoothing: float, with_bias: bool, size: float, vocab: int) -> None:
+    h, weight, targets = numbers(601, 8), size * numbers(vocab, 8, seed=1), words(601, vocab=vocab)
+    bias = numbers(vocab, seed=2) if with_bias else None
+    exact = both(h, weight, bias, targets, smoothing)[1]
+    ours, theirs = both(h.float(), weight.float(), None if bias is None else bias.float(), targets, smoothing)
+    for found, torch_has, wanted in zip(ours, theirs, exact, strict=True):
+        off, usual = ((x.double() - wanted).abs().amax() for x in (found, torch_has))
+        assert off <= 4 * usual + 1e-6 * (1 + wanted.abs().amax())
+
+
+def test_float32_words_that_cannot_come() -> None:
+    h, weight, bias = numbers(7, WIDTH).float(), numbers(VOCAB, WIDTH, seed=1).float(), numbers(VOCAB, seed=2).float()
+    bias[VOCAB - 1] = -math.inf
+    ours, theirs = both(h, weight, bias, words(7, vocab=VOCAB - 1))
+    assert_close(ours, theirs)
+    impossible = cross_entropy(h, weight, bias, torch.full((7,), VOCAB - 1))
+    assert impossible == math.inf
+
+
+def test_float32_shows_what_is_not_a_number() -> None:
+    h, weight = numbers(7, WIDTH).float(), numbers(VOCAB, WIDTH, seed=1).float()
+    for bad in (math.nan, math.inf):
+        broken = weight.clone()
+        broken[3, 2] = bad
+        assert cross_entropy(h, broken, None, words(7)).isnan()
+
+
+def test_one_thread_finds_what_several_find() -> None:
+    inputs = [numbers(700, WIDTH).float(), numbers(1003, WIDTH, seed=1).float(), numbers(1003, seed=2).float()]
+    threads = torch.get_num_threads()
+    found = []
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        found.append(both(*inputs, words(700, vocab=1003), 0.1)[0])
+    torch.set_num_threads(threads)
+    assert_close(found[0], found[1], rtol=1e-5, atol=1e-7)
 
 
 # What does not count, and what cannot be

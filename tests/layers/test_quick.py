@@ -711,7 +711,7 @@ def test_the_job_is_described_as_c_reads_it() -> None:
 
 
 def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirada.attention.kernels.native.shutil.which", lambda name: None)
+    monkeypatch.setattr("mirada.native.build.shutil.which", lambda name: None)
     assert library.library.__wrapped__() is None
     monkeypatch.undo()
     monkeypatch.setenv("MIRADA_NATIVE", "0")
@@ -721,7 +721,7 @@ def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch)
 @needs_compiler
 def test_a_compiler_that_fails_gives_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("mirada.attention.kernels.native.shutil.which", lambda name: "/bin/false")
+    monkeypatch.setattr("mirada.native.build.shutil.which", lambda name: "/bin/false")
     assert library.library.__wrapped__() is None
     assert list(tmp_path.rglob("*.so")) == []
 

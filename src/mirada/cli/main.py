@@ -85,6 +85,9 @@ def train(
     from mirada.tasks.catalog import entry
 
     entry(task)  # a wrong word is told before torch is imported
+    from mirada.cli.memory import keep_memory
+
+    keep_memory()
     from mirada.tasks.fit import fit
     from mirada.tasks.order import Order
     from mirada.tasks.task import Place

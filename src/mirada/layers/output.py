@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.errors import require
+from mirada.native import passes
 from mirada.shapes import check_integers, show
 
 ROWS_AT_ONCE = 512  # logits of that many places exist at a time; measured, see docs/log.md
@@ -88,38 +89,50 @@ def check_smoothing(smoothing: float) -> None:
     require(0 <= smoothing < 1, f"smoothing must lie in [0, 1): got {smoothing}")
 
 
+def slopes_(
+    logits: Float[Tensor, "n vocab"], bias: Float[Tensor, " vocab"] | None, targets: Int[Tensor, " n"], smoothing: float
+) -> Float[Tensor, " n"]:
+    """The cross-entropy of logits + bias for every row; the logits become its slopes: softmax - what was wanted of it."""
+    if bias is not None:
+        logits.add_(bias)
+    logits.sub_(logits.amax(-1, keepdim=True))
+    wanted = targets.unsqueeze(-1)
+    right = (1 - smoothing) * logits.gather(-1, wanted).squeeze(-1)
+    if smoothing:
+        right += smoothing / logits.shape[-1] * logits.sum(-1)
+    sums = logits.exp_().sum(-1, keepdim=True)
+    logits.mul_(1 / sums)
+    if smoothing:
+        logits.sub_(smoothing / logits.shape[-1])
+    logits.scatter_add_(-1, wanted, logits.new_full((), smoothing - 1).expand_as(wanted))
+    return sums.log().squeeze(-1) - right
+
+
 class ChunkedCrossEntropy(torch.autograd.Function):
     """Forward and backward of one chunk together, while its logits exist; the backward pass only scales."""
 
     @staticmethod
     def forward(ctx, rows, weight, bias, targets, smoothing, tracked):  # type: ignore[no-untyped-def]
-        count, vocab = max(1, len(rows)), len(weight)
+        count = max(1, len(rows))
         precise = torch.float64 if rows.dtype == torch.float64 else torch.float32
         total = rows.new_zeros((), dtype=precise)
         d_rows, d_weight, d_bias = (
             torch.zeros_like(x, dtype=precise) if needed and tracked else None
             for x, needed in zip((rows, weight, bias), ctx.needs_input_grad, strict=False)
         )
+        slopes_of = passes.slopes_ if passes.serves(rows, weight, *([] if bias is None else [bias])) else slopes_
         for first in range(0, len(rows), ROWS_AT_ONCE):
             here = slice(first, first + ROWS_AT_ONCE)
-            chunk, wanted = rows[here], targets[here].unsqueeze(-1)
-            logits = F.linear(chunk, weight.to(rows.dtype), None if bias is None else bias.to(rows.dtype)).to(precise)
-            logits.sub_(logits.amax(-1, keepdim=True))  # from here on, everything happens in place of the logits
-            right = (1 - smoothing) * logits.gather(-1, wanted).sum()
-            if smoothing:
-                right += smoothing / vocab * logits.sum()
-            slope = logits.exp_()
-            sums = slope.sum(-1, keepdim=True)
-            total += sums.log().sum() - right
+            chunk = rows[here]
+            slope = (chunk @ weight.T.to(rows.dtype)).to(precise)
+            total += slopes_of(slope, bias, targets[here], smoothing).sum()
             if not tracked:
                 continue
-            slope.mul_(1 / sums)  # the division by the number of places waits: half precision has no room for it
-            if smoothing:
-                slope.sub_(smoothing / vocab)
-            slope.scatter_add_(-1, wanted, slope.new_full((), smoothing - 1).expand_as(wanted))
             if d_bias is not None:
                 d_bias += slope.sum(0)
-            slope = slope.to(rows.dtype)
+            slope = slope.to(
+                rows.dtype
+            )  # the division by the number of places waits: half precision has no room for it
             if d_rows is not None:
                 d_rows[here] = slope @ weight.to(rows.dtype)
             if d_weight is not None and rows.dtype == precise:

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from mirada.attention.kernels.native import load
+from mirada.native.build import load
 
 SOURCE = Path(__file__).with_name("step.c")
 WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them

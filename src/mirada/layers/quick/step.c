@@ -10,8 +10,6 @@
 
 #include <math.h>
 #include <sched.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
 #ifdef __linux__
 #include <sys/mman.h>
@@ -19,6 +17,8 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+
+#include "elements.h"
 
 #if defined(__AVX512F__)
 #define LANES 16
@@ -41,7 +41,6 @@
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float four __attribute__((vector_size(16)));
 typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* a vector at any address */
-#define INLINE static inline __attribute__((always_inline))
 
 typedef struct { int64_t next, done, apart[6]; } Phase; /* a cache line each */
 
@@ -96,23 +95,6 @@ static Phase *finish(Phase *phase, int64_t pieces) {
 #define EACH(piece, pieces) for (int64_t piece; (piece = take(phase)) < (pieces); give(phase))
 
 /* Elements */
-
-INLINE float exponential(float x) { /* 2^n times a polynomial, to float's last digits; a loop of it becomes vectors */
-    x = x < -87.3f ? -87.3f : x > 88.3f ? 88.3f : x;
-    const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f; /* rounds to an integer */
-    const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-    float p = 1.38889e-3f;
-    p = p * r + 8.3333333e-3f;
-    p = p * r + 4.16666679e-2f;
-    p = p * r + 1.66666667e-1f;
-    p = p * r + 0.5f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-    const int32_t bits = ((int32_t)n + 127) << 23;
-    float power;
-    memcpy(&power, &bits, 4);
-    return p * power;
-}
 
 INLINE float error_function(float x) { /* Abramowitz and Stegun, 7.1.26: off by 1.5e-7 at most */
     const float a = fabsf(x), t = 1.0f / (1.0f + 0.3275911f * a);

@@ -1,0 +1,1 @@
+"""Compiled C, where it can be had."""

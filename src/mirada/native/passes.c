@@ -1,0 +1,58 @@
+/* Work that takes torch several passes over memory, in one: float32, shared among torch's threads. */
+
+#include <math.h>
+
+#include "elements.h"
+
+#define BLOCK 64 /* numbers whose random bytes are made together */
+
+INLINE uint64_t mixed(uint64_t z) { /* Steele, Lea and Flood (2014): the finalizer of SplitMix */
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* y = x * scale where a random byte is at least `dropped`, else 0. The seed and a number's place decide its byte. */
+void drop(int64_t n, const float *restrict x, float *restrict y, uint64_t seed, int64_t dropped, float scale, int64_t threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t first = 0; first < n; first += BLOCK) {
+        uint64_t words[BLOCK / 8];
+        uint8_t bytes[BLOCK];
+        for (int64_t i = 0; i < BLOCK / 8; i++)
+            words[i] = mixed(seed + (uint64_t)(first / 8 + i + 1) * 0x9e3779b97f4a7c15u);
+        memcpy(bytes, words, BLOCK);
+        if (n - first >= BLOCK)
+            for (int64_t i = 0; i < BLOCK; i++) y[first + i] = bytes[i] >= dropped ? x[first + i] * scale : 0.0f;
+        else
+            for (int64_t i = 0; i < n - first; i++) y[first + i] = bytes[i] >= dropped ? x[first + i] * scale : 0.0f;
+    }
+}
+
+/* From logits without their bias (null: there is none) to the losses of the rows and, in place of the logits, the slopes:
+ * softmax - smoothing / vocab - (1 - smoothing) at the target. A row stays in the cache meanwhile. */
+void slopes(int64_t rows, int64_t vocab, float *logits, const float *bias, const int64_t *targets, double smoothing,
+            double *losses, int64_t threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t row = 0; row < rows; row++) {
+        float *x = logits + row * vocab, top = -INFINITY, sum = 0.0f, all = 0.0f;
+        if (bias)
+            for (int64_t i = 0; i < vocab; i++) x[i] += bias[i];
+#pragma omp simd reduction(max : top)
+        for (int64_t i = 0; i < vocab; i++) top = x[i] > top ? x[i] : top;
+        const double right = (double)x[targets[row]] - top;
+        if (smoothing != 0.0) {
+#pragma omp simd reduction(+ : all)
+            for (int64_t i = 0; i < vocab; i++) all += x[i] - top;
+        }
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < vocab; i++) {
+            x[i] = exponential(x[i] - top);
+            sum += x[i];
+        }
+        const float share = 1.0f / sum, even = (float)(smoothing / (double)vocab);
+        for (int64_t i = 0; i < vocab; i++) x[i] = x[i] * share - even;
+        x[targets[row]] -= (float)(1.0 - smoothing);
+        losses[row] = log(sum) - (1.0 - smoothing) * right;
+        if (smoothing != 0.0) losses[row] -= smoothing / (double)vocab * all;
+    }
+}
