@@ -158,6 +158,25 @@ def test_one_thread_drops_what_several_drop() -> None:
     assert torch.equal(found[0], found[2])
 
 
+@pytest.mark.parametrize("shape", [(3, 5, 11), (64,), (4, 100)], ids=str)
+def test_a_base_is_added(shape: tuple[int, ...]) -> None:
+    x, base, slope = torch.randn(shape, requires_grad=True), torch.randn(shape, requires_grad=True), torch.randn(shape)
+    torch.manual_seed(3)
+    y = Dropout(0.3)(x, base)
+    alone = seeded_dropout(x, 0.3)
+    assert_close(y, base + alone)
+    found = torch.autograd.grad(y, (x, base), slope)
+    assert_close(found, torch.autograd.grad(base + alone, (x, base), slope))
+    assert_close(Dropout(0.3).eval()(x, base), base + x)
+    assert_close(Dropout(0.0)(x, base), base + x)
+
+
+def test_a_base_of_another_shape_is_broadcast() -> None:
+    x, base = torch.randn(3, 11), torch.randn(11)
+    torch.manual_seed(3)
+    assert_close(Dropout(0.3)(x, base), base + seeded_dropout(x, 0.3))
+
+
 def test_nan_and_infinity_stay() -> None:
     y = seeded_dropout(torch.tensor([math.nan, math.inf, -math.inf]).repeat(100), 0.5).view(100, 3)
     assert y[:, 0].isnan().any()

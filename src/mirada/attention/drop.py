@@ -8,8 +8,8 @@ from mirada.native import passes
 STEPS = 256  # a random byte decides
 
 
-def drop(x: Tensor, rate: float) -> Tensor:
-    """x with numbers zeroed at random and the others scaled up, so that the expectation stays.
+def drop(x: Tensor, rate: float, base: Tensor | None = None) -> Tensor:
+    """x with numbers zeroed at random and the others scaled up, so that the expectation stays; `base` is added to that.
 
     A random byte decides for each number, so the rate is a multiple of 1/256, the nearest to `rate`; the scale matches the
     rate in use. Eight bytes come from 64 random bits, which takes a tenth of the time of a draw per number.
@@ -17,12 +17,14 @@ def drop(x: Tensor, rate: float) -> Tensor:
     >>> sorted(set(drop(torch.ones(1000), 0.5).tolist()))
     [0.0, 2.0]
     """
+    if base is not None and not (base.shape == x.shape and passes.serves(x, base)):
+        return base + drop(x, rate)
     dropped = min(round(rate * STEPS), STEPS - 1)
     if not dropped:
-        return x
+        return x if base is None else base + x
     scale = STEPS / (STEPS - dropped)
     if passes.serves(x):
-        return Compiled.apply(x, int(torch.randint(2**63 - 1, ())), dropped, scale)
+        return Compiled.apply(x, base, int(torch.randint(2**63 - 1, ())), dropped, scale)
     return Drop.apply(x, random_bytes(x) >= dropped, scale)
 
 
@@ -30,15 +32,17 @@ class Compiled(torch.autograd.Function):
     """The same in one pass. Nothing is kept for the backward pass: the seed tells again what was dropped."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, seed: int, dropped: int, scale: float) -> Tensor:  # type: ignore[no-untyped-def]
-        ctx.how = seed, dropped, scale
-        return passes.drop(x, seed, dropped, scale)
+    def forward(ctx, x: Tensor, base: Tensor | None, *how: float) -> Tensor:  # type: ignore[no-untyped-def]
+        ctx.how = how
+        return passes.drop(x, base, *how)  # type: ignore[arg-type]
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         if passes.serves(grad):
-            return Compiled.apply(grad, *ctx.how), None, None, None
-        return grad * passes.drop(torch.ones(grad.shape), *ctx.how), None, None, None
+            slope = Compiled.apply(grad, None, *ctx.how)
+        else:  # many gradients at once
+            slope = grad * passes.drop(torch.ones(grad.shape), None, *ctx.how)
+        return slope, grad if ctx.needs_input_grad[1] else None, None, None, None
 
 
 class Drop(torch.autograd.Function):

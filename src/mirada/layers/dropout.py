@@ -9,6 +9,8 @@ from mirada.errors import require
 class Dropout(nn.Module):
     """Zero numbers at random in training and scale the others up; see `attention/drop.py` for how the rate is rounded.
 
+    What is given as `base` is added to that: base + dropout(x).
+
     >>> import torch
     >>> Dropout(0.5).eval()(torch.ones(3))
     tensor([1., 1., 1.])
@@ -19,8 +21,10 @@ class Dropout(nn.Module):
         require(0 <= rate < 1, f"dropout must lie in [0, 1): got {rate}")
         self.rate = rate
 
-    def forward(self, x: Tensor) -> Tensor:
-        return drop(x, self.rate) if self.training else x
+    def forward(self, x: Tensor, base: Tensor | None = None) -> Tensor:
+        if self.training:
+            return drop(x, self.rate, base)
+        return x if base is None else base + x
 
     def extra_repr(self) -> str:
         return f"{self.rate}"

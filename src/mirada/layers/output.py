@@ -72,7 +72,8 @@ def cross_entropy(
     rows, wanted = h.reshape(-1, h.shape[-1]), targets.reshape(-1).long()
     counted = wanted != IGNORED
     if not bool(counted.all()):
-        rows, wanted = rows[counted], wanted[counted]
+        places = counted.nonzero().squeeze(-1)
+        rows, wanted = rows.index_select(0, places), wanted.index_select(0, places)
     if len(wanted):
         low, high = (int(bound) for bound in wanted.aminmax())
         fits = low >= 0 and high < len(weight)
@@ -117,8 +118,13 @@ class ChunkedCrossEntropy(torch.autograd.Function):
         precise = torch.float64 if rows.dtype == torch.float64 else torch.float32
         total = rows.new_zeros((), dtype=precise)
         d_rows, d_weight, d_bias = (
-            torch.zeros_like(x, dtype=precise) if needed and tracked else None
-            for x, needed in zip((rows, weight, bias), ctx.needs_input_grad, strict=False)
+            make(x, dtype=precise) if needed and tracked else None
+            for make, x, needed in zip(
+                (torch.empty_like, torch.zeros_like, torch.zeros_like),
+                (rows, weight, bias),
+                ctx.needs_input_grad,
+                strict=False,
+            )
         )
         slopes_of = passes.slopes_ if passes.serves(rows, weight, *([] if bias is None else [bias])) else slopes_
         for first in range(0, len(rows), ROWS_AT_ONCE):

@@ -41,8 +41,8 @@ class Residual(nn.Module):
         self, x: Input, layer: Callable[[Input], Input], real: Bool[Tensor, "batch length"] | None = None
     ) -> Input:
         if self.order == "pre":
-            return x + self.dropout(layer(self.norm(x, real)))
-        return self.norm(x + self.dropout(layer(x)), real)
+            return self.dropout(layer(self.norm(x, real)), base=x)
+        return self.norm(self.dropout(layer(x), base=x), real)
 
     def extra_repr(self) -> str:
         return f"order={self.order!r}"

@@ -12,8 +12,9 @@ INLINE uint64_t mixed(uint64_t z) { /* Steele, Lea and Flood (2014): the finaliz
     return z ^ (z >> 31);
 }
 
-/* y = x * scale where a random byte is at least `dropped`, else 0. The seed and a number's place decide its byte. */
-void drop(int64_t n, const float *restrict x, float *restrict y, uint64_t seed, int64_t dropped, float scale, int64_t threads) {
+/* y = base (null: 0) + x * scale where a random byte is at least `dropped`. The seed and a number's place decide its byte. */
+void drop(int64_t n, const float *restrict x, const float *restrict base, float *restrict y, uint64_t seed, int64_t dropped,
+          float scale, int64_t threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t first = 0; first < n; first += BLOCK) {
         uint64_t words[BLOCK / 8];
@@ -21,10 +22,15 @@ void drop(int64_t n, const float *restrict x, float *restrict y, uint64_t seed, 
         for (int64_t i = 0; i < BLOCK / 8; i++)
             words[i] = mixed(seed + (uint64_t)(first / 8 + i + 1) * 0x9e3779b97f4a7c15u);
         memcpy(bytes, words, BLOCK);
-        if (n - first >= BLOCK)
-            for (int64_t i = 0; i < BLOCK; i++) y[first + i] = bytes[i] >= dropped ? x[first + i] * scale : 0.0f;
+        const int64_t count = n - first < BLOCK ? n - first : BLOCK;
+        const float *from = x + first;
+        float *to = y + first;
+        if (count == BLOCK)
+            for (int64_t i = 0; i < BLOCK; i++) to[i] = bytes[i] >= dropped ? from[i] * scale : 0.0f;
         else
-            for (int64_t i = 0; i < n - first; i++) y[first + i] = bytes[i] >= dropped ? x[first + i] * scale : 0.0f;
+            for (int64_t i = 0; i < count; i++) to[i] = bytes[i] >= dropped ? from[i] * scale : 0.0f;
+        if (base)
+            for (int64_t i = 0; i < count; i++) to[i] += base[first + i];
     }
 }
 

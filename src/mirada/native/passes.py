@@ -21,7 +21,7 @@ def library() -> ctypes.CDLL | None:
     loaded = load(SOURCE, "-fopenmp") or load(SOURCE)
     if loaded is not None:
         number, pointer = ctypes.c_int64, ctypes.c_void_p
-        loaded.drop.argtypes = [number, pointer, pointer, ctypes.c_uint64, number, ctypes.c_float, number]
+        loaded.drop.argtypes = [number, pointer, pointer, pointer, ctypes.c_uint64, number, ctypes.c_float, number]
         loaded.slopes.argtypes = [number, number, pointer, pointer, pointer, ctypes.c_double, pointer, number]
         loaded.drop.restype = loaded.slopes.restype = None
     return loaded
@@ -42,11 +42,16 @@ def usual(x: Tensor) -> bool:
     return there and x.dtype == torch.float32 and not x.is_neg()
 
 
-def drop(x: Tensor, seed: int, dropped: int, scale: float) -> Tensor:
-    """x with numbers zeroed, with a chance of `dropped` in 256, and the others scaled. The same seed zeroes the same ones."""
+def drop(x: Tensor, base: Tensor | None, seed: int, dropped: int, scale: float) -> Tensor:
+    """x with numbers zeroed, with a chance of `dropped` in 256, and the others scaled; a base of the same shape is added.
+
+    The same seed zeroes the same numbers.
+    """
     x = x.contiguous()
+    base = None if base is None else base.contiguous()
     made = torch.empty_like(x)
-    loaded().drop(x.numel(), x.data_ptr(), made.data_ptr(), seed, dropped, scale, threads_for(x))
+    under = None if base is None else base.data_ptr()
+    loaded().drop(x.numel(), x.data_ptr(), under, made.data_ptr(), seed, dropped, scale, threads_for(x))
     return made
 
 

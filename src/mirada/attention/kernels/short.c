@@ -1,0 +1,141 @@
+/* Attention over short sequences, float32: all of a head stays in the cache, forward and backward.
+ *
+ * Heads are shared among threads. A sequence's keys end at its length; with `causal`, a query's end at its own place. Numbers of one
+ * vector stand next to each other; places, heads and sequences may be any distance apart.
+ */
+
+#include <math.h>
+
+#include "elements.h"
+
+#define LANES 16
+#define LONGEST 64   /* keys, and so numbers in a row of weights, at most */
+#define WIDEST 128   /* numbers in a vector at most; a multiple of LANES */
+
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef struct { float *start; int64_t sequence, head, place; } Vectors; /* where a tensor lies, and its distances */
+
+INLINE float *at(Vectors x, int64_t sequence, int64_t head) {
+    return x.start + sequence * x.sequence + head * x.head;
+}
+
+/* c (R x V vectors) = a b, with a of (R, depth) and b of (depth, V vectors); the sums stay in registers. */
+INLINE void tile(const int R, const int V, int64_t depth, const float *a, int64_t down, int64_t along, const float *b,
+                 int64_t next_b, float *c, int64_t next_c) {
+    vec sums[8][4];
+    for (int r = 0; r < R; r++)
+        for (int v = 0; v < V; v++) sums[r][v] = (vec){0};
+    for (int64_t k = 0; k < depth; k++)
+        for (int r = 0; r < R; r++)
+            for (int v = 0; v < V; v++) sums[r][v] += a[r * down + k * along] * *(const vec *)(b + k * next_b + LANES * v);
+    for (int r = 0; r < R; r++)
+        for (int v = 0; v < V; v++) *(vec *)(c + r * next_c + LANES * v) = sums[r][v];
+}
+
+/* c (rows x columns) = a (rows x depth) b (depth x columns), columns a multiple of LANES. a may lie any way: a step down and a step
+ * along are given. */
+static void product(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t down, int64_t along, const float *b,
+                    int64_t next_b, float *c, int64_t next_c) {
+    int64_t column = 0;
+    for (; column + 4 * LANES <= columns; column += 4 * LANES) {
+        int64_t row = 0;
+        for (; row + 4 <= rows; row += 4)
+            tile(4, 4, depth, a + row * down, down, along, b + column, next_b, c + row * next_c + column, next_c);
+        for (; row < rows; row++)
+            tile(1, 4, depth, a + row * down, down, along, b + column, next_b, c + row * next_c + column, next_c);
+    }
+    for (; column < columns; column += LANES) {
+        int64_t row = 0;
+        for (; row + 8 <= rows; row += 8)
+            tile(8, 1, depth, a + row * down, down, along, b + column, next_b, c + row * next_c + column, next_c);
+        for (; row < rows; row++)
+            tile(1, 1, depth, a + row * down, down, along, b + column, next_b, c + row * next_c + column, next_c);
+    }
+}
+
+/* The first `n` of some vectors as columns, with zeros to the right of them. */
+static void turn(int64_t n, int64_t padded, int64_t dim, const float *x, int64_t place, float *turned) {
+    for (int64_t i = 0; i < dim; i++) {
+        for (int64_t j = 0; j < n; j++) turned[i * padded + j] = x[j * place + i];
+        for (int64_t j = n; j < padded; j++) turned[i * padded + j] = 0.0f;
+    }
+}
+
+INLINE int64_t seen(int64_t real, int64_t causal, int64_t query) { /* how many keys a query sees */
+    return causal && query + 1 < real ? query + 1 : real;
+}
+
+INLINE void softmax(int64_t n, int64_t padded, float scale, float *x) { /* over the first n; the others become 0 */
+    float tops[LANES], sums[LANES] = {0}, top = -INFINITY, sum = 0.0f;
+    for (int64_t i = n; i < padded; i++) x[i] = -INFINITY;
+    for (int i = 0; i < LANES; i++) tops[i] = -INFINITY;
+    for (int64_t first = 0; first < padded; first += LANES)
+        for (int i = 0; i < LANES; i++) tops[i] = x[first + i] > tops[i] ? x[first + i] : tops[i];
+    for (int i = 0; i < LANES; i++) top = tops[i] > top ? tops[i] : top;
+    for (int64_t first = 0; first < padded; first += LANES)
+        for (int i = 0; i < LANES; i++) {
+            x[first + i] = first + i < n ? exponential((x[first + i] - top) * scale) : 0.0f;
+            sums[i] += x[first + i];
+        }
+    for (int i = 0; i < LANES; i++) sum += sums[i];
+    const float share = n ? 1.0f / sum : 0.0f;
+    for (int64_t i = 0; i < padded; i++) x[i] *= share;
+}
+
+typedef struct {
+    int64_t batch, heads, queries, keys, padded, dim, value_dim, causal, threads;
+    float scale;
+    const int64_t *lengths; /* of the sequences; null: all keys are real */
+    float *weights;         /* (batch, heads, queries, padded) */
+    Vectors q, k, v, out, dq, dk, dv; /* backward, `out` is the slope of the output */
+} Job;
+
+INLINE int64_t real_keys(const Job *job, int64_t sequence) {
+    return job->lengths && job->lengths[sequence] < job->keys ? job->lengths[sequence] : job->keys;
+}
+
+void forward(const Job *job) {
+#pragma omp parallel for num_threads(job->threads) if (job->threads > 1)
+    for (int64_t pair = 0; pair < job->batch * job->heads; pair++) {
+        const int64_t sequence = pair / job->heads, head = pair % job->heads, real = real_keys(job, sequence);
+        float turned[WIDEST * LONGEST], *w = job->weights + pair * job->queries * job->padded;
+        turn(real, job->padded, job->dim, at(job->k, sequence, head), job->k.place, turned);
+        product(job->queries, job->padded, job->dim, at(job->q, sequence, head), job->q.place, 1, turned, job->padded, w,
+                job->padded);
+        for (int64_t i = 0; i < job->queries; i++)
+            softmax(seen(real, job->causal, i), job->padded, job->scale, w + i * job->padded);
+        product(job->queries, job->value_dim, real, w, job->padded, 1, at(job->v, sequence, head), job->v.place,
+                at(job->out, sequence, head), job->out.place);
+    }
+}
+
+static void clear(int64_t first, int64_t last, int64_t dim, float *x, int64_t place) {
+    for (int64_t i = first; i < last; i++) memset(x + i * place, 0, (size_t)dim * sizeof(float));
+}
+
+void backward(const Job *job) {
+#pragma omp parallel for num_threads(job->threads) if (job->threads > 1)
+    for (int64_t pair = 0; pair < job->batch * job->heads; pair++) {
+        const int64_t sequence = pair / job->heads, head = pair % job->heads, real = real_keys(job, sequence), n = job->padded;
+        const float *w = job->weights + pair * job->queries * n, *out = at(job->out, sequence, head);
+        float turned[WIDEST * LONGEST], slopes[LONGEST * LONGEST];
+        turn(real, n, job->value_dim, at(job->v, sequence, head), job->v.place, turned);
+        product(job->queries, n, job->value_dim, out, job->out.place, 1, turned, n, slopes, n);
+        for (int64_t i = 0; i < job->queries; i++) {
+            const float *p = w + i * n; /* 0 for keys that the query does not see */
+            float *d = slopes + i * n, dot = 0.0f;
+            float dots[LANES] = {0};
+            for (int64_t first = 0; first < n; first += LANES)
+                for (int j = 0; j < LANES; j++) dots[j] += p[first + j] * d[first + j];
+            for (int j = 0; j < LANES; j++) dot += dots[j];
+            for (int64_t j = 0; j < n; j++) d[j] = p[j] * (d[j] - dot) * job->scale;
+        }
+        float *dk = at(job->dk, sequence, head), *dv = at(job->dv, sequence, head);
+        product(job->queries, job->dim, real, slopes, n, 1, at(job->k, sequence, head), job->k.place,
+                at(job->dq, sequence, head), job->dq.place);
+        product(real, job->dim, job->queries, slopes, 1, n, at(job->q, sequence, head), job->q.place, dk, job->dk.place);
+        product(real, job->value_dim, job->queries, w, 1, n, out, job->out.place, dv, job->dv.place);
+        clear(real, job->keys, job->dim, dk, job->dk.place);
+        clear(real, job->keys, job->value_dim, dv, job->dv.place);
+    }
+}
