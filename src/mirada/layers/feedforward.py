@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.errors import require, unknown
+from mirada.layers.rectified import rectified
 
 Input = Float[Tensor, "*batch width"]
 
@@ -47,6 +48,8 @@ class FeedForward(nn.Module):
         self.narrow = linear(hidden, width, bias=True)
 
     def forward(self, x: Input) -> Input:
+        if self.activation == "relu":
+            return self.narrow(rectified(self.widen, x))
         return self.narrow(ACTIVATIONS[self.activation](self.widen(x)))
 
     def extra_repr(self) -> str:

@@ -62,3 +62,30 @@ void slopes(int64_t rows, int64_t vocab, float *logits, const float *bias, const
         if (smoothing != 0.0) losses[row] -= smoothing / (double)vocab * all;
     }
 }
+
+/* h = max(h + bias, 0), in place. */
+void rectify(int64_t rows, int64_t n, float *h, const float *bias, int64_t threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t row = 0; row < rows; row++) {
+        float *x = h + row * n;
+        for (int64_t i = 0; i < n; i++) {
+            const float sum = x[i] + bias[i];
+            x[i] = sum <= 0.0f ? 0.0f : sum; /* what is not a number stays that */
+        }
+    }
+}
+
+/* d = slope where h is above 0, and its sums over each thread's rows. */
+void rectify_slope(int64_t rows, int64_t n, const float *restrict slope, const float *restrict h, float *restrict d,
+                   float *restrict sums, int64_t threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t part = 0; part < threads; part++) {
+        float *sum = sums + part * n;
+        for (int64_t row = rows * part / threads; row < rows * (part + 1) / threads; row++)
+            for (int64_t i = 0; i < n; i++) {
+                const float here = h[row * n + i] <= 0.0f ? 0.0f : slope[row * n + i];
+                d[row * n + i] = here;
+                sum[i] += here;
+            }
+    }
+}

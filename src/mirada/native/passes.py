@@ -23,7 +23,10 @@ def library() -> ctypes.CDLL | None:
         number, pointer = ctypes.c_int64, ctypes.c_void_p
         loaded.drop.argtypes = [number, pointer, pointer, pointer, ctypes.c_uint64, number, ctypes.c_float, number]
         loaded.slopes.argtypes = [number, number, pointer, pointer, pointer, ctypes.c_double, pointer, number]
-        loaded.drop.restype = loaded.slopes.restype = None
+        loaded.rectify.argtypes = [number, number, pointer, pointer, number]
+        loaded.rectify_slope.argtypes = [number, number, pointer, pointer, pointer, pointer, number]
+        for function in (loaded.drop, loaded.slopes, loaded.rectify, loaded.rectify_slope):
+            function.restype = None
     return loaded
 
 
@@ -68,6 +71,22 @@ def slopes_(
         rows, vocab, logits.data_ptr(), start, targets.data_ptr(), smoothing, losses.data_ptr(), threads_for(logits)
     )
     return losses
+
+
+def rectify_(h: Float[Tensor, "n width"], bias: Float[Tensor, " width"]) -> None:
+    """Let h become relu(h + bias)."""
+    bias = bias.contiguous()
+    loaded().rectify(*h.shape, h.data_ptr(), bias.data_ptr(), threads_for(h))
+
+
+def rectify_slope(
+    slope: Float[Tensor, "n width"], h: Float[Tensor, "n width"]
+) -> tuple[Float[Tensor, "n width"], Float[Tensor, " width"]]:
+    """The slope where h is above 0, and its sum over the rows."""
+    slope, threads = slope.contiguous(), threads_for(h)
+    found, sums = torch.empty_like(h), h.new_zeros(threads, h.shape[1])
+    loaded().rectify_slope(*h.shape, slope.data_ptr(), h.data_ptr(), found.data_ptr(), sums.data_ptr(), threads)
+    return found, sums.sum(0)
 
 
 def threads_for(x: Tensor) -> int:

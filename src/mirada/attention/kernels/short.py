@@ -54,7 +54,9 @@ def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
     short = 1 < q.shape[2] <= LONGEST and k.shape[2] <= LONGEST
     dims = {q.shape[3], v.shape[3]}
     narrow = all(dim <= WIDEST and dim % LANES == 0 for dim in dims)
-    return short and narrow and passes.serves(q, k, v) and library() is not None
+    return (
+        short and narrow and not torch.is_autocast_enabled("cpu") and passes.serves(q, k, v) and library() is not None
+    )
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, causal: bool, scale: float) -> Tensor:
