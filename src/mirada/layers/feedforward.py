@@ -1,30 +1,14 @@
 """The feed-forward half of a Transformer block: the same small network at every place."""
 
-from collections.abc import Callable
-
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.errors import require, unknown
-from mirada.layers.rectified import rectified
+from mirada.layers.bent import ACTIVATIONS, bent
 
 Input = Float[Tensor, "*batch width"]
-
-
-def gelu_tanh(x: Tensor) -> Tensor:
-    """x times the normal distribution function, in the tanh approximation that GPT-2 was trained with."""
-    return F.gelu(x, approximate="tanh")
-
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "gelu": F.gelu,
-    "gelu-tanh": gelu_tanh,
-    "silu": F.silu,
-}
 
 
 class FeedForward(nn.Module):
@@ -48,9 +32,7 @@ class FeedForward(nn.Module):
         self.narrow = linear(hidden, width, bias=True)
 
     def forward(self, x: Input) -> Input:
-        if self.activation == "relu":
-            return self.narrow(rectified(self.widen, x))
-        return self.narrow(ACTIVATIONS[self.activation](self.widen(x)))
+        return self.narrow(bent(self.widen, x, self.activation))
 
     def extra_repr(self) -> str:
         return f"activation={self.activation!r}"

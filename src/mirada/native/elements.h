@@ -1,5 +1,6 @@
 /* Functions of one number that a compiler makes vectors of. */
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -20,4 +21,10 @@ INLINE float exponential(float x) { /* 2^n times a polynomial, to float's last d
     float power;
     memcpy(&power, &bits, 4);
     return p * power;
+}
+
+INLINE float error_function(float x) { /* Abramowitz and Stegun, 7.1.26: off by 1.5e-7 at most */
+    const float a = fabsf(x), t = 1.0f / (1.0f + 0.3275911f * a);
+    const float p = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
+    return copysignf(1.0f - p * exponential(-a * a), x);
 }

@@ -1,7 +1,5 @@
 /* Work that takes torch several passes over memory, in one: float32, shared among torch's threads. */
 
-#include <math.h>
-
 #include "elements.h"
 
 #define BLOCK 64 /* numbers whose random bytes are made together */
@@ -63,29 +61,62 @@ void slopes(int64_t rows, int64_t vocab, float *logits, const float *bias, const
     }
 }
 
-/* h = max(h + bias, 0), in place. */
-void rectify(int64_t rows, int64_t n, float *h, const float *bias, int64_t threads) {
-#pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t row = 0; row < rows; row++) {
-        float *x = h + row * n;
+enum { RELU, GELU, GELU_TANH }; /* as passes.py numbers them */
+
+INLINE float inner(float x) { /* 1 / (1 + exp(2 u)) with the u whose tanh GPT-2's gelu has */
+    return 1.0f / (1.0f + exponential(1.595769122f * x * (1.0f + 0.044715f * x * x)));
+}
+
+INLINE float bent(const int kind, float x) {
+    if (kind == RELU) return x <= 0.0f ? 0.0f : x; /* what is not a number stays that */
+    if (kind == GELU) return 0.5f * x * (1.0f + error_function(0.707106781f * x));
+    return x - x * inner(x);
+}
+
+INLINE float bend_slope(const int kind, float x) {
+    if (kind == RELU) return x <= 0.0f ? 0.0f : 1.0f;
+    if (kind == GELU) return 0.5f + 0.5f * error_function(0.707106781f * x) + 0.398942280f * x * exponential(-0.5f * x * x);
+    const float s = inner(x);
+    return (1.0f - s) * (1.0f + x * s * 1.595769122f * (1.0f + 0.134145f * x * x));
+}
+
+INLINE void bend_rows(const int kind, int64_t first, int64_t last, int64_t n, float *h, const float *bias, float *y) {
+    for (int64_t row = first; row < last; row++)
         for (int64_t i = 0; i < n; i++) {
-            const float sum = x[i] + bias[i];
-            x[i] = sum <= 0.0f ? 0.0f : sum; /* what is not a number stays that */
+            const float x = h[row * n + i] + bias[i];
+            h[row * n + i] = x;
+            y[row * n + i] = bent(kind, x);
         }
+}
+
+/* h = h + bias, y = act(h). For relu, y may be h: its slope follows from the result. */
+void bend(int64_t kind, int64_t rows, int64_t n, float *h, const float *bias, float *y, int64_t threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t part = 0; part < threads; part++) {
+        const int64_t first = rows * part / threads, last = rows * (part + 1) / threads;
+        if (kind == RELU) bend_rows(RELU, first, last, n, h, bias, y);
+        else if (kind == GELU) bend_rows(GELU, first, last, n, h, bias, y);
+        else bend_rows(GELU_TANH, first, last, n, h, bias, y);
     }
 }
 
-/* d = slope where h is above 0, and its sums over each thread's rows. */
-void rectify_slope(int64_t rows, int64_t n, const float *restrict slope, const float *restrict h, float *restrict d,
-                   float *restrict sums, int64_t threads) {
+INLINE void slope_rows(const int kind, int64_t first, int64_t last, int64_t n, const float *restrict slope, const float *restrict h,
+                       float *restrict d, float *restrict sum) {
+    for (int64_t row = first; row < last; row++)
+        for (int64_t i = 0; i < n; i++) {
+            const float here = slope[row * n + i] * bend_slope(kind, h[row * n + i]);
+            d[row * n + i] = here;
+            sum[i] += here;
+        }
+}
+
+/* d = slope act'(h), and its sums over each thread's rows. */
+void unbend(int64_t kind, int64_t rows, int64_t n, const float *slope, const float *h, float *d, float *sums, int64_t threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t part = 0; part < threads; part++) {
-        float *sum = sums + part * n;
-        for (int64_t row = rows * part / threads; row < rows * (part + 1) / threads; row++)
-            for (int64_t i = 0; i < n; i++) {
-                const float here = h[row * n + i] <= 0.0f ? 0.0f : slope[row * n + i];
-                d[row * n + i] = here;
-                sum[i] += here;
-            }
+        const int64_t first = rows * part / threads, last = rows * (part + 1) / threads;
+        if (kind == RELU) slope_rows(RELU, first, last, n, slope, h, d, sums + part * n);
+        else if (kind == GELU) slope_rows(GELU, first, last, n, slope, h, d, sums + part * n);
+        else slope_rows(GELU_TANH, first, last, n, slope, h, d, sums + part * n);
     }
 }

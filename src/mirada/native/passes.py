@@ -13,6 +13,7 @@ from mirada.native.build import load
 SOURCE = Path(__file__).with_name("passes.c")
 WORTH_A_THREAD = 2**15  # numbers that outweigh sharing them
 PLAIN = (Tensor, nn.Parameter)
+BENDS = ("relu", "gelu", "gelu-tanh")  # in the order in which passes.c numbers them
 
 
 @cache
@@ -23,9 +24,9 @@ def library() -> ctypes.CDLL | None:
         number, pointer = ctypes.c_int64, ctypes.c_void_p
         loaded.drop.argtypes = [number, pointer, pointer, pointer, ctypes.c_uint64, number, ctypes.c_float, number]
         loaded.slopes.argtypes = [number, number, pointer, pointer, pointer, ctypes.c_double, pointer, number]
-        loaded.rectify.argtypes = [number, number, pointer, pointer, number]
-        loaded.rectify_slope.argtypes = [number, number, pointer, pointer, pointer, pointer, number]
-        for function in (loaded.drop, loaded.slopes, loaded.rectify, loaded.rectify_slope):
+        loaded.bend.argtypes = [number, number, number, pointer, pointer, pointer, number]
+        loaded.unbend.argtypes = [number, number, number, pointer, pointer, pointer, pointer, number]
+        for function in (loaded.drop, loaded.slopes, loaded.bend, loaded.unbend):
             function.restype = None
     return loaded
 
@@ -73,19 +74,22 @@ def slopes_(
     return losses
 
 
-def rectify_(h: Float[Tensor, "n width"], bias: Float[Tensor, " width"]) -> None:
-    """Let h become relu(h + bias)."""
+def bend_(h: Float[Tensor, "n width"], bias: Float[Tensor, " width"], kind: str) -> Float[Tensor, "n width"]:
+    """act(h + bias), with act one of `BENDS`; h becomes what `unbend` wants of it."""
     bias = bias.contiguous()
-    loaded().rectify(*h.shape, h.data_ptr(), bias.data_ptr(), threads_for(h))
+    made = h if kind == "relu" else torch.empty_like(h)
+    loaded().bend(BENDS.index(kind), *h.shape, h.data_ptr(), bias.data_ptr(), made.data_ptr(), threads_for(h))
+    return made
 
 
-def rectify_slope(
-    slope: Float[Tensor, "n width"], h: Float[Tensor, "n width"]
+def unbend(
+    slope: Float[Tensor, "n width"], h: Float[Tensor, "n width"], kind: str
 ) -> tuple[Float[Tensor, "n width"], Float[Tensor, " width"]]:
-    """The slope where h is above 0, and its sum over the rows."""
+    """The slope before the bend, from that after it, and its sum over the rows."""
     slope, threads = slope.contiguous(), threads_for(h)
     found, sums = torch.empty_like(h), h.new_zeros(threads, h.shape[1])
-    loaded().rectify_slope(*h.shape, slope.data_ptr(), h.data_ptr(), found.data_ptr(), sums.data_ptr(), threads)
+    given = slope.data_ptr(), h.data_ptr(), found.data_ptr(), sums.data_ptr()
+    loaded().unbend(BENDS.index(kind), *h.shape, *given, threads)
     return found, sums.sum(0)
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's scaled_dot_product_attention: no n x n matrix of weights, forward or backward.
+"""PyTorch's scaled_dot_product_attention: no n x n matrix of weights, forward or backward. Short sequences go to `short.py`.
 
 It takes every score that is a product of what it prepares (Dot, Bilinear), with a softmax, and any neighborhood. The usual
 ones need no mask tensor; the others are given one.
@@ -34,7 +34,7 @@ class Fused:
 
     def run(self, request: Request) -> Answer:
         keys = last_key(request)
-        if simple(request):
+        if simple(request) and type(request.score) is Dot:
             k, v = (x[:, :, :keys] for x in shared(request))
             q, k, scale = factors(request, k)
             if short.serves(q, k, v):

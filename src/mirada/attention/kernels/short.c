@@ -4,8 +4,6 @@
  * vector stand next to each other; places, heads and sequences may be any distance apart.
  */
 
-#include <math.h>
-
 #include "elements.h"
 
 #define LANES 16

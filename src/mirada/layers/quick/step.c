@@ -8,7 +8,6 @@
  * takes longer than the work; so a step that took longer than one thread alone would have is followed by some that one thread takes.
  */
 
-#include <math.h>
 #include <sched.h>
 #include <time.h>
 #ifdef __linux__
@@ -95,12 +94,6 @@ static Phase *finish(Phase *phase, int64_t pieces) {
 #define EACH(piece, pieces) for (int64_t piece; (piece = take(phase)) < (pieces); give(phase))
 
 /* Elements */
-
-INLINE float error_function(float x) { /* Abramowitz and Stegun, 7.1.26: off by 1.5e-7 at most */
-    const float a = fabsf(x), t = 1.0f / (1.0f + 0.3275911f * a);
-    const float p = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
-    return copysignf(1.0f - p * exponential(-a * a), x);
-}
 
 static void activate(float *x, int64_t n, int64_t kind) {
     if (kind == 0)
