@@ -29,7 +29,7 @@ def write_report(
         ("measured on", f"{run.task.amount(records)} for {'test' if splits.test else 'validation'}"),
         ("model", f"{type(run.model).__name__}, {sum(p.numel() for p in run.model.parameters()):,} parameters"),
         ("learned from", run.task.amount(splits.train)),
-        ("steps", last.get("step")),
+        ("steps", max((event["step"] for event in events if "step" in event), default=None)),
         ("seconds of training", last.get("seconds")),
     ]
     sections = [
