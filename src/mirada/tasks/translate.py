@@ -58,7 +58,7 @@ class Translate(Task):
         if place.builtin:
             transformer = model == "transformer"
             sizes = {"width": 128, "hidden": 256} | ({"depth": 2} if transformer else {})
-            recipe = {"batch_tokens": 1024, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 5}
+            recipe = {"batch_tokens": 1024, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 6}
             return {"model": sizes, "data": {"vocab": 3000}, "recipe": recipe}
         own: dict[str, Any] = {"hidden": 512, "dropout": 0.2} if model == "transformer" else {}
         return {"model": own, "recipe": {"batch_tokens": 2048, "lr": 1e-3 if model == "transformer" else 2e-3}}
