@@ -16,6 +16,7 @@ class FeedForward(nn.Module):
 
     h = W_2 act(W_1 x + b_1) + b_2, with act relu, gelu, gelu-tanh or silu
 
+    >>> import torch
     >>> FeedForward(4, hidden=16)(torch.zeros(2, 3, 4)).shape
     torch.Size([2, 3, 4])
 
@@ -43,6 +44,7 @@ class Gated(nn.Module):
 
     h = W_2 (silu(W_1 x) * (V x)), without biases
 
+    >>> import torch
     >>> Gated(4, hidden=16)(torch.zeros(2, 3, 4)).shape
     torch.Size([2, 3, 4])
 
