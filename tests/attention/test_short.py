@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from mirada import Attention, MultiHead, attend
 from mirada.attention.kernels import short
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding
+from tests.ways import WAYS, take
 
 
 def agree(tensors: list[Tensor], where: Neighborhood) -> None:
@@ -23,13 +24,9 @@ def agree(tensors: list[Tensor], where: Neighborhood) -> None:
     assert_close(*found, rtol=1e-4, atol=2e-5)
 
 
-@pytest.fixture(params=["compiled", "torch"])
+@pytest.fixture(params=WAYS)
 def short_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "torch":
-        monkeypatch.setattr(short, "library", lambda: None)
-    elif short.library() is None:
-        pytest.skip("no C compiler here")
-    return request.param
+    return take(request.param, short, monkeypatch)
 
 
 SIZES = [(2, 2), (5, 5), (16, 16), (17, 17), (33, 64), (64, 64), (9, 31), (3, 1)]
