@@ -64,7 +64,8 @@ void slopes(int64_t rows, int64_t vocab, float *logits, const float *bias, const
 enum { RELU, GELU, GELU_TANH }; /* as passes.py numbers them */
 
 INLINE float inner(float x) { /* 1 / (1 + exp(2 u)) with the u whose tanh GPT-2's gelu has */
-    return 1.0f / (1.0f + exponential(1.595769122f * x * (1.0f + 0.044715f * x * x)));
+    const float u = 1.595769122f * x * (1.0f + 0.044715f * x * x);
+    return 1.0f / (1.0f + exponential(u > 80.0f ? 80.0f : u)); /* no smaller numbers than processors are quick with */
 }
 
 INLINE float bent(const int kind, float x) {
@@ -81,12 +82,14 @@ INLINE float bend_slope(const int kind, float x) {
 }
 
 INLINE void bend_rows(const int kind, int64_t first, int64_t last, int64_t n, float *h, const float *bias, float *y) {
-    for (int64_t row = first; row < last; row++)
+    for (int64_t row = first; row < last; row++) {
+#pragma omp simd
         for (int64_t i = 0; i < n; i++) {
             const float x = h[row * n + i] + bias[i];
             h[row * n + i] = x;
             y[row * n + i] = bent(kind, x);
         }
+    }
 }
 
 /* h = h + bias, y = act(h). For relu, y may be h: its slope follows from the result. */
@@ -102,12 +105,14 @@ void bend(int64_t kind, int64_t rows, int64_t n, float *h, const float *bias, fl
 
 INLINE void slope_rows(const int kind, int64_t first, int64_t last, int64_t n, const float *restrict slope, const float *restrict h,
                        float *restrict d, float *restrict sum) {
-    for (int64_t row = first; row < last; row++)
+    for (int64_t row = first; row < last; row++) {
+#pragma omp simd
         for (int64_t i = 0; i < n; i++) {
             const float here = slope[row * n + i] * bend_slope(kind, h[row * n + i]);
             d[row * n + i] = here;
             sum[i] += here;
         }
+    }
 }
 
 /* d = slope act'(h), and its sums over each thread's rows. */
