@@ -13,15 +13,15 @@ from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Paddi
 from tests.ways import WAYS, take
 
 
-def agree(tensors: list[Tensor], where: Neighborhood) -> None:
-    """Require the output and the gradients of the formula."""
+def both(tensors: list[Tensor], where: Neighborhood) -> list[tuple[Tensor, ...]]:
+    """The output and the gradients: the kernel's in float32, and the formula's in float64."""
     found = []
     for kernel, dtype in (("fused", torch.float32), ("reference", torch.float64)):
         inputs = [x.to(dtype, copy=True, memory_format=torch.preserve_format).requires_grad_() for x in tensors]
         output = attend(*inputs, where=where, kernel=kernel)
         slope = torch.randn(output.shape, generator=torch.Generator().manual_seed(3)).to(dtype)
         found.append((output.float(), *(x.float() for x in torch.autograd.grad(output, inputs, slope))))
-    assert_close(*found, rtol=1e-4, atol=2e-5)
+    return found
 
 
 @pytest.fixture(params=WAYS)
@@ -48,7 +48,7 @@ def test_short_sequences_agree_with_the_formula(
     where = Causal() if causal else Complete()
     if padded:
         where = where & Padding([keys, max(1, keys // 2), 1])
-    agree(tensors, where)
+    assert_close(*both(tensors, where), rtol=1e-4, atol=2e-5)
 
 
 def test_short_sequences_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_what_is_padded_reaches_nothing(short_way: str, bad: float) -> None:
 
 def test_heads_may_share_keys_and_values(short_way: str) -> None:
     tensors = [torch.randn(2, heads, 7, 16) for heads in (4, 2, 2)]
-    agree(tensors, Causal())
+    assert_close(*both(tensors, Causal()), rtol=1e-4, atol=2e-5)
 
 
 def test_large_scores_in_short_sequences(short_way: str) -> None:
