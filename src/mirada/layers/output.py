@@ -136,9 +136,8 @@ class ChunkedCrossEntropy(torch.autograd.Function):
                 continue
             if d_bias is not None:
                 d_bias += slope.sum(0)
-            slope = slope.to(
-                rows.dtype
-            )  # the division by the number of places waits: half precision has no room for it
+            # the division by the number of places waits: half precision has no room for it
+            slope = slope.to(rows.dtype)
             if d_rows is not None:
                 d_rows[here] = slope @ weight.to(rows.dtype)
             if d_weight is not None and rows.dtype == precise:

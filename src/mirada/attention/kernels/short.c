@@ -63,7 +63,7 @@ INLINE int64_t seen(int64_t real, int64_t causal, int64_t query) { /* how many k
     return causal && query + 1 < real ? query + 1 : real;
 }
 
-INLINE void softmax(int64_t n, int64_t padded, float scale, float *x) { /* over the first n; the others become 0 */
+INLINE void softmax(int64_t n, int64_t padded, float scale, float *x) { /* over the first n; the others become 0. The scale is above 0. */
     float tops[LANES], sums[LANES] = {0}, top = -INFINITY, sum = 0.0f;
     for (int64_t i = n; i < padded; i++) x[i] = -INFINITY;
     for (int i = 0; i < LANES; i++) tops[i] = -INFINITY;
