@@ -30,9 +30,9 @@ from mirada.models.transformer import Transformer, TransformerConfig
 from mirada.tasks.batches import Shares
 from mirada.tasks.translate import pair_part
 from mirada.training.loop import Training
-from mirada.training.objectives import ModelLoss, Part
+from mirada.training.objectives import Microbatch, ModelLoss
 from mirada.training.recipe import Recipe
-from mirada.training.state import State
+from mirada.training.training_state import TrainingState
 
 VOCAB, TOKENS, PAIRS, AT_A_TIME = 9000, 4096, 6000, 4
 SIZES = (VOCAB, 256, 4, 1024, 3, 0.1)
@@ -65,11 +65,11 @@ def ours(pairs: list[Pair], folder: Path) -> Train:
         tied="all",
     )  # fmt: skip
     sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
-    supply = Shares(Buckets(sizes, TOKENS, 0), partial(pair_part, pairs))
+    batches = Shares(Buckets(sizes, TOKENS, 0), partial(pair_part, pairs))
     objective = ModelLoss(Transformer(config))
-    training = Training(objective, supply, [], Recipe(steps=10_000), folder)
+    training = Training(objective, batches, [], Recipe(steps=10_000), folder)
     objective.train()
-    state = State(steps=10_000)
+    state = TrainingState(steps=10_000)
 
     def train(step: int) -> int:
         state.step = step
@@ -78,7 +78,7 @@ def ours(pairs: list[Pair], folder: Path) -> Train:
     return train
 
 
-def theirs(model: nn.Module, loss: Callable[..., Tensor], batch: Callable[[int], Part]) -> Train:
+def theirs(model: nn.Module, loss: Callable[..., Tensor], batch: Callable[[int], Microbatch]) -> Train:
     """The step that most people write."""
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
@@ -93,7 +93,7 @@ def theirs(model: nn.Module, loss: Callable[..., Tensor], batch: Callable[[int],
     return train
 
 
-def random_batches(pairs: list[Pair]) -> Callable[[int], Part]:
+def random_batches(pairs: list[Pair]) -> Callable[[int], Microbatch]:
     """Sentences as they come, as many as keep the padded batch within the same number of tokens."""
     order = list(range(len(pairs)))
     random.Random(1).shuffle(order)
@@ -113,7 +113,7 @@ def contestant(name: str, orders: Connection) -> None:
     pairs = sentence_pairs()
     buckets = Buckets([(len(source) + 1, len(target) + 1) for source, target in pairs], TOKENS, 0)
 
-    def bucketed(step: int) -> Part:
+    def bucketed(step: int) -> Microbatch:
         return pair_part(pairs, buckets.batch(step), 0)
 
     with tempfile.TemporaryDirectory() as folder:

@@ -11,23 +11,30 @@ if TYPE_CHECKING:
     from mirada.attention.heads import MultiHead
     from mirada.attention.normalizers import draws
     from mirada.looking.record import look
-    from mirada.tasks.run import load
+    from mirada.runs.load import load
+    from mirada.runs.train import train
 
 __version__ = "0.1.0"
-__all__ = ["Attention", "MultiHead", "attend", "draws", "load", "look"]
+__all__ = ["Attention", "MultiHead", "attend", "draws", "load", "look", "train"]
 
 _HOME = {
     "Attention": "mirada.attention.equation",
     "attend": "mirada.attention.equation",
     "MultiHead": "mirada.attention.heads",
     "draws": "mirada.attention.normalizers",
-    "load": "mirada.tasks.run",
+    "load": "mirada.runs.load",
     "look": "mirada.looking.record",
+    "train": "mirada.runs.train",
 }
+
+
+_PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "training")
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use, so that the command line starts without torch."""
+    if name in _PACKAGES:
+        return import_module(f"mirada.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'mirada' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirada.data.check import held_out, shared, show, too_long
-from mirada.data.records import Record
-from mirada.data.text import Problem
+from mirada.data.record import Problem, Record
 
 
 def records(*rows: tuple[str, ...], path: str = "a.tsv") -> list[Record]:
@@ -69,7 +68,7 @@ def test_laws_of_holding_out(texts: list[int], share: float, most: int) -> None:
     assert sorted(train + valid, key=whole.index) == whole
     assert train == sorted(train, key=whole.index)
     assert valid == sorted(valid, key=whole.index)
-    assert not {record.fields[0] for record in train} & {record.fields[0] for record in valid}
+    assert not {record.value[0] for record in train} & {record.value[0] for record in valid}
     smallest = min(texts.count(text) for text in texts)
     assert len(valid) <= max(min(share * len(whole), most), smallest)
 
@@ -85,20 +84,20 @@ def test_as_many_are_held_out_as_were_asked_for() -> None:
 def test_the_split_depends_on_texts_not_on_their_order_or_place() -> None:
     whole = records(*((f"text {number}", "x") for number in range(100)))
     turned = records(*((f"text {number}", "y") for number in reversed(range(100))), path="b.tsv")
-    assert {record.fields[0] for record in held_out(whole)[1]} == {record.fields[0] for record in held_out(turned)[1]}
+    assert {record.value[0] for record in held_out(whole)[1]} == {record.value[0] for record in held_out(turned)[1]}
 
 
 def test_the_split_is_the_same_on_every_machine() -> None:
     whole = records(*((f"text {number}",) for number in range(40)))
     # the two smallest of forty eight-byte BLAKE2b digests, from `b2sum -l 64`
-    assert [record.fields[0] for record in held_out(whole)[1]] == ["text 3", "text 33"]
+    assert [record.value[0] for record in held_out(whole)[1]] == ["text 3", "text 33"]
 
 
 def test_a_text_with_many_records_does_not_fill_the_validation_data() -> None:
     whole = records(*(("same", str(number)) for number in range(900)), *((f"text {i}", "x") for i in range(100)))
     valid = held_out(whole, share=0.05)[1]
     assert len(valid) == 50
-    assert all(record.fields[0] != "same" for record in valid)
+    assert all(record.value[0] != "same" for record in valid)
 
 
 @pytest.mark.parametrize("rows", [[], [("a", "b")], [("a", "b"), ("a", "c")]])

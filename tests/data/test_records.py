@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.data.records import Read, Record, comma_rows, read_records
+from mirada.data.record import Record
+from mirada.data.records import Read, comma_rows, read_records
 
 PAIR = ("source", "target")
 
@@ -23,7 +24,7 @@ def read(path: Path, data: str | bytes, columns: tuple[str, ...] = PAIR, names: 
 
 def fields(read: Read) -> list[tuple[str, ...]]:
     assert read.problems == ()
-    return [record.fields for record in read.records]
+    return [record.value for record in read.records]
 
 
 def problems(read: Read) -> list[tuple[int, str]]:
@@ -75,7 +76,7 @@ def test_a_field_at_the_end_that_is_empty_is_a_problem(tmp_path: Path) -> None:
 
 def test_one_column(tmp_path: Path) -> None:
     found = read(tmp_path / "words.txt", "one\n\ntwo\tthree\nfour", ("text",))
-    assert [record.fields for record in found.records] == [("one",), ("four",)]
+    assert [record.value for record in found.records] == [("one",), ("four",)]
     assert [(line, what.split(".")[0]) for line, what in problems(found)] == [
         (2, "empty line"),
         (3, "expected 1 column, found 2"),
@@ -94,7 +95,7 @@ def test_a_first_line_that_names_our_columns_is_a_header(tmp_path: Path, header:
 def test_columns_by_name(tmp_path: Path) -> None:
     data = "id\tes\tnote\ten\n1\tcasa\t\thouse\n2\tgato\n"
     found = read(tmp_path / "pairs.tsv", data, names=("en", "es"))
-    assert [record.fields for record in found.records] == [("house", "casa")]
+    assert [record.value for record in found.records] == [("house", "casa")]
     assert problems(found) == [(3, "expected 4 columns, found 2.")]
     with pytest.raises(
         ValueError, match=r"pairs.tsv:1: unknown column 'noet'; known: en, es, id, note. Did you mean 'note'\?"
@@ -117,9 +118,9 @@ def test_headers_that_do_not_decide(tmp_path: Path) -> None:
 def test_columns_by_number(tmp_path: Path) -> None:
     data = "house\tcasa\tCC-BY 2.0 (Tatoeba)\ncat\tgato\ndog\n"
     found = read(tmp_path / "pairs.tsv", data, names=("2", "1"))
-    assert [record.fields for record in found.records] == [("casa", "house"), ("gato", "cat")]
+    assert [record.value for record in found.records] == [("casa", "house"), ("gato", "cat")]
     assert problems(found) == [(3, "expected at least 2 columns, found 1.")]
-    assert [record.fields for record in read(tmp_path / "pairs.tsv", data, names=("1", "3")).records] == [
+    assert [record.value for record in read(tmp_path / "pairs.tsv", data, names=("1", "3")).records] == [
         ("house", "CC-BY 2.0 (Tatoeba)")
     ]
     with pytest.raises(ValueError, match="columns= counts from 1: got 0,1"):
@@ -154,7 +155,7 @@ def test_the_refusals_of_files_come_through(tmp_path: Path) -> None:
 def test_quotes_commas_and_line_ends_in_csv(tmp_path: Path) -> None:
     data = 'a,b\r\n"c, d","e ""f"""\r\n"g\r\nh", i \r\n\r\nj,k\r\n\r\n'
     found = read(tmp_path / "pairs.csv.gz", gzip.compress(data.encode()))
-    assert [record.fields for record in found.records] == [
+    assert [record.value for record in found.records] == [
         ("a", "b"), ("c, d", 'e "f"'), ("g\nh", "i"), ("j", "k")
     ]  # fmt: skip
     assert lines(found) == [1, 2, 3, 6]
@@ -231,7 +232,7 @@ def test_numbers_and_truth_become_their_json_text(tmp_path: Path) -> None:
     data = "".join(f'{{"text": "x", "label": {value}}}\n' for value in values)
     found = read(tmp_path / "x.jsonl", data, ("text", "label"))
     assert [field[1] for field in fields(found)] == values
-    assert all(type(record.fields[1]) is str for record in found.records)
+    assert all(type(record.value[1]) is str for record in found.records)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +311,7 @@ def test_parquet(tmp_path: Path) -> None:
     found = read_records(path, ("text", "label"))
     assert found.records == (Record(f"{path}:1", ("good", "1")),)
     assert problems(found) == [(2, "text is null, not text.")]
-    assert read_records(path, PAIR, ("pair.es", "score")).records[0].fields == ("b", "0.5")
+    assert read_records(path, PAIR, ("pair.es", "score")).records[0].value == ("b", "0.5")
     assert problems(read_records(path, PAIR, ("pair.en", "score"))) == [(2, "target is a number, not text.")]
     with pytest.raises(ValueError, match=r"unknown key 'txt'; known: label, .* Did you mean 'text'\?"):
         read_records(path, ("text",), ("txt",))

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirada.data import text
-from mirada.data.text import Line, Problem, read_lines, read_text, unix_ends, whole_lines
+from mirada.data.record import Problem
+from mirada.data.text import Line, read_lines, read_text, unix_ends, whole_lines
 
 BOM = b"\xef\xbb\xbf"
 

@@ -11,9 +11,9 @@ from mirada.tasks.fit import fit
 from mirada.tasks.order import Order
 from mirada.tasks.run import Run, load
 from mirada.tasks.task import Place
-from mirada.training.journal import read_journal
+from mirada.training.metrics_log import read_metrics
 from mirada.training.loop import Interrupted
-from mirada.training.state import weights
+from mirada.training.training_state import weights
 from tests.tasks.small import QUICK, SIZES, pairs, quiet, trained, write_rows
 
 
@@ -59,7 +59,7 @@ def test_settings_are_complete_and_fit_the_model(made: Run) -> None:
 
 
 def test_the_journal_ends_with_the_metrics(made: Run) -> None:
-    events = read_journal(made.folder / "metrics.jsonl")
+    events = read_metrics(made.folder / "metrics.jsonl")
     assert [event["step"] for event in events if "lr" in event] == [1, 2, 3, 4, 5, 6]
     assert set(events[-1]["valid_metrics"]) == {"bleu", "chrf"}
 
@@ -70,7 +70,7 @@ def test_a_finished_run_can_be_resumed_and_changes_nothing(made: Run, copy: Path
         assert torch.equal(weights(again.model)[name], value), name
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         assert (copy / name).read_bytes() == (made.folder / name).read_bytes(), name
-    assert len(read_journal(copy / "metrics.jsonl")) == len(read_journal(made.folder / "metrics.jsonl"))
+    assert len(read_metrics(copy / "metrics.jsonl")) == len(read_metrics(made.folder / "metrics.jsonl"))
 
 
 def test_data_that_changed_cannot_be_gone_on_with(tmp_path: Path, copy: Path, data: str) -> None:

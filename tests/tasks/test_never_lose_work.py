@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from mirada.tasks.run import load
-from mirada.training.journal import read_journal
+from mirada.training.metrics_log import read_metrics
 from tests.tasks.small import SIZES, pairs, trained, write_rows
 
 STEPS = 60
@@ -35,9 +35,9 @@ def started(*words: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
 
 
-def journal(folder: Path) -> list[dict]:
+def metrics_log(folder: Path) -> list[dict]:
     """What happened, without what the clock decides."""
-    return [{k: v for k, v in event.items() if k not in CLOCK} for event in read_journal(folder / "metrics.jsonl")]
+    return [{k: v for k, v in event.items() if k not in CLOCK} for event in read_metrics(folder / "metrics.jsonl")]
 
 
 def wait_for(process: subprocess.Popen[str], folder: Path, lines: int) -> None:
@@ -75,8 +75,8 @@ def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(tmp_path:
     assert said.startswith("on 4 records for validation")
     for name in ("model.safetensors", "tokenizer.json"):
         assert (folder / name).read_bytes() == (whole.folder / name).read_bytes(), name
-    assert journal(folder) == journal(whole.folder)
-    assert [event["step"] for event in journal(folder) if "lr" in event] == list(range(1, STEPS + 1))
+    assert metrics_log(folder) == metrics_log(whole.folder)
+    assert [event["step"] for event in metrics_log(folder) if "lr" in event] == list(range(1, STEPS + 1))
     assert not list((folder / "checkpoints").glob("step-*")), "weights that no average needs"
 
 
@@ -90,7 +90,7 @@ def test_two_processes_train_as_one_does(tmp_path: Path, data: str) -> None:
     ]  # fmt: skip
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
-    one, two = (journal(tmp_path / name) for name in ("one", "two"))
+    one, two = (metrics_log(tmp_path / name) for name in ("one", "two"))
     losses = [torch.tensor([event["loss"] for event in events if "lr" in event]) for events in (one, two)]
     assert len(losses[0]) == 50
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-5, atol=1e-5)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from mirada.training.checkpoint import check_room, read_checkpoint, write_checkpoint, write_whole
-from mirada.training.state import put_weights, save_weights, weights
+from mirada.training.training_state import put_weights, save_weights, weights
 
 
 def test_tensors_and_facts_come_back(tmp_path: Path) -> None:

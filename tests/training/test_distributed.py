@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mirada.training.distributed import Crew, choose_device, crew
-from mirada.training.journal import read_journal
+from mirada.training.distributed import ProcessGroup, choose_device, process_group
+from mirada.training.metrics_log import read_metrics
 from tests.training.toy import toy_training
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def torchrun(processes: int, *words: str) -> subprocess.CompletedProcess:
 
 
 def losses(folder: Path) -> torch.Tensor:
-    return torch.tensor([event["loss"] for event in read_journal(folder / "metrics.jsonl") if "lr" in event])
+    return torch.tensor([event["loss"] for event in read_metrics(folder / "metrics.jsonl") if "lr" in event])
 
 
 @pytest.mark.parametrize(("dropout", "alone", "each"), [(0.0, 1, 1), (0.2, 2, 1), (0.0, 1, 4)])
@@ -52,13 +52,13 @@ def test_two_processes_train_as_one_does(tmp_path: Path, dropout: float, alone: 
 
 
 def test_alone_without_torchrun() -> None:
-    with crew("cpu") as team:
-        assert (team.rank, team.world, team.leads) == (0, 1, True)
-        assert team.agree(3.0) == 3.0
+    with process_group("cpu") as group:
+        assert (group.rank, group.world, group.leads) == (0, 1, True)
+        assert group.agree(3.0) == 3.0
 
 
 def test_only_the_first_leads() -> None:
-    assert not Crew(rank=1, world=2).leads
+    assert not ProcessGroup(rank=1, world=2).leads
 
 
 def test_a_device_that_is_not_there() -> None:

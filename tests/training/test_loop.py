@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from mirada.training import loop, state
-from mirada.training.journal import read_journal
+from mirada.training import loop, training_state
 from mirada.training.loop import Interrupted, average
-from mirada.training.objectives import Part, evaluate
+from mirada.training.metrics_log import read_metrics
+from mirada.training.objectives import Microbatch, evaluate
 from mirada.training.recipe import Recipe
-from mirada.training.state import save_weights, weights
+from mirada.training.training_state import save_weights, weights
 from tests.training.toy import Distance, Rows, Toy, toy_training
 
 
@@ -25,20 +25,20 @@ def assert_same_weights(first: nn.Module, second: nn.Module) -> None:
 
 
 def lines(folder: Path) -> list[dict]:
-    """The journal without what the clock decides."""
+    """The log without what the clock decides."""
     clock = {"tokens_per_second", "seconds"}
-    return [{k: v for k, v in event.items() if k not in clock} for event in read_journal(folder / "metrics.jsonl")]
+    return [{k: v for k, v in event.items() if k not in clock} for event in read_metrics(folder / "metrics.jsonl")]
 
 
 def test_it_learns_and_leaves_its_files(tmp_path: Path) -> None:
     training = toy_training(tmp_path, steps=200, validate=50)
-    before = evaluate(training.objective, training.valid, training.crew)["loss"]
+    before = evaluate(training.objective, training.valid, training.group)["loss"]
     found = training.run()
     assert found.finished
     assert found.best < before / 4
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoints", "metrics.jsonl", "model.safetensors"}
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["last.safetensors"]
-    torch.testing.assert_close(evaluate(training.objective, training.valid, training.crew)["loss"], found.best)
+    torch.testing.assert_close(evaluate(training.objective, training.valid, training.group)["loss"], found.best)
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_crash_at_any_moment_changes_nothing(tmp_path: Path, monkeypatch: pyte
     whole = toy_training(tmp_path / "whole", save_seconds=0.0)
     whole.run()
     dice = random.Random(seed)
-    real = state.write_whole
+    real = training_state.write_whole
 
     def fragile(path: Path, content: bytes) -> None:
         if dice.random() < 0.03:  # before the file is replaced: a part of it may be there
@@ -72,7 +72,7 @@ def test_a_crash_at_any_moment_changes_nothing(tmp_path: Path, monkeypatch: pyte
     crashes = 0
     while True:
         monkeypatch.setattr("mirada.training.checkpoint.write_whole", fragile)
-        monkeypatch.setattr(state, "write_whole", fragile)
+        monkeypatch.setattr(training_state, "write_whole", fragile)
         training = toy_training(tmp_path / "broken", save_seconds=0.0, resume=True)
         try:
             training.run()
@@ -186,7 +186,7 @@ def test_the_average_is_kept_if_it_is_better(tmp_path: Path) -> None:
     events = lines(tmp_path)
     single = min(event["valid"]["loss"] for event in events if "valid" in event and "averaged" not in event)
     averaged = next(event["valid"]["loss"] for event in events if "averaged" in event)
-    kept = evaluate(training.objective, training.valid, training.crew)["loss"]
+    kept = evaluate(training.objective, training.valid, training.group)["loss"]
     torch.testing.assert_close(kept, min(single, averaged))
 
 
@@ -202,12 +202,12 @@ def test_evaluation_weighs_parts_by_what_they_count() -> None:
     objective = Distance(Toy(0.0))
     x, y = torch.randn(5, 3), torch.randn(5, 2)
     parts = [
-        Part({"x": x[:2], "y": y[:2]}, (2,), 2),
-        Part({"x": x[2:], "y": y[2:]}, (3,), 3),
-        Part({"x": x, "y": y}, (0,), 0),
+        Microbatch({"x": x[:2], "y": y[:2]}, (2,), 2),
+        Microbatch({"x": x[2:], "y": y[2:]}, (3,), 3),
+        Microbatch({"x": x, "y": y}, (0,), 0),
     ]
     whole = ((objective.model(x) - y) ** 2).mean().item()
-    torch.testing.assert_close(evaluate(objective, parts, loop.Crew())["loss"], whole)
+    torch.testing.assert_close(evaluate(objective, parts, loop.ProcessGroup())["loss"], whole)
 
 
 def test_no_room_is_told_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mirada.training.distributed import Crew
+from mirada.training.distributed import ProcessGroup
 from mirada.training.loop import Training
-from mirada.training.objectives import Objective, Part
+from mirada.training.objectives import Microbatch, Objective
 from mirada.training.recipe import Recipe
 
 ROWS = 6
@@ -40,19 +40,19 @@ class Rows:
     def __len__(self) -> int:
         return 10
 
-    def part(self, step: int, index: int, count: int) -> Part:
+    def part(self, step: int, index: int, count: int) -> Microbatch:
         x, y = rows(step % 10, ROWS)
         mine = slice(index, None, count)
         if index >= ROWS:
-            return Part({"x": x[:1], "y": y[:1]}, (0,), 0)
-        return Part({"x": x[mine], "y": y[mine]}, (len(x[mine]),), len(x[mine]))
+            return Microbatch({"x": x[:1], "y": y[:1]}, (0,), 0)
+        return Microbatch({"x": x[mine], "y": y[mine]}, (len(x[mine]),), len(x[mine]))
 
 
 def toy_training(
-    folder: Path, dropout: float = 0.2, crew: Crew | None = None, resume: bool = False, **recipe
+    folder: Path, dropout: float = 0.2, group: ProcessGroup | None = None, resume: bool = False, **recipe
 ) -> Training:
     torch.manual_seed(3)
     x, y = rows(99, 20)
-    valid = [Part({"x": x[i : i + 4], "y": y[i : i + 4]}, (4,), 4) for i in range(0, 20, 4)]
+    valid = [Microbatch({"x": x[i : i + 4], "y": y[i : i + 4]}, (4,), 4) for i in range(0, 20, 4)]
     settings = Recipe(**{"steps": 40, "lr": 1e-2, "warmup": 5, "validate": 10, "patience": 0, "average": 3} | recipe)
-    return Training(Distance(Toy(dropout)), Rows(), valid, settings, folder, crew or Crew(), resume)
+    return Training(Distance(Toy(dropout)), Rows(), valid, settings, folder, group or ProcessGroup(), resume)

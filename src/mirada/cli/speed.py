@@ -1,19 +1,22 @@
-"""`mirada bench`: speed on this machine as a ratio to plain PyTorch, measured side by side."""
+"""Speed on this machine as a ratio to plain PyTorch, measured side by side."""
 
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import typer
 from torch import nn
 
+from mirada import engine
 from mirada.attention.equation import Attention
 from mirada.attention.heads import MultiHead
 from mirada.attention.neighborhoods import Causal
 from mirada.decoding.greedy import Greedy
 from mirada.errors import unknown
 from mirada.models.transformer import Transformer, TransformerConfig
+from mirada.native import library
 
 ROUNDS = 9
 Action = Callable[[], object]
@@ -25,6 +28,7 @@ def run_benchmarks(name: str | None) -> None:
     if name is not None and name not in known:
         raise unknown("benchmark", name, known)
     typer.echo(f"torch {torch.__version__}, {torch.get_num_threads()} threads; medians of {ROUNDS} interleaved rounds")
+    typer.echo(f"C code: {library.describe()}")
     for each in [name] if name else known:
         known[each]()
 
@@ -101,9 +105,10 @@ def decoding() -> None:
     ours, theirs = pair()
     ours.eval(), theirs.eval()
     source, first, steps = torch.randint(5, 9000, (1, 20)), torch.tensor([2]), 25
+    stepper: Any = engine.fast(ours).stepper
 
     def mine() -> None:
-        Greedy()(ours, ours.start(ours.encode(source)), first, None, steps)
+        Greedy()(stepper, stepper.start(stepper.encode(source)), first, None, steps)
 
     def plain() -> None:
         written = first.unsqueeze(0)

@@ -2,32 +2,45 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
+from typing import Any
 
-from mirada.data.records import Record
-from mirada.data.text import Problem
+from mirada.data.record import Problem, Record, V
 from mirada.errors import require
 
 
-def shared(train: Sequence[Record], valid: Sequence[Record]) -> list[Problem]:
-    """The records of `valid` that are in `train` as well, letter by letter and in all fields: they measure memory.
+def itself(value: Any) -> Any:
+    """A value that can be compared as it is."""
+    return value
+
+
+def first_field(value: Any) -> str:
+    """What rows of a table are grouped by."""
+    return value[0]
+
+
+def shared(
+    train: Sequence[Record[V]], valid: Sequence[Record[V]], identity: Callable[[V], Hashable] = itself
+) -> list[Problem]:
+    """The records of `valid` that are in `train` as well, to the last letter of their identities: they measure memory.
 
     >>> shared([Record("a.tsv:7", ("one", "uno"))], [Record("b.tsv:1", ("one", "uno")), Record("b.tsv:2", ("one", "una"))])
     [Problem(where='b.tsv:1', what='also in the training data: a.tsv:7. Take it out of one of them.')]
     """
-    places: dict[tuple[str, ...], str] = {}
+    places: dict[Hashable, str] = {}
     for record in train:
-        places.setdefault(record.fields, record.where)
+        places.setdefault(identity(record.value), record.where)
+    found = [(record.where, places.get(identity(record.value))) for record in valid]
     return [
-        Problem(record.where, f"also in the training data: {places[record.fields]}. Take it out of one of them.")
-        for record in valid
-        if record.fields in places
+        Problem(where, f"also in the training data: {there}. Take it out of one of them.")
+        for where, there in found
+        if there is not None
     ]
 
 
 def too_long(
-    records: Sequence[Record], lengths: Sequence[Sequence[int]], most: int, columns: tuple[str, ...]
+    records: Sequence[Record[V]], lengths: Sequence[Sequence[int]], most: int, columns: tuple[str, ...]
 ) -> list[Problem]:
     """The records that have a field of more than `most` tokens; `lengths[i][c]` are the tokens of field c of record i.
 
@@ -47,13 +60,19 @@ def too_long(
     return problems
 
 
-def held_out(records: Sequence[Record], share: float = 0.05, most: int = 2000) -> tuple[list[Record], list[Record]]:
-    """Split into (train, valid), always in the same way, so that records with equal first fields stay together.
+def held_out(
+    records: Sequence[Record[V]],
+    share: float = 0.05,
+    most: int = 2000,
+    group: Callable[[V], str] = first_field,
+) -> tuple[list[Record[V]], list[Record[V]]]:
+    """Split into (train, valid), always in the same way, so that the records of a group stay together: those of rows with
+    equal first fields.
 
     valid has at most min(share * records, most) of them, and at least one
 
-    The first fields are taken in the order of their hashes, which has nothing to do with the order of the file: the split
-    of a file that grows changes little. A first field with too many records for what is left of valid is passed over.
+    The groups are taken in the order of their hashes, which has nothing to do with the order of the file: the split of a
+    file that grows changes little. A group with too many records for what is left of valid is passed over.
 
     >>> records = [Record(f"a.tsv:{i}", (f"text {i // 2}", "yes")) for i in range(100)]
     >>> train, valid = held_out(records, share=0.1)
@@ -62,7 +81,7 @@ def held_out(records: Sequence[Record], share: float = 0.05, most: int = 2000) -
     """
     require(0 < share < 1, f"the share held out must lie between 0 and 1: got {share}")
     require(most >= 1, f"at least one record must be held out: got most={most}")
-    sizes = Counter(record.fields[0] for record in records)
+    sizes = Counter(group(record.value) for record in records)
     require(
         len(sizes) >= 2,
         f"holding out needs at least 2 different records: the first fields of {len(records)} records have {len(sizes)} "
@@ -77,8 +96,8 @@ def held_out(records: Sequence[Record], share: float = 0.05, most: int = 2000) -
         if room < 1:
             break
     chosen = chosen or {min(sizes, key=lambda text: (sizes[text], in_hash_order(text)))}
-    train = [record for record in records if record.fields[0] not in chosen]
-    return train, [record for record in records if record.fields[0] in chosen]
+    train = [record for record in records if group(record.value) not in chosen]
+    return train, [record for record in records if group(record.value) in chosen]
 
 
 def in_hash_order(text: str) -> bytes:

@@ -13,28 +13,23 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mirada.data.text import Problem, nfc, opened, scan
+from mirada.data.record import Problem, Record
+from mirada.data.text import nfc, opened, scan
 from mirada.errors import require, unknown
 
+Fields = tuple[str, ...]  # of a record
+Row = Record[Fields]
 Rows = Iterator[tuple[int, list[str], str]]  # the number of the line, its cells, what is wrong with it
 Objects = Iterator[tuple[int, Any, str]]  # the same with a value in the place of cells; None is an empty line
 SEPARATORS = {".tsv": "<TAB>", ".txt": "<TAB>", ".csv": ","}
 OBJECTS = (".jsonl", ".json-lines", ".ndjson", ".parquet")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """The fields of a record, stripped and never empty, and where it begins."""
-
-    where: str
-    fields: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class Read:
-    """What a file holds, in its order."""
+    """What a file holds, in its order. The value of a record are its fields, stripped and never empty."""
 
-    records: tuple[Record, ...]
+    records: tuple[Row, ...]
     problems: tuple[Problem, ...]
 
 
@@ -43,7 +38,7 @@ class Sorter:
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
-        self.records: list[Record] = []
+        self.records: list[Row] = []
         self.problems: list[Problem] = []
         self.blank: list[str] = []  # where the empty lines are that nothing has followed yet
 
@@ -79,7 +74,7 @@ def read_records(data: str | Path, columns: tuple[str, ...], names: tuple[str, .
     >>> path = Path(tempfile.mkdtemp(), "pairs.tsv")
     >>> _ = path.write_text("the house\tla casa\nthe red house\n")
     >>> read = read_records(path, ("source", "target"))
-    >>> read.records[0].fields
+    >>> read.records[0].value
     ('the house', 'la casa')
     >>> read.problems[0].what
     'expected 2 columns, found 1. Each line is source<TAB>target.'

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 from unicodedata import is_normalized, normalize
 
+from mirada.data.record import Problem
 from mirada.errors import require
 
 BLOCK = 1 << 20
@@ -28,21 +29,6 @@ FOREIGN = {  # how files begin that hold text, but are not text
     b"\xfe\xff": "in UTF-16. Save it as UTF-8",
 }
 SHOWN = 3  # names of files in an error
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A bad record: where it is, and what is wrong. `what` begins with its kind, up to the first colon or full stop.
-
-    >>> print(Problem("pairs.tsv:418", "expected 2 columns, found 1. Each line is source<TAB>target."))
-    pairs.tsv:418: expected 2 columns, found 1. Each line is source<TAB>target.
-    """
-
-    where: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)

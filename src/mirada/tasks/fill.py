@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
@@ -12,23 +12,29 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.data.batch import Buckets, pad
+from mirada.data.batch import pad
 from mirada.data.builtin.places import places
+from mirada.data.check import too_long
 from mirada.data.corrupt import mask_tokens, second_of
-from mirada.data.records import OBJECTS, Record, ending_of
+from mirada.data.options import TextOptions
+from mirada.data.passages import read_passages
+from mirada.data.record import Problem
+from mirada.data.records import OBJECTS, Fields, Row, ending_of
 from mirada.data.tokenize import END, MASK, PAD, START, Tokenizer
+from mirada.data.vocabulary import Vocabulary
+from mirada.drawing.page import Section
+from mirada.drawing.ranked import Ranked
 from mirada.errors import require
+from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.bert import BERT
-from mirada.tasks.answer import Answer, Ask
-from mirada.tasks.batches import Shares, all_parts
-from mirada.tasks.report import Ranked, Section
-from mirada.tasks.run import Run
-from mirada.tasks.sentences import pairs_of_text
-from mirada.tasks.sources import SETS, from_files, numbered
-from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task
-from mirada.training.objectives import Objective, Part
+from mirada.runs.answers import Answer, RankAsk
+from mirada.runs.batches import Bucketed, in_buckets
+from mirada.runs.run import Run
+from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
+from mirada.runs.task import Preset, Task
+from mirada.training.objectives import Microbatch, Objective
 from mirada.training.recipe import Recipe
 
 GAP = re.compile(r"_{2,}|\[MASK\]|<mask>")
@@ -36,7 +42,8 @@ SPECIAL = 5  # ids below are no words
 ALONE = 4  # one text in so many is a single sentence, so that a gap can be filled without a second one
 LISTED = 5
 TABLES = (".tsv", ".csv", *OBJECTS)
-Item = tuple[list[int], list[int]]
+COLUMNS = ("first", "second")
+Sentences = tuple[list[int], list[int]]  # the tokens of both
 
 
 class FillObjective(Objective):
@@ -57,24 +64,34 @@ class FillObjective(Objective):
 
 
 @dataclass(frozen=True)
-class Texts:
+class SentencePairs:
     """Texts as the model is given them: a function of (seed, epoch, number of the text), however a batch is divided."""
 
-    items: Sequence[Item]
+    items: Sequence[Sentences]
     vocab: int
-    seed: int
-    marks: frozenset[int] = frozenset()  # tokens that end a sentence
+    marks: frozenset[int]  # tokens that end a sentence
+    seed: int = 0
 
-    def part(self, rows: list[int], epoch: int) -> Part:
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def lengths(self) -> list[tuple[int, ...]]:
+        return [(len(first) + len(second) + 3,) for first, second in self.items]
+
+    def take(self, rows: Sequence[int]) -> "SentencePairs":
+        return replace(self, items=[self.items[row] for row in rows])
+
+    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
         tokens, segments, follows = zip(*(self.arranged(row, epoch) for row in rows), strict=True)
         padded, lengths = pad(tokens, PAD)
-        corrupted, wanted = mask_tokens(padded, padded >= SPECIAL, rows, self.vocab, self.seed, epoch)
+        corrupted, wanted = mask_tokens(padded, padded >= SPECIAL, list(rows), self.vocab, self.seed, epoch)
         inputs = {
             "tokens": corrupted, "wanted": wanted, "lengths": lengths, "segments": pad(segments, 0)[0],
             "follows": torch.tensor(follows),
         }  # fmt: skip
         counts = int((wanted != IGNORED).sum()), sum(answer != IGNORED for answer in follows)
-        return Part(inputs, counts, int(lengths.sum()))
+        return Microbatch(inputs, counts, int(lengths.sum()))
 
     def arranged(self, row: int, epoch: int) -> tuple[list[int], list[int], int]:
         """One text: mostly a sentence and its own second or a strange one, sometimes a sentence alone, with or without its
@@ -93,60 +110,58 @@ class Texts:
         return tokens, [0] * (len(first) + 2) + [1] * (len(second) + 1), int(follows)
 
 
-class Fill(Task):
+class Fill(Task[str, Fields, Vocabulary]):
     name = "fill"
-    columns = ("first", "second")
-    asks = ("best", "candidates")
+    Data = TextOptions
+    Ask = RankAsk
+    Known = Vocabulary
     presets: ClassVar[Mapping[str, Preset]] = {"bert": Preset(BERT)}
 
-    def defaults(self, model: str, place: Place, minutes: float) -> dict[str, dict[str, Any]]:
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
         sizes = {"width": 128, "hidden": 512, "depth": 3, "heads": 4, "length": 128, "order": "pre"}
         recipe = {"batch_tokens": 2048, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 15}
         return {"model": sizes, "recipe": recipe}
 
-    def read(self, place: Place, options: DataConfig) -> Splits:
-        if place.builtin:
+    def read(self, source: Source, options: TextOptions) -> Splits[Fields]:
+        if source.builtin:
             return builtin()
-        if ending_of(place.data) in TABLES:
-            return from_files(place, self.columns, options)
-        return pairs_of_text(place)
+        table = not isinstance(source.data, str) or ending_of(source.data) in TABLES
+        return from_tables(source, COLUMNS, options, None if table else read_passages)
 
-    def texts(self, train: Sequence[Record]) -> Sequence[str]:
-        return [text for record in train for text in record.fields]
+    def learn(self, splits: Splits[Fields], options: TextOptions, start: Vocabulary | None) -> Vocabulary:
+        return Vocabulary.learn([text for record in splits.train for text in record.value], options, start)
 
-    def sizes(self, tokenizer: Tokenizer, facts: Mapping[str, Any]) -> dict[str, Any]:
-        return {"vocab": len(tokenizer)}
+    def sizes(self, known: Vocabulary) -> dict[str, Any]:
+        return {"vocab": len(known)}
 
-    def lengths(self, records: Sequence[Record], run: Run) -> list[tuple[int, ...]]:
-        return [(len(first) + len(second) + 3, 0) for first, second in items_of(records, run)]
+    def prepare(self, model: Model, known: Vocabulary, options: TextOptions) -> None:
+        if options.vectors:
+            start_from_vectors(model, options.vectors, known.tokens)
+
+    def examples(self, records: Sequence[Row], known: Vocabulary, config: Any) -> SentencePairs:
+        sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
+        return SentencePairs(list(zip(*sides, strict=True)), len(known), marks_of(known.tokenizer))
+
+    def problems(self, records: Sequence[Row], examples: SentencePairs, config: Any) -> list[Problem]:
+        return too_long(records, examples.lengths, config.length, ("the pair",))
 
     def objective(self, model: Model, recipe: Recipe) -> Objective:
         return FillObjective(model, recipe.smoothing)
 
-    def supply(self, records: Sequence[Record], run: Run, recipe: Recipe) -> Shares:
-        items = items_of(records, run)
-        texts = Texts(items, len(run.tokenizer), recipe.seed, marks_of(run.tokenizer))
-        return Shares(Buckets(self.lengths_of(items), recipe.batch_tokens, recipe.seed), texts.part)
+    def batches(self, examples: SentencePairs, recipe: Recipe) -> Bucketed:
+        return Bucketed(replace(examples, seed=recipe.seed), recipe.batch_tokens, recipe.seed)
 
-    def parts(self, records: Sequence[Record], run: Run, recipe: Recipe) -> list[Part]:
-        items = items_of(records, run)
-        return all_parts(
-            self.lengths_of(items),
-            recipe.batch_tokens,
-            Texts(items, len(run.tokenizer), 0, marks_of(run.tokenizer)).part,
-        )
+    def in_order(self, examples: SentencePairs, recipe: Recipe) -> list[Microbatch]:
+        return in_buckets(examples, recipe.batch_tokens)
 
-    def lengths_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        return [(len(first) + len(second) + 3,) for first, second in items]
-
-    def answer(self, run: Run, inputs: Sequence[str], ask: Ask) -> list[Answer]:
+    def answer(self, run: Run, inputs: Sequence[str], ask: RankAsk) -> list[Answer]:
         return [fill(run, text, ask) for text in inputs]
 
     @torch.no_grad()
-    def measure(self, run: Run, records: Sequence[Record]) -> tuple[dict[str, float], list[Answer]]:
+    def measure(self, run: Run, records: Sequence[Row]) -> tuple[dict[str, float], list[Answer]]:
         """The percentage of hidden words and of orders that are right."""
         right, asked = [0, 0], [0, 0]
-        for part in self.parts(records, run, Recipe(batch_tokens=4096)):
+        for part in self.in_order(run.examples(records), Recipe(batch_tokens=4096)):
             inputs = {name: x.to(run.device) for name, x in part.inputs.items()}
             found = run.model(inputs["tokens"], inputs["lengths"], inputs["segments"])
             for number, (scores, wanted) in enumerate(
@@ -158,23 +173,26 @@ class Fill(Task):
         names = ("word_accuracy", "order_accuracy")
         return {name: 100 * r / max(1, a) for name, r, a in zip(names, right, asked, strict=True)}, []
 
-    def samples(self, run: Run, splits: Splits) -> list[str]:
-        if run.place.builtin:
-            return ["Ana va al cine a ver una nueva ___.", "Luis va al museo a ver una nueva ___."]
-        return [with_gap(record.fields[0]) for record in askable(splits.valid, 3)]
+    def length(self, value: Fields) -> int:
+        return len(value[0].split())
 
-    def sections(self, run: Run, records: Sequence[Record], answers: Sequence[Answer]) -> list[Section]:
+    def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
+        if run.source.builtin:
+            return ["Ana va al cine a ver una nueva ___.", "Luis va al museo a ver una nueva ___."]
+        return [with_gap(record.value[0]) for record in askable(splits.valid, 3)]
+
+    def sections(self, run: Run, records: Sequence[Row], answers: Sequence[Answer]) -> list[Section]:
         shown = []
         for record in askable(records, 8):
-            text = with_gap(record.fields[0])
+            text = with_gap(record.value[0])
             found = run(text, best=LISTED)
             gap = GAP.search(text)
-            word = record.fields[0][gap.start() :].split()[0] if gap else ""
+            word = record.value[0][gap.start() :].split()[0] if gap else ""
             shown.append(Ranked(text, found.ranked, word.strip(".,;:!?")))
         return [Section("Gaps", "The likeliest words for a gap, with their probabilities.", tuple(shown))]
 
 
-def builtin() -> Splits:
+def builtin() -> Splits[Fields]:
     """Two sentences about a place."""
     data = places()
     train, valid, test = (numbered(name, ((text.first, text.second) for text in getattr(data, name))) for name in SETS)
@@ -186,12 +204,6 @@ def marks_of(tokenizer: Tokenizer) -> frozenset[int]:
     return frozenset(number for number in range(len(tokenizer)) if tokenizer.token(number) in ".!?…")
 
 
-def items_of(records: Sequence[Record], run: Run) -> list[Item]:
-    """The tokens of both sentences."""
-    sides = [run.tokenizer.encode_all([record.fields[side] for record in records]) for side in (0, 1)]
-    return list(zip(*sides, strict=True))
-
-
 def with_gap(text: str) -> str:
     """A text whose last word is hidden.
 
@@ -201,14 +213,14 @@ def with_gap(text: str) -> str:
     return re.sub(r"\w+(\W*)$", r"___\1", text)
 
 
-def askable(records: Sequence[Record], count: int) -> list[Record]:
+def askable(records: Sequence[Row], count: int) -> list[Row]:
     """The first records whose last word can be hidden: they have one, and no gap of their own."""
-    return list(islice((r for r in records if len(GAP.findall(with_gap(r.fields[0]))) == 1), count))
+    return list(islice((r for r in records if len(GAP.findall(with_gap(r.value[0]))) == 1), count))
 
 
 def gapped(run: Run, text: str, width: int) -> list[int]:
     """The tokens of a sentence, with that many masks in the place of every gap."""
-    tokens = run.tokenizer.encode_blanks(GAP.sub("___", text))
+    tokens = run.known.tokenizer.encode_blanks(GAP.sub("___", text))
     return [token for each in tokens for token in ([MASK] * width if each == MASK else [each])]
 
 
@@ -220,11 +232,11 @@ def arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
     if tab:
         more = [*gapped(run, second, width), END]
         tokens, segments = tokens + more, segments + [1] * len(more)
-    run.check_length(tokens, text)
+    run.known.require_length(tokens, run.model.config.length, text)
     return torch.tensor([tokens], device=run.device), torch.tensor([segments], device=run.device)
 
 
-def fill(run: Run, text: str, ask: Ask) -> Answer:
+def fill(run: Run, text: str, ask: RankAsk) -> Answer:
     """The words for a gap, ranked; without a gap, whether the second sentence follows the first."""
     gaps = len(GAP.findall(text))
     require(gaps <= 1, f"one gap at a time: {text!r} has {gaps}")
@@ -235,11 +247,10 @@ def fill(run: Run, text: str, ask: Ask) -> Answer:
         )
         return order(run, text)
     ranked = candidates(run, text, ask.candidates) if ask.candidates else likeliest(run, text, max(ask.best, LISTED))
-    listed = tuple(ranked) if ask.candidates else tuple(ranked[: ask.best]) if ask.best > 1 else ()
     tokens, segments = arranged(run, text, 1)
-    read = tuple(run.tokenizer.token(token) for token in tokens[0].tolist())
+    read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     best, score = ranked[0]
-    return Answer(text, best, score, listed, read, again=partial(run.look, tokens, None, segments))
+    return Answer(text, best, score, ranked=ask.listed(ranked), read=read, replay=partial(run.look, tokens, None, segments))
 
 
 def order(run: Run, text: str) -> Answer:
@@ -247,9 +258,9 @@ def order(run: Run, text: str) -> Answer:
     tokens, segments = arranged(run, text, 1)
     shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
     follows = shares[1] >= shares[0]
-    read = tuple(run.tokenizer.token(token) for token in tokens[0].tolist())
+    read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     answer = "follows" if follows else "does not follow"
-    return Answer(text, answer, max(shares), read=read, again=partial(run.look, tokens, None, segments))
+    return Answer(text, answer, max(shares), read=read, replay=partial(run.look, tokens, None, segments))
 
 
 def likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
@@ -259,7 +270,7 @@ def likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
     shares[:SPECIAL] = 0
     top = shares.topk(min(count, len(shares)))
     return [
-        (run.tokenizer.decode([token]), share)
+        (run.known.tokenizer.decode([token]), share)
         for token, share in zip(top.indices.tolist(), top.values.tolist(), strict=True)
     ]
 
@@ -268,7 +279,7 @@ def candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, flo
     """The given words with their probabilities, best first; of several tokens, the geometric mean counts."""
     found = []
     for word in words:
-        ids = run.tokenizer.encode(word)
+        ids = run.known.tokenizer.encode(word)
         require(len(ids) > 0, f"candidate {word!r} is empty")
         tokens, segments = arranged(run, text, len(ids))
         scores = run.model(tokens, None, segments).words[0, tokens[0] == MASK].float().log_softmax(-1)

@@ -11,23 +11,29 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mirada.data.builtin.manual import manual
+from mirada.data.memory import rows_in_memory
+from mirada.data.options import TextOptions
 from mirada.data.pack import Windows, in_order
-from mirada.data.records import Record
-from mirada.data.text import Problem, read_text
-from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
+from mirada.data.record import Problem, Record
+from mirada.data.text import read_text
+from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN
+from mirada.data.vocabulary import Vocabulary
 from mirada.decoding.beam import Beam
+from mirada.decoding.options import SearchOptions
 from mirada.decoding.rules import Forbid
+from mirada.drawing.page import Section
+from mirada.drawing.samples import TextSample
+from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.gpt import GPT
-from mirada.tasks.answer import Answer, Ask
-from mirada.tasks.report import Sample, Section
-from mirada.tasks.run import Run
-from mirada.tasks.search import DRAWING, search_of
-from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task
-from mirada.training.distributed import Crew
+from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.run import Run
+from mirada.runs.sources import Source, Splits
+from mirada.runs.task import Preset, Task
+from mirada.training.distributed import ProcessGroup
 from mirada.training.metrics import perplexity
-from mirada.training.objectives import ModelLoss, Objective, Part, evaluate
+from mirada.training.objectives import Microbatch, evaluate
 from mirada.training.recipe import Recipe
 
 TEMPERATURE = 0.8  # without one asked for
@@ -38,14 +44,41 @@ PROMPT = 24  # characters of the sample prompts
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteData(DataConfig):
+class WriteOptions(TextOptions):
     """Characters by default: small texts have few words."""
 
     tokenizer: str = "char"
 
 
+@dataclass(frozen=True, kw_only=True)
+class WriteAsk(SearchOptions, AskOptions):
+    """How a continuation is drawn or searched for: one of them, and there is no source to cover."""
+
+    unused: ClassVar[tuple[str, ...]] = ("best", "coverage")
+
+
 @dataclass(frozen=True)
-class WindowShares:
+class TextTokens:
+    """All texts one after the other, each begun with a start token, and how much of them the model reads at once."""
+
+    tokens: Int[Tensor, " n"]
+    reach: int
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """The windows that begin at these tokens."""
+        index = torch.tensor(list(rows)).unsqueeze(1) + torch.arange(self.reach)
+        return window_part(self.tokens[index], self.tokens[index + 1])
+
+    def take(self, rows: Sequence[int]) -> "TextTokens":
+        """What cannot be used is left out when the files are read: nothing is to be taken away here."""
+        return self
+
+
+@dataclass(frozen=True)
+class WindowBatches:
     """Windows of a text, divided among processes and accumulation steps."""
 
     windows: Windows
@@ -53,22 +86,23 @@ class WindowShares:
     def __len__(self) -> int:
         return len(self.windows)
 
-    def part(self, step: int, index: int, count: int) -> Part:
+    def part(self, step: int, index: int, count: int) -> Microbatch:
         tokens, wanted = self.windows.batch(step)
         if index < len(tokens):
             return window_part(tokens[index::count], wanted[index::count])
-        return Part({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
+        return Microbatch({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
 
 
-class Write(Task):
+class Write(Task[str, str, Vocabulary]):
     name = "write"
-    columns = ("text",)
-    Data = WriteData
-    asks = ("beam", "length_penalty", *DRAWING)
+    Data = WriteOptions
+    Ask = WriteAsk
+    Known = Vocabulary
+    brief: ClassVar[Mapping[str, Any]] = {"tokens": 60}
     presets: ClassVar[Mapping[str, Preset]] = {"gpt": Preset(GPT)}
     streams = True
 
-    def defaults(self, model: str, place: Place, minutes: float) -> dict[str, dict[str, Any]]:
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
         if (minutes or 2) < 8:
             sizes = {"width": 128, "hidden": 512, "depth": 4, "heads": 4, "length": 64, "dropout": 0.0}
         else:
@@ -76,101 +110,99 @@ class Write(Task):
         recipe = {"lr": 2e-3, "warmup": 100, "smoothing": 0.0, "batch_tokens": 1024, "patience": 0, "average": 0}
         return {"model": sizes, "recipe": recipe if minutes else recipe | {"minutes": 2.0}}
 
-    def read(self, place: Place, options: DataConfig) -> Splits:
-        if place.builtin:
-            return divided([("builtin manual", manual())])
-        found, bad = texts_of(place.data)
-        if place.valid == place.data:  # a file to be measured on
-            return Splits((), found, problems=bad)
-        if place.valid:
-            valid, more = texts_of(place.valid)
+    def read(self, source: Source, options: WriteOptions) -> Splits[str]:
+        if source.builtin:
+            return divided([Record("builtin manual", manual())])
+        found, bad = texts_of(source.data)
+        if source.measured:
+            return Splits((), (), found, problems=bad)
+        if source.has_valid:
+            valid, more = texts_of(source.valid)
             return Splits(found, valid, problems=bad + more)
-        return replace(divided([(record.where, record.fields[0]) for record in found]), problems=bad)
+        return replace(divided(found), problems=bad)
 
-    def texts(self, train: Sequence[Record]) -> Sequence[str]:
-        return [record.fields[0] for record in train]
+    def learn(self, splits: Splits[str], options: WriteOptions, start: Vocabulary | None) -> Vocabulary:
+        return Vocabulary.learn([record.value for record in splits.train], options, start)
 
-    def sizes(self, tokenizer: Tokenizer, facts: Mapping[str, Any]) -> dict[str, Any]:
-        return {"vocab": len(tokenizer)}
+    def sizes(self, known: Vocabulary) -> dict[str, Any]:
+        return {"vocab": len(known)}
 
-    def lengths(self, records: Sequence[Record], run: Run) -> list[tuple[int, ...]]:
-        return [(0,) for _ in records]  # a text of any length is cut into windows
+    def prepare(self, model: Model, known: Vocabulary, options: WriteOptions) -> None:
+        if options.vectors:
+            start_from_vectors(model, options.vectors, known.tokens)
 
-    def objective(self, model: Model, recipe: Recipe) -> Objective:
-        return ModelLoss(model, recipe.smoothing)
+    def examples(self, records: Sequence[Record[str]], known: Vocabulary, config: Any) -> TextTokens:
+        texts = known.tokenizer.encode_all([record.value for record in records])
+        return TextTokens(torch.tensor([token for ids in texts for token in (START, *ids)]), config.length)
 
-    def supply(self, records: Sequence[Record], run: Run, recipe: Recipe) -> WindowShares:
-        return WindowShares(Windows(tokens_of(records, run), run.length, rows_of(run, recipe), recipe.seed))
+    def batches(self, examples: TextTokens, recipe: Recipe) -> WindowBatches:
+        rows = windows_in(examples, recipe)
+        return WindowBatches(Windows(examples.tokens, examples.reach, rows, recipe.seed))
 
-    def parts(self, records: Sequence[Record], run: Run, recipe: Recipe) -> list[Part]:
-        windows = in_order(tokens_of(records, run), run.length, rows_of(run, recipe))
+    def in_order(self, examples: TextTokens, recipe: Recipe) -> list[Microbatch]:
+        windows = in_order(examples.tokens, examples.reach, windows_in(examples, recipe))
         return [window_part(*batch) for batch in windows]
 
-    def answer(self, run: Run, inputs: Sequence[str], ask: Ask) -> list[Answer]:
+    def answer(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> list[Answer]:
         return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
 
-    def write(self, run: Run, text: str, ask: Ask, number: int) -> Answer:
+    def write(self, run: Run, text: str, ask: WriteAsk, number: int) -> Answer:
         """The text and what follows it, in rounds where the model's reach is shorter than what is asked for."""
         prompt, score = start_of(run, text), 0.0
         written: list[int] = []
         wanted = ask.tokens or TOKENS
-        search = search_of(ask, TEMPERATURE)
+        search, stepper = ask.search(TEMPERATURE), run.stepper
         while len(written) < wanted:
-            state, first, room = primed(run, [*prompt, *written])
-            (found,) = search(
-                run.stepper,
-                state,
-                first,
-                None,
-                min(room, wanted - len(written)),
-                numbers=[number + len(written)],
-                rules=[NEVER],
-            )
+            state, first, room = primed(run, stepper, [*prompt, *written])
+            most, numbers = min(room, wanted - len(written)), [number + len(written)]
+            (found,) = search(stepper, state, first, None, most, numbers=numbers, rules=[NEVER])
             written += found[0].tokens
             score += found[0].logprob
-        pieces = [run.tokenizer.token(token) for token in (*prompt, *written)]
+        pieces = [run.known.tokenizer.token(token) for token in (*prompt, *written)]
+        seen = torch.tensor([[*prompt, *written][-run.model.config.length :]])
         return Answer(
             text, text + continued(run, prompt, written), score / len(written), read=tuple(pieces[: len(prompt)]),
-            written=tuple(pieces[len(prompt) :]), again=partial(run.look, torch.tensor([[*prompt, *written][-run.length :]])),
+            written=tuple(pieces[len(prompt) :]), replay=partial(run.look, seen),
         )  # fmt: skip
 
-    def stream(self, run: Run, text: str, ask: Ask) -> Iterator[str]:
-        search = search_of(ask, TEMPERATURE)
+    def stream(self, run: Run, text: str, ask: WriteAsk) -> Iterator[str]:
+        search = ask.search(TEMPERATURE)
         if isinstance(search, Beam):  # it decides at the end
             yield from super().stream(run, text, ask)
             return
         yield text
-        prompt = start_of(run, text)
+        prompt, stepper = start_of(run, text), run.stepper
         written: list[int] = []
         wanted = ask.tokens or TOKENS
         while len(written) < wanted:
-            state, first, room = primed(run, [*prompt, *written])
-            begun = len(written)
-            for token in search.stream(
-                run.stepper, state, first, None, min(room, wanted - begun), number=begun, rules=[NEVER]
-            ):
+            state, first, room = primed(run, stepper, [*prompt, *written])
+            begun, most = len(written), min(room, wanted - len(written))
+            for token in search.stream(stepper, state, first, None, most, number=begun, rules=[NEVER]):
                 before = [*prompt, *written]
                 written.append(token)
                 yield continued(run, before, [token])
 
-    def measure(self, run: Run, records: Sequence[Record]) -> tuple[dict[str, float], list[Answer]]:
+    def measure(self, run: Run, records: Sequence[Record[str]]) -> tuple[dict[str, float], list[Answer]]:
         recipe = Recipe(batch_tokens=4096)
-        parts = self.parts(records, run, recipe)
-        loss = evaluate(self.objective(run.model, recipe).eval(), parts, Crew(device=run.device))["loss"]
-        characters = sum(len(record.fields[0]) for record in records)
+        parts = self.in_order(run.examples(records), recipe)
+        loss = evaluate(self.objective(run.model, recipe).eval(), parts, ProcessGroup(device=run.device))["loss"]
+        characters = sum(len(record.value) for record in records)
         bits = loss * sum(part.tokens for part in parts) / characters / math.log(2)
         return {"loss": loss, "perplexity": perplexity(loss), "bits_per_character": bits}, []
 
-    def samples(self, run: Run, splits: Splits) -> list[str]:
-        return [beginning(splits.valid[0].fields[0])]
+    def length(self, value: str) -> int:
+        return len(value.split())
 
-    def amount(self, records: Sequence[Record]) -> str:
-        return f"{sum(len(record.fields[0]) for record in records):,} characters"
+    def samples(self, run: Run, splits: Splits[str]) -> list[str]:
+        return [beginning(splits.valid[0].value)]
 
-    def sections(self, run: Run, records: Sequence[Record], answers: Sequence[Answer]) -> list[Section]:
-        prompt = beginning(records[0].fields[0])
+    def amount(self, records: Sequence[Record[str]]) -> str:
+        return f"{sum(len(record.value) for record in records):,} characters"
+
+    def sections(self, run: Run, records: Sequence[Record[str]], answers: Sequence[Answer]) -> list[Section]:
+        prompt = beginning(records[0].value)
         drawn = [(f"temperature {t:g}", run(prompt, temperature=t).text) for t in (0.5, 0.8, 1.0)]
-        samples = tuple(Sample(title, text[len(prompt) :], prompt) for title, text in drawn)
+        samples = tuple(TextSample(title, text[len(prompt) :], prompt) for title, text in drawn)
         return [Section("Samples", "Continuations of the same beginning, from careful to wild.", samples)]
 
 
@@ -186,60 +218,56 @@ def beginning(text: str) -> str:
 
 def continued(run: Run, before: list[int], tokens: list[int]) -> str:
     """What some more tokens add to a text: the first of them also has the space before it, if there is one."""
-    return run.tokenizer.decode([*before, *tokens])[len(run.tokenizer.decode(before)) :]
+    return run.known.tokenizer.decode([*before, *tokens])[len(run.known.tokenizer.decode(before)) :]
 
 
-def texts_of(paths: str) -> tuple[list[Record], list[Problem]]:
-    """The texts of files, by commas, without their bad lines, and those."""
+def texts_of(data: Any) -> tuple[list[Record[str]], list[Problem]]:
+    """The texts of files, by commas, without their bad lines, and those; or the texts in memory."""
+    if not isinstance(data, str):
+        found = rows_in_memory(data, ("text",))
+        return [Record(record.where, record.value[0]) for record in found.records], list(found.problems)
     records, problems = [], []
-    for path in paths.split(","):
+    for path in data.split(","):
         text, bad = read_text(path.strip())
         problems += bad
         if text.strip():
-            records.append(Record(path, (text,)))
+            records.append(Record(path, text))
     return records, problems
 
 
-def divided(texts: Sequence[tuple[str, str]]) -> Splits:
+def divided(texts: Sequence[Record[str]]) -> Splits[str]:
     """The last tenth of every text is for validation: it is what a writer has to go on with."""
-    cuts = [(where, text, round(len(text) * (1 - VALID_SHARE))) for where, text in texts]
+    cuts = [(record.where, record.value, round(len(record.value) * (1 - VALID_SHARE))) for record in texts]
     return Splits(
-        [Record(where, (text[:cut],)) for where, text, cut in cuts],
-        [Record(where, (text[cut:],)) for where, text, cut in cuts],
+        [Record(where, text[:cut]) for where, text, cut in cuts],
+        [Record(where, text[cut:]) for where, text, cut in cuts],
     )
 
 
-def tokens_of(records: Sequence[Record], run: Run) -> Int[Tensor, " n"]:
-    """All texts one after the other, each begun with a start token."""
-    texts = run.tokenizer.encode_all([record.fields[0] for record in records])
-    return torch.tensor([token for ids in texts for token in (START, *ids)])
-
-
-def rows_of(run: Run, recipe: Recipe) -> int:
+def windows_in(examples: TextTokens, recipe: Recipe) -> int:
     """Windows in a batch."""
-    return max(1, recipe.batch_tokens // run.length)
+    return max(1, recipe.batch_tokens // examples.reach)
 
 
-def window_part(tokens: Tensor, wanted: Tensor) -> Part:
+def window_part(tokens: Tensor, wanted: Tensor) -> Microbatch:
     count = int((wanted != IGNORED).sum())
-    return Part({"tokens": tokens, "wanted": wanted}, (count,), count)
+    return Microbatch({"tokens": tokens, "wanted": wanted}, (count,), count)
 
 
 def start_of(run: Run, text: str) -> list[int]:
     """The tokens of a prompt, after the start."""
-    return [START, *run.tokenizer.encode(text)]
+    return [START, *run.known.tokenizer.encode(text)]
 
 
-def primed(run: Run, tokens: list[int]) -> tuple[Any, Tensor, int]:
+def primed(run: Run, stepper: Any, tokens: list[int]) -> tuple[Any, Tensor, int]:
     """The state after all tokens but the last, that one, and how many more fit.
 
     A text that fills the model's reach is taken up again from its last half.
     """
-    model: Any = run.model
-    reach = run.length
+    reach = run.model.config.length
     if len(tokens) >= reach:
         tokens = tokens[-(reach // 2) :]
-    state = model.start(1)
+    state = stepper.start(1)
     if len(tokens) > 1:
-        _, state = model.step(torch.tensor([tokens[:-1]], device=run.device), state)
+        _, state = stepper.step(torch.tensor([tokens[:-1]], device=run.device), state)
     return state, torch.tensor(tokens[-1:], device=run.device), reach - len(tokens) + 1

@@ -15,10 +15,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 @dataclass(frozen=True)
-class Crew:
+class ProcessGroup:
     """The processes that train one model together.
 
-    >>> Crew().total([2.0, 3.0])
+    >>> ProcessGroup().total([2.0, 3.0])
     [2.0, 3.0]
     """
 
@@ -57,16 +57,16 @@ class Crew:
 
 
 @contextmanager
-def crew(device: str = "auto") -> Iterator[Crew]:
+def process_group(device: str = "auto") -> Iterator[ProcessGroup]:
     """Join the processes that torchrun started; without torchrun, be the only one."""
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     chosen = choose_device(device, int(os.environ.get("LOCAL_RANK", 0)))
     if world == 1:
-        yield Crew(device=chosen)
+        yield ProcessGroup(device=chosen)
         return
     dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
     try:
-        yield Crew(rank, world, chosen)
+        yield ProcessGroup(rank, world, chosen)
     finally:
         dist.destroy_process_group()
 

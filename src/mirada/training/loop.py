@@ -16,14 +16,23 @@ from safetensors.torch import load_file
 from torch import nn
 
 from mirada.training.checkpoint import check_room
-from mirada.training.distributed import Crew
-from mirada.training.journal import Journal
-from mirada.training.objectives import Objective, Part, Supply, evaluate, moved, seed_for
+from mirada.training.distributed import ProcessGroup
+from mirada.training.metrics_log import MetricsLog
+from mirada.training.objectives import BatchSource, Microbatch, Objective, evaluate, moved, seed_for
 from mirada.training.optimize import adam, clip, set_rate
 from mirada.training.progress import Progress, Silence, clock
 from mirada.training.recipe import Recipe
 from mirada.training.schedules import rate
-from mirada.training.state import LAST, State, kept_path, load_state, put_weights, save_state, save_weights, weights
+from mirada.training.training_state import (
+    LAST,
+    TrainingState,
+    kept_path,
+    load_state,
+    put_weights,
+    save_state,
+    save_weights,
+    weights,
+)
 
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
 A_LOOK = 0.3  # seconds of trial steps where no budget asks for more
@@ -37,7 +46,7 @@ class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
 
 
 @dataclass(frozen=True)
-class Plan:
+class Estimate:
     """What a run will take on this machine, from a few steps that were measured and undone."""
 
     steps: int
@@ -50,7 +59,7 @@ class Plan:
     def seconds(self) -> float:
         return self.steps * self.a_step + self.validations * self.a_validation
 
-    def told(self, minutes: float) -> str:
+    def text(self, minutes: float) -> str:
         """The plan in a line."""
         within = f" within {minutes:g} minutes" if minutes else ""
         return (
@@ -64,34 +73,36 @@ class Training:
     """One run: what it trains, on what, how, and where it leaves its files."""
 
     objective: Objective
-    supply: Supply
-    valid: Sequence[Part]
+    batches: BatchSource
+    valid: Sequence[Microbatch]
     recipe: Recipe
     folder: Path
-    crew: Crew = field(default_factory=Crew)
+    group: ProcessGroup = field(default_factory=ProcessGroup)
     resume: bool = False
-    tell: Callable[[str], None] = lambda text: None
-    watch: Callable[[], str] = str  # called after a validation; what it returns is told with it
+    print_progress: Callable[[str], None] = lambda text: None
+    preview: Callable[[], str] = str  # called after a validation; what it returns is told with it
 
     def __post_init__(self) -> None:
         self.model: nn.Module = self.objective.model  # type: ignore[assignment]
         self.checkpoints = self.folder / CHECKPOINTS
-        if self.crew.leads:
+        if self.group.leads:
             size = sum(p.numel() * p.element_size() for p in self.model.parameters())
             check_room(self.checkpoints, size * (5 + self.recipe.average))
-        self.model.to(self.crew.device)
+        self.model.to(self.group.device)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay)
-        self.scaler = torch.amp.GradScaler(self.crew.device.type, enabled=self.recipe.precision == "float16")
-        self.wrapped = self.crew.wrap(self.objective)
+        self.scaler = torch.amp.GradScaler(self.group.device.type, enabled=self.recipe.precision == "float16")
+        self.wrapped = self.group.wrap(self.objective)
 
-    def run(self) -> State:
+    def run(self) -> TrainingState:
         """Train to the end, or until somebody stops it."""
         state = self.start()
-        journal = (
-            Journal(self.folder / "metrics.jsonl", state.journal if state.step else None) if self.crew.leads else None
+        log = (
+            MetricsLog(self.folder / "metrics.jsonl", state.log_size if state.step else None)
+            if self.group.leads
+            else None
         )
-        progress = (Progress if self.crew.leads else Silence)(state.steps, state.step)
+        progress = (Progress if self.group.leads else Silence)(state.steps, state.step)
         log_every = max(1, min(10, state.steps // 100))
         validate_every = self.every(state.steps)
         saved, began, tokens, marked = time.monotonic(), time.monotonic() - state.seconds, 0, time.monotonic()
@@ -105,41 +116,41 @@ class Training:
                 if state.step % log_every == 0:
                     mean, now = state.loss_sum / state.loss_count, time.monotonic()
                     speed, tokens, marked = tokens / max(1e-9, now - marked), 0, now
-                    self.note(journal, step=state.step, loss=mean, lr=self.lr(state.step - 1, state.steps),
+                    self.note(log, step=state.step, loss=mean, lr=self.lr(state.step - 1, state.steps),
                               tokens_per_second=round(speed), seconds=round(state.seconds, 2))  # fmt: skip
                     progress.show(state.step, mean, speed)
                     state.loss_sum, state.loss_count = 0.0, 0
                 if state.step % validate_every == 0 or state.step == state.steps:
-                    self.validate(state, journal, progress)
-                    saved = self.save(state, journal)
+                    self.validate(state, log, progress)
+                    saved = self.save(state, log)
                 elif time.monotonic() - saved > self.recipe.save_seconds:
-                    saved = self.save(state, journal)
+                    saved = self.save(state, log)
                 if stop:
-                    self.save(state, journal)
+                    self.save(state, log)
                     progress.end()
                     raise Interrupted(f"stopped after step {state.step:,} of {state.steps:,}")
         progress.end()
-        self.finish(state, journal)
+        self.finish(state, log)
         return state
 
-    def over(self, state: State) -> bool:
+    def over(self, state: TrainingState) -> bool:
         """Whether all steps are made, or the validations have not improved for too long."""
         patience = self.recipe.patience
         return state.finished or state.step >= state.steps or (0 < patience <= state.stale)
 
-    def start(self) -> State:
+    def start(self) -> TrainingState:
         """The state to go on from: a saved one, or a new one whose number of steps is fixed here, once."""
         if self.resume and (self.checkpoints / LAST).exists():
             state = load_state(self.checkpoints, self.model, self.optimizer)
             self.scaler.load_state_dict(state.scaler) if state.scaler else None
             return state
         plan = self.plan()
-        self.tell(plan.told(self.recipe.budget))
-        state = State(steps=plan.steps)
+        self.print_progress(plan.text(self.recipe.budget))
+        state = TrainingState(steps=plan.steps)
         self.save(state, None)
         return state
 
-    def plan(self) -> Plan:
+    def plan(self) -> Estimate:
         """How many steps there will be (`steps`, or what fits into `minutes`, or all `epochs`) and what they take here."""
         recipe = self.recipe
         budget = 60 * recipe.budget
@@ -149,9 +160,9 @@ class Training:
         if recipe.steps:
             steps = recipe.steps
         elif not budget:
-            steps = recipe.epochs * len(self.supply)
+            steps = recipe.epochs * len(self.batches)
         else:
-            between = recipe.validate or len(self.supply)
+            between = recipe.validate or len(self.batches)
             fitting = left / (a_step + a_validation / between)
             epochs = fitting / between
             if (
@@ -159,17 +170,17 @@ class Training:
             ):  # then so many, whatever the steps
                 count = VALIDATIONS if epochs < VALIDATIONS else MOST_VALIDATIONS
                 fitting = (left - count * a_validation) / a_step
-            steps = int(self.crew.agree(max(1, int(fitting))))
-        return Plan(steps, a_step, a_validation, steps // self.every(steps), memory_in_use())
+            steps = int(self.group.agree(max(1, int(fitting))))
+        return Estimate(steps, a_step, a_validation, steps // self.every(steps), memory_in_use())
 
     def every(self, steps: int) -> int:
         """Steps between two validations."""
-        return self.recipe.validate or max(1, min(len(self.supply), steps // VALIDATIONS), steps // MOST_VALIDATIONS)
+        return self.recipe.validate or max(1, min(len(self.batches), steps // VALIDATIONS), steps // MOST_VALIDATIONS)
 
     def measure(self, seconds: float) -> tuple[float, float]:
         """Seconds that a step and a validation take, measured and then undone."""
         before = {name: value.clone() for name, value in weights(self.model).items()}
-        trial = State(steps=1_000_000)
+        trial = TrainingState(steps=1_000_000)
         times: list[float] = []
         while True:
             began = time.monotonic()
@@ -177,10 +188,10 @@ class Training:
             times.append(time.monotonic() - began)
             trial.step += 1
             enough = len(times) >= 3 and sum(times) >= seconds
-            if self.crew.total([float(enough)])[0] > 0:
+            if self.group.total([float(enough)])[0] > 0:
                 break
         began = time.monotonic()
-        evaluate(self.objective, self.valid, self.crew)
+        evaluate(self.objective, self.valid, self.group)
         a_validation = time.monotonic() - began
         put_weights(self.model, before)
         self.optimizer.state.clear()
@@ -191,31 +202,31 @@ class Training:
         """The learning rate of a step."""
         return self.recipe.lr * rate(self.recipe.schedule, step, steps, self.recipe.warmup)
 
-    def step(self, state: State, stop: bool) -> tuple[float, int, bool]:
+    def step(self, state: TrainingState, stop: bool) -> tuple[float, int, bool]:
         """One update from one whole batch: its loss, its tokens, and whether any process was asked to stop."""
-        recipe, crew = self.recipe, self.crew
-        count = recipe.accumulate * crew.world
-        mine = range(crew.rank * recipe.accumulate, (crew.rank + 1) * recipe.accumulate)
-        parts = [self.supply.part(state.step, index, count) for index in mine]
+        recipe, group = self.recipe, self.group
+        count = recipe.accumulate * group.world
+        mine = range(group.rank * recipe.accumulate, (group.rank + 1) * recipe.accumulate)
+        parts = [self.batches.part(state.step, index, count) for index in mine]
         sums = [float(sum(part.counts[t] for part in parts)) for t in range(len(self.objective.terms))]
-        *totals, tokens, stops = crew.total([*sums, sum(part.tokens for part in parts), float(stop)])
+        *totals, tokens, stops = group.total([*sums, sum(part.tokens for part in parts), float(stop)])
         loss = 0.0
         self.optimizer.zero_grad(set_to_none=True)
         for index, part in zip(mine, parts, strict=True):
             torch.manual_seed(seed_for(recipe.seed, state.step, index))
             shares = torch.tensor(
-                [c / max(1.0, n) for c, n in zip(part.counts, totals, strict=True)], device=crew.device
+                [c / max(1.0, n) for c, n in zip(part.counts, totals, strict=True)], device=group.device
             )
             with self.alone(index == mine[-1]), self.autocast():
-                share = (self.wrapped(**moved(part.inputs, crew.device)) * shares).sum()
-                self.scaler.scale(share * crew.world).backward()  # processes average their gradients: we want the sum
+                share = (self.wrapped(**moved(part.inputs, group.device)) * shares).sum()
+                self.scaler.scale(share * group.world).backward()  # processes average their gradients: we want the sum
             loss += share.item()
         self.scaler.unscale_(self.optimizer)
         norm = clip(self.parameters, recipe.clip)
         self.update(state, norm)
-        return crew.total([loss])[0], int(tokens), stops > 0
+        return group.total([loss])[0], int(tokens), stops > 0
 
-    def update(self, state: State, norm: float) -> None:
+    def update(self, state: TrainingState, norm: float) -> None:
         """Let the optimizer make its step, unless the gradient is not finite."""
         set_rate(self.optimizer, self.lr(state.step, state.steps))
         finite = math.isfinite(norm)
@@ -231,17 +242,17 @@ class Training:
 
     def alone(self, last: bool) -> Any:
         """Only the last part of a step is the time to exchange gradients."""
-        return nullcontext() if last or self.crew.world == 1 else self.wrapped.no_sync()  # type: ignore[operator]
+        return nullcontext() if last or self.group.world == 1 else self.wrapped.no_sync()  # type: ignore[operator]
 
     def autocast(self) -> Any:
         """Mixed precision, where it is asked for."""
         if self.recipe.precision == "float32":
             return nullcontext()
-        return torch.autocast(self.crew.device.type, dtype=getattr(torch, self.recipe.precision))
+        return torch.autocast(self.group.device.type, dtype=getattr(torch, self.recipe.precision))
 
-    def validate(self, state: State, journal: Journal | None, progress: Progress) -> None:
+    def validate(self, state: TrainingState, log: MetricsLog | None, progress: Progress) -> None:
         """Measure on held-out data, keep the best, remember the weights for the average."""
-        found = evaluate(self.objective, self.valid, self.crew)
+        found = evaluate(self.objective, self.valid, self.group)
         better = found["loss"] < state.best
         if better:
             state.best, state.best_step, state.stale = found["loss"], state.step, 0
@@ -249,42 +260,42 @@ class Training:
             state.stale += 1
         if self.recipe.average > 1:
             state.kept = [*state.kept, state.step][-self.recipe.average :]
-        if not self.crew.leads:
+        if not self.group.leads:
             return
         if better:
             save_weights(self.folder / "model.safetensors", self.model)
         if self.recipe.average > 1:
             save_weights(kept_path(self.checkpoints, state.step), self.model)
-        told = self.watch()
-        self.note(journal, step=state.step, valid=found)
-        progress.say(f"step {state.step:,}  valid loss {found['loss']:.4f}{' (best)' if better else ''}{told}")
+        sample = self.preview()
+        self.note(log, step=state.step, valid=found)
+        progress.line(f"step {state.step:,}  valid loss {found['loss']:.4f}{' (best)' if better else ''}{sample}")
 
-    def finish(self, state: State, journal: Journal | None) -> None:
+    def finish(self, state: TrainingState, log: MetricsLog | None) -> None:
         """Average the last weights, keep the average if it is better than the best, and leave the model at that."""
         if not math.isfinite(state.best):
             raise ValueError(f"no validation gave a finite loss. Try a lower lr (it is {self.recipe.lr:g}).")
         if not state.finished and len(state.kept) > 1:
-            self.crew.wait()
+            self.group.wait()
             put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
-            found = evaluate(self.objective, self.valid, self.crew)
+            found = evaluate(self.objective, self.valid, self.group)
             if found["loss"] < state.best:
                 state.best = found["loss"]
-                if self.crew.leads:
+                if self.group.leads:
                     save_weights(self.folder / "model.safetensors", self.model)
-            self.note(journal, step=state.step, averaged=len(state.kept), valid=found)
+            self.note(log, step=state.step, averaged=len(state.kept), valid=found)
         state.finished, state.kept = True, []
-        self.crew.wait()
+        self.group.wait()
         put_weights(self.model, load_file(self.folder / "model.safetensors"))
-        self.save(state, journal)
-        if journal:
-            journal.close()
+        self.save(state, log)
+        if log:
+            log.close()
         self.objective.eval()
 
-    def save(self, state: State, journal: Journal | None) -> float:
+    def save(self, state: TrainingState, log: MetricsLog | None) -> float:
         """Write the state; then forget weights that no average will need."""
         state.scaler = self.scaler.state_dict()
-        if self.crew.leads:
-            state.journal = journal.settle() if journal else 0
+        if self.group.leads:
+            state.log_size = log.settle() if log else 0
             save_state(self.checkpoints, self.model, self.optimizer, state)
             kept = {kept_path(self.checkpoints, step) for step in state.kept}
             for path in self.checkpoints.glob("step-*.safetensors"):
@@ -292,9 +303,9 @@ class Training:
                     path.unlink(missing_ok=True)
         return time.monotonic()
 
-    def note(self, journal: Journal | None, **event: Any) -> None:
-        if journal:
-            journal.write(**event)
+    def note(self, log: MetricsLog | None, **event: Any) -> None:
+        if log:
+            log.write(**event)
 
 
 def memory_in_use() -> int:

@@ -1,6 +1,7 @@
 """What is made small, and what it is made small on: the two things a task hands to the loop."""
 
 import hashlib
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,11 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mirada.training.distributed import Crew
+from mirada.training.distributed import ProcessGroup
 
 
 @dataclass(frozen=True)
-class Part:
+class Microbatch:
     """A share of a batch: what the model is given, how many things each term of the loss is a mean of, and its true tokens.
 
     A part that counts nothing (there were more shares than rows) holds a row all the same, so that every process has a step
@@ -25,13 +26,13 @@ class Part:
     tokens: int
 
 
-class Supply(Protocol):
+class BatchSource(Protocol):
     """Batches as a function of the step, so that a resumed run needs no history to know what comes next."""
 
     def __len__(self) -> int:
         """How many batches an epoch has."""
 
-    def part(self, step: int, index: int, count: int) -> Part:
+    def part(self, step: int, index: int, count: int) -> Microbatch:
         """Share `index` of `count` of the batch of a step."""
 
 
@@ -59,10 +60,15 @@ class Objective(nn.Module):
 
 
 class ModelLoss(Objective):
-    """The loss that the model itself has: a mean over its targets, with label smoothing."""
+    """The loss that the model itself has: a mean over its targets, with label smoothing where there are labels."""
+
+    def __init__(self, model: nn.Module, smoothing: float = 0.0) -> None:
+        super().__init__(model, smoothing)
+        self.smooths = "smoothing" in inspect.signature(model.loss).parameters  # type: ignore[arg-type]
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
-        return self.model.loss(**inputs, smoothing=self.smoothing).unsqueeze(0)  # type: ignore[operator]
+        options = {"smoothing": self.smoothing} if self.smooths else {}
+        return self.model.loss(**inputs, **options).unsqueeze(0)  # type: ignore[operator]
 
 
 def moved(inputs: dict[str, Any], device: torch.device) -> dict[str, Any]:
@@ -83,18 +89,18 @@ def seed_for(*numbers: int) -> int:
 
 
 @torch.no_grad()
-def evaluate(objective: Objective, parts: Sequence[Part], crew: Crew) -> dict[str, float]:
+def evaluate(objective: Objective, parts: Sequence[Microbatch], group: ProcessGroup) -> dict[str, float]:
     """The means of the terms over all parts, divided among the processes, and their sum as "loss"."""
     was_training = objective.training
     objective.eval()
     sums = [0.0] * (2 * len(objective.terms))
-    for part in parts[crew.rank :: crew.world]:
-        means = objective(**moved(part.inputs, crew.device)).tolist()
+    for part in parts[group.rank :: group.world]:
+        means = objective(**moved(part.inputs, group.device)).tolist()
         for number, (mean, count) in enumerate(zip(means, part.counts, strict=True)):
             if count:
                 sums[2 * number] += mean * count
                 sums[2 * number + 1] += count
     objective.train(was_training)
-    sums = crew.total(sums)
+    sums = group.total(sums)
     found = {name: sums[2 * i] / max(1.0, sums[2 * i + 1]) for i, name in enumerate(objective.terms)}
     return found | {"loss": sum(found.values())}

@@ -33,9 +33,9 @@ class Progress:
             self.out.write("\r\x1b[2K" + (f"\x1b[36m{bar}\x1b[0m " if self.color else f"{bar} ") + facts)
             self.out.flush()
         else:
-            self.say(facts)
+            self.line(facts)
 
-    def say(self, text: str) -> None:
+    def line(self, text: str) -> None:
         """A line of its own."""
         self.out.write(("\r\x1b[2K" if self.live else "") + text + "\n")
         self.out.flush()
@@ -53,7 +53,7 @@ class Silence(Progress):
     def show(self, step: int, loss: float, speed: float) -> None:
         return
 
-    def say(self, text: str) -> None:
+    def line(self, text: str) -> None:
         return
 
     def end(self) -> None:

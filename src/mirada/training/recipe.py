@@ -1,9 +1,9 @@
-"""What a training run is told: how long, how fast, how careful."""
+"""The numbers of a training: how long, how fast, how careful."""
 
 from dataclasses import dataclass
 from math import inf
 
-from mirada.layers.config import Config
+from mirada.config import Config
 from mirada.training.schedules import SCHEDULES
 
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -14,7 +14,8 @@ class Recipe(Config):
     """The numbers of a run. Zero leaves a number to the run: `steps` comes from `minutes`, or else from `epochs`;
     `validate` (steps between two validations) is once an epoch, but in all at least twenty and at most two hundred times.
 
-    `batch_tokens` is the size of one whole batch, whatever it is divided into: `accumulate` parts, times the processes.
+    `batch_tokens` is the size of one whole batch, whatever it is divided into: `accumulate` parts, times the processes;
+    where all examples have one size (pictures, windows of a series), `batch_size` counts them.
     `lr` is the highest learning rate, reached after `warmup` steps. `average` is how many of the last validated weights are
     averaged at the end; the average is kept if it validates better than the best of them.
     """
@@ -23,6 +24,7 @@ class Recipe(Config):
     minutes: float = 0.0
     epochs: int = 20
     batch_tokens: int = 4096
+    batch_size: int = 64
     accumulate: int = 1
     lr: float = 1e-3
     schedule: str = "cosine"
@@ -46,7 +48,7 @@ class Recipe(Config):
         self.at_least(
             0, "steps", "minutes", "warmup", "decay", "clip", "validate", "patience", "average", "save_seconds"
         )
-        self.at_least(1, "epochs", "batch_tokens", "accumulate")
+        self.at_least(1, "epochs", "batch_tokens", "batch_size", "accumulate")
         self.probability("smoothing")
         self.one_of("schedule", *SCHEDULES)
         self.one_of("precision", *PRECISIONS)

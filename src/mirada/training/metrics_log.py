@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 
-class Journal:
+class MetricsLog:
     """A file of events. `size` at a checkpoint is where a resumed run cuts it, so that no step is told twice."""
 
     def __init__(self, path: Path, size: int | None = None) -> None:
@@ -47,7 +47,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_journal(path: Path) -> list[dict[str, Any]]:
+def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The events of a run; a last line that was cut by a crash is left out."""
     events = []
     for line in path.read_bytes().split(b"\n") if path.exists() else []:

@@ -4,29 +4,17 @@ import re
 from collections.abc import Iterator
 
 from mirada.data.pack import pack_sentences
-from mirada.data.records import Record
-from mirada.data.text import Line, Problem, read_lines
-from mirada.tasks.sources import divided
-from mirada.tasks.task import Place, Splits
+from mirada.data.record import Problem, Record
+from mirada.data.records import Read, Row
+from mirada.data.text import Line, read_lines
 
 END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
 WORDS = 48  # of a pair at most: tokens are not known yet, and words have few of them
 
 
-def pairs_of_text(place: Place) -> Splits:
-    """Pairs of consecutive passages of text files; a blank line ends a document."""
-    found, problems = passages(place.data)
-    if place.valid and place.valid != place.data:
-        valid, more = passages(place.valid)
-        return Splits(found, valid, problems=problems + more)
-    if place.valid:
-        return Splits((), found, problems=problems)
-    return divided(found, problems)
-
-
-def passages(paths: str) -> tuple[list[Record], list[Problem]]:
-    """Pairs (first, second) packed from the sentences of every document."""
-    records: list[Record] = []
+def read_passages(paths: str) -> Read:
+    """Pairs (first, second) of consecutive passages of text files; a blank line ends a document."""
+    records: list[Row] = []
     problems: list[Problem] = []
     for path in map(str.strip, paths.split(",")):
         paragraph: list[Line] = []
@@ -41,7 +29,7 @@ def passages(paths: str) -> tuple[list[Record], list[Problem]]:
         records += packed(paragraph)
     if not records and not problems:
         raise ValueError(f"{paths} has no two sentences that follow each other: there is nothing to learn from")
-    return records, problems
+    return Read(tuple(records), tuple(problems))
 
 
 def sentences(text: str) -> list[str]:
@@ -53,7 +41,7 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in END.split(text) if part.strip()]
 
 
-def packed(paragraph: list[Line]) -> Iterator[Record]:
+def packed(paragraph: list[Line]) -> Iterator[Row]:
     """As many sentences as fit, in two halves. A sentence may go on over several lines."""
     found = sentences(" ".join(line.text.strip() for line in paragraph))
     for first, last in pack_sentences([range(len(sentence.split())) for sentence in found], WORDS):

@@ -4,40 +4,40 @@ from pathlib import Path
 
 import pytest
 
-from mirada.training.journal import Journal, read_journal
+from mirada.training.metrics_log import MetricsLog, read_metrics
 from mirada.training.progress import Progress, Silence
 from mirada.training.recipe import Recipe
 
 
 def test_events_come_back_in_order(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "m.jsonl")
-    journal.write(step=1, loss=2.5, words="ñandú")
-    journal.write(step=2, loss=float("nan"))
-    journal.close()
-    assert read_journal(tmp_path / "m.jsonl") == [{"step": 1, "loss": 2.5, "words": "ñandú"}, {"step": 2, "loss": None}]
+    metrics_log = MetricsLog(tmp_path / "m.jsonl")
+    metrics_log.write(step=1, loss=2.5, words="ñandú")
+    metrics_log.write(step=2, loss=float("nan"))
+    metrics_log.close()
+    assert read_metrics(tmp_path / "m.jsonl") == [{"step": 1, "loss": 2.5, "words": "ñandú"}, {"step": 2, "loss": None}]
     assert "ñandú" in (tmp_path / "m.jsonl").read_text(encoding="utf-8")
 
 
-def test_a_resumed_journal_is_cut_where_the_checkpoint_was(tmp_path: Path) -> None:
+def test_a_resumed_log_is_cut_where_the_checkpoint_was(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
-    journal = Journal(path)
-    journal.write(step=1)
-    size = journal.settle()
-    journal.write(step=2)
-    journal.close()
+    metrics_log = MetricsLog(path)
+    metrics_log.write(step=1)
+    size = metrics_log.settle()
+    metrics_log.write(step=2)
+    metrics_log.close()
     with open(path, "ab") as file:
         file.write(b'{"step": 3, "los')
-    assert [event["step"] for event in read_journal(path)] == [1, 2]
-    resumed = Journal(path, size)
+    assert [event["step"] for event in read_metrics(path)] == [1, 2]
+    resumed = MetricsLog(path, size)
     resumed.write(step=20)
     resumed.close()
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 20]
 
 
-def test_a_journal_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_log_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"m\.jsonl cannot be written"):
-        Journal(tmp_path / "m.jsonl", 10)
-    assert read_journal(tmp_path / "m.jsonl") == []
+        MetricsLog(tmp_path / "m.jsonl", 10)
+    assert read_metrics(tmp_path / "m.jsonl") == []
 
 
 class Terminal(io.StringIO):
@@ -67,7 +67,7 @@ def test_a_pipe_gets_plain_lines_now_and_then() -> None:
     progress = Progress(1000, 0, out)
     for step in range(1, 1001):
         progress.show(step, 1.0, 1.0)
-    progress.say("done")
+    progress.line("done")
     progress.end()
     lines = out.getvalue().splitlines()
     assert [line.split()[1] for line in lines[:-1]] == ["1/1,000", "1,000/1,000"]
@@ -79,7 +79,7 @@ def test_silence_is_silent() -> None:
     out = io.StringIO()
     silence = Silence(10, 0, out)
     silence.show(10, 1.0, 1.0)
-    silence.say("x")
+    silence.line("x")
     silence.end()
     assert out.getvalue() == ""
 

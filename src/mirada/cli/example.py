@@ -1,11 +1,17 @@
-"""The examples: scripts that read like a lecture and run like a program."""
+"""`mirada example`: scripts that read like a lecture and run like a program."""
 
 import ast
 import runpy
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 import mirada
+from mirada.cli.options import examples
 from mirada.errors import unknown
+
+EPILOG = examples("mirada example negro")
 
 
 def folder() -> Path:
@@ -33,7 +39,19 @@ def first_line(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
 
 
-def run(name: str) -> None:
+def example(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The example to run; without one, all are listed.")
+    ] = None,
+) -> None:
+    """Run one of the lectures' small examples and print its numbers."""
+    if name is None:
+        typer.echo(describe())
+    else:
+        run_script(name)
+
+
+def run_script(name: str) -> None:
     """Run a script as a program."""
     found = scripts()
     if name not in found:

@@ -13,10 +13,11 @@ from mirada.training.checkpoint import read_checkpoint, write_checkpoint, write_
 from mirada.training.optimize import named_state, restore_state
 
 LAST = "last.safetensors"
+RENAMED = {"journal": "log_size"}  # what checkpoints called it before
 
 
 @dataclass
-class State:
+class TrainingState:
     """Where a run is. Random numbers and batches are functions of the step, so they need no place here."""
 
     step: int = 0
@@ -25,8 +26,8 @@ class State:
     best_step: int = 0
     stale: int = 0  # validations since the best
     seconds: float = 0.0
-    journal: int = 0
-    loss_sum: float = 0.0  # since the last line of the journal
+    log_size: int = 0  # bytes of the metrics log that belong to this state
+    loss_sum: float = 0.0  # since the last line of the metrics log
     loss_count: int = 0
     skipped: int = 0  # steps in a row whose gradient was not finite
     kept: list[int] = field(default_factory=list)  # steps whose weights are kept for the average
@@ -54,18 +55,19 @@ def put_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         value.copy_(tensors[name])
 
 
-def save_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: State) -> None:
+def save_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState) -> None:
     """Everything, in one file that is whole or not there."""
     tensors = {f"model.{name}": value for name, value in weights(model).items()}
     write_checkpoint(folder / LAST, tensors | named_state(model, optimizer), asdict(state))
 
 
-def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
+def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingState:
     """What `save_state` saved."""
     tensors, facts = read_checkpoint(folder / LAST)
     put_weights(model, {name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
     restore_state(model, optimizer, tensors)
-    return State(**facts)
+    facts = {RENAMED.get(name, name): value for name, value in facts.items()}
+    return TrainingState(**facts)
 
 
 def save_weights(path: Path, model: nn.Module) -> None:

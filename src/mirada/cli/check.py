@@ -1,0 +1,83 @@
+"""`mirada check`: every bad record, then what a training would take."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirada.cli.options import DataFile, Model, TaskName, examples
+
+if TYPE_CHECKING:
+    from mirada.data.record import Problem
+    from mirada.runs.request import TrainingRequest
+    from mirada.runs.sources import Splits
+    from mirada.runs.task import Task
+
+EPILOG = examples("mirada check translate --data pairs.tsv", "mirada check classify --data a.csv bad=skip")
+
+
+def check(
+    task: TaskName,
+    keys: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, as for `mirada train`.")
+    ] = None,
+    model: Model = "",
+    data: DataFile = "",
+    valid: Annotated[str, typer.Option(help="Data to validate on.")] = "",
+) -> None:
+    """Name every bad record as file:line, then estimate the memory and time of a training on this machine."""
+    from mirada.runs.catalog import entry
+
+    entry(task)
+    from mirada.runs.request import TrainingRequest
+    from mirada.runs.settings import key_values
+    from mirada.runs.sources import Source
+
+    pairs = tuple(key_values(keys or ()))
+    if not is_usable(TrainingRequest(task=task, model=model, source=Source(data, valid), keys=pairs)):
+        raise typer.Exit(1)
+
+
+def is_usable(request: "TrainingRequest") -> bool:
+    """Print all problems; without any (or with bad=skip), the estimate. Whether the data can be used comes back."""
+    from mirada.runs.sources import require_both
+    from mirada.runs.train import FIX, build, encode, nothing, read
+    from mirada.training.distributed import ProcessGroup
+
+    settings = request.settings()
+    with tempfile.TemporaryDirectory() as folder:
+        splits = read(settings)
+        if splits.problems and not (splits.train and splits.valid):
+            print_records(entry_of(request), splits, splits.problems)
+            typer.echo("Fix these records: the others are too few.")
+            return False
+        run = build(settings, require_both(splits), Path(folder))
+        sets = encode(run, splits)
+        found = run.problems(splits, (splits.train, sets.train), (splits.valid, sets.valid))
+        print_records(run.task, splits, found)
+        if found and run.options.bad == "stop":
+            typer.echo(FIX)
+            return False
+        training = (sets.skipping(found) if found else sets).training(run, ProcessGroup(), False, nothing)
+        typer.echo(training.plan().text(run.settings.recipe.budget))
+    return True
+
+
+def entry_of(request: "TrainingRequest") -> "Task":
+    """The task that was asked for."""
+    from mirada.runs.catalog import entry
+
+    return entry(request.task).task()
+
+
+def print_records(task: "Task", splits: "Splits", found: "Sequence[Problem]") -> None:
+    """Every bad record, then how many there are of all."""
+    from mirada.data.check import show
+
+    if found:
+        typer.echo(show(found, most=len(found)))
+    typer.echo(
+        f"{task.amount(splits.train)} to learn from, {task.amount(splits.valid)} to validate on, {len(found):,} bad"
+    )

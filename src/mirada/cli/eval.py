@@ -1,0 +1,79 @@
+"""`mirada eval`: how good a run is, over all records or by the length of the input."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirada.cli.options import Beam, Device, Folder, Json, TestFile, examples
+from mirada.errors import require, unknown
+
+if TYPE_CHECKING:
+    from mirada.data.record import Record
+    from mirada.runs.run import Run
+
+EDGES = (5, 10, 15, 20, 30, 40)  # words; the last group is open
+LEAST = 10  # records that a group needs to say something
+EPILOG = examples("mirada eval runs/translate", "mirada eval runs/translate --data test.tsv --by length --json")
+
+
+def evaluate(
+    folder: Folder,
+    data: TestFile = "",
+    by: Annotated[str, typer.Option(help="length: the quality for short and long inputs, also as a plot.")] = "",
+    as_json: Json = False,
+    beam: Beam = None,
+    device: Device = "cpu",
+) -> None:
+    """Measure a trained run, on its own test data or on a file."""
+    if by not in ("", "length"):
+        raise unknown("way to group", by, ["length"])
+    from mirada.runs.load import load
+
+    run = load(folder, device)
+    run.ask = run.asked({} if beam is None else {"beam": beam})  # refused before anything is read
+    splits = run.splits(data)
+    if splits.problems:
+        typer.echo(f"mirada: {len(splits.problems):,} bad records are left out", err=True)
+    if by:
+        print_by_length(run, splits.test or splits.valid, as_json)
+        return
+    metrics = run.measure(splits)
+    lines = [f"{name:<20} {value:.2f}" for name, value in metrics.items()]
+    typer.echo(json.dumps(metrics) if as_json else "\n".join(lines))
+
+
+def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> None:
+    """Metrics of short and long inputs, and their plot."""
+    from mirada.drawing.plot import plot
+
+    rows = by_length(run, records)
+    require(len(rows) > 0, f"no group of lengths has {LEAST} records: there is nothing to compare")
+    metric = next(iter(rows[0][2]))
+    for name, count, metrics in rows:
+        if as_json:
+            typer.echo(json.dumps({"words": name, "records": count, **metrics}))
+        else:
+            bar = "█" * round(metrics[metric] / 4)
+            typer.echo(f"{name:>8} words  {count:6,} records  {metric} {metrics[metric]:6.2f}  {bar}")
+    path = run.folder / "by-length.png"
+    points = [(name, metrics[metric]) for name, _, metrics in rows]
+    plot({run.folder.resolve().name: points}, path, x="words of the input", y=metric.upper())
+    typer.echo(f"the plot is {path}", err=True)
+
+
+def by_length(run: "Run", records: "Sequence[Record]") -> list[tuple[str, int, dict[str, float]]]:
+    """Metrics of groups of records, by the number of words of their input."""
+    groups: dict[int, list["Record"]] = {}
+    for record in records:
+        words = run.task.length(record.value)
+        require(words is not None, f"{run.task.name} has no lengths to group by: leave out --by")
+        groups.setdefault(next((n for n, edge in enumerate(EDGES) if words <= edge), len(EDGES)), []).append(record)
+    rows = []
+    for number, group in sorted(groups.items()):
+        low = EDGES[number - 1] + 1 if number else 1
+        name = f"{low}-{EDGES[number]}" if number < len(EDGES) else f"{low}+"
+        if len(group) >= LEAST:
+            rows.append((name, len(group), run.task.measure(run, group)[0]))
+    return rows

@@ -1,0 +1,67 @@
+"""What all configurations have in common: frozen, keyword-only, complete, checked when made, and plain JSON."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from mirada.errors import unknown
+
+KINDS = {"int": int, "float": float, "str": str, "bool": bool}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """A complete description of a model: every field is a number, a word, or yes and no.
+
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Small(Config):
+    ...     width: int = 8
+    >>> Small.from_dict({"width": 16})
+    Small(width=16)
+    >>> Small.from_dict({"widht": 16})
+    Traceback (most recent call last):
+    ValueError: unknown field of Small 'widht'; known: width. Did you mean 'width'?
+    """
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            name, value = item.name, getattr(self, item.name)
+            kind = KINDS[item.type if isinstance(item.type, str) else item.type.__name__]
+            if kind is float and type(value) is int:
+                object.__setattr__(self, name, float(value))
+            elif type(value) is not kind:
+                raise ValueError(f"{type(self).__name__}: {name} must be of type {kind.__name__}: got {value!r}")
+        self.check()
+
+    def check(self) -> None:
+        """Raise a ValueError if no model can be built from these values."""
+
+    def at_least(self, least: float, *names: str) -> None:
+        """Require fields that are not smaller than `least`."""
+        for name in names:
+            if not getattr(self, name) >= least:  # not a number is too little as well
+                raise ValueError(f"{type(self).__name__}: {name} must be at least {least}: got {getattr(self, name)}")
+
+    def one_of(self, name: str, *known: str) -> None:
+        """Require a field that is one of the known words."""
+        if getattr(self, name) not in known:
+            raise unknown(name, getattr(self, name), known)
+
+    def probability(self, *names: str) -> None:
+        """Require fields in [0, 1)."""
+        for name in names:
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{type(self).__name__}: {name} must lie in [0, 1): got {getattr(self, name)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, ready for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The configuration with these fields; the others keep their defaults."""
+        known = [item.name for item in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise unknown(f"field of {cls.__name__}", name, known)
+        return cls(**values)
