@@ -13,12 +13,12 @@ from mirada.data.check import show
 from mirada.data.records import Record
 from mirada.data.text import Problem
 from mirada.data.tokenize import END, PAD, Tokenizer
+from mirada.drawing import Section, Weighed
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.models.classifier import Classifier
 from mirada.tasks.answer import Answer, Ask
 from mirada.tasks.batches import Shares, all_parts
-from mirada.tasks.report import Section, Weighed
 from mirada.tasks.run import Run
 from mirada.tasks.sources import NAMED, SETS, from_files, numbered
 from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task, spread

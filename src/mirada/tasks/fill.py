@@ -17,13 +17,13 @@ from mirada.data.builtin.places import places
 from mirada.data.corrupt import mask_tokens, second_of
 from mirada.data.records import OBJECTS, Record, ending_of
 from mirada.data.tokenize import END, MASK, PAD, START, Tokenizer
+from mirada.drawing import Ranked, Section
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.bert import BERT
 from mirada.tasks.answer import Answer, Ask
 from mirada.tasks.batches import Shares, all_parts
-from mirada.tasks.report import Ranked, Section
 from mirada.tasks.run import Run
 from mirada.tasks.sentences import pairs_of_text
 from mirada.tasks.sources import SETS, from_files, numbered

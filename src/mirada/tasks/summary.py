@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirada.data.records import Record
+from mirada.drawing import Chart, Curve, Report, Section, html
+from mirada.drawing.contents import Fact
 from mirada.tasks.answer import Answer
-from mirada.tasks.report import Chart, Curve, Report, Section, html
-from mirada.tasks.report.contents import Fact
 from mirada.tasks.run import Run
 from mirada.tasks.task import Splits
 from mirada.training.checkpoint import write_whole

@@ -16,7 +16,7 @@ from mirada.training.objectives import Objective, Part, Supply
 from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:
-    from mirada.tasks.report import Section
+    from mirada.drawing import Section
     from mirada.tasks.run import Run
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ from mirada.data.records import Record
 from mirada.data.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer
 from mirada.decoding.hypothesis import Hypothesis
 from mirada.decoding.rules import Forbid
+from mirada.drawing import Aligned, Item, Section, Table
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
@@ -19,7 +20,6 @@ from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
 from mirada.tasks.answer import Answer, Ask
 from mirada.tasks.batches import Shares, all_parts
-from mirada.tasks.report import Aligned, Item, Section, Table
 from mirada.tasks.run import Run
 from mirada.tasks.search import DRAWING, RANKING, Search, search_of
 from mirada.tasks.sources import SETS, from_files, numbered

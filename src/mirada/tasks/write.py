@@ -17,11 +17,11 @@ from mirada.data.text import Problem, read_text
 from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
 from mirada.decoding.beam import Beam
 from mirada.decoding.rules import Forbid
+from mirada.drawing import Sample, Section
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.gpt import GPT
 from mirada.tasks.answer import Answer, Ask
-from mirada.tasks.report import Sample, Section
 from mirada.tasks.run import Run
 from mirada.tasks.search import DRAWING, search_of
 from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task

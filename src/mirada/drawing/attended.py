@@ -2,12 +2,12 @@
 
 from math import fsum, isfinite, nan
 
-from mirada.tasks.report.contents import Aligned, Weighed
-from mirada.tasks.report.markup import Markup, element, escape, join, scroll
-from mirada.tasks.report.numerals import number, weight
-from mirada.tasks.report.pieces import Piece, pieces, text_of
-from mirada.tasks.report.texts import compared, line, verdict
-from mirada.tasks.report.weights import Scale, cautions
+from mirada.drawing.contents import Aligned, Weighed
+from mirada.drawing.markup import Markup, element, escape, join, scroll
+from mirada.drawing.numerals import number, weight
+from mirada.drawing.pieces import Piece, pieces, text_of
+from mirada.drawing.texts import compared, line, verdict
+from mirada.drawing.weights import Scale, cautions
 
 ROOMY = 14  # source tokens up to which a map has room for figures in its cells
 STRONGEST = 4

@@ -4,9 +4,9 @@ import re
 from difflib import SequenceMatcher
 from math import isfinite
 
-from mirada.tasks.report.contents import Ranked, Sample, Table
-from mirada.tasks.report.markup import Markup, element, join, scroll
-from mirada.tasks.report.numerals import number, plain, written
+from mirada.drawing.contents import Ranked, Sample, Table
+from mirada.drawing.markup import Markup, element, join, scroll
+from mirada.drawing.numerals import number, plain, written
 
 GAP = re.compile(r"_{3,}|\[MASK\]|<mask>")
 WORD = re.compile(r"\w+|[^\w\s]")

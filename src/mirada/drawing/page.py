@@ -5,12 +5,12 @@ from hashlib import sha256
 from importlib.resources import files
 from itertools import groupby
 
-from mirada.tasks.report.attended import aligned, weighed
-from mirada.tasks.report.charts import chart
-from mirada.tasks.report.contents import Aligned, Chart, Fact, Item, Ranked, Report, Sample, Section, Table, Weighed
-from mirada.tasks.report.markup import Markup, element, join
-from mirada.tasks.report.numerals import written
-from mirada.tasks.report.texts import ranked, sample, table
+from mirada.drawing.attended import aligned, weighed
+from mirada.drawing.charts import chart
+from mirada.drawing.contents import Aligned, Chart, Fact, Item, Ranked, Report, Sample, Section, Table, Weighed
+from mirada.drawing.markup import Markup, element, join
+from mirada.drawing.numerals import written
+from mirada.drawing.texts import ranked, sample, table
 
 LOOKED = (
     "Colors show where the model looked. That is evidence, not yet a reason: other weights may give the same answer."

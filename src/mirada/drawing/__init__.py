@@ -4,7 +4,7 @@
 whatever it did not write itself.
 """
 
-from mirada.tasks.report.contents import (
+from mirada.drawing.contents import (
     Aligned,
     Chart,
     Curve,
@@ -16,7 +16,7 @@ from mirada.tasks.report.contents import (
     Table,
     Weighed,
 )
-from mirada.tasks.report.page import html
+from mirada.drawing.page import html
 
 __all__ = [
     "Aligned",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
 
-from mirada.tasks.report.contents import Curve
+from mirada.drawing.contents import Curve
 
 MOST = 240  # points of a curve that can still be told apart
 COLORS, DASHES = 6, ("", "6 3", "2 3", "8 3 2 3")

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from math import fsum, isfinite
 
-from mirada.tasks.report.markup import Markup, element
-from mirada.tasks.report.numerals import number, plain
+from mirada.drawing.markup import Markup, element
+from mirada.drawing.numerals import number, plain
 
 Rows = tuple[tuple[float, ...], ...]
 LIGHT = 0.66  # share of the full color above which black figures are harder to read than white ones

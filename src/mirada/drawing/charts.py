@@ -2,11 +2,11 @@
 
 from itertools import groupby
 
-from mirada.tasks.report.axes import TINY, Axis, linear, logarithmic
-from mirada.tasks.report.contents import Chart
-from mirada.tasks.report.lines import Line, drawable, line_of
-from mirada.tasks.report.markup import Markup, element, join, scroll
-from mirada.tasks.report.numerals import number, plain
+from mirada.drawing.axes import TINY, Axis, linear, logarithmic
+from mirada.drawing.contents import Chart
+from mirada.drawing.lines import Line, drawable, line_of
+from mirada.drawing.markup import Markup, element, join, scroll
+from mirada.drawing.numerals import number, plain
 
 WIDTH, HEIGHT = 440, 250
 TOP, RIGHT, BOTTOM = 24, 16, 38

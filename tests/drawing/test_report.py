@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirada.tasks.report import Aligned, Chart, Curve, Ranked, Report, Sample, Section, Table, Weighed, html
-from mirada.tasks.report.axes import linear, logarithmic
-from mirada.tasks.report.contents import Item
-from mirada.tasks.report.lines import MOST, thinned
-from mirada.tasks.report.numerals import number, weight
-from mirada.tasks.report.pieces import pieces, text_of
-from mirada.tasks.report.texts import compared
-from mirada.tasks.report.weights import LIGHT, Scale, cautions
+from mirada.drawing import Aligned, Chart, Curve, Ranked, Report, Sample, Section, Table, Weighed, html
+from mirada.drawing.axes import linear, logarithmic
+from mirada.drawing.contents import Item
+from mirada.drawing.lines import MOST, thinned
+from mirada.drawing.numerals import number, weight
+from mirada.drawing.pieces import pieces, text_of
+from mirada.drawing.texts import compared
+from mirada.drawing.weights import LIGHT, Scale, cautions
 
 NAN, INF = float("nan"), float("inf")
 VOID = {"meta", "br"}
-STYLE = files("mirada.tasks.report").joinpath("page.css").read_text(encoding="utf-8")
+STYLE = files("mirada.drawing").joinpath("page.css").read_text(encoding="utf-8")
 HOSTILE = "</script></style><img src=x onerror=\"alert('1')\"> <b>& &amp; -->"
 
 
