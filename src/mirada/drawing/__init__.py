@@ -1,33 +1,33 @@
-"""The page a training run leaves in its folder: from plain values to one HTML file that needs nothing else.
+"""Pictures of numbers and words, and the pages they stand on: SVG, HTML and PNG, with nothing to load.
 
-`contents` says what can be on the page, `page` puts it together. Every text is data and stays text: `markup` escapes
-whatever it did not write itself.
+One file per kind of picture. An item (see `item`) is a frozen dataclass of plain values that draws itself; `page` puts
+items into a report, `document` is the frame of any page. Every text is data and stays text: `markup` escapes whatever it
+did not write itself.
 """
 
-from mirada.drawing.contents import (
-    Aligned,
-    Chart,
-    Curve,
-    Item,
-    Ranked,
-    Report,
-    Sample,
-    Section,
-    Table,
-    Weighed,
-)
-from mirada.drawing.page import html
+from mirada.drawing.alignment import Aligned
+from mirada.drawing.charts import Chart
+from mirada.drawing.curves import Curve
+from mirada.drawing.document import document
+from mirada.drawing.heat import Weighed
+from mirada.drawing.item import Item
+from mirada.drawing.page import Fact, Report, Section, html
+from mirada.drawing.ranked import Ranked
+from mirada.drawing.samples import TextSample
+from mirada.drawing.tables import DataTable
 
 __all__ = [
     "Aligned",
     "Chart",
     "Curve",
+    "DataTable",
+    "Fact",
     "Item",
     "Ranked",
     "Report",
-    "Sample",
     "Section",
-    "Table",
+    "TextSample",
     "Weighed",
+    "document",
     "html",
 ]

@@ -1,36 +1,62 @@
 """Charts as inline SVG: lines with gaps where nothing was measured, a legend with values, and all values in a table."""
 
+from dataclasses import dataclass
 from itertools import groupby
 
 from mirada.drawing.axes import TINY, Axis, linear, logarithmic
-from mirada.drawing.contents import Chart
-from mirada.drawing.lines import Line, drawable, line_of
+from mirada.drawing.curves import Curve, Stroke, drawable, stroke_of
+from mirada.drawing.item import Item
 from mirada.drawing.markup import Markup, element, join, scroll
 from mirada.drawing.numerals import number, plain
+from mirada.errors import unknown
 
 WIDTH, HEIGHT = 440, 250
 TOP, RIGHT, BOTTOM = 24, 16, 38
 LETTER = 6.6  # about the width of a digit in the labels' size
 FEW = 40  # points that each get a dot
+SCALES = ("linear", "from zero", "log")
 
 
-def chart(value: Chart) -> Markup:
-    """The figure of a chart."""
-    lines = [line_of(curve, index) for index, curve in enumerate(value.curves) if not curve.empty]
-    drawn = [point for line in lines for point in line.drawn]
-    picture = svg(value, lines) if drawn else element("p", "There is no finite value to draw.", class_="caution")
-    return element(
-        "figure",
-        element("figcaption", element("h3", value.title, dir="auto")),
-        legend(lines),
-        picture,
-        warnings(lines),
-        table(value, lines),
-        class_="chart card",
-    )
+@dataclass(frozen=True)
+class Chart(Item):
+    """Curves over one axis. The scale of values is "linear", "from zero" (amounts, such as speeds) or "log".
+
+    A log scale needs positive values; a chart with others is drawn linear.
+
+    >>> Chart("Loss", (Curve("valid", ((1, 2.5), (2, 1.5)), best="lowest"),)).empty
+    False
+    """
+
+    title: str
+    curves: tuple[Curve, ...]
+    x: str = "step"
+    y: str = ""
+    scale: str = "linear"
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise unknown("scale of a chart", self.scale, SCALES)
+
+    @property
+    def empty(self) -> bool:
+        return all(curve.empty for curve in self.curves)
+
+    def draw(self) -> Markup:
+        lines = [stroke_of(curve, index) for index, curve in enumerate(self.curves) if not curve.empty]
+        drawn = [point for line in lines for point in line.drawn]
+        picture = svg(self, lines) if drawn else element("p", "There is no finite value to draw.", class_="caution")
+        return element(
+            "figure",
+            element("figcaption", element("h3", self.title, dir="auto")),
+            legend(lines),
+            picture,
+            warnings(lines),
+            table(self, lines),
+            class_="chart card",
+        )
 
 
-def axes_of(value: Chart, lines: list[Line]) -> tuple[Axis, Axis]:
+def axes_of(value: Chart, lines: list[Stroke]) -> tuple[Axis, Axis]:
     """The axis of steps and the axis of values."""
     steps = [step for line in lines for step, _ in line.drawn]
     values = [y for line in lines for _, y in line.drawn]
@@ -46,7 +72,7 @@ def axes_of(value: Chart, lines: list[Line]) -> tuple[Axis, Axis]:
     return Axis(low, high, left, WIDTH - RIGHT, ticks), y
 
 
-def svg(value: Chart, lines: list[Line]) -> Markup:
+def svg(value: Chart, lines: list[Stroke]) -> Markup:
     """Grid, labels, lines, dots and the marks of the best points."""
     x, y = axes_of(value, lines)
     left, right, floor = plain(x.start), plain(x.end), plain(y.start)
@@ -75,7 +101,7 @@ def svg(value: Chart, lines: list[Line]) -> Markup:
     return element(
         "svg",
         *grid, axis, *feet, *names,
-        *(strokes(line, x, y) for line in lines),
+        *(polylines(line, x, y) for line in lines),
         *(mark(line, x, y) for line in lines),
         cross,
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
@@ -89,7 +115,7 @@ def anchor(x: Axis, tick: float, label: str) -> str:
     return "end" if x(tick) + LETTER * len(label) / 2 > WIDTH - 2 else "middle"
 
 
-def strokes(line: Line, x: Axis, y: Axis) -> Markup:
+def polylines(line: Stroke, x: Axis, y: Axis) -> Markup:
     """A curve: a polyline per stretch without gaps, a dot where a point stands alone or where points are few."""
     parts = []
     for good, run in groupby(line.points, key=lambda point: drawable(point[1])):
@@ -111,7 +137,7 @@ def strokes(line: Line, x: Axis, y: Axis) -> Markup:
     return element("g", *parts, class_=f"curve {line.color}")
 
 
-def mark(line: Line, x: Axis, y: Axis) -> Markup | None:
+def mark(line: Stroke, x: Axis, y: Axis) -> Markup | None:
     """A ring around the best point."""
     if line.best is None:
         return None
@@ -120,7 +146,7 @@ def mark(line: Line, x: Axis, y: Axis) -> Markup | None:
     return element("circle", title, cx=plain(x(step)), cy=plain(y(value)), r=5, class_=f"best {line.color}")
 
 
-def legend(lines: list[Line]) -> Markup:
+def legend(lines: list[Stroke]) -> Markup:
     """Names with their last and best values; the script writes the values under the pointer here."""
     entries = []
     for line in lines:
@@ -138,7 +164,7 @@ def legend(lines: list[Line]) -> Markup:
     return element("ul", *entries, class_="legend")
 
 
-def told(value: Chart, line: Line) -> str:
+def told(value: Chart, line: Stroke) -> str:
     """A curve in words."""
     if line.last is None:
         return f"{line.name}: no finite value."
@@ -150,7 +176,7 @@ def told(value: Chart, line: Line) -> str:
     )
 
 
-def warnings(lines: list[Line]) -> Markup:
+def warnings(lines: list[Stroke]) -> Markup:
     """What the picture does not show."""
     texts = []
     for line in lines:
@@ -164,7 +190,7 @@ def warnings(lines: list[Line]) -> Markup:
     return join(texts)
 
 
-def table(value: Chart, lines: list[Line]) -> Markup:
+def table(value: Chart, lines: list[Stroke]) -> Markup:
     """All values, folded away; the script reads the places of the steps from here."""
     columns = [dict(line.points) for line in lines]
     steps = sorted({step for column in columns for step in column})

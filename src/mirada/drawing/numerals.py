@@ -1,6 +1,9 @@
 """How numbers are written: enough digits to compare, none to count."""
 
 from math import floor, isfinite, log10
+from typing import TypeAlias
+
+Value: TypeAlias = str | float | None  # None and nan: not measured
 
 MISSING = "\u2013"
 
@@ -33,7 +36,7 @@ def scientific(value: float, decimals: int = 2) -> str:
     return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
 
 
-def written(value: str | float | None) -> str:
+def written(value: Value) -> str:
     """A text as it is, a number for reading."""
     return value if isinstance(value, str) else number(value)
 

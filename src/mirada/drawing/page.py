@@ -1,23 +1,45 @@
-"""The page: cards, sections and commands, with style and script inside. Nothing is fetched, nothing foreign can run."""
+"""The page of a report: headline numbers, sections of items, commands. It knows no kind of item."""
 
-from base64 import b64encode
-from hashlib import sha256
-from importlib.resources import files
+from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeAlias
 
-from mirada.drawing.attended import aligned, weighed
-from mirada.drawing.charts import chart
-from mirada.drawing.contents import Aligned, Chart, Fact, Item, Ranked, Report, Sample, Section, Table, Weighed
+from mirada.drawing.document import document, static
+from mirada.drawing.item import Item
 from mirada.drawing.markup import Markup, element, join
-from mirada.drawing.numerals import written
-from mirada.drawing.texts import ranked, sample, table
+from mirada.drawing.numerals import Value, written
+
+Fact: TypeAlias = tuple[str, Value]
 
 LOOKED = (
     "Colors show where the model looked. That is evidence, not yet a reason: other weights may give the same answer."
 )
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 HEADLINE = 14  # letters of a value that can be large
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a short explanation and what it is about. A section whose items are all empty is left out."""
+
+    heading: str
+    text: str = ""
+    items: tuple[Item, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return all(item.empty for item in self.items)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole page: headline numbers (`facts`), smaller print (`details`), sections, and commands to go on with."""
+
+    title: str
+    facts: tuple[Fact, ...] = ()
+    sections: tuple[Section, ...] = ()
+    commands: tuple[str, ...] = ()
+    summary: str = ""
+    details: tuple[Fact, ...] = ()
 
 
 def html(report: Report) -> str:
@@ -27,42 +49,25 @@ def html(report: Report) -> str:
     >>> page[:15], "12,000" in page
     ('<!doctype html>', True)
     """
-    style, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    # only this very script may run, whatever the texts contain, and nothing may be loaded
-    digest = b64encode(sha256(script.encode()).digest()).decode()
-    policy = f"{POLICY}; script-src 'sha256-{digest}'"
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", report.title),
-        element("style", Markup(style)),
-    )
-    return f"<!doctype html>\n{element('html', head, body(report, Markup(script)), lang='en')}\n"
+    return document(report.title, body(report), styles=(static("page.css"),), scripts=(static("page.js"),))
 
 
-def body(report: Report, script: Markup) -> Markup:
-    """Everything that is seen, and the script after it."""
+def body(report: Report) -> Markup:
+    """Everything that is seen."""
     sections = [section for section in report.sections if not section.empty]
     names = [(f"part-{index}", part) for index, part in enumerate(sections, start=1)]
     links = [element("a", part.heading, href=f"#{name}", dir="auto") for name, part in names]
     links += [element("a", "How to go on", href="#commands")] if report.commands else []
-    return element(
-        "body",
-        element(
-            "header",
-            element("p", "mirada", class_="brand"),
-            element("h1", report.title, dir="auto"),
-            element("p", report.summary, class_="summary", dir="auto") if report.summary else None,
-            facts(report.facts, "facts"),
-            facts(report.details, "details"),
-            element("nav", *links, aria_label="Sections") if len(links) > 1 else None,
-        ),
-        element("main", *(section(part, name) for name, part in names), commands(report.commands)),
-        element("script", script),
+    header = element(
+        "header",
+        element("p", "mirada", class_="brand"),
+        element("h1", report.title, dir="auto"),
+        element("p", report.summary, class_="summary", dir="auto") if report.summary else None,
+        facts(report.facts, "facts"),
+        facts(report.details, "details"),
+        element("nav", *links, aria_label="Sections") if len(links) > 1 else None,
     )
+    return join([header, element("main", *(section(part, name) for name, part in names), commands(report.commands))])
 
 
 def facts(values: tuple[Fact, ...], kind: str) -> Markup | None:
@@ -79,10 +84,10 @@ def section(value: Section, name: str) -> Markup:
     """A section; neighbors of one kind stand side by side."""
     items = [item for item in value.items if not item.empty]
     groups = [
-        element("div", *(drawn(item) for item in group), class_=f"group {kind.__name__.lower()}-group")
+        element("div", *(item.draw() for item in group), class_=f"group {kind.__name__.lower()}-group")
         for kind, group in groupby(items, key=type)
     ]
-    looked = any(isinstance(item, Aligned | Weighed) for item in items)
+    looked = any(item.shows_attention for item in items)
     return element(
         "section",
         element("h2", value.heading, dir="auto", id=f"{name}-heading"),
@@ -92,23 +97,6 @@ def section(value: Section, name: str) -> Markup:
         id=name,
         aria_labelledby=f"{name}-heading",
     )
-
-
-def drawn(item: Item) -> Markup:
-    """An item in its form."""
-    match item:
-        case Chart():
-            return chart(item)
-        case Aligned():
-            return aligned(item)
-        case Weighed():
-            return weighed(item)
-        case Sample():
-            return sample(item)
-        case Ranked():
-            return ranked(item)
-        case Table():
-            return table(item)
 
 
 def commands(values: tuple[str, ...]) -> Markup | None:

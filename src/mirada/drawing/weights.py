@@ -11,17 +11,17 @@ LIGHT = 0.66  # share of the full color above which black figures are harder to 
 
 
 @dataclass(frozen=True)
-class Scale:
+class ColorScale:
     """From weights to shares of the full color: the largest weight of the figure has all of it.
 
-    >>> Scale.of(((0.1, 0.5),)).share(0.25)
+    >>> ColorScale.of(((0.1, 0.5),)).share(0.25)
     0.5
     """
 
     top: float
 
     @classmethod
-    def of(cls, rows: Rows) -> "Scale":
+    def of(cls, rows: Rows) -> "ColorScale":
         sizes = [abs(value) for row in rows for value in row if isfinite(value)]
         return cls(max(sizes, default=0.0) or 1.0)
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirada.data.records import Record
-from mirada.drawing import Chart, Curve, Report, Section, html
-from mirada.drawing.contents import Fact
+from mirada.drawing import Chart, Curve, Fact, Report, Section, html
 from mirada.tasks.answer import Answer
 from mirada.tasks.run import Run
 from mirada.tasks.task import Splits

@@ -12,7 +12,7 @@ from mirada.data.records import Record
 from mirada.data.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer
 from mirada.decoding.hypothesis import Hypothesis
 from mirada.decoding.rules import Forbid
-from mirada.drawing import Aligned, Item, Section, Table
+from mirada.drawing import Aligned, DataTable, Item, Section
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
@@ -228,7 +228,7 @@ def examples(run: Run, pairs: Sequence[tuple[Answer, Record]]) -> tuple[Item, ..
     if attends(run):
         return tuple(aligned(run, record) for _, record in pairs)
     rows = tuple((answer.input, answer.text, record.fields[1]) for answer, record in pairs)
-    return (Table("", ("source", "written", "wanted"), rows),)
+    return (DataTable("", ("source", "written", "wanted"), rows),)
 
 
 def aligned(run: Run, record: Record) -> Aligned:

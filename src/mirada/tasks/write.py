@@ -17,7 +17,7 @@ from mirada.data.text import Problem, read_text
 from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
 from mirada.decoding.beam import Beam
 from mirada.decoding.rules import Forbid
-from mirada.drawing import Sample, Section
+from mirada.drawing import Section, TextSample
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.gpt import GPT
@@ -170,7 +170,7 @@ class Write(Task):
     def sections(self, run: Run, records: Sequence[Record], answers: Sequence[Answer]) -> list[Section]:
         prompt = beginning(records[0].fields[0])
         drawn = [(f"temperature {t:g}", run(prompt, temperature=t).text) for t in (0.5, 0.8, 1.0)]
-        samples = tuple(Sample(title, text[len(prompt) :], prompt) for title, text in drawn)
+        samples = tuple(TextSample(title, text[len(prompt) :], prompt) for title, text in drawn)
         return [Section("Samples", "Continuations of the same beginning, from careful to wild.", samples)]
 
 
