@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import typer
 
 from mirada.data.records import Record
+from mirada.drawing.plot import plot
 from mirada.errors import require, unknown
 from mirada.tasks.answer import Ask
 from mirada.tasks.run import Run, load
@@ -42,7 +42,8 @@ def measure(folder: str, data: str, by: str, as_json: bool, beam: int, device: s
                 f"{name:>8} words  {count:6,} records  {metric} {metrics[metric]:6.2f}  {'█' * round(metrics[metric] / 4)}"
             )
     path = run.folder / "by-length.png"
-    plot({run.folder.resolve().name: rows}, metric, path)
+    lines = {run.folder.resolve().name: [(name, metrics[metric]) for name, _, metrics in rows]}
+    plot(lines, path, x="words of the input", y=metric.upper())
     typer.echo(f"the plot is {path}", err=True)
 
 
@@ -59,21 +60,3 @@ def by_length(run: Run, records: Sequence[Record]) -> list[tuple[str, int, dict[
         if len(group) >= LEAST:
             rows.append((name, len(group), run.task.measure(run, group)[0]))
     return rows
-
-
-def plot(runs: dict[str, list[tuple[str, int, dict[str, float]]]], metric: str, path: Path) -> None:
-    """Quality against length, a line for each run: the figure of the lectures."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 3.6), layout="constrained")
-    for name, rows in runs.items():
-        axes.plot([row[0] for row in rows], [row[2][metric] for row in rows], marker="o", label=name)
-    axes.set(xlabel="words of the input", ylabel=metric.upper(), ylim=(0, None))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", alpha=0.3)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
