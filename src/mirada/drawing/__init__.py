@@ -9,11 +9,16 @@ from mirada.drawing.alignment import Aligned
 from mirada.drawing.charts import Chart
 from mirada.drawing.curves import Curve
 from mirada.drawing.document import document
+from mirada.drawing.forecast import ForecastChart
 from mirada.drawing.heat import Weighed
 from mirada.drawing.item import Item
+from mirada.drawing.neighbors import NeighborGraph
 from mirada.drawing.page import Fact, Report, Section, html
+from mirada.drawing.passage import MarkedPassage
+from mirada.drawing.picture import HeatPanel, PictureHeat
 from mirada.drawing.ranked import Ranked
 from mirada.drawing.samples import TextSample
+from mirada.drawing.sound import SoundHeat
 from mirada.drawing.tables import DataTable
 
 __all__ = [
@@ -22,10 +27,16 @@ __all__ = [
     "Curve",
     "DataTable",
     "Fact",
+    "ForecastChart",
+    "HeatPanel",
     "Item",
+    "MarkedPassage",
+    "NeighborGraph",
+    "PictureHeat",
     "Ranked",
     "Report",
     "Section",
+    "SoundHeat",
     "TextSample",
     "Weighed",
     "document",

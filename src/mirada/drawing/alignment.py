@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import fsum, isfinite, nan
-from typing import ClassVar
 
 from mirada.drawing.comparison import compared, head, line
 from mirada.drawing.item import Item
@@ -24,14 +23,13 @@ class Aligned(Item):
     ValueError: weights must have a row per written token: got 1 row for 2 tokens
     """
 
-    shows_attention: ClassVar[bool] = True
-
     source: tuple[str, ...]
     written: tuple[str, ...]
     weights: tuple[tuple[float, ...], ...]
     wanted: str = ""
     note: str = ""
     score: float | None = None
+    shows_attention = True
 
     def __post_init__(self) -> None:
         rows, tokens = len(self.weights), len(self.written)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import ClassVar
 
 from mirada.drawing.comparison import head, verdict
 from mirada.drawing.item import Item
@@ -19,14 +18,13 @@ STRONGEST = 4
 class Weighed(Item):
     """A text whose tokens carry weights, and the answer given to it; `score` is the answer's probability."""
 
-    shows_attention: ClassVar[bool] = True
-
     tokens: tuple[str, ...]
     weights: tuple[float, ...]
     answer: str
     wanted: str = ""
     note: str = ""
     score: float | None = None
+    shows_attention = True
 
     def __post_init__(self) -> None:
         require(
@@ -48,17 +46,19 @@ class Weighed(Item):
             kind = " ".join(filter(None, ("token", "" if piece.starts else "joined", scale.kind(w))))
             title = f"{piece.shown}: {number(w)}"
             parts.append(element("span", piece.shown, class_=kind, style=scale.style(w), title=title))
-        finite = [(w, piece) for piece, w in zip(tokens, self.weights, strict=True) if isfinite(w)]
-        order = sorted(finite, key=lambda pair: -abs(pair[0]))
-        strongest = ", ".join(f"{piece.shown} {number(w)}" for w, piece in order[:STRONGEST])
         return element(
             "figure",
             head(self.note, None),
             element("p", join(parts), class_="weighed", dir="auto", lang="", translate="no"),
             element("p", *verdict(self.answer, self.wanted, self.score), class_="verdict"),
-            element(
-                "p", scale.key(len(tokens)), element("span", "strongest: ", element("bdi", strongest)), class_="keys"
-            ),
+            element("p", scale.key(len(tokens)), strongest(shown(tokens), self.weights), class_="keys"),
             *(element("p", text, class_="caution") for text in cautions((self.weights,), shown(tokens))),
             class_="card",
         )
+
+
+def strongest(names: tuple[str, ...], weights: tuple[float, ...]) -> Markup:
+    """The few largest weights in words."""
+    finite = [(name, value) for name, value in zip(names, weights, strict=True) if isfinite(value)]
+    order = sorted(finite, key=lambda pair: -abs(pair[1]))[:STRONGEST]
+    return element("span", "strongest: ", element("bdi", ", ".join(f"{name} {number(value)}" for name, value in order)))

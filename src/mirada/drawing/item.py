@@ -1,6 +1,6 @@
 """What a page asks of a picture: whether there is anything to see, and its markup."""
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from mirada.drawing.markup import Markup
 
@@ -27,12 +27,15 @@ class Item(Protocol):
     '<figure class="card">1 &lt; 2</figure>'
     """
 
-    shows_attention: ClassVar[bool] = False  # whether its colors are weights: the page then says what they do not prove
-
     @property
     def empty(self) -> bool:
         """Whether there is nothing to see; the page leaves such an item out."""
         ...
+
+    @property
+    def shows_attention(self) -> bool:
+        """Whether its colors are weights: the page then says what they do not prove."""
+        return False
 
     def draw(self) -> Markup:
         """The figure. Every text of the item is escaped by `element`."""

@@ -41,18 +41,18 @@ def written(value: Value) -> str:
     return value if isinstance(value, str) else number(value)
 
 
-def weight(value: float) -> str:
-    """A weight for the narrow cell of a map: two decimals, no leading zero.
+def weight(value: float, decimals: int = 2) -> str:
+    """A weight for the narrow cell of a map: a few decimals, no leading zero.
 
     >>> [weight(x) for x in (0.873, 0.004, 1.0, -0.25)]
     ['.87', '.00', '1.0', '-.25']
     """
     if not isfinite(value):
         return str(float(value))
-    if abs(value) >= 0.995:
-        return f"{value:.1f}" if abs(value) < 100 else f"{value:.0e}"
-    text = f"{abs(value):.2f}"[1:]
-    return f"-{text}" if value < 0 and text != ".00" else text
+    text = f"{abs(value):.{decimals}f}"
+    if not text.startswith("0"):
+        return f"{value:.{decimals - 1}f}" if abs(value) < 100 else f"{value:.0e}"
+    return f"-{text[1:]}" if value < 0 and text.strip(".0") else text[1:]
 
 
 def plain(value: float) -> str:
