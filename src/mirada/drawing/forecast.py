@@ -17,7 +17,9 @@ from mirada.errors import require
 Series: TypeAlias = tuple[float | None, ...]
 
 HEIGHT, FLOOR = 300, 216
-STRIP = 40  # height of the strip of weights
+STRIP, ABOVE = 40, 16  # height of the strip of weights, and the room above it
+# names with the numbers of their looks: the truth has a color of its own and no dashes, the forecast is dashed above it
+KNOWN, TRUTH, FORECAST = ("known", 0), ("truth", 8), ("forecast", 1)
 MIDNIGHT = re.compile(r"[ T]00:00(:00)?(\.0+)?$")
 SECONDS = re.compile(r"(?<=\d\d:\d\d):00(\.0+)?$")
 
@@ -64,9 +66,9 @@ class ForecastChart(Item):
     def strokes(self) -> list[Stroke]:
         """The lines, in the order of the legend and of the columns of the table."""
         now = len(self.past)
-        parts = (("known", 0, self.past), ("forecast", now, self.forecast), ("truth", now, self.truth))
-        curves = [Curve(name, tuple(enumerate(values, start))) for name, start, values in parts]
-        return [stroke_of(curve, index) for index, curve in enumerate(curves) if not curve.empty]
+        parts = ((KNOWN, 0, self.past), (TRUTH, now, self.truth), (FORECAST, now, self.forecast))
+        curves = [(Curve(look[0], tuple(enumerate(values, start))), look[1]) for look, start, values in parts]
+        return [stroke_of(curve, index) for curve, index in curves if not curve.empty]
 
     def draw(self) -> Markup:
         """The chart, its legend, and all values in a folded table."""
@@ -100,7 +102,9 @@ class ForecastChart(Item):
         values = [value for line in lines for _, value in line.drawn]
         low, high, ticks = linear(min(values), max(values), 4, whole=True)
         y = Axis(low, high, FLOOR, TOP, ticks)
-        left = 14 + LETTER * max(len(label) for _, label in ticks)
+        labels = [label for _, label in ticks]
+        labels += [number(ColorScale.of((self.weights,)).top), "weight"] if self.weights else []
+        left = 14 + LETTER * max(map(len, labels))
         last = max(len(self.times) - 1, 1)
         return Axis(0, last, left, WIDTH - RIGHT, self.ticks(WIDTH - RIGHT - left)), y
 
@@ -115,7 +119,7 @@ class ForecastChart(Item):
     def svg(self, lines: list[Stroke]) -> Markup:
         x, y = self.axes(lines)
         now = plain(x(len(self.past) - 0.5)) if self.past else None
-        foot = FLOOR + STRIP + 8 if self.weights else FLOOR
+        foot = FLOOR + STRIP + ABOVE if self.weights else FLOOR
         return element(
             "svg",
             grid(x, y), feet(x, foot),
@@ -149,7 +153,7 @@ class ForecastChart(Item):
 
     def strip(self, x: Axis) -> Markup:
         """A bar per known step: its height is the weight. Steps too narrow to be seen share a bar, the highest wins."""
-        base = FLOOR + STRIP + 8
+        base = FLOOR + STRIP + ABOVE
         scale = ColorScale.of((self.weights,))
         together = max(1, round(len(self.weights) / (x(len(self.weights)) - x(0))))
         points = [(x.start, float(base))]

@@ -102,7 +102,7 @@ class NeighborGraph(Item):
             "svg",
             *edges, *(loop(value, scale, self.node) for value in own), *dots,
             element("circle", element("title", self.node), cx=plain(CENTER[0]), cy=plain(CENTER[1]), r=11, class_="node center"),
-            element("text", cut(self.node), x=plain(CENTER[0]), y=plain(CENTER[1] + 26), class_="middle center"),
+            element("text", cut(self.node), x=plain(CENTER[0]), y=plain(CENTER[1] + (36 if own else 26)), class_="middle center"),
             viewBox=f"0 0 {WIDTH} {HEIGHT}",
             role="img",
             aria_label=f"{self.node} and its neighbors: {told}",

@@ -88,16 +88,19 @@ class MarkedPassage(Item):
             value = part[2] if part is not None and part[0] <= start else None
             answered = self.answer is not None and self.answer[0] <= start and end <= self.answer[1]
             wanted = any(low <= start and end <= high for low, high in self.wanted)
-            runs.append(self.run(self.text[start:end], value, answered, wanted, scale))
+            runs.append(self.run(start, end, value, answered, wanted, scale))
         return runs
 
-    def run(self, text: str, value: float | None, answered: bool, wanted: bool, scale: ColorScale) -> Markup:
+    def run(self, start: int, end: int, value: float | None, answered: bool, wanted: bool, scale: ColorScale) -> Markup:
         """A stretch of the text with its marks; what they say is in its title as well."""
         facts = [*(["answer"] if answered else []), *(["wanted"] if wanted else [])]
         kinds = [*(["found"] if answered else []), *(["sought"] if wanted else [])]
+        if answered and self.answer:
+            kinds += [*(["opens"] if start == self.answer[0] else []), *(["closes"] if end == self.answer[1] else [])]
         if value is not None:
             facts.append(f"weight {number(value)}")
             kinds += ["token", *filter(None, [scale.kind(value)])]
+        text = self.text[start:end]
         if not facts:
             return element("span", text)
         style = scale.style(value) if value is not None else None
@@ -105,7 +108,7 @@ class MarkedPassage(Item):
 
     def keys(self) -> list[Markup]:
         """What the marks mean, the colors among them."""
-        signs = [element("span", element("span", "answer", class_="found"))] if self.answer else []
+        signs = [element("span", element("span", "answer", class_="found opens closes"))] if self.answer else []
         signs += [element("span", element("span", "wanted", class_="sought"))] if self.wanted else []
         if not self.heat:
             return [element("p", *signs, class_="keys")] if signs else []

@@ -19,6 +19,7 @@ from mirada.errors import require
 Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom in pixels of the picture
 
 MOST = 384  # pixels of a side: larger pictures are shrunk, a page must stay small
+EVEN = 1e-3  # weights that differ by less than this share of the largest have no strongest place
 COARSE = 96  # pixels of a side below which pixels are shown as squares
 
 
@@ -135,7 +136,9 @@ def drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int])
     finite = [(abs(value), index) for index, value in enumerate(panel.flat) if isfinite(value)]
     rows, columns = len(panel.weights), len(panel.weights[0])
     text, peak = "no weight is a number", None
-    if finite:
+    if finite and max(finite)[0] - min(finite)[0] <= EVEN * max(finite)[0]:
+        text = f"even, {number(panel.flat[finite[0][1]])} at every place"
+    elif finite:
         strongest = max(finite, key=lambda pair: pair[0])[1]
         text = f"{number(panel.flat[strongest])} at {cell_name(strongest, panel)}"
         row, column = divmod(strongest, columns)
@@ -146,7 +149,7 @@ def drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int])
         for left, top, right, bottom in panel.boxes
     ]
     inside = share_inside(panel, size) if boxes else None
-    seen = f"{word}: strongest {text}"
+    seen = f"{word}: {text}"
     return element(
         "div",
         element(

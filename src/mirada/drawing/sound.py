@@ -25,7 +25,8 @@ class SoundHeat(Item):
     """A recording as energies (frames from first to last, bands from low to high) and what was written from it.
 
     weights[i][j] is how much written token i listened to the j-th of equal stretches of the recording; there may be fewer
-    stretches than frames. `hertz` is the upper end of the highest band, if it is to be named.
+    stretches than frames. `hertz` is the upper end of the highest band, if it is to be named; `answer` is the written text,
+    where the tokens do not tell it (characters).
 
     >>> SoundHeat(np.zeros((4, 2)), 1.0, ("a",), ((0.5, 0.5),)).empty
     False
@@ -39,6 +40,7 @@ class SoundHeat(Item):
     note: str = ""
     score: float | None = None
     hertz: float | None = None
+    answer: str = ""
     shows_attention = True
 
     def __post_init__(self) -> None:
@@ -63,14 +65,15 @@ class SoundHeat(Item):
             for row in self.strip(piece.shown, each, scale)
         ]
         stretches = tuple(self.place(index) for index in range(len(self.weights[0])))
+        text = self.answer or text_of(self.written)
         label = f"Spectrogram of {number(self.seconds)} seconds and weights of {len(tokens)} written tokens over it"
         return element(
             "figure",
             head(self.note, self.score),
             element(
                 "dl",
-                line("written", element("span", text_of(self.written), dir="auto", lang="", translate="no")),
-                line("wanted", compared(self.wanted, text_of(self.written))) if self.wanted else None,
+                line("written", element("span", text, dir="auto", lang="", translate="no")),
+                line("wanted", compared(self.wanted, text)) if self.wanted else None,
                 class_="lines",
             ),
             scroll(element("div", *self.spectrogram(), *strips, class_="tracks"), label),
