@@ -9,7 +9,8 @@ Prints BLEU for groups of test sentences by their number of words, a column for 
 import argparse
 from pathlib import Path
 
-from mirada.cli.quality import by_length, plot
+from mirada.cli.quality import by_length
+from mirada.drawing.plot import plot
 from mirada.tasks.run import load
 
 
@@ -23,7 +24,8 @@ def main(test: str, figure: Path, folders: list[str]) -> None:
     for number, (name, count, _) in enumerate(groups):
         scores = [f"{each[number][2]['bleu']:.1f}" for each in rows.values()]
         print(f"| {name} | {count} | {' | '.join(scores)} |")
-    plot(rows, "bleu", figure)
+    lines = {name: [(length, metrics["bleu"]) for length, _, metrics in groups] for name, groups in rows.items()}
+    plot(lines, figure, x="words of the input", y="BLEU")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = {
     "config": 0, "errors": 0, "shapes": 0, "native": 0,
-    "attention": 1,
+    "attention": 1, "drawing": 1,
     "layers": 2,
     "models": 3, "data": 3, "decoding": 3,
     "training": 4, "looking": 4, "hub": 4,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TypeAlias
 
-from mirada.tasks.report.numerals import scientific
+from mirada.drawing.numerals import scientific
 
 Ticks: TypeAlias = tuple[tuple[float, str], ...]
 Ticked: TypeAlias = tuple[float, float, Ticks]

@@ -3,25 +3,25 @@
 from dataclasses import dataclass
 from math import fsum, isfinite
 
-from mirada.tasks.report.markup import Markup, element
-from mirada.tasks.report.numerals import number, plain
+from mirada.drawing.markup import Markup, element
+from mirada.drawing.numerals import number, plain
 
 Rows = tuple[tuple[float, ...], ...]
 LIGHT = 0.66  # share of the full color above which black figures are harder to read than white ones
 
 
 @dataclass(frozen=True)
-class Scale:
+class ColorScale:
     """From weights to shares of the full color: the largest weight of the figure has all of it.
 
-    >>> Scale.of(((0.1, 0.5),)).share(0.25)
+    >>> ColorScale.of(((0.1, 0.5),)).share(0.25)
     0.5
     """
 
     top: float
 
     @classmethod
-    def of(cls, rows: Rows) -> "Scale":
+    def of(cls, rows: Rows) -> "ColorScale":
         sizes = [abs(value) for row in rows for value in row if isfinite(value)]
         return cls(max(sizes, default=0.0) or 1.0)
 
@@ -38,22 +38,24 @@ class Scale:
         kinds += ["negative"] if value < 0 else []
         return " ".join(kinds) or None
 
-    def key(self, columns: int) -> Markup:
+    def key(self, columns: int, ramp: str = "ramp") -> Markup:
         """The key of the colors, with a notch where every weight would lie if attention were even."""
         even = 1 / columns
         notch = element("i", style=f"left:{plain(100 * self.share(even))}%") if even <= self.top else None
         return element(
             "span",
             element("span", "0"),
-            element("span", notch, class_="ramp"),
+            element("span", notch, class_=ramp),
             element("span", number(self.top)),
             element("span", f"even would be {number(even)}", class_="even"),
             class_="key",
         )
 
 
-def cautions(rows: Rows, columns: tuple[str, ...]) -> list[str]:
-    """What would mislead a reader: rows that are no distribution, a token that takes all, rows that are all alike.
+def cautions(rows: Rows, columns: tuple[str, ...], kind: str = "token") -> list[str]:
+    """What would mislead a reader: rows that are no distribution, a column that takes all, rows that are all alike.
+
+    `kind` is what a column is: a token, a place.
 
     >>> cautions(((0.25, 0.25), (0.5, 0.0)), ("a", "b"))
     ['Rows sum to 0.5, not to 1.']
@@ -72,7 +74,7 @@ def cautions(rows: Rows, columns: tuple[str, ...]) -> list[str]:
     means = [fsum(row[column] for row in rows) / len(rows) for column in range(len(columns))]
     largest = max(range(len(columns)), key=means.__getitem__)
     if means[largest] > 0.5:
-        found.append(f"One token, \u201c{columns[largest]}\u201d, takes {means[largest]:.0%} of all weight.")
+        found.append(f"One {kind}, \u201c{columns[largest]}\u201d, takes {means[largest]:.0%} of all weight.")
     if all(max(column) - min(column) < 0.01 for column in zip(*rows, strict=True)):
         found.append("Every row is the same: what is written does not change where the model looks.")
     return found

@@ -1,6 +1,9 @@
 """How numbers are written: enough digits to compare, none to count."""
 
 from math import floor, isfinite, log10
+from typing import TypeAlias
+
+Value: TypeAlias = str | float | None  # None and nan: not measured
 
 MISSING = "\u2013"
 
@@ -33,23 +36,23 @@ def scientific(value: float, decimals: int = 2) -> str:
     return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
 
 
-def written(value: str | float | None) -> str:
+def written(value: Value) -> str:
     """A text as it is, a number for reading."""
     return value if isinstance(value, str) else number(value)
 
 
-def weight(value: float) -> str:
-    """A weight for the narrow cell of a map: two decimals, no leading zero.
+def weight(value: float, decimals: int = 2) -> str:
+    """A weight for the narrow cell of a map: a few decimals, no leading zero.
 
     >>> [weight(x) for x in (0.873, 0.004, 1.0, -0.25)]
     ['.87', '.00', '1.0', '-.25']
     """
     if not isfinite(value):
         return str(float(value))
-    if abs(value) >= 0.995:
-        return f"{value:.1f}" if abs(value) < 100 else f"{value:.0e}"
-    text = f"{abs(value):.2f}"[1:]
-    return f"-{text}" if value < 0 and text != ".00" else text
+    text = f"{abs(value):.{decimals}f}"
+    if not text.startswith("0"):
+        return f"{value:.{decimals - 1}f}" if abs(value) < 100 else f"{value:.0e}"
+    return f"-{text[1:]}" if value < 0 and text.strip(".0") else text[1:]
 
 
 def plain(value: float) -> str:

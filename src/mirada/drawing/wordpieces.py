@@ -9,7 +9,7 @@ SIGNS = {"\n": "\u21b5", "\t": "\u21e5", " ": "\u2423"}
 
 
 @dataclass(frozen=True)
-class Piece:
+class WordPiece:
     """A token's text without its marks, and whether a space comes before it."""
 
     text: str
@@ -22,7 +22,7 @@ class Piece:
         return text if text.strip() else SIGNS[" "]
 
 
-def pieces(tokens: tuple[str, ...]) -> tuple[Piece, ...]:
+def pieces(tokens: tuple[str, ...]) -> tuple[WordPiece, ...]:
     """Find out how these tokens mark words and take the marks off. Tokens without marks are words.
 
     >>> [(piece.text, piece.starts) for piece in pieces(("\u2581gat", "ito", "</s>"))]
@@ -31,19 +31,23 @@ def pieces(tokens: tuple[str, ...]) -> tuple[Piece, ...]:
     ('unable to', 'gatito .')
     """
     if any(token.startswith(BEFORE) for token in tokens):
-        found = [Piece(token.lstrip("".join(BEFORE)), token.startswith(BEFORE)) for token in tokens]
+        found = [WordPiece(token.lstrip("".join(BEFORE)), token.startswith(BEFORE)) for token in tokens]
     elif any(token.startswith("##") and len(token) > 2 for token in tokens):
-        found = [Piece(token.removeprefix("##") or token, not token.startswith("##")) for token in tokens]
+        found = [WordPiece(token.removeprefix("##") or token, not token.startswith("##")) for token in tokens]
     elif any(token.endswith("@@") and len(token) > 2 for token in tokens):
-        found = [Piece(token.removesuffix("@@") or token, True) for token in tokens]
+        found = [WordPiece(token.removesuffix("@@") or token, True) for token in tokens]
         glued = [False, *(token.endswith("@@") for token in tokens[:-1])]
-        found = [Piece(piece.text, not glue) for piece, glue in zip(found, glued, strict=True)]
+        found = [WordPiece(piece.text, not glue) for piece, glue in zip(found, glued, strict=True)]
     else:
-        found = [Piece(token, True) for token in tokens]
-    return tuple(Piece(piece.text, piece.starts or bool(SPECIAL.fullmatch(piece.text))) for piece in found)
+        found = [WordPiece(token, True) for token in tokens]
+    return tuple(WordPiece(piece.text, piece.starts or bool(SPECIAL.fullmatch(piece.text))) for piece in found)
 
 
 def text_of(tokens: tuple[str, ...]) -> str:
     """The text that the tokens write, special tokens left out."""
     kept = [piece for piece in pieces(tokens) if not SPECIAL.fullmatch(piece.text)]
     return "".join(f" {piece.text}" if piece.starts else piece.text for piece in kept).strip()
+
+
+def shown(tokens: tuple[WordPiece, ...]) -> tuple[str, ...]:
+    return tuple(piece.shown for piece in tokens)

@@ -42,6 +42,27 @@ for (const figure of document.querySelectorAll(".chart")) {
   });
 }
 
+// Heat over a picture: the weight under the pointer is written below its panel. The folded text has the weights.
+for (const figure of document.querySelectorAll(".picture-heat")) {
+  const grids = [...figure.querySelectorAll("pre.weights")].map((text) =>
+    text.textContent.split("\n").map((row) => row.split(" ")),
+  );
+  [...figure.querySelectorAll(".view.weighted")].forEach((view, index) => {
+    const grid = grids[index];
+    const told = view.parentElement.querySelector(".at");
+    const resting = told.textContent;
+    const cell = (part, count) => Math.min(Math.max(Math.floor(part * count), 0), count - 1);
+    view.removeAttribute("title"); // it would cover what it says
+    view.addEventListener("pointermove", (event) => {
+      const box = view.getBoundingClientRect();
+      const row = cell((event.clientY - box.top) / box.height, grid.length);
+      const column = cell((event.clientX - box.left) / box.width, grid[0].length);
+      told.textContent = `${grid[row][column]} at row ${row + 1}, column ${column + 1}`;
+    });
+    view.addEventListener("pointerleave", () => (told.textContent = resting));
+  });
+}
+
 for (const section of document.querySelectorAll("section:has(.aligned)")) {
   section.querySelector(".looked").append(" Point at a word or a cell, or go from word to word with the arrow keys.");
 }

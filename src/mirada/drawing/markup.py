@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 # no place in HTML for these, and half a surrogate pair cannot be written to a file
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-VOID = frozenset({"meta", "br"})
+VOID = frozenset({"meta", "br", "img"})
 
 
 class Markup(str):

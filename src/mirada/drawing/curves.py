@@ -1,15 +1,37 @@
-"""Curves ready to be drawn: sorted, without what has no place, and thinned so that no peak is lost."""
+"""Curves of a chart, and how they become strokes: sorted, without what has no place, thinned with every peak kept."""
 
 from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
 
-from mirada.tasks.report.contents import Curve
+from mirada.errors import unknown
 
 MOST = 240  # points of a curve that can still be told apart
 COLORS, DASHES = 6, ("", "6 3", "2 3", "8 3 2 3")
 
+ENDS = ("lowest", "highest")
+
 Point: TypeAlias = tuple[float, float | None]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of a chart: (step, value) pairs; a value that is None or not finite leaves a gap.
+
+    `best` says which end is good, "lowest" or "highest": that point is marked and its value written out.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    best: str = ""
+
+    def __post_init__(self) -> None:
+        if self.best and self.best not in ENDS:
+            raise unknown("best of a curve", self.best, ENDS)
+
+    @property
+    def empty(self) -> bool:
+        return not self.points
 
 
 def drawable(value: float | None) -> bool:
@@ -18,7 +40,7 @@ def drawable(value: float | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Line:
+class Stroke:
     """A curve ready to be drawn: sorted by step, thinned, with its best and last points."""
 
     name: str
@@ -43,7 +65,7 @@ class Line:
         return [(step, value) for step, value in self.points if value is not None and drawable(value)]
 
 
-def line_of(curve: Curve, index: int) -> Line:
+def stroke_of(curve: Curve, index: int) -> Stroke:
     """What is drawn of a curve; a step that is not a number has no place at all."""
     points = dict(curve.points)  # the last value of a step counts: a resumed run measures again
     placed = sorted(((step, points[step]) for step in points if drawable(step)), key=lambda point: point[0])
@@ -51,7 +73,7 @@ def line_of(curve: Curve, index: int) -> Line:
     best = None
     if good and curve.best:
         best = (min if curve.best == "lowest" else max)(good, key=lambda point: point[1])
-    return Line(
+    return Stroke(
         name=curve.name,
         points=thinned(tuple(placed), MOST),
         given=len(placed),

@@ -6,25 +6,24 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
-from importlib.resources import files
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirada.tasks.report import Aligned, Chart, Curve, Ranked, Report, Sample, Section, Table, Weighed, html
-from mirada.tasks.report.axes import linear, logarithmic
-from mirada.tasks.report.contents import Item
-from mirada.tasks.report.lines import MOST, thinned
-from mirada.tasks.report.numerals import number, weight
-from mirada.tasks.report.pieces import pieces, text_of
-from mirada.tasks.report.texts import compared
-from mirada.tasks.report.weights import LIGHT, Scale, cautions
+from mirada.drawing import Aligned, Chart, Curve, DataTable, Item, Ranked, Report, Section, TextSample, Weighed, html
+from mirada.drawing.axes import linear, logarithmic
+from mirada.drawing.comparison import compared
+from mirada.drawing.curves import MOST, thinned
+from mirada.drawing.document import static
+from mirada.drawing.numerals import number, weight
+from mirada.drawing.weights import LIGHT, ColorScale, cautions
+from mirada.drawing.wordpieces import pieces, text_of
 
 NAN, INF = float("nan"), float("inf")
 VOID = {"meta", "br"}
-STYLE = files("mirada.tasks.report").joinpath("page.css").read_text(encoding="utf-8")
+STYLE = static("page.css")
 HOSTILE = "</script></style><img src=x onerror=\"alert('1')\"> <b>& &amp; -->"
 
 
@@ -102,9 +101,9 @@ def everything(text: str) -> Report:
         Chart(text, (Curve(text, ((1, 2.0), (2, 1.0)), "lowest"),), text, text),
         Aligned((text, text, "."), (text, "."), ((0.5, 0.25, 0.25), (0.0, 0.0, 1.0)), text, text, -0.5),
         Weighed((text, "b"), (0.25, 0.75), text, "other", text, 0.5),
-        Sample(text, text, text),
+        TextSample(text, text, text),
         Ranked(f"{text} ___", ((text, 0.75), ("b", 0.25)), "c", text),
-        Table(text, (text, text), ((text, 1.5), ("b", text))),
+        DataTable(text, (text, text), ((text, 1.5), ("b", text))),
     )
     return Report(text, ((text, text),), (Section(text, text, items),), (text,), text, ((text, text),))
 
@@ -198,9 +197,9 @@ def test_what_is_empty_leaves_no_trace() -> None:
         Aligned((), (), ()),
         Aligned(("a",), (), (), "no alignment"),
         Weighed((), (), "no answer"),
-        Sample("no sample", ""),
+        TextSample("no sample", ""),
         Ranked("no ___", ()),
-        Table("no table", ("a",), ()),
+        DataTable("no table", ("a",), ()),
     )
     full = everything("text")
     extra = (Section("no section", "no text"), *full.sections, Section("no items", "no text", nothing))
@@ -446,7 +445,7 @@ def test_weights_that_would_mislead_are_named() -> None:
 
 def test_the_caution_of_attention_stands_where_weights_are() -> None:
     assert len(page_of(Weighed(("a",), (1.0,), "yes")).all(kind="looked")) == 1
-    assert page_of(Sample("a", "b")).all(kind="looked") == []
+    assert page_of(TextSample("a", "b")).all(kind="looked") == []
 
 
 def test_odd_weights_are_drawn_as_what_they_are() -> None:
@@ -455,7 +454,7 @@ def test_odd_weights_are_drawn_as_what_they_are() -> None:
     assert [cell.text for cell in cells] == ["nan", "-.50", ".25"]
     assert [cell.kinds for cell in cells] == [["bad"], ["strong", "negative"], []]
     assert [cell.attributes["style"] for cell in cells] == ["--w:0", "--w:1", "--w:0.5"]
-    assert Scale.of(((0.0, NAN),)).share(0.0) == 0.0
+    assert ColorScale.of(((0.0, NAN),)).share(0.0) == 0.0
 
 
 def test_a_weighed_text_names_its_answer_and_weights() -> None:
@@ -517,13 +516,13 @@ def test_ranked_words() -> None:
 
 
 def test_samples_keep_their_white_space() -> None:
-    root = page_of(Sample("greedy", "\n  b\n\n   c ", "a"), Sample("", "x"))
+    root = page_of(TextSample("greedy", "\n  b\n\n   c ", "a"), TextSample("", "x"))
     assert [node.text for node in root.all("pre")] == ["a\n  b\n\n   c ", "x"]
     assert root.all(kind="prompt")[0].text == "a"
 
 
 def test_a_table_has_every_cell() -> None:
-    root = page_of(Table("By length", ("tokens", "BLEU"), (("1 to 10", 41.204), (20, None), ("all", "n/a"))))
+    root = page_of(DataTable("By length", ("tokens", "BLEU"), (("1 to 10", 41.204), (20, None), ("all", "n/a"))))
     assert rows_of(root.all("table")[0]) == [["tokens", "BLEU"], ["1 to 10", "41.2"], ["20", "\u2013"], ["all", "n/a"]]
 
 
@@ -538,7 +537,7 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="a weight per token: got 1 weights for 2 tokens"):
         Weighed(("a", "b"), (1.0,), "yes")
     with pytest.raises(ValueError, match="a cell per column: row 0 has 1 for 2 columns"):
-        Table("t", ("a", "b"), (("x",),))
+        DataTable("t", ("a", "b"), (("x",),))
     with pytest.raises(ValueError, match=r"best of a curve 'lower'; known: highest, lowest\. Did you mean 'lowest'\?"):
         Curve("loss", (), "lower")
     with pytest.raises(ValueError, match=r"unknown scale of a chart 'logg'.*Did you mean 'log'\?"):

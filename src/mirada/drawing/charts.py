@@ -1,36 +1,63 @@
 """Charts as inline SVG: lines with gaps where nothing was measured, a legend with values, and all values in a table."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import groupby
 
-from mirada.tasks.report.axes import TINY, Axis, linear, logarithmic
-from mirada.tasks.report.contents import Chart
-from mirada.tasks.report.lines import Line, drawable, line_of
-from mirada.tasks.report.markup import Markup, element, join, scroll
-from mirada.tasks.report.numerals import number, plain
+from mirada.drawing.axes import TINY, Axis, linear, logarithmic
+from mirada.drawing.curves import Curve, Stroke, drawable, stroke_of
+from mirada.drawing.item import Item
+from mirada.drawing.markup import Markup, element, join, scroll
+from mirada.drawing.numerals import number, plain
+from mirada.errors import unknown
 
 WIDTH, HEIGHT = 440, 250
 TOP, RIGHT, BOTTOM = 24, 16, 38
 LETTER = 6.6  # about the width of a digit in the labels' size
 FEW = 40  # points that each get a dot
+SCALES = ("linear", "from zero", "log")
 
 
-def chart(value: Chart) -> Markup:
-    """The figure of a chart."""
-    lines = [line_of(curve, index) for index, curve in enumerate(value.curves) if not curve.empty]
-    drawn = [point for line in lines for point in line.drawn]
-    picture = svg(value, lines) if drawn else element("p", "There is no finite value to draw.", class_="caution")
-    return element(
-        "figure",
-        element("figcaption", element("h3", value.title, dir="auto")),
-        legend(lines),
-        picture,
-        warnings(lines),
-        table(value, lines),
-        class_="chart card",
-    )
+@dataclass(frozen=True)
+class Chart(Item):
+    """Curves over one axis. The scale of values is "linear", "from zero" (amounts, such as speeds) or "log".
+
+    A log scale needs positive values; a chart with others is drawn linear.
+
+    >>> Chart("Loss", (Curve("valid", ((1, 2.5), (2, 1.5)), best="lowest"),)).empty
+    False
+    """
+
+    title: str
+    curves: tuple[Curve, ...]
+    x: str = "step"
+    y: str = ""
+    scale: str = "linear"
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise unknown("scale of a chart", self.scale, SCALES)
+
+    @property
+    def empty(self) -> bool:
+        return all(curve.empty for curve in self.curves)
+
+    def draw(self) -> Markup:
+        lines = [stroke_of(curve, index) for index, curve in enumerate(self.curves) if not curve.empty]
+        drawn = [point for line in lines for point in line.drawn]
+        picture = svg(self, lines) if drawn else element("p", "There is no finite value to draw.", class_="caution")
+        return element(
+            "figure",
+            element("figcaption", element("h3", self.title, dir="auto")),
+            legend(lines),
+            picture,
+            warnings(lines),
+            table(self, lines),
+            class_="chart card",
+        )
 
 
-def axes_of(value: Chart, lines: list[Line]) -> tuple[Axis, Axis]:
+def axes_of(value: Chart, lines: list[Stroke]) -> tuple[Axis, Axis]:
     """The axis of steps and the axis of values."""
     steps = [step for line in lines for step, _ in line.drawn]
     values = [y for line in lines for _, y in line.drawn]
@@ -46,50 +73,63 @@ def axes_of(value: Chart, lines: list[Line]) -> tuple[Axis, Axis]:
     return Axis(low, high, left, WIDTH - RIGHT, ticks), y
 
 
-def svg(value: Chart, lines: list[Line]) -> Markup:
+def svg(value: Chart, lines: list[Stroke]) -> Markup:
     """Grid, labels, lines, dots and the marks of the best points."""
     x, y = axes_of(value, lines)
-    left, right, floor = plain(x.start), plain(x.end), plain(y.start)
-    grid = [
-        part
-        for tick, label in y.ticks
-        for part in (
-            element("line", x1=left, x2=right, y1=plain(y(tick)), y2=plain(y(tick)), class_="grid"),
-            element("text", label, x=plain(x.start - 6), y=plain(y(tick) + 4), class_="end"),
-        )
-    ]
-    feet = [
-        part
-        for tick, label in x.ticks
-        for part in (
-            element("line", x1=plain(x(tick)), x2=plain(x(tick)), y1=floor, y2=plain(y.start + 4), class_="axis"),
-            element("text", label, x=plain(x(tick)), y=plain(y.start + 17), class_=anchor(x, tick, label)),
-        )
-    ]
-    axis = element("line", x1=left, x2=right, y1=floor, y2=floor, class_="axis")
     names = [
-        element("text", value.x, x=right, y=plain(HEIGHT - 5), class_="end name"),
+        element("text", value.x, x=plain(x.end), y=plain(HEIGHT - 5), class_="end name"),
         element("text", value.y, x=4, y=12, class_="name") if value.y else None,
     ]
-    cross = element("line", x1=left, x2=left, y1=plain(y.end), y2=floor, class_="cross")
     return element(
         "svg",
-        *grid, axis, *feet, *names,
-        *(strokes(line, x, y) for line in lines),
+        grid(x, y), feet(x, y.start), *names,
+        *(polylines(line, x, y) for line in lines),
         *(mark(line, x, y) for line in lines),
-        cross,
+        cross(x, y),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
         aria_label=f"{value.title}. " + " ".join(told(value, line) for line in lines),
     )  # fmt: skip
 
 
-def anchor(x: Axis, tick: float, label: str) -> str:
+def grid(x: Axis, y: Axis) -> Markup:
+    """A line and a label for every tick of the values."""
+    left, right = plain(x.start), plain(x.end)
+    return join(
+        part
+        for tick, label in y.ticks
+        for part in (
+            element("line", x1=left, x2=right, y1=plain(y(tick)), y2=plain(y(tick)), class_="grid"),
+            element("text", label, x=plain(x.start - 6), y=plain(y(tick) + 4), class_="end"),
+        )
+    )
+
+
+def feet(x: Axis, floor: float) -> Markup:
+    """The line at the foot of a picture, with its ticks and their labels."""
+    parts = [element("line", x1=plain(x.start), x2=plain(x.end), y1=plain(floor), y2=plain(floor), class_="axis")]
+    for tick, label in x.ticks:
+        place = plain(x(tick))
+        parts.append(element("line", x1=place, x2=place, y1=plain(floor), y2=plain(floor + 4), class_="axis"))
+        parts.append(element("text", label, x=place, y=plain(floor + 17), class_=anchor(x(tick), label)))
+    return join(parts)
+
+
+def anchor(place: float, label: str) -> str | None:
     """Labels stand in the middle of their tick unless they would leave the picture."""
-    return "end" if x(tick) + LETTER * len(label) / 2 > WIDTH - 2 else "middle"
+    half = LETTER * len(label) / 2
+    if place + half > WIDTH - 2:
+        return "end"
+    return "middle" if place >= half else None
 
 
-def strokes(line: Line, x: Axis, y: Axis) -> Markup:
+def cross(x: Axis, y: Axis) -> Markup:
+    """The line that follows the pointer."""
+    left = plain(x.start)
+    return element("line", x1=left, x2=left, y1=plain(y.end), y2=plain(y.start), class_="cross")
+
+
+def polylines(line: Stroke, x: Axis, y: Axis, name_of: Callable[[float], str] = number) -> Markup:
     """A curve: a polyline per stretch without gaps, a dot where a point stands alone or where points are few."""
     parts = []
     for good, run in groupby(line.points, key=lambda point: drawable(point[1])):
@@ -103,7 +143,7 @@ def strokes(line: Line, x: Axis, y: Axis) -> Markup:
             parts += [
                 element(
                     "circle",
-                    element("title", f"{line.name}: {number(height)} at {number(step)}"),
+                    element("title", f"{line.name}: {number(height)} at {name_of(step)}"),
                     cx=plain(across), cy=plain(up), r=2.5,
                 )
                 for across, up, step, height in places
@@ -111,7 +151,7 @@ def strokes(line: Line, x: Axis, y: Axis) -> Markup:
     return element("g", *parts, class_=f"curve {line.color}")
 
 
-def mark(line: Line, x: Axis, y: Axis) -> Markup | None:
+def mark(line: Stroke, x: Axis, y: Axis) -> Markup | None:
     """A ring around the best point."""
     if line.best is None:
         return None
@@ -120,7 +160,7 @@ def mark(line: Line, x: Axis, y: Axis) -> Markup | None:
     return element("circle", title, cx=plain(x(step)), cy=plain(y(value)), r=5, class_=f"best {line.color}")
 
 
-def legend(lines: list[Line]) -> Markup:
+def legend(lines: list[Stroke], *more: Markup | None) -> Markup:
     """Names with their last and best values; the script writes the values under the pointer here."""
     entries = []
     for line in lines:
@@ -135,10 +175,10 @@ def legend(lines: list[Line]) -> Markup:
             best = element("small", f"{line.which} {number(line.best[1])} at {number(line.best[0])}")
         name = element("span", line.name, dir="auto")
         entries.append(element("li", swatch, name, element("small", "last"), last, best))
-    return element("ul", *entries, class_="legend")
+    return element("ul", *entries, *more, class_="legend")
 
 
-def told(value: Chart, line: Line) -> str:
+def told(value: Chart, line: Stroke) -> str:
     """A curve in words."""
     if line.last is None:
         return f"{line.name}: no finite value."
@@ -150,7 +190,7 @@ def told(value: Chart, line: Line) -> str:
     )
 
 
-def warnings(lines: list[Line]) -> Markup:
+def warnings(lines: list[Stroke]) -> Markup:
     """What the picture does not show."""
     texts = []
     for line in lines:
@@ -164,7 +204,7 @@ def warnings(lines: list[Line]) -> Markup:
     return join(texts)
 
 
-def table(value: Chart, lines: list[Line]) -> Markup:
+def table(value: Chart, lines: list[Stroke]) -> Markup:
     """All values, folded away; the script reads the places of the steps from here."""
     columns = [dict(line.points) for line in lines]
     steps = sorted({step for column in columns for step in column})

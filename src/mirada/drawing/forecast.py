@@ -1,0 +1,207 @@
+"""A forecast over its dates: the known past, what was predicted, what came true, and where the model looked."""
+
+import re
+from dataclasses import dataclass
+from math import isfinite
+from typing import TypeAlias
+
+from mirada.drawing.axes import Axis, linear
+from mirada.drawing.charts import LETTER, RIGHT, TOP, WIDTH, cross, feet, grid, legend, polylines, warnings
+from mirada.drawing.curves import Curve, Stroke, stroke_of
+from mirada.drawing.item import Item
+from mirada.drawing.markup import Markup, element, scroll
+from mirada.drawing.numerals import number, plain
+from mirada.drawing.weights import ColorScale
+from mirada.errors import require
+
+Series: TypeAlias = tuple[float | None, ...]
+
+HEIGHT, FLOOR = 300, 216
+STRIP, ABOVE = 40, 16  # height of the strip of weights, and the room above it
+# names with the numbers of their looks: the truth has a color of its own and no dashes, the forecast is dashed above it
+KNOWN, TRUTH, FORECAST = ("known", 0), ("truth", 8), ("forecast", 1)
+MIDNIGHT = re.compile(r"[ T]00:00(:00)?(\.0+)?$")
+SECONDS = re.compile(r"(?<=\d\d:\d\d):00(\.0+)?$")
+
+
+@dataclass(frozen=True)
+class ForecastChart(Item):
+    """Values over time: `past` that the model knew, then `forecast` beside the `truth`, with the times of both parts.
+
+    `weights`, one per step of the past, is how much the model looked at it. A value that is None leaves a gap.
+
+    >>> ForecastChart("price", ("Mon", "Tue", "Wed"), (1.0, 2.0), (2.5,), truth=(2.25,), weights=(0.1, 0.9)).empty
+    False
+    """
+
+    title: str
+    times: tuple[str, ...]
+    past: Series
+    forecast: Series
+    truth: Series = ()
+    weights: tuple[float, ...] = ()
+    y: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        steps = len(self.past) + len(self.forecast)
+        require(len(self.times) == steps, f"there must be a time per step: got {len(self.times)} for {steps} steps")
+        require(
+            len(self.truth) in (0, len(self.forecast)),
+            f"the truth must have a value per predicted step, or none: got {len(self.truth)} for {len(self.forecast)}",
+        )
+        require(
+            len(self.weights) in (0, len(self.past)),
+            f"there must be a weight per known step, or none: got {len(self.weights)} for {len(self.past)} steps",
+        )
+
+    @property
+    def empty(self) -> bool:
+        return not self.forecast
+
+    @property
+    def shows_attention(self) -> bool:
+        return bool(self.weights)
+
+    def strokes(self) -> list[Stroke]:
+        """The lines, in the order of the legend and of the columns of the table."""
+        now = len(self.past)
+        parts = ((KNOWN, 0, self.past), (TRUTH, now, self.truth), (FORECAST, now, self.forecast))
+        curves = [(Curve(look[0], tuple(enumerate(values, start))), look[1]) for look, start, values in parts]
+        return [stroke_of(curve, index) for curve, index in curves if not curve.empty]
+
+    def draw(self) -> Markup:
+        """The chart, its legend, and all values in a folded table."""
+        lines = self.strokes()
+        drawn = any(line.drawn for line in lines)
+        return element(
+            "figure",
+            element(
+                "figcaption",
+                element("h3", self.title, dir="auto"),
+                element("span", self.note, class_="remark", dir="auto") if self.note else None,
+            ),
+            legend(lines, self.weight_entry() if self.weights else None),
+            self.svg(lines) if drawn else element("p", "There is no finite value to draw.", class_="caution"),
+            warnings(lines),
+            element("p", self.looked(), class_="remark") if self.weights else None,
+            self.table(lines, self.axes(lines)[0] if drawn else None),
+            class_="chart forecast-chart card",
+        )
+
+    def weight_entry(self) -> Markup:
+        """The line of the legend where the script writes the weight under the pointer."""
+        sign = element("i", class_="bar-sign", aria_hidden="true")
+        top = number(max((value for value in self.weights if isfinite(value)), default=None))
+        return element(
+            "li", sign, element("span", "weight"), element("small", "largest"), element("b", top, class_="now")
+        )
+
+    def axes(self, lines: list[Stroke]) -> tuple[Axis, Axis]:
+        """Steps from left to right with their times, values from bottom to top."""
+        values = [value for line in lines for _, value in line.drawn]
+        low, high, ticks = linear(min(values), max(values), 4, whole=True)
+        y = Axis(low, high, FLOOR, TOP, ticks)
+        labels = [label for _, label in ticks]
+        labels += [number(ColorScale.of((self.weights,)).top), "weight"] if self.weights else []
+        left = 14 + LETTER * max(map(len, labels))
+        last = max(len(self.times) - 1, 1)
+        return Axis(0, last, left, WIDTH - RIGHT, self.ticks(WIDTH - RIGHT - left)), y
+
+    def ticks(self, room: float) -> tuple[tuple[float, str], ...]:
+        """As many times as there is room for, the first and the last among them."""
+        names = shortened(self.times)
+        fitting = int(room // (LETTER * max(map(len, names)) + 16))
+        count = min(max(fitting, 1), 5, len(names))
+        places = {round(index * (len(names) - 1) / max(count - 1, 1)) for index in range(count)}
+        return tuple((float(place), names[place]) for place in sorted(places))
+
+    def svg(self, lines: list[Stroke]) -> Markup:
+        x, y = self.axes(lines)
+        now = plain(x(len(self.past) - 0.5)) if self.past else None
+        foot = FLOOR + STRIP + ABOVE if self.weights else FLOOR
+        return element(
+            "svg",
+            grid(x, y), feet(x, foot),
+            element("text", self.y, x=4, y=12, class_="name") if self.y else None,
+            element("line", x1=now, x2=now, y1=TOP, y2=plain(foot), class_="present") if now else None,
+            element("text", "forecast", x=plain(float(now) + 4), y=TOP - 3, class_="name") if now and fits(now) else None,
+            self.strip(x) if self.weights else None,
+            *(polylines(line, x, y, lambda step: self.times[int(step)]) for line in lines),
+            cross(x, y),
+            viewBox=f"0 0 {WIDTH} {foot + 26}",
+            role="img",
+            aria_label=f"{self.title}. {self.told(lines)}",
+        )  # fmt: skip
+
+    def told(self, lines: list[Stroke]) -> str:
+        """The picture in words."""
+        spans = [
+            f"{line.name}: {number(line.drawn[0][1])} at {self.times[int(line.drawn[0][0])]} "
+            f"to {number(line.drawn[-1][1])} at {self.times[int(line.drawn[-1][0])]}."
+            for line in lines
+            if line.drawn
+        ]
+        return " ".join([*spans, *([self.looked()] if self.weights else [])])
+
+    def looked(self) -> str:
+        """The strongest steps in words."""
+        finite = [(value, index) for index, value in enumerate(self.weights) if isfinite(value)]
+        order = sorted(finite, key=lambda pair: -abs(pair[0]))[:3]
+        named = ", ".join(f"{self.times[index]} ({number(value)})" for value, index in order)
+        return f"Looked most at {named}; even would be {number(1 / len(self.weights))}."
+
+    def strip(self, x: Axis) -> Markup:
+        """A bar per known step: its height is the weight. Steps too narrow to be seen share a bar, the highest wins."""
+        base = FLOOR + STRIP + ABOVE
+        scale = ColorScale.of((self.weights,))
+        together = max(1, round(len(self.weights) / (x(len(self.weights)) - x(0))))
+        points = [(x.start, float(base))]
+        for start in range(0, len(self.weights), together):
+            end = min(start + together, len(self.weights))
+            height = max(scale.share(value) for value in self.weights[start:end]) * STRIP
+            left, right = max(x(start - 0.5), x.start), min(x(end - 0.5), x.end)
+            points += [(left, base - height), (right, base - height)]
+        points.append((points[-1][0], base))
+        path = " ".join(f"{plain(across)},{plain(up)}" for across, up in points)
+        title = f"Weights of the known steps, up to {number(scale.top)}"
+        return element(
+            "g",
+            element("polygon", element("title", title), points=path, class_="looked-at"),
+            element("text", number(scale.top), x=plain(x.start - 6), y=plain(base - STRIP + 9), class_="end"),
+            element("text", "weight", x=plain(x.start - 6), y=plain(base - 3), class_="end name"),
+        )
+
+    def table(self, lines: list[Stroke], x: Axis | None) -> Markup:
+        """All values, folded away; the script reads the places of the times from here."""
+        now = len(self.past)
+        columns = {"known": (0, self.past), "forecast": (now, self.forecast), "truth": (now, self.truth)}
+        shown = [columns[line.name] for line in lines] + ([(0, self.weights)] if self.weights else [])
+        rows = []
+        for step, time in enumerate(self.times):
+            cells = [
+                element("td", number(values[step - start]) if 0 <= step - start < len(values) else None)
+                for start, values in shown
+            ]
+            place = plain(x(step)) if x is not None else None
+            rows.append(element("tr", element("th", time, scope="row"), *cells, data_x=place))
+        names = ["time", *(line.name for line in lines), *(["weight"] if self.weights else [])]
+        head = element("tr", *(element("th", name, scope="col") for name in names))
+        whole = element("table", element("thead", head), element("tbody", *rows), class_="numbers")
+        return element("details", element("summary", "Values"), scroll(whole, f"Values of {self.title}"))
+
+
+def fits(now: str) -> bool:
+    return float(now) + 4 + LETTER * len("forecast") < WIDTH
+
+
+def shortened(times: tuple[str, ...]) -> tuple[str, ...]:
+    """Times without what all of them share and nobody needs: midnights, whole minutes.
+
+    >>> shortened(("2016-07-01 00:00:00", "2016-07-02 00:00:00")), shortened(("2016-07-01 05:15:00", "07:30"))
+    (('2016-07-01', '2016-07-02'), ('2016-07-01 05:15:00', '07:30'))
+    """
+    for ending in (MIDNIGHT, SECONDS):
+        if all(ending.search(time) for time in times):
+            times = tuple(ending.sub("", time) for time in times)
+    return tuple(time if len(time) <= 19 else f"{time[:18]}\u2026" for time in times)
