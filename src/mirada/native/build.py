@@ -1,10 +1,5 @@
-"""C files, compiled on first use where there is a C compiler. Nothing needs them: they are only faster.
+"""All C files, compiled into one library on first use where there is a C compiler."""
 
-`MIRADA_NATIVE=0` turns them off. A library is kept in the user's cache folder, under a name that depends on its source and on
-the processor.
-"""
-
-import ctypes
 import hashlib
 import os
 import platform
@@ -13,39 +8,45 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-SHARED = Path(__file__).with_name("elements.h")  # what any of the C files may include
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
+HERE = Path(__file__).parent
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fopenmp", "-shared", "-fPIC")
+ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")  # what C computes; C numbers them in this order
+LONGEST, WIDEST, LANES = (
+    64,
+    128,
+    16,
+)  # of short attention: places, numbers of a vector, and what those are a multiple of
+CONSTANTS = {
+    "SHORT_LONGEST": LONGEST, "SHORT_WIDEST": WIDEST, "SHORT_LANES": LANES,
+    **{name.upper().replace("-", "_"): number for number, name in enumerate(ACTIVATIONS)},
+}  # fmt: skip
+DEFINED = tuple(f"-D{name}={value}" for name, value in CONSTANTS.items())  # so they stand in one place, here
 
 
-def load(source: Path, *flags: str) -> ctypes.CDLL | None:
-    """The library of a C file, compiled if need be with these flags beside ours; None where that cannot be had."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None or os.environ.get("MIRADA_NATIVE") == "0":
-        return None
-    try:
-        path = compiled(compiler, source, flags)
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:  # cut short or damaged: make it anew, once
-            path.unlink()
-            return ctypes.CDLL(str(compiled(compiler, source, flags)))
-    except (OSError, subprocess.SubprocessError):
-        return None
+class NotBuiltError(Exception):
+    """Why there is no library."""
 
 
-def compiled(compiler: str, source: Path, flags: tuple[str, ...]) -> Path:
+def build() -> Path:
     """The library's file, made if it is not there. It appears whole or not at all, whoever else is compiling."""
+    if os.environ.get("MIRADA_NATIVE") == "0":
+        raise NotBuiltError("MIRADA_NATIVE=0 turns it off")
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise NotBuiltError("there is no C compiler (cc, gcc or clang)")
+    sources, headers = sorted(HERE.glob("*.c")), sorted(HERE.glob("*.h"))
+    flags = (*FLAGS, *DEFINED)
     name = hashlib.sha256(
-        source.read_bytes() + SHARED.read_bytes() + " ".join((processor(), *flags)).encode()
+        b"".join(path.read_bytes() for path in (*sources, *headers)) + " ".join((processor(), *flags)).encode()
     ).hexdigest()[:16]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mirada"
-    target = folder / f"{source.stem}-{name}.so"
+    target = folder / f"mirada-{name}.so"
     if target.exists():
         return target
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / target.name
-        command = [compiler, *FLAGS, *flags, "-I", str(SHARED.parent), "-o", str(made), str(source), "-lm"]
+        command = [compiler, *flags, "-I", str(HERE), "-o", str(made), *map(str, sources), "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         os.replace(made, target)
     return target
