@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.native.build import ACTIVATIONS
+from mirada.native.constants import ACTIVATIONS
 from mirada.native.library import addresses, library, loaded, threads_for
 
 __all__ = ["ACTIVATIONS", "DecodeStep", "checksum", "enlarge", "panel", "phases", "product", "step"]
@@ -97,7 +97,7 @@ def checksum(tensors: Sequence[Tensor]) -> int:
     if library() is None:
         digest = hashlib.blake2b(repr(sizes).encode(), digest_size=8)
         for x in flat:
-            digest.update(memoryview(x.view(-1).view(torch.uint8).numpy()))
+            digest.update(x.view(-1).view(torch.uint8).numpy().data)
         return int.from_bytes(digest.digest(), "big")
     threads = threads_for(CHECKSUM_WORK * sum(sizes))
     return loaded().checksum(addresses(flat), (ctypes.c_int64 * len(sizes))(*sizes), len(sizes), threads)

@@ -4,14 +4,16 @@
 """
 
 import ctypes
-import subprocess
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from mirada.native.build import NotBuiltError, build
+from mirada.native.build import NotBuiltError, Recipe, build, recipes
 
 WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them
 PLAIN = (Tensor, nn.Parameter)
@@ -35,29 +37,72 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # what each function 
 }
 
 
-@cache
-def found() -> tuple[ctypes.CDLL | None, str | None]:
+class Found(NamedTuple):
     """The library, or why there is none."""
+
+    library: ctypes.CDLL | None
+    reason: str | None
+    built: tuple[Recipe, Path] | None = None
+
+
+def search() -> Found:
+    """Load the library, built if need be: with threads, or else without."""
+    reason: str | None = None
     try:
-        loaded = ctypes.CDLL(str(build()))
+        for recipe in recipes():
+            try:
+                path = build(recipe)
+                return Found(declared(ctypes.CDLL(str(path))), None, (recipe, path))
+            except OSError as failed:
+                reason = reason or f"the library could not be loaded: {failed}"
+            except NotBuiltError as failed:
+                reason = reason or str(failed)
     except NotBuiltError as missing:
-        return None, str(missing)
-    except (OSError, subprocess.SubprocessError) as failed:
-        return None, f"it could not be built: {failed}"
+        reason = str(missing)
+    return Found(None, reason)
+
+
+def declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    """The library, with what its functions take and give."""
     for name, (result, arguments) in SIGNATURES.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
-    return loaded, None
+    return loaded
+
+
+_once = Lock()
+
+
+@cache
+def found() -> Found:
+    """What `search` found when first asked."""
+    with _once:
+        return search()
 
 
 def library() -> ctypes.CDLL | None:
     """The compiled library; None where there is none, for the reason that `reason` gives."""
-    return found()[0]
+    return found().library
 
 
 def reason() -> str | None:
     """Why there is no library; None if there is one."""
-    return found()[1]
+    return found().reason
+
+
+def describe() -> str:
+    """What is compiled, by what and where it is kept; or why nothing is."""
+    there = found()
+    if there.built is None:
+        return f"not compiled: {there.reason}. PyTorch computes the same, in more time"
+    recipe, path = there.built
+    return f"compiled by {recipe.compiler} ({recipe.version})\n  {' '.join(recipe.flags)}, kept as {path}"
+
+
+def identity() -> str:
+    """A word for what decides the numbers: it differs where C was compiled from something else, or not at all."""
+    there = found()
+    return "plain" if there.built is None else f"compiled-{there.built[0].key}"
 
 
 def loaded() -> ctypes.CDLL:
@@ -78,7 +123,7 @@ def serves(*tensors: Tensor, dtypes: Sequence[torch.dtype] = (torch.float32,)) -
 
 def usual(x: Tensor, dtypes: Sequence[torch.dtype]) -> bool:
     """Whether there is memory behind this tensor that C can read."""
-    there = type(x) in PLAIN and x.device.type == "cpu" and torch._C._has_storage(x)
+    there = type(x) in PLAIN and x.device.type == "cpu" and torch._C._has_storage(x) and not x._is_zerotensor()
     return there and x.dtype in dtypes and not x.is_neg() and not x.is_conj()
 
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.native.build import ACTIVATIONS
+from mirada.native.constants import ACTIVATIONS
 from mirada.native.library import loaded, threads_for
 
 WORK = 16  # multiplications that a number's way through memory is worth

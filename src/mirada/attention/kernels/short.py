@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mirada.native import library
-from mirada.native.build import LANES, LONGEST, WIDEST
+from mirada.native.constants import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
 
 WORK = 2  # multiplications that one of these is worth
 
@@ -37,9 +37,9 @@ class Job(ctypes.Structure):
 
 def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether these are short and of a kind that the library can work on. One query alone gains nothing."""
-    short = 1 < q.shape[2] <= LONGEST and k.shape[2] <= LONGEST
+    short = 1 < q.shape[2] <= SHORT_LONGEST and k.shape[2] <= SHORT_LONGEST
     dims = {q.shape[3], v.shape[3]}
-    narrow = all(dim <= WIDEST and dim % LANES == 0 for dim in dims)
+    narrow = all(dim <= SHORT_WIDEST and dim % SHORT_LANES == 0 for dim in dims)
     return short and narrow and not torch.is_autocast_enabled("cpu") and library.serves(q, k, v)
 
 
@@ -56,7 +56,7 @@ class Short(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q, k, v, lengths, causal, scale):  # type: ignore[no-untyped-def]
         q, k, v = (vectors(x) for x in (q, k, v))
-        padded = -(-k.shape[2] // LANES) * LANES
+        padded = -(-k.shape[2] // SHORT_LANES) * SHORT_LANES
         weights = q.new_empty(*q.shape[:3], padded)
         output = like(q, v.shape[3])
         call("forward", job(q, k, v, lengths, causal, scale, weights, output))
