@@ -16,12 +16,13 @@ from mirada.attention.neighborhoods import Padding, Window
 from mirada.attention.positions import Rotary
 from mirada.layers.block import BlockConfig
 from mirada.layers.norm import BatchNorm, LayerNorm
-from mirada.layers.quick import compiled, kept, library, reading, run
+from mirada.layers.quick import kept, library, reading, run
 from mirada.layers.quick.compiled import Compiled
 from mirada.layers.quick.eager import Eager, neighbors
 from mirada.layers.stack import ROOM, Decoder, State
 from mirada.models.gpt import GPT, GPTConfig
 from mirada.models.transformer import Encoded, Transformer, TransformerConfig
+from mirada.native import library as native
 from tests.models.stirring import stirred
 
 SIZES = {"vocab": 71, "width": 24, "heads": 3, "hidden": 37, "depth": 2, "dropout": 0.1, "length": 97}
@@ -160,9 +161,9 @@ def test_in_float64() -> None:
 @pytest.mark.parametrize("batch", [1, 5, 40, 101])
 @torch.no_grad()
 def test_any_number_of_threads(threads: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(native, "WORTH_A_THREAD", 1)
     torch.set_num_threads(threads)
-    model, alone = transformer(width=72, vocab=1003, heads=4), ctypes.c_int64.in_dll(library.loaded(), "alone")
+    model, alone = transformer(width=72, vocab=1003, heads=4), ctypes.c_int64.in_dll(native.loaded(), "alone")
     with through_the_modules():
         expected, _ = walk(model, begun(model, batch), 6)
     state = begun(model, batch)
@@ -689,41 +690,6 @@ def test_a_state_keeps_the_weights_it_was_started_with() -> None:
     model.decoder.layers[0].feed.widen.weight.mul_(2)
     rest, _ = walk(model, state, 2, first=2)
     assert_close(first + rest, expected)
-
-
-# The library
-
-
-def test_the_job_is_described_as_c_reads_it() -> None:
-    """As many fields as the struct has, in its order."""
-    source = library.SOURCE.read_text(encoding="utf-8")
-    body = source[source.index("typedef struct {\n    int64_t width") : source.index("} Step;")]
-    declared = [line.split("/*")[0].strip() for line in body.splitlines()[1:]]
-    names = [
-        name.replace("*", "").replace("const", "").split()[-1]
-        for line in declared
-        for statement in line.split(";")
-        for name in statement.split(",")
-        if name.strip()
-    ]
-    assert names == [name for name, _ in compiled.Job._fields_]
-    assert ctypes.sizeof(compiled.Job) % 8 == 0
-
-
-def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirada.native.build.shutil.which", lambda name: None)
-    assert library.library.__wrapped__() is None
-    monkeypatch.undo()
-    monkeypatch.setenv("MIRADA_NATIVE", "0")
-    assert library.library.__wrapped__() is None
-
-
-@needs_compiler
-def test_a_compiler_that_fails_gives_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("mirada.native.build.shutil.which", lambda name: "/bin/false")
-    assert library.library.__wrapped__() is None
-    assert list(tmp_path.rglob("*.so")) == []
 
 
 @pytest.fixture(autouse=True)

@@ -15,34 +15,12 @@ from mirada.layers.quick.kept import kept
 from mirada.layers.quick.library import address, addresses, loaded, threads_for
 from mirada.layers.quick.panels import pack, padded
 from mirada.layers.quick.record import Record
+from mirada.native.decode import ACTIVATIONS, DecodeStep
 
 Rows = Float[Tensor, "rows width"]
 Index = Int[Tensor, " rows"]
 Writers = Int[Tensor, "places rows"]
 Room = Float[Tensor, "batch heads keys dim"]
-ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")  # in the order in which step.c numbers them
-
-
-def numbers(*names: str) -> list[tuple[str, type]]:
-    return [(name, ctypes.c_int64) for name in names]
-
-
-def pointers(*names: str) -> list[tuple[str, type]]:
-    return [(name, ctypes.c_void_p) for name in names]
-
-
-class Job(ctypes.Structure):
-    """What `step` in step.c is told: its `Step`, field by field."""
-
-    _fields_ = (
-        numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length")
-        + numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
-        + numbers("source_row", "source_head", "source_place")
-        + numbers("filled", "written", "source_length", "vocab", "work")
-        + [("enlarged", ctypes.c_float)]
-        + pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens")
-        + pointers("input", "words", "position", "scores", "output", "asked", "scratch", "own", "phases")
-    )
 
 
 class Stack:
@@ -54,7 +32,7 @@ class Stack:
         self.ends = None if record.mute else ends
         output = None if self.ends is None else self.ends.output
         self.packed = kept(layers, record, lambda: pack(record.parts, norm, layers, output))
-        self.job = Job(
+        self.job = DecodeStep(
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(layers),
             activation=ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
             last_norm=norm is not None, weights=self.packed.stack.data_ptr(),

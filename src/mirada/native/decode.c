@@ -1,7 +1,7 @@
 /* A stack of Transformer layers, float32: one decoding step, with one new place per row, or one pass over whole sources.
  *
  * A matrix is stored in panels of PANEL columns, each a block of (in, PANEL) numbers, so that any number of rows reads it in one
- * stream. The weights of a stack lie one after the other in the order in which a step uses them (see compiled.py).
+ * stream. The weights of a stack lie one after the other in the order in which a step uses them (see decode.py).
  *
  * Threads share many rows by taking some of them through all layers each, and few rows by taking columns of every matrix in turn:
  * whoever is free takes the next piece, and all wait until the last one is done. Where other processes want the same cores, waiting
@@ -35,7 +35,6 @@
 #define PANEL (LANES * VECTORS)
 #define BLOCK 96 /* rows whose inputs stay in the cache while a panel passes */
 #define SHARE 16 /* rows that are worth a thread of their own through all layers */
-#define SAMPLES 32 /* numbers of a tensor that tell whether it changed */
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float four __attribute__((vector_size(16)));
@@ -64,7 +63,7 @@ typedef struct {
     Phase *phases;                         /* some for each thread */
 } Step;
 
-int64_t panel(void) { return PANEL; }
+int64_t decode_panel(void) { return PANEL; }
 
 INLINE int64_t padded(int64_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
 INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -345,7 +344,7 @@ static void run(const Step *job, int64_t thread) {
     const int64_t rows = job->rows, width = job->width, inner = job->heads * job->dim, hidden = job->hidden;
     const int64_t wide = padded(width), tall = padded(inner), norm = PANEL + 2 * wide, kinds = job->cross ? 3 : 2;
     float *x = job->scratch, *h = x + rows * wide, *queries = h + rows * wide, *mixed = queries + rows * padded(3 * inner);
-    float *bent = mixed + rows * tall, *weights = job->own + thread * 3 * job->places;
+    float *activated = mixed + rows * tall, *weights = job->own + thread * 3 * job->places;
     int64_t *offsets = (int64_t *)(weights + job->places);
     const float *w = job->weights, *in = job->post ? x : h;
     Phase *phase = job->tokens ? embed(job->phases, x, job) : copy(job->phases, job->input, width, x, wide, job);
@@ -359,8 +358,8 @@ static void run(const Step *job, int64_t thread) {
         if (!job->post) phase = normalize(phase, x, own, h, wide, job);
         if (job->asked && layer == job->depth - 1 && kind == kinds - 2) phase = copy(phase, in, wide, job->asked, width, job);
         if (kind == kinds - 1) {
-            LINEAR(in, wide, width, hidden, bent, ACTIVATE);
-            LINEAR(bent, padded(hidden), hidden, width, x, ADD);
+            LINEAR(in, wide, width, hidden, activated, ACTIVATE);
+            LINEAR(activated, padded(hidden), hidden, width, x, ADD);
         } else {
             if (kind == 0) {
                 LINEAR(in, wide, width, 3 * inner, queries, SET);
@@ -382,7 +381,7 @@ static void run(const Step *job, int64_t thread) {
     }
 }
 
-int64_t phases(int64_t depth) { return 16 * depth + 4; } /* that a step has at most */
+int64_t decode_phases(int64_t depth) { return 16 * depth + 4; } /* that a step has at most */
 
 static int64_t scratch_of(const Step *job) { /* numbers per row */
     const int64_t inner = job->heads * job->dim;
@@ -393,7 +392,7 @@ static int64_t scratch_of(const Step *job) { /* numbers per row */
 static void run_alone(const Step *job, int64_t thread, int64_t first, int64_t last) {
     Step piece = *job;
     piece.first = first, piece.rows = last - first, piece.threads = 1;
-    piece.scratch += first * scratch_of(job), piece.phases += thread * phases(job->depth), piece.own += thread * 3 * job->places;
+    piece.scratch += first * scratch_of(job), piece.phases += thread * decode_phases(job->depth), piece.own += thread * 3 * job->places;
     piece.output += first * (job->scores ? job->vocab : job->width);
     if (job->asked) piece.asked += first * job->width;
     if (job->tokens) piece.tokens += first;
@@ -401,7 +400,7 @@ static void run_alone(const Step *job, int64_t thread, int64_t first, int64_t la
     if (job->writers) piece.writers += first;
     if (job->entry) piece.entry += first;
     if (job->lengths && job->length) piece.lengths += first / job->length;
-    memset(piece.phases, 0, phases(job->depth) * sizeof(Phase));
+    memset(piece.phases, 0, decode_phases(job->depth) * sizeof(Phase));
     run(&piece, 0);
 }
 
@@ -410,7 +409,7 @@ static void run_shared(const Step *job) {
     const int64_t most = (job->length ? 6 : 2) * SHARE, size = larger(SHARE, smaller(most, job->rows / job->threads));
     const int64_t pieces = smaller(units, job->rows / size);
     Phase whole = {0}, *phase = &whole;
-    if (pieces < job->threads) memset(job->phases, 0, phases(job->depth) * sizeof(Phase));
+    if (pieces < job->threads) memset(job->phases, 0, decode_phases(job->depth) * sizeof(Phase));
 #ifdef _OPENMP
 #pragma omp parallel num_threads(job->threads) if (job->threads > 1)
 #endif
@@ -430,7 +429,7 @@ static int64_t penalty = 4; /* and how many the next time */
 static float paces[128];    /* nanoseconds per multiplication of one thread, by the size of the batch; 0: not known */
 
 /* Take a step; -1 if a token is not in the vocabulary. */
-int64_t step(const Step *job) {
+int64_t decode_step(const Step *job) {
     for (int64_t r = 0; job->tokens && r < job->rows; r++)
         if (job->tokens[r] < 0 || job->tokens[r] >= job->vocab) return -1;
     if (job->threads == 1) {
@@ -455,7 +454,7 @@ int64_t step(const Step *job) {
 }
 
 /* x (rows, in) times a matrix of that many columns. */
-void product(int64_t rows, int64_t in, int64_t columns, int64_t threads, const float *matrix, const float *x, float *out) {
+void decode_product(int64_t rows, int64_t in, int64_t columns, int64_t threads, const float *matrix, const float *x, float *out) {
     Phase phase = {0};
     threads = alone > 0 ? 1 : threads;
 #ifdef _OPENMP
@@ -472,16 +471,4 @@ void enlarge(char *start, int64_t bytes) {
 #else
     (void)start, (void)bytes;
 #endif
-}
-
-/* A number that changes when weights do: bits of a few numbers of every tensor, mixed. Optimizers may write without being counted. */
-uint64_t sample(const float *const *tensors, const int64_t *sizes, int64_t count) {
-    uint64_t mixed = 1469598103934665603u;
-    for (int64_t t = 0; t < count; t++)
-        for (int64_t i = 0; i < smaller(SAMPLES, sizes[t]); i++) {
-            uint32_t bits;
-            memcpy(&bits, tensors[t] + (sizes[t] - 1) * i / larger(1, smaller(SAMPLES, sizes[t]) - 1), 4);
-            mixed = (mixed ^ bits) * 1099511628211u;
-        }
-    return mixed;
 }
