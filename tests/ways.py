@@ -1,16 +1,16 @@
 """Compiled C and PyTorch do the same work: a fixture's two ways."""
 
-from types import ModuleType
-
 import pytest
+
+from mirada.native import library
 
 WAYS = ("compiled", "torch")
 
 
-def take(way: str, module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let a module go that way; without a C compiler there is only one."""
+def take(way: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let everything go that way; without a C compiler there is only one."""
     if way == "torch":
-        monkeypatch.setattr(module, "library", lambda: None)
-    elif module.library() is None:
-        pytest.skip("no C compiler here")
+        monkeypatch.setattr(library, "found", lambda: library.Found(None, "a test turned it off"))
+    elif library.library() is None:
+        pytest.skip(f"nothing is compiled here: {library.reason()}")
     return way

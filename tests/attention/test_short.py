@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from mirada import Attention, MultiHead, attend
 from mirada.attention.kernels import short
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding
+from mirada.native.library import library
 from tests.ways import WAYS, take
 
 
@@ -26,7 +27,7 @@ def both(tensors: list[Tensor], where: Neighborhood) -> list[tuple[Tensor, ...]]
 
 @pytest.fixture(params=WAYS)
 def short_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    return take(request.param, short, monkeypatch)
+    return take(request.param, monkeypatch)
 
 
 SIZES = [(2, 2), (5, 5), (16, 16), (17, 17), (33, 64), (64, 64), (9, 31), (3, 1)]
@@ -52,7 +53,7 @@ def test_short_sequences_agree_with_the_formula(
 
 
 def test_short_sequences_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    if short.library() is None:
+    if library() is None:
         pytest.skip("no C compiler here")
     calls = []
     monkeypatch.setattr(short, "attend", lambda *given: calls.append(given[4]) or attend_shortly(*given))

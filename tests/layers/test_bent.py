@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from mirada.layers import bent as module
 from mirada.layers.bent import ACTIVATIONS, Bent, bent
 from mirada.layers.feedforward import FeedForward
-from mirada.native import passes
+from mirada.native import library
 
 SHAPES = [(1, 4), (3, 4), (2, 3, 4), (2, 1, 5, 4), (0, 4), (700, 4)]
 
@@ -114,7 +114,7 @@ def test_whoever_watches_the_layer_still_sees_it() -> None:
 
 
 def test_the_usual_layer_is_passed_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    if passes.library() is None:
+    if library.library() is None:
         pytest.skip("no C compiler here")
     feed, calls = FeedForward(4, 11), []
     monkeypatch.setattr(module, "Bent", type("Spy", (), {"apply": lambda *a: calls.append(1) or Bent.apply(*a)}))

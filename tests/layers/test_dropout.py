@@ -9,7 +9,6 @@ from torch.testing import assert_close
 
 from mirada.attention.drop import STEPS, random_bytes
 from mirada.layers.dropout import Dropout
-from mirada.native import passes
 from tests.ways import WAYS, take
 
 MANY = 200_003
@@ -18,7 +17,7 @@ MANY = 200_003
 @pytest.fixture(autouse=True, params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """With a C compiler float32 is dropped in one pass, without it by torch: every test is one of both."""
-    return take(request.param, passes, monkeypatch)
+    return take(request.param, monkeypatch)
 
 
 def seeded_dropout(x: Tensor, rate: float, seed: int = 3) -> Tensor:

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from mirada.layers import output
 from mirada.layers.embed import Words
 from mirada.layers.output import IGNORED, Output, cross_entropy
-from mirada.native import passes
+from tests.ways import take
 
 WIDTH, VOCAB = 5, 11
 
@@ -47,7 +47,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Few logits are made at once, many in chunks, by C where it can be had: every test is one of each."""
     monkeypatch.setattr(output, "SMALL", 2**30 if request.param == "at once" else 0)
     if request.param == "in chunks by torch":
-        monkeypatch.setattr(passes, "library", lambda: None)
+        take("torch", monkeypatch)
     return request.param
 
 

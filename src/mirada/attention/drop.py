@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from mirada.native import passes
+from mirada.native.dropout import dropout
+from mirada.native.library import serves
 
 STEPS = 256  # a random byte decides
 
@@ -17,13 +18,13 @@ def drop(x: Tensor, rate: float, base: Tensor | None = None) -> Tensor:
     >>> sorted(set(drop(torch.ones(1000), 0.5).tolist()))
     [0.0, 2.0]
     """
-    if base is not None and not (base.shape == x.shape and passes.serves(x, base)):
+    if base is not None and not (base.shape == x.shape and serves(x, base)):
         return base + drop(x, rate)
     dropped = min(round(rate * STEPS), STEPS - 1)
     if not dropped:
         return x if base is None else base + x
     scale = STEPS / (STEPS - dropped)
-    if passes.serves(x):
+    if serves(x):
         return Compiled.apply(x, base, int(torch.randint(2**63 - 1, ())), dropped, scale)
     return Drop.apply(x, random_bytes(x) >= dropped, scale)
 
@@ -34,14 +35,14 @@ class Compiled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, base: Tensor | None, *how: float) -> Tensor:  # type: ignore[no-untyped-def]
         ctx.how = how
-        return passes.drop(x, base, *how)  # type: ignore[arg-type]
+        return dropout(x, base, *how)  # type: ignore[arg-type]
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        if passes.serves(grad):
+        if serves(grad):
             slope = Compiled.apply(grad, None, *ctx.how)
         else:  # many gradients at once
-            slope = grad * passes.drop(torch.ones(grad.shape), None, *ctx.how)
+            slope = grad * dropout(torch.ones(grad.shape), None, *ctx.how)
         return slope, grad if ctx.needs_input_grad[1] else None, None, None, None
 
 

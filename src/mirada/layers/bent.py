@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules import module as everywhere
 
-from mirada.native import passes
+from mirada.native import library
+from mirada.native.linear_activation import KINDS, activate_, activate_backward
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
@@ -40,9 +41,9 @@ def serves(layer: nn.Linear, x: Tensor, activation: str) -> bool:
     own = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
     if type(layer) is not nn.Linear or own or everywhere._has_any_global_hook() or layer.bias is None:
         return False
-    if activation not in passes.BENDS or torch.is_autocast_enabled("cpu"):
+    if activation not in KINDS or torch.is_autocast_enabled("cpu"):
         return False
-    return passes.serves(x, layer.weight, layer.bias) and x.ndim > 1
+    return library.serves(x, layer.weight, layer.bias) and x.ndim > 1
 
 
 class Bent(torch.autograd.Function):
@@ -51,7 +52,7 @@ class Bent(torch.autograd.Function):
     @staticmethod
     def forward(ctx, rows, weight, bias, activation):  # type: ignore[no-untyped-def]
         h = rows @ weight.T
-        y = passes.bend_(h, bias, activation)
+        y = activate_(h, bias, activation)
         ctx.save_for_backward(rows, weight, bias, h)
         ctx.activation = activation
         return y
@@ -60,12 +61,12 @@ class Bent(torch.autograd.Function):
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         rows, weight, bias, h = ctx.saved_tensors
         needs = ctx.needs_input_grad[:3]
-        if not passes.serves(grad) or torch.is_grad_enabled():  # many gradients at once, or those of gradients
+        if not library.serves(grad) or torch.is_grad_enabled():  # many gradients at once, or those of gradients
             again = torch.is_grad_enabled()
             with torch.enable_grad():
                 y = ACTIVATIONS[ctx.activation](F.linear(rows, weight, bias))
                 wanted = [x for x, needed in zip((rows, weight, bias), needs, strict=True) if needed]
                 found = iter(torch.autograd.grad(y, wanted, grad, create_graph=again))
             return *(next(found) if needed else None for needed in needs), None
-        d, d_bias = passes.unbend(grad, h, ctx.activation)
+        d, d_bias = activate_backward(grad, h, ctx.activation)
         return d @ weight if needs[0] else None, d.T @ rows if needs[1] else None, d_bias if needs[2] else None, None

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.errors import require
-from mirada.native import passes
+from mirada.native.cross_entropy import cross_entropy_backward_
+from mirada.native.library import serves
 from mirada.shapes import check_integers, show
 
 ROWS_AT_ONCE = 512  # logits of that many places exist at a time; measured, see docs/log.md
@@ -126,7 +127,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
                 strict=False,
             )
         )
-        slopes_of = passes.slopes_ if passes.serves(rows, weight, *([] if bias is None else [bias])) else slopes_
+        slopes_of = cross_entropy_backward_ if serves(rows, weight, *([] if bias is None else [bias])) else slopes_
         for first in range(0, len(rows), ROWS_AT_ONCE):
             here = slice(first, first + ROWS_AT_ONCE)
             chunk = rows[here]

@@ -1,56 +1,162 @@
-"""C files, compiled on first use where there is a C compiler. Nothing needs them: they are only faster.
+"""All C files, compiled into one library on first use, and kept in the user's private cache folder.
 
-`MIRADA_NATIVE=0` turns them off. A library is kept in the user's cache folder, under a name that depends on its source and on
-the processor.
+The file's name holds a key of all that decides what is compiled, and a hash of the file: a file that was cut short, damaged or
+put there by somebody else is never loaded. It appears whole or not at all, whoever else is compiling. A build that failed is
+remembered for a day, so that not every process tries in vain.
 """
 
-import ctypes
 import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-SHARED = Path(__file__).with_name("elements.h")  # what any of the C files may include
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
+from mirada.native.constants import DEFINED
+
+HERE = Path(__file__).parent
+FLAGS = ("-O3", "-march=native", "-fno-math-errno")
+SHARED = ("-shared", "-fPIC")
+THREADS = "-fopenmp"
+COMPILERS = ("cc", "gcc", "clang")
+LONGEST_BUILD = 120  # seconds
+REMEMBERED = 24 * 3600  # seconds that a failed build is not tried again
 
 
-def load(source: Path, *flags: str) -> ctypes.CDLL | None:
-    """The library of a C file, compiled if need be with these flags beside ours; None where that cannot be had."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None or os.environ.get("MIRADA_NATIVE") == "0":
-        return None
+class NotBuiltError(Exception):
+    """There is no library; the message says why."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides what is compiled."""
+
+    compiler: str
+    version: str
+    flags: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        decides = [self.compiler, self.version, *self.flags, *SHARED, *DEFINED, processor()]
+        text = "\0".join([*decides, *(f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in sources())])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def command(self, target: Path) -> list[str]:
+        files = [str(path) for path in sources() if path.suffix == ".c"]
+        return [self.compiler, *self.flags, *SHARED, *DEFINED, "-I", str(HERE), "-o", str(target), *files, "-lm"]
+
+
+def recipes() -> list[Recipe]:
+    """What to try, one after the other: with threads, and without."""
+    if os.environ.get("MIRADA_NATIVE") == "0":
+        raise NotBuiltError("MIRADA_NATIVE=0 turns it off")
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    if compiler is None:
+        raise NotBuiltError(f"there is no C compiler ({', '.join(COMPILERS)})")
+    if not hasattr(os, "geteuid"):
+        raise NotBuiltError("this system has no owners of files, so none can be known to be ours")
+    version = version_of(compiler)
+    return [Recipe(compiler, version, flags) for flags in ((*FLAGS, THREADS), FLAGS)]
+
+
+def version_of(compiler: str) -> str:
+    """The first line that the compiler says about itself."""
     try:
-        path = compiled(compiler, source, flags)
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:  # cut short or damaged: make it anew, once
-            path.unlink()
-            return ctypes.CDLL(str(compiled(compiler, source, flags)))
-    except (OSError, subprocess.SubprocessError):
-        return None
+        said = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_BUILD)
+    except (OSError, subprocess.SubprocessError) as failed:
+        raise NotBuiltError(f"{compiler} does not run: {failed}") from failed
+    return next(iter(said.stdout.splitlines()), "").strip()
 
 
-def compiled(compiler: str, source: Path, flags: tuple[str, ...]) -> Path:
-    """The library's file, made if it is not there. It appears whole or not at all, whoever else is compiling."""
-    name = hashlib.sha256(
-        source.read_bytes() + SHARED.read_bytes() + " ".join((processor(), *flags)).encode()
-    ).hexdigest()[:16]
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mirada"
-    target = folder / f"{source.stem}-{name}.so"
-    if target.exists():
-        return target
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+def build(recipe: Recipe) -> Path:
+    """The library of that recipe, made if it is not there."""
+    try:
+        folder, key = private_folder(), recipe.key
+        for path in sorted(folder.glob(f"mirada-{key}-*.so")):
+            if ours(path) and path == named(folder, key, path.read_bytes()):
+                return path
+            path.unlink(missing_ok=True)
+        failure = folder / f"mirada-{key}.failed"
+        if failure.exists() and ours(failure) and time.time() - failure.stat().st_mtime < REMEMBERED:
+            raise NotBuiltError(f"{failure.read_text(encoding='utf-8')} (remembered: remove {failure} to try again)")
+        return compiled(recipe, folder, key, failure)
+    except OSError as failed:
+        raise NotBuiltError(f"the library could not be kept: {failed}") from failed
+
+
+def compiled(recipe: Recipe, folder: Path, key: str, failure: Path) -> Path:
+    """Compile, in a folder of its own, and move the result to its place at once."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = Path(scratch) / target.name
-        command = [compiler, *FLAGS, *flags, "-I", str(SHARED.parent), "-o", str(made), str(source), "-lm"]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        made = Path(scratch) / "made"
+        try:
+            done = subprocess.run(recipe.command(made), capture_output=True, text=True, timeout=LONGEST_BUILD)
+            reason = None if done.returncode == 0 and made.exists() else first_error(done.stderr)
+        except subprocess.SubprocessError as failed:
+            reason = str(failed)
+        if reason is not None:
+            reason = f"{recipe.compiler} failed: {reason}"
+            made.write_text(reason, encoding="utf-8")
+            made.chmod(0o600)
+            os.replace(made, failure)
+            raise NotBuiltError(reason)
+        made.chmod(0o700)
+        target = named(folder, key, made.read_bytes())
         os.replace(made, target)
+    failure.unlink(missing_ok=True)
     return target
 
 
+def named(folder: Path, key: str, contents: bytes) -> Path:
+    """The place of a library with these contents."""
+    return folder / f"mirada-{key}-{hashlib.sha256(contents).hexdigest()[:32]}.so"
+
+
+def first_error(text: str) -> str:
+    """The first line of a compiler's complaint that says what is wrong."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[0] if lines else "it says nothing")
+
+
+def private_folder() -> Path:
+    """Where libraries are kept: the user's own, and nobody else may write there."""
+    folder = cache_home() / "mirada"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not stat.S_ISDIR(folder.stat().st_mode) or not ours(folder):
+        raise NotBuiltError(f"{folder} must be yours and writable by nobody else: chown it, or chmod go-w")
+    return folder
+
+
+def cache_home() -> Path:
+    """$XDG_CACHE_HOME, or ~/.cache; a relative path would be another place in every folder, so it is ignored."""
+    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if chosen.is_absolute():
+        return chosen
+    try:
+        home = Path.home()
+    except (RuntimeError, KeyError) as unknown:
+        raise NotBuiltError(f"there is no home folder to keep it in ({unknown}): set XDG_CACHE_HOME") from unknown
+    if not home.is_absolute():
+        raise NotBuiltError(f"there is no home folder to keep it in (HOME={str(home)!r}): set XDG_CACHE_HOME")
+    return home / ".cache"
+
+
+def ours(path: Path) -> bool:
+    """Whether a file or folder belongs to this user, and nobody else may write to it."""
+    about = path.stat()
+    return about.st_uid == os.geteuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def sources() -> list[Path]:
+    """The C files and what they include."""
+    return sorted(path for path in HERE.iterdir() if path.suffix in (".c", ".h"))
+
+
+@cache
 def processor() -> str:
     """What the compiled code depends on: code made for one processor may not run on another."""
     try:

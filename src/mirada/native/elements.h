@@ -1,5 +1,8 @@
 /* Functions of one number that a compiler makes vectors of. */
 
+#ifndef MIRADA_ELEMENTS
+#define MIRADA_ELEMENTS
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -28,3 +31,11 @@ INLINE float error_function(float x) { /* Abramowitz and Stegun, 7.1.26: off by 
     const float p = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
     return copysignf(1.0f - p * exponential(-a * a), x);
 }
+
+INLINE uint64_t mixed(uint64_t z) { /* Steele, Lea and Flood (2014): the finalizer of SplitMix */
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+#endif

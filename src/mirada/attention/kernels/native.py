@@ -4,22 +4,14 @@ import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from mirada.native.build import load
+from mirada.native.library import library
 
-SOURCE = Path(__file__).with_name("edges.c")
 STEPS_PER_THREAD = 2**22  # multiplications that outweigh handing work to a thread
 REALS = {torch.float32: "float", torch.float64: "double"}
-
-
-@cache
-def library() -> ctypes.CDLL | None:
-    """The compiled library; None without a compiler, without a folder to keep it in, or if it was turned off."""
-    return load(SOURCE)
 
 
 def serves(x: Tensor) -> bool:

@@ -1,18 +1,14 @@
 """Attention over short sequences in C: what `fused` computes, in less time than PyTorch's kernel takes to set up its blocks."""
 
 import ctypes
-from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from mirada.native import passes
-from mirada.native.build import load
+from mirada.native import library
+from mirada.native.constants import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
 
-SOURCE = Path(__file__).with_name("short.c")
-LONGEST, WIDEST, LANES = 64, 128, 16  # as in short.c
-WORTH_A_THREAD = 2**18  # multiplications that outweigh sharing them
+WORK = 2  # multiplications that one of these is worth
 
 
 class Vectors(ctypes.Structure):
@@ -39,24 +35,12 @@ class Job(ctypes.Structure):
     )
 
 
-@cache
-def library() -> ctypes.CDLL | None:
-    """The compiled library; None without a compiler, without a folder to keep it in, or with `MIRADA_NATIVE=0`."""
-    loaded = load(SOURCE, "-fopenmp") or load(SOURCE)
-    if loaded is not None:
-        loaded.forward.argtypes = loaded.backward.argtypes = [ctypes.POINTER(Job)]
-        loaded.forward.restype = loaded.backward.restype = None
-    return loaded
-
-
 def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether these are short and of a kind that the library can work on. One query alone gains nothing."""
-    short = 1 < q.shape[2] <= LONGEST and k.shape[2] <= LONGEST
+    short = 1 < q.shape[2] <= SHORT_LONGEST and k.shape[2] <= SHORT_LONGEST
     dims = {q.shape[3], v.shape[3]}
-    narrow = all(dim <= WIDEST and dim % LANES == 0 for dim in dims)
-    return (
-        short and narrow and not torch.is_autocast_enabled("cpu") and passes.serves(q, k, v) and library() is not None
-    )
+    narrow = all(dim <= SHORT_WIDEST and dim % SHORT_LANES == 0 for dim in dims)
+    return short and narrow and not torch.is_autocast_enabled("cpu") and library.serves(q, k, v)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, causal: bool, scale: float) -> Tensor:
@@ -72,7 +56,7 @@ class Short(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q, k, v, lengths, causal, scale):  # type: ignore[no-untyped-def]
         q, k, v = (vectors(x) for x in (q, k, v))
-        padded = -(-k.shape[2] // LANES) * LANES
+        padded = -(-k.shape[2] // SHORT_LANES) * SHORT_LANES
         weights = q.new_empty(*q.shape[:3], padded)
         output = like(q, v.shape[3])
         call("forward", job(q, k, v, lengths, causal, scale, weights, output))
@@ -84,11 +68,11 @@ class Short(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         q, k, v, weights, lengths = ctx.saved_tensors
-        slopes = [like(x, x.shape[3]) for x in (q, k, v)]
+        gradients = [like(x, x.shape[3]) for x in (q, k, v)]
         work = job(q, k, v, lengths, ctx.causal, ctx.scale, weights, grad := vectors(grad))
-        work.dq, work.dk, work.dv = (Vectors.of(x) for x in slopes)
+        work.dq, work.dk, work.dv = (Vectors.of(x) for x in gradients)
         call("backward", work)
-        return *slopes, None, None, None
+        return *gradients, None, None, None
 
 
 def job(
@@ -100,16 +84,14 @@ def job(
     work = batch * heads * queries * keys * (dim + value_dim)
     return Job(
         batch=batch, heads=heads, queries=queries, keys=keys, padded=weights.shape[-1], dim=dim, value_dim=value_dim,
-        causal=causal, threads=max(1, min(torch.get_num_threads(), work // WORTH_A_THREAD)), scale=scale,
+        causal=causal, threads=library.threads_for(WORK * work), scale=scale,
         lengths=None if lengths is None else lengths.data_ptr(), weights=weights.data_ptr(),
         q=Vectors.of(q), k=Vectors.of(k), v=Vectors.of(v), out=Vectors.of(output),
     )  # fmt: skip
 
 
 def call(name: str, work: Job) -> None:
-    loaded = library()
-    assert loaded is not None
-    getattr(loaded, name)(ctypes.byref(work))
+    getattr(library.loaded(), f"short_{name}")(ctypes.byref(work))
 
 
 def vectors(x: Tensor) -> Tensor:

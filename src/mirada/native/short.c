@@ -6,9 +6,9 @@
 
 #include "elements.h"
 
-#define LANES 16
-#define LONGEST 64   /* keys, and so numbers in a row of weights, at most */
-#define WIDEST 128   /* numbers in a vector at most; a multiple of LANES */
+#define LANES SHORT_LANES
+#define LONGEST SHORT_LONGEST /* keys, and so numbers in a row of weights, at most */
+#define WIDEST SHORT_WIDEST   /* numbers in a vector at most; a multiple of LANES */
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef struct { float *start; int64_t sequence, head, place; } Vectors; /* where a tensor lies, and its distances */
@@ -85,14 +85,14 @@ typedef struct {
     float scale;
     const int64_t *lengths; /* of the sequences; null: all keys are real */
     float *weights;         /* (batch, heads, queries, padded) */
-    Vectors q, k, v, out, dq, dk, dv; /* backward, `out` is the slope of the output */
+    Vectors q, k, v, out, dq, dk, dv; /* backward, `out` is the gradient of the output */
 } Job;
 
 INLINE int64_t real_keys(const Job *job, int64_t sequence) {
     return job->lengths && job->lengths[sequence] < job->keys ? job->lengths[sequence] : job->keys;
 }
 
-void forward(const Job *job) {
+void short_forward(const Job *job) {
 #pragma omp parallel for num_threads(job->threads) if (job->threads > 1)
     for (int64_t pair = 0; pair < job->batch * job->heads; pair++) {
         const int64_t sequence = pair / job->heads, head = pair % job->heads, real = real_keys(job, sequence);
@@ -111,17 +111,17 @@ static void clear(int64_t first, int64_t last, int64_t dim, float *x, int64_t pl
     for (int64_t i = first; i < last; i++) memset(x + i * place, 0, (size_t)dim * sizeof(float));
 }
 
-void backward(const Job *job) {
+void short_backward(const Job *job) {
 #pragma omp parallel for num_threads(job->threads) if (job->threads > 1)
     for (int64_t pair = 0; pair < job->batch * job->heads; pair++) {
         const int64_t sequence = pair / job->heads, head = pair % job->heads, real = real_keys(job, sequence), n = job->padded;
         const float *w = job->weights + pair * job->queries * n, *out = at(job->out, sequence, head);
-        float turned[WIDEST * LONGEST], slopes[LONGEST * LONGEST];
+        float turned[WIDEST * LONGEST], scores[LONGEST * LONGEST];
         turn(real, n, job->value_dim, at(job->v, sequence, head), job->v.place, turned);
-        product(job->queries, n, job->value_dim, out, job->out.place, 1, turned, n, slopes, n);
+        product(job->queries, n, job->value_dim, out, job->out.place, 1, turned, n, scores, n);
         for (int64_t i = 0; i < job->queries; i++) {
             const float *p = w + i * n; /* 0 for keys that the query does not see */
-            float *d = slopes + i * n, dot = 0.0f;
+            float *d = scores + i * n, dot = 0.0f;
             float dots[LANES] = {0};
             for (int64_t first = 0; first < n; first += LANES)
                 for (int j = 0; j < LANES; j++) dots[j] += p[first + j] * d[first + j];
@@ -129,9 +129,9 @@ void backward(const Job *job) {
             for (int64_t j = 0; j < n; j++) d[j] = p[j] * (d[j] - dot) * job->scale;
         }
         float *dk = at(job->dk, sequence, head), *dv = at(job->dv, sequence, head);
-        product(job->queries, job->dim, real, slopes, n, 1, at(job->k, sequence, head), job->k.place,
+        product(job->queries, job->dim, real, scores, n, 1, at(job->k, sequence, head), job->k.place,
                 at(job->dq, sequence, head), job->dq.place);
-        product(real, job->dim, job->queries, slopes, 1, n, at(job->q, sequence, head), job->q.place, dk, job->dk.place);
+        product(real, job->dim, job->queries, scores, 1, n, at(job->q, sequence, head), job->q.place, dk, job->dk.place);
         product(real, job->value_dim, job->queries, w, 1, n, out, job->out.place, dv, job->dv.place);
         clear(real, job->keys, job->dim, dk, job->dk.place);
         clear(real, job->keys, job->value_dim, dv, job->dv.place);

@@ -1,0 +1,474 @@
+/* A stack of Transformer layers, float32: one decoding step, with one new place per row, or one pass over whole sources.
+ *
+ * A matrix is stored in panels of PANEL columns, each a block of (in, PANEL) numbers, so that any number of rows reads it in one
+ * stream. The weights of a stack lie one after the other in the order in which a step uses them (see decode.py).
+ *
+ * Threads share many rows by taking some of them through all layers each, and few rows by taking columns of every matrix in turn:
+ * whoever is free takes the next piece, and all wait until the last one is done. Where other processes want the same cores, waiting
+ * takes longer than the work; so a step that took longer than one thread alone would have is followed by some that one thread takes.
+ */
+
+#include <sched.h>
+#include <time.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "elements.h"
+
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define VECTORS 4 /* of 32 registers: ROWS x VECTORS sums, a row of the panel, a number of the input */
+#else
+#define VECTORS 2
+#endif
+#define ROWS 6
+#define PANEL (LANES * VECTORS)
+#define BLOCK 96 /* rows whose inputs stay in the cache while a panel passes */
+#define SHARE 16 /* rows that are worth a thread of their own through all layers */
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef float four __attribute__((vector_size(16)));
+typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* a vector at any address */
+
+typedef struct { int64_t next, done, apart[6]; } Phase; /* a cache line each */
+
+typedef struct {
+    int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, last_norm; /* of the stack */
+    int64_t length; /* 0: a step; else a pass: every `length` rows are the places of one source, which see each other */
+    int64_t rows, first, all; /* rows of this piece, the first of them, and of all pieces */
+    int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
+    int64_t filled, written, source_length, vocab, work; /* work: multiplications per row, about */
+    float enlarged; /* what the vectors of words are multiplied by */
+    const float *weights;
+    float *const *caches;        /* keys and values of every layer */
+    const float *const *sources; /* the same, of what the layers look at */
+    const int64_t *writers;      /* for places < written: the row of the cache that holds what this row has there */
+    const int64_t *entry;        /* the source that each row reads; null: its own */
+    const int64_t *lengths;      /* of the sources; null: all of source_length */
+    const int64_t *tokens;       /* one per row; null: the input is given */
+    const float *input, *words;  /* the vectors of the rows, or those of the vocabulary */
+    const float *position;       /* what the place adds: one row, or in a pass one per place; null: nothing */
+    const float *scores;         /* the matrix of the output layer; null: the stack's own outputs are wanted */
+    float *output, *asked, *scratch, *own; /* scratch is for all rows, and some of its own for each thread */
+    Phase *phases;                         /* some for each thread */
+} Step;
+
+int64_t decode_panel(void) { return PANEL; }
+
+INLINE int64_t padded(int64_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
+INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Phases */
+
+INLINE int64_t take(Phase *phase) { return __atomic_fetch_add(&phase->next, 1, __ATOMIC_RELAXED); }
+INLINE void give(Phase *phase) { __atomic_fetch_add(&phase->done, 1, __ATOMIC_RELEASE); }
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static Phase *finish(Phase *phase, int64_t pieces) {
+    for (int64_t turn = 0; __atomic_load_n(&phase->done, __ATOMIC_ACQUIRE) < pieces; turn++) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+        if (turn > 2000) sched_yield();
+    }
+    return phase + 1;
+}
+
+#define EACH(piece, pieces) for (int64_t piece; (piece = take(phase)) < (pieces); give(phase))
+
+/* Elements */
+
+static void activate(float *x, int64_t n, int64_t kind) {
+    if (kind == 0)
+        for (int64_t i = 0; i < n; i++) x[i] = x[i] > 0.0f || x[i] != x[i] ? x[i] : 0.0f;
+    else if (kind == 1)
+        for (int64_t i = 0; i < n; i++) x[i] = 0.5f * x[i] * (1.0f + error_function(x[i] * 0.707106781f));
+    else if (kind == 2)
+        for (int64_t i = 0; i < n; i++) {
+            const float u = 0.797884561f * (x[i] + 0.044715f * x[i] * x[i] * x[i]);
+            x[i] = x[i] - x[i] / (1.0f + exponential(2.0f * u)); /* x (1 + tanh u) / 2 */
+        }
+    else
+        for (int64_t i = 0; i < n; i++) x[i] = x[i] / (1.0f + exponential(-x[i]));
+}
+
+INLINE float total(vec x) { /* by halves: one number after the other would wait for every sum */
+    four part[LANES / 4];
+    memcpy(part, &x, sizeof x);
+    for (int size = LANES / 8; size > 0; size /= 2)
+        for (int i = 0; i < size; i++) part[i] += part[i + size];
+    const four pairs = part[0] + (four){part[0][2], part[0][3], part[0][0], part[0][1]};
+    return pairs[0] + pairs[1];
+}
+
+static void norm_row(const float *x, const float *weights, float *out, int64_t width, int64_t rms) {
+    const float eps = weights[0], *scale = weights + PANEL, *shift = scale + padded(width);
+    const int64_t whole = width / LANES * LANES;
+    float mean = 0, square = 0;
+    if (!rms) {
+        vec sum = {0};
+        for (int64_t i = 0; i < whole; i += LANES) sum += *(const loose *)(x + i);
+        mean = total(sum);
+        for (int64_t i = whole; i < width; i++) mean += x[i];
+        mean /= width;
+    }
+    vec sum = {0};
+    for (int64_t i = 0; i < whole; i += LANES) {
+        const vec apart = *(const loose *)(x + i) - mean;
+        sum += apart * apart;
+    }
+    square = total(sum);
+    for (int64_t i = whole; i < width; i++) square += (x[i] - mean) * (x[i] - mean);
+    const float by = 1.0f / sqrtf(square / width + eps);
+    for (int64_t i = 0; i < width; i++) out[i] = (x[i] - mean) * by * scale[i] + shift[i];
+}
+
+/* Products */
+
+enum { SET, ADD, ACTIVATE };
+
+INLINE void tile(const int rows, const int fetch, const float *x, int64_t stride, int64_t in, const float *panel, const char *ahead,
+                 int64_t pace, const float *bias, vec sums[ROWS][VECTORS]) {
+    vec s[ROWS][VECTORS];
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < VECTORS; v++) s[r][v] = *(const loose *)(bias + v * LANES);
+    for (int64_t k = 0; k < in; k++, ahead += pace) {
+        vec w[VECTORS];
+        for (int v = 0; v < VECTORS; v++) w[v] = *(const loose *)(panel + k * PANEL + v * LANES);
+        if (fetch) __builtin_prefetch(ahead, 0, 2);
+        for (int r = 0; r < rows; r++)
+            for (int v = 0; v < VECTORS; v++) s[r][v] += x[r * stride + k] * w[v];
+    }
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < VECTORS; v++) sums[r][v] = s[r][v];
+}
+
+/* Some rows times one panel. `columns` of it are stored; `next` is the panel that this thread will probably need after it, and is
+ * brought nearer meanwhile. */
+static void columns_of(const float *x, int64_t x_stride, int64_t rows, int64_t in, const float *panel, const float *next, const float *bias,
+                       float *out, int64_t out_stride, int64_t columns, int mode, int64_t activation) {
+    const int64_t tiles = (rows + ROWS - 1) / ROWS, pace = (4 * PANEL + tiles - 1) / tiles;
+    for (int64_t t = 0; t < tiles; t++) {
+        const int64_t first = rows * t / tiles, count = rows * (t + 1) / tiles - first;
+        const float *from = x + first * x_stride;
+        const char *ahead = (const char *)next + t * pace * in;
+        vec sums[ROWS][VECTORS];
+#define TILE(rows)                                                                                                                 \
+    case rows:                                                                                                                     \
+        if (tiles > 1) tile(rows, 1, from, x_stride, in, panel, ahead, pace, bias, sums);                                          \
+        else tile(rows, 0, from, x_stride, in, panel, ahead, pace, bias, sums); /* a single stream is fetched by the processor */ \
+        break;
+        switch (count) { TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) }
+        for (int64_t r = 0; r < count; r++) {
+            float *to = out + (first + r) * out_stride;
+            if (mode == ADD)
+                for (int v = 0; v < VECTORS; v++) *(loose *)(to + v * LANES) += sums[r][v];
+            else if (columns == PANEL)
+                for (int v = 0; v < VECTORS; v++) *(loose *)(to + v * LANES) = sums[r][v];
+            else
+                memcpy(to, sums[r], columns * sizeof(float));
+            if (mode == ACTIVATE) activate(to, PANEL, activation);
+        }
+    }
+}
+
+/* One phase: x (rows, in) times a matrix, plus its bias. Rows of the output have room for whole panels unless `exact`. */
+static Phase *multiply(Phase *phase, int64_t threads, const float *x, int64_t x_stride, int64_t rows, int64_t in, int64_t columns,
+                       const float *matrix, float *out, int64_t out_stride, int mode, int64_t activation, int exact) {
+    const int64_t panels = padded(columns) / PANEL, blocks = (rows + BLOCK - 1) / BLOCK;
+    const int64_t few = larger(1, rows > ROWS ? 1 : panels / (6 * threads)); /* panels in a piece: with few rows they are quickly done */
+    const int64_t groups = (panels + few - 1) / few;
+    const float *bias = matrix + panels * in * PANEL;
+    EACH(piece, groups * blocks) {
+        const int64_t block = piece / groups, group = piece % groups;
+        const int64_t first = rows * block / blocks, count = rows * (block + 1) / blocks - first;
+        for (int64_t p = group * few; p < smaller(panels, (group + 1) * few); p++) {
+            const float *panel = matrix + p * in * PANEL;
+            const float *next = panel + (few > 1 ? 1 : threads) * in * PANEL;
+            const int64_t stored = exact ? smaller(PANEL, columns - p * PANEL) : PANEL;
+            columns_of(x + first * x_stride, x_stride, count, in, panel, next, bias + p * PANEL, out + first * out_stride + p * PANEL,
+                       out_stride, stored, mode, activation);
+        }
+    }
+    return finish(phase, groups * blocks);
+}
+
+static Phase *normalize(Phase *phase, const float *x, const float *weights, float *out, int64_t out_stride, const Step *job) {
+    const int64_t stride = padded(job->width), pieces = (job->rows + 7) / 8;
+    EACH(piece, pieces)
+        for (int64_t r = piece * 8; r < smaller(job->rows, piece * 8 + 8); r++)
+            norm_row(x + r * stride, weights, out + r * out_stride, job->width, job->rms);
+    return finish(phase, pieces);
+}
+
+static Phase *copy(Phase *phase, const float *x, int64_t x_stride, float *out, int64_t out_stride, const Step *job) {
+    const int64_t pieces = (job->rows + 31) / 32;
+    EACH(piece, pieces)
+        for (int64_t r = piece * 32; r < smaller(job->rows, piece * 32 + 32); r++)
+            memcpy(out + r * out_stride, x + r * x_stride, job->width * sizeof(float));
+    return finish(phase, pieces);
+}
+
+static Phase *embed(Phase *phase, float *out, const Step *job) {
+    const int64_t pieces = (job->rows + 31) / 32, width = job->width;
+    EACH(piece, pieces)
+        for (int64_t r = piece * 32; r < smaller(job->rows, piece * 32 + 32); r++) {
+            const float *restrict from = job->words + job->tokens[r] * width;
+            const float *restrict place = job->position ? job->position + (job->length ? r % job->length : 0) * width : NULL;
+            float *restrict to = out + r * padded(width);
+            for (int64_t i = 0; i < width; i++) to[i] = from[i] * job->enlarged + (place ? place[i] : 0.0f);
+        }
+    return finish(phase, pieces);
+}
+
+/* Attention of one query over n keys, which stand at these offsets; nothing to look at gives zeros. */
+static void attend(const float *q, const float *keys, const float *values, const int64_t *offsets, int64_t n, int64_t dim, float scale,
+                   float *weights, float *out) {
+    const int64_t whole = dim / LANES * LANES;
+    float top = -INFINITY, sum = 0;
+    for (int64_t s = 0; s < n; s++) {
+        const float *k = keys + offsets[s];
+        vec dots = {0};
+        for (int64_t d = 0; d < whole; d += LANES) dots += *(const loose *)(q + d) * *(const loose *)(k + d);
+        float dot = total(dots);
+        for (int64_t d = whole; d < dim; d++) dot += q[d] * k[d];
+        weights[s] = dot * scale;
+        top = weights[s] > top || weights[s] != weights[s] ? weights[s] : top;
+    }
+    for (int64_t s = 0; s < n; s++) weights[s] = exponential(weights[s] - top);
+    for (int64_t s = 0; s < n; s++) sum += weights[s];
+    const float by = n ? 1.0f / sum : 0.0f;
+    int64_t d = 0;
+    for (; d + 4 * LANES <= dim; d += 4 * LANES) { /* four sums at once: each waits for its last */
+        vec mixed[4] = {{0}};
+        for (int64_t s = 0; s < n; s++)
+            for (int v = 0; v < 4; v++) mixed[v] += weights[s] * *(const loose *)(values + offsets[s] + d + v * LANES);
+        for (int v = 0; v < 4; v++) *(loose *)(out + d + v * LANES) = mixed[v] * by;
+    }
+    for (; d < whole; d += LANES) {
+        vec mixed = {0};
+        for (int64_t s = 0; s < n; s++) mixed += weights[s] * *(const loose *)(values + offsets[s] + d);
+        *(loose *)(out + d) = mixed * by;
+    }
+    for (; d < dim; d++) {
+        float mixed = 0;
+        for (int64_t s = 0; s < n; s++) mixed += weights[s] * values[offsets[s] + d];
+        out[d] = mixed * by;
+    }
+}
+
+INLINE void fetch(const float *at, int64_t dim) {
+    for (int64_t d = 0; d < dim; d += 16) __builtin_prefetch(at + d, 0, 3);
+}
+
+INLINE int64_t place_of(const Step *job, int64_t unit, int64_t s) { /* where the key of place s stands, for that row and head */
+    const int64_t row = unit / job->heads, head = unit % job->heads;
+    const int64_t writer = s < job->written ? job->writers[s * job->all + row] : job->first + row;
+    return writer * job->cache_row + head * job->cache_head + s * job->dim;
+}
+
+/* Self-attention: the new key and value go to place `filled` of the cache first. What the next unit reads is fetched meanwhile. */
+static Phase *look_back(Phase *phase, const Step *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
+                        int64_t *offsets) {
+    const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
+    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few, last = job->filled;
+    float *keys = job->caches[2 * layer], *values = job->caches[2 * layer + 1];
+    EACH(piece, pieces)
+        for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
+            const int64_t row = unit / job->heads, head = unit % job->heads;
+            const float *q = qkv + row * stride + head * job->dim;
+            for (int64_t s = 0; s <= last; s++) {
+                offsets[s] = place_of(job, unit, s);
+                const int64_t next = s < last && unit + 1 < units ? place_of(job, unit + 1, s) : offsets[s];
+                fetch(keys + next, job->dim);
+                fetch(values + next, job->dim);
+            }
+            memcpy(keys + offsets[last], q + inner, job->dim * sizeof(float));
+            memcpy(values + offsets[last], q + 2 * inner, job->dim * sizeof(float));
+            attend(q, keys, values, offsets, last + 1, job->dim, scale, weights, out + row * padded(inner) + head * job->dim);
+        }
+    return finish(phase, pieces);
+}
+
+/* Self-attention of whole sources: keys and values are in the rows beside. */
+static Phase *look_around(Phase *phase, const Step *job, float scale, const float *qkv, float *out, float *weights, int64_t *offsets) {
+    const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
+    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
+    for (int64_t s = 0; s < job->length; s++) offsets[s] = s * stride;
+    EACH(piece, pieces)
+        for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
+            const int64_t row = unit / job->heads, head = unit % job->heads, source = row / job->length;
+            const float *keys = qkv + source * job->length * stride + inner + head * job->dim;
+            const int64_t length = job->lengths ? job->lengths[source] : job->length;
+            attend(qkv + row * stride + head * job->dim, keys, keys + inner, offsets, length, job->dim, scale, weights,
+                   out + row * padded(inner) + head * job->dim);
+        }
+    return finish(phase, pieces);
+}
+
+/* Attention over the sources. */
+static Phase *look_across(Phase *phase, const Step *job, int64_t layer, float scale, const float *q, float *out, float *weights,
+                          int64_t *offsets) {
+    const int64_t stride = padded(job->heads * job->dim), units = job->rows * job->heads;
+    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
+    const float *keys = job->sources[2 * layer], *values = job->sources[2 * layer + 1];
+    for (int64_t s = 0; s < job->source_length; s++) offsets[s] = s * job->source_place;
+    EACH(piece, pieces)
+        for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
+            const int64_t row = unit / job->heads, head = unit % job->heads, entry = job->entry ? job->entry[row] : job->first + row;
+            const int64_t start = entry * job->source_row + head * job->source_head, at = row * stride + head * job->dim;
+            const int64_t length = job->lengths ? job->lengths[entry] : job->source_length;
+            attend(q + at, keys + start, values + start, offsets, length, job->dim, scale, weights, out + at);
+        }
+    return finish(phase, pieces);
+}
+
+/* x = x + f(norm(x)) or norm(x + f(x)) for every f of every layer; each f begins with its norm's weights. */
+static void run(const Step *job, int64_t thread) {
+    const int64_t rows = job->rows, width = job->width, inner = job->heads * job->dim, hidden = job->hidden;
+    const int64_t wide = padded(width), tall = padded(inner), norm = PANEL + 2 * wide, kinds = job->cross ? 3 : 2;
+    float *x = job->scratch, *h = x + rows * wide, *queries = h + rows * wide, *mixed = queries + rows * padded(3 * inner);
+    float *activated = mixed + rows * tall, *weights = job->own + thread * 3 * job->places;
+    int64_t *offsets = (int64_t *)(weights + job->places);
+    const float *w = job->weights, *in = job->post ? x : h;
+    Phase *phase = job->tokens ? embed(job->phases, x, job) : copy(job->phases, job->input, width, x, wide, job);
+#define LINEAR(from, stride, ins, outs, to, mode)                                                                               \
+    phase = multiply(phase, job->threads, from, stride, rows, ins, outs, w, to, padded(outs), mode, job->activation, 0);        \
+    w += padded(outs) * (ins + 1)
+    for (int64_t f = 0; f < kinds * job->depth; f++) {
+        const int64_t layer = f / kinds, kind = f % kinds;
+        const float *own = w, scale = w[1];
+        w += norm;
+        if (!job->post) phase = normalize(phase, x, own, h, wide, job);
+        if (job->asked && layer == job->depth - 1 && kind == kinds - 2) phase = copy(phase, in, wide, job->asked, width, job);
+        if (kind == kinds - 1) {
+            LINEAR(in, wide, width, hidden, activated, ACTIVATE);
+            LINEAR(activated, padded(hidden), hidden, width, x, ADD);
+        } else {
+            if (kind == 0) {
+                LINEAR(in, wide, width, 3 * inner, queries, SET);
+                phase = job->length ? look_around(phase, job, scale, queries, mixed, weights, offsets)
+                                    : look_back(phase, job, layer, scale, queries, mixed, weights, offsets);
+            } else {
+                LINEAR(in, wide, width, inner, queries, SET);
+                phase = look_across(phase, job, layer, scale, queries, mixed, weights, offsets);
+            }
+            LINEAR(mixed, tall, inner, width, x, ADD);
+        }
+        if (job->post) phase = normalize(phase, x, own, x, wide, job);
+    }
+    if (!job->scores && job->last_norm) normalize(phase, x, w, job->output, width, job);
+    else if (!job->scores) copy(phase, x, wide, job->output, width, job);
+    else {
+        if (job->last_norm) phase = normalize(phase, x, w, h, wide, job);
+        multiply(phase, job->threads, job->last_norm ? h : x, wide, rows, width, job->vocab, job->scores, job->output, job->vocab, SET, 0, 1);
+    }
+}
+
+int64_t decode_phases(int64_t depth) { return 16 * depth + 4; } /* that a step has at most */
+
+static int64_t scratch_of(const Step *job) { /* numbers per row */
+    const int64_t inner = job->heads * job->dim;
+    return 2 * padded(job->width) + padded(3 * inner) + padded(inner) + padded(job->hidden);
+}
+
+/* The rows first <= r < last through all layers, by one thread. */
+static void run_alone(const Step *job, int64_t thread, int64_t first, int64_t last) {
+    Step piece = *job;
+    piece.first = first, piece.rows = last - first, piece.threads = 1;
+    piece.scratch += first * scratch_of(job), piece.phases += thread * decode_phases(job->depth), piece.own += thread * 3 * job->places;
+    piece.output += first * (job->scores ? job->vocab : job->width);
+    if (job->asked) piece.asked += first * job->width;
+    if (job->tokens) piece.tokens += first;
+    else piece.input += first * job->width;
+    if (job->writers) piece.writers += first;
+    if (job->entry) piece.entry += first;
+    if (job->lengths && job->length) piece.lengths += first / job->length;
+    memset(piece.phases, 0, decode_phases(job->depth) * sizeof(Phase));
+    run(&piece, 0);
+}
+
+static void run_shared(const Step *job) {
+    const int64_t unit = larger(1, job->length), units = job->rows / unit; /* a source stays in one piece */
+    const int64_t most = (job->length ? 6 : 2) * SHARE, size = larger(SHARE, smaller(most, job->rows / job->threads));
+    const int64_t pieces = smaller(units, job->rows / size);
+    Phase whole = {0}, *phase = &whole;
+    if (pieces < job->threads) memset(job->phases, 0, decode_phases(job->depth) * sizeof(Phase));
+#ifdef _OPENMP
+#pragma omp parallel num_threads(job->threads) if (job->threads > 1)
+#endif
+    {
+#ifdef _OPENMP
+        const int64_t thread = omp_get_thread_num();
+#else
+        const int64_t thread = 0;
+#endif
+        if (pieces < job->threads) run(job, thread);
+        else EACH(piece, pieces) run_alone(job, thread, units * piece / pieces * unit, units * (piece + 1) / pieces * unit);
+    }
+}
+
+int64_t alone;               /* steps to be taken by one thread before several try again */
+static int64_t penalty = 4; /* and how many the next time */
+static float paces[128];    /* nanoseconds per multiplication of one thread, by the size of the batch; 0: not known */
+
+/* Take a step; -1 if a token is not in the vocabulary. */
+int64_t decode_step(const Step *job) {
+    for (int64_t r = 0; job->tokens && r < job->rows; r++)
+        if (job->tokens[r] < 0 || job->tokens[r] >= job->vocab) return -1;
+    if (job->threads == 1) {
+        run_alone(job, 0, 0, job->rows);
+        return 0;
+    }
+    float *own = &paces[(job->length ? 64 : 0) + 63 - __builtin_clzll(job->rows)];
+    const int shared = alone <= 0 && *own > 0;
+    const int64_t begin = now();
+    if (shared) run_shared(job);
+    else run_alone(job, 0, 0, job->rows);
+    const float pace = (float)(now() - begin) / (job->rows * job->work);
+    if (!shared) {
+        *own = *own > 0 ? 0.75f * *own + 0.25f * pace : pace;
+        alone -= alone > 0;
+    } else if (pace > 1.1f * *own) {
+        alone = penalty;
+        penalty = smaller(2 * penalty, 256);
+    } else
+        penalty = larger(penalty / 2, 4);
+    return 0;
+}
+
+/* x (rows, in) times a matrix of that many columns. */
+void decode_product(int64_t rows, int64_t in, int64_t columns, int64_t threads, const float *matrix, const float *x, float *out) {
+    Phase phase = {0};
+    threads = alone > 0 ? 1 : threads;
+#ifdef _OPENMP
+#pragma omp parallel num_threads(threads) if (threads > 1)
+#endif
+    multiply(&phase, threads, x, in, rows, in, columns, matrix, out, columns, SET, 0, 1);
+}
+
+/* Ask for large pages: a step reads more memory than there are entries for small ones. Worth a twelfth of the time of one row. */
+void enlarge(char *start, int64_t bytes) {
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = 1 << 21, first = ((uintptr_t)start + page - 1) / page * page, last = ((uintptr_t)start + bytes) / page * page;
+    if (first < last) madvise((void *)first, last - first, MADV_HUGEPAGE);
+#else
+    (void)start, (void)bytes;
+#endif
+}

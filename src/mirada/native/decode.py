@@ -1,0 +1,103 @@
+"""The functions of `decode.c` and `checksum.c`: decoding steps and passes over short sources, float32 on a CPU."""
+
+import ctypes
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.native.constants import ACTIVATIONS
+from mirada.native.library import addresses, library, loaded, threads_for
+
+__all__ = ["ACTIVATIONS", "DecodeStep", "checksum", "enlarge", "panel", "phases", "product", "step"]
+
+CHECKSUM_WORK = 2  # multiplications per byte
+
+
+def numbers(*names: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_int64) for name in names]
+
+
+def pointers(*names: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_void_p) for name in names]
+
+
+class DecodeStep(ctypes.Structure):
+    """What `decode_step` is told: the structure of the same name in decode.c, field by field."""
+
+    _fields_ = (
+        numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length")
+        + numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
+        + numbers("source_row", "source_head", "source_place")
+        + numbers("filled", "written", "source_length", "vocab", "work")
+        + [("enlarged", ctypes.c_float)]
+        + pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens")
+        + pointers("input", "words", "position", "scores", "output", "asked", "scratch", "own", "phases")
+    )
+
+
+def step(job: DecodeStep) -> bool:
+    """Take a step, or a pass over whole sources; False if a token is not in the vocabulary."""
+    return loaded().decode_step(ctypes.byref(job)) == 0
+
+
+def product(
+    x: Float[Tensor, "rows inner"], matrix: Float[Tensor, " numbers"], columns: int, out: Tensor | None = None
+) -> Float[Tensor, "rows columns"]:
+    """x times a matrix of that many columns, which is stored in panels with its bias behind them.
+
+    `out`, if given, is contiguous room for rows x columns numbers.
+    """
+    rows, inner = x.shape
+    padded = -(-columns // panel()) * panel()
+    fits = len(matrix) == padded * (inner + 1) and matrix.is_contiguous()
+    assert fits, f"panels of {columns} columns and {inner} rows: got {tuple(matrix.shape)}"
+    x, out = x.contiguous(), x.new_empty(rows, columns) if out is None else out
+    assert out.is_contiguous()
+    assert out.numel() == rows * columns
+    assert {x.dtype, matrix.dtype, out.dtype} == {torch.float32}
+    threads = threads_for(rows * len(matrix))
+    loaded().decode_product(rows, inner, columns, threads, matrix.data_ptr(), x.data_ptr(), out.data_ptr())
+    return out
+
+
+@cache
+def panel() -> int:
+    """How many columns of a matrix stand together: it depends on the processor."""
+    return loaded().decode_panel()
+
+
+def phases(depth: int) -> int:
+    """How many phases a step of that many layers has at most; each takes 8 int64 of `DecodeStep.phases`."""
+    return loaded().decode_phases(depth)
+
+
+def enlarge(room: Tensor) -> None:
+    """Ask for large pages of memory under a tensor, where they can be had."""
+    loaded().enlarge(room.data_ptr(), room.numel() * room.element_size())
+
+
+def checksum(tensors: Sequence[Tensor]) -> int:
+    """A number of 64 bits over every byte of all tensors: it tells whether one of them was changed.
+
+    A change of a single number always changes it; so does any other change, with a chance of 1 - 2^-64. It can be compared
+    within one process only.
+
+    >>> x = torch.zeros(3)
+    >>> checksum([x]) == checksum([x.clone()])
+    True
+    >>> checksum([x]) == checksum([x + 1])
+    False
+    """
+    flat = [x.detach().cpu().contiguous() for x in tensors]
+    sizes = [x.numel() * x.element_size() for x in flat]
+    if library() is None:
+        digest = hashlib.blake2b(repr(sizes).encode(), digest_size=8)
+        for x in flat:
+            digest.update(x.view(-1).view(torch.uint8).numpy().data)
+        return int.from_bytes(digest.digest(), "big")
+    threads = threads_for(CHECKSUM_WORK * sum(sizes))
+    return loaded().checksum(addresses(flat), (ctypes.c_int64 * len(sizes))(*sizes), len(sizes), threads)

@@ -1,0 +1,142 @@
+"""The library of all C files: whether there is one, why not, and what it may work on. Nothing needs it: it is only faster.
+
+`MIRADA_NATIVE=0` turns it off. It shares PyTorch's own threads: both use the OpenMP that is loaded already.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mirada.native.build import NotBuiltError, Recipe, build, recipes
+
+WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them
+PLAIN = (Tensor, nn.Parameter)
+
+_number, _pointer, _float, _double, _bits = (
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_float, ctypes.c_double, ctypes.c_uint64,
+)  # fmt: skip
+SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # what each function gives and takes
+    "dropout": (None, [_number, _pointer, _pointer, _pointer, _bits, _number, _float, _number]),
+    "cross_entropy": (None, [_number, _number, _pointer, _pointer, _pointer, _double, _pointer, _number]),
+    "linear_activation": (None, [_number, _number, _number, _pointer, _pointer, _pointer, _number]),
+    "linear_activation_backward": (None, [_number, _number, _number, _pointer, _pointer, _pointer, _pointer, _number]),
+    "short_forward": (None, [_pointer]),
+    "short_backward": (None, [_pointer]),
+    "decode_panel": (_number, []),
+    "decode_phases": (_number, [_number]),
+    "decode_step": (_number, [_pointer]),
+    "decode_product": (None, [_number, _number, _number, _number, _pointer, _pointer, _pointer]),
+    "enlarge": (None, [_pointer, _number]),
+    "checksum": (_bits, [_pointer, _pointer, _number, _number]),
+}
+
+
+class Found(NamedTuple):
+    """The library, or why there is none."""
+
+    library: ctypes.CDLL | None
+    reason: str | None
+    built: tuple[Recipe, Path] | None = None
+
+
+def search() -> Found:
+    """Load the library, built if need be: with threads, or else without."""
+    reason: str | None = None
+    try:
+        for recipe in recipes():
+            try:
+                path = build(recipe)
+                return Found(declared(ctypes.CDLL(str(path))), None, (recipe, path))
+            except OSError as failed:
+                reason = reason or f"the library could not be loaded: {failed}"
+            except NotBuiltError as failed:
+                reason = reason or str(failed)
+    except NotBuiltError as missing:
+        reason = str(missing)
+    return Found(None, reason)
+
+
+def declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    """The library, with what its functions take and give."""
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+_once = Lock()
+
+
+@cache
+def found() -> Found:
+    """What `search` found when first asked."""
+    with _once:
+        return search()
+
+
+def library() -> ctypes.CDLL | None:
+    """The compiled library; None where there is none, for the reason that `reason` gives."""
+    return found().library
+
+
+def reason() -> str | None:
+    """Why there is no library; None if there is one."""
+    return found().reason
+
+
+def describe() -> str:
+    """What is compiled, by what and where it is kept; or why nothing is."""
+    there = found()
+    if there.built is None:
+        return f"not compiled: {there.reason}. PyTorch computes the same, in more time"
+    recipe, path = there.built
+    return f"compiled by {recipe.compiler} ({recipe.version})\n  {' '.join(recipe.flags)}, kept as {path}"
+
+
+def identity() -> str:
+    """A word for what decides the numbers: it differs where C was compiled from something else, or not at all."""
+    there = found()
+    return "plain" if there.built is None else f"compiled-{there.built[0].key}"
+
+
+def loaded() -> ctypes.CDLL:
+    """The library, where `serves` said that there is one."""
+    there = library()
+    assert there is not None, reason()
+    return there
+
+
+def serves(*tensors: Tensor, dtypes: Sequence[torch.dtype] = (torch.float32,)) -> bool:
+    """Whether C may work on these tensors: plain ones on a CPU, of one of these dtypes, and not while they are traced."""
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+        return False
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return False
+    return all(usual(x, dtypes) for x in tensors) and library() is not None
+
+
+def usual(x: Tensor, dtypes: Sequence[torch.dtype]) -> bool:
+    """Whether there is memory behind this tensor that C can read."""
+    there = type(x) in PLAIN and x.device.type == "cpu" and torch._C._has_storage(x) and not x._is_zerotensor()
+    return there and x.dtype in dtypes and not x.is_neg() and not x.is_conj()
+
+
+def threads_for(work: int) -> int:
+    """How many threads that many multiplications are worth."""
+    return max(1, min(torch.get_num_threads(), work // WORTH_A_THREAD))
+
+
+def address(tensor: Tensor | None) -> int | None:
+    """Where a tensor lies; None is the null pointer."""
+    return None if tensor is None else tensor.data_ptr()
+
+
+def addresses(tensors: Sequence[Tensor]) -> ctypes.Array:
+    """Where the tensors lie, for C. They must outlive it."""
+    return (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))

@@ -1,0 +1,258 @@
+"""The library is ours and whole, or it is not loaded; what failed is remembered; and the reason can be read."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mirada.native import build, library
+
+needs_compiler = pytest.mark.skipif(library.library() is None, reason=f"nothing is compiled here: {library.reason()}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "mirada"
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What the compiler is asked to make: a small library, quickly."""
+    asked: list[list[str]] = []
+
+    def small(recipe: build.Recipe, target: Path) -> list[str]:
+        asked.append([*recipe.flags])
+        return [recipe.compiler, "-shared", "-fPIC", "-x", "c", "-o", str(target), os.devnull]
+
+    monkeypatch.setattr(build.Recipe, "command", small)
+    return asked
+
+
+def recipe(**changed: object) -> build.Recipe:
+    first = build.recipes()[0]
+    return build.Recipe(**{"compiler": first.compiler, "version": first.version, "flags": first.flags, **changed})
+
+
+# The key
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "changed",
+    [{"compiler": "/opt/cc"}, {"version": "cc 99"}, {"flags": ("-O2",)}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_the_key_covers_compiler_version_and_flags(changed: dict[str, object]) -> None:
+    assert recipe(**changed).key != recipe().key == recipe().key
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["DEFINED", "SHARED"])
+def test_the_key_covers_constants_and_base_flags(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = recipe().key
+    monkeypatch.setattr(build, name, (*getattr(build, name), "-DMORE=1"))
+    assert recipe().key != before
+
+
+@needs_compiler
+def test_the_key_covers_sources_headers_and_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = []
+    for path in build.sources():
+        copies.append(tmp_path / path.name)
+        copies[-1].write_bytes(path.read_bytes())
+    monkeypatch.setattr(build, "sources", lambda: copies)
+    keys = {recipe().key}
+    for path in copies:
+        path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+        keys.add(recipe().key)
+    assert {path.suffix for path in copies} == {".c", ".h"}
+    monkeypatch.setattr(build, "processor", lambda: "another")
+    assert len(keys | {recipe().key}) == len(copies) + 2
+
+
+# Whole, and ours
+
+
+@needs_compiler
+def test_a_library_is_built_once(folder: Path, runs: list[list[str]]) -> None:
+    first = build.build(recipe())
+    assert build.build(recipe()) == first
+    assert len(runs) == 1
+    assert sorted(folder.iterdir()) == [first]  # nothing else is left behind
+    assert first.stat().st_mode & 0o077 == folder.stat().st_mode & 0o077 == 0
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", ["empty", "cut short", "changed"])
+def test_a_damaged_library_is_built_anew(folder: Path, runs: list[list[str]], damage: str) -> None:
+    path = build.build(recipe())
+    whole = path.read_bytes()
+    path.write_bytes({"empty": b"", "cut short": whole[: len(whole) // 2], "changed": whole[:-1] + b"?"}[damage])
+    assert build.build(recipe()).read_bytes()
+    assert len(runs) == 2
+    assert [path.name for path in folder.iterdir()] == [build.named(folder, recipe().key, path.read_bytes()).name]
+
+
+@needs_compiler
+def test_a_library_cut_short_kills_nobody(tmp_path: Path) -> None:
+    """In a process of its own: what is mapped beyond a file's end is a bus error."""
+    good = library.found().built[1]
+    cut = tmp_path / "mirada" / good.name
+    cut.parent.mkdir(mode=0o700)
+    cut.write_bytes(good.read_bytes()[:5000])
+    cut.chmod(0o700)
+    program = "from mirada.native import library; print(library.library().decode_panel())"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, str(library.library().decode_panel())), done.stderr
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_may_write_to_is_refused(folder: Path, runs: list[list[str]], mode: int) -> None:
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(build.NotBuiltError, match="must be yours and writable by nobody else"):
+        build.build(recipe())
+    assert runs == []
+
+
+@needs_compiler
+def test_what_belongs_to_another_user_is_refused(
+    folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build.build(recipe())
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(build.NotBuiltError, match="must be yours"):
+        build.build(recipe())
+
+
+@needs_compiler
+def test_a_file_that_others_may_write_to_is_built_anew(folder: Path, runs: list[list[str]]) -> None:
+    build.build(recipe()).chmod(0o777)
+    assert build.ours(build.build(recipe()))
+    assert len(runs) == 2
+
+
+# No folder
+
+
+def test_a_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for odd in ("", "here", "./there"):
+        monkeypatch.setenv("XDG_CACHE_HOME", odd)
+        assert build.cache_home() == tmp_path / ".cache"
+
+
+def no_home() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
+def test_no_home_folder_gives_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "")
+    with pytest.raises(build.NotBuiltError, match="no home folder"):
+        build.cache_home()
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(build.NotBuiltError, match=r"no home folder.*set XDG_CACHE_HOME"):
+        build.cache_home()
+    if library.library() is not None:
+        assert library.search()[:2] == (None, "there is no home folder to keep it in (Could not determine home directory."
+                                        "): set XDG_CACHE_HOME")  # fmt: skip
+
+
+@needs_compiler
+def test_a_folder_that_cannot_be_made_gives_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert library.search().library is None
+    assert "could not be kept" in library.search().reason
+
+
+# Failures
+
+
+def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MIRADA_NATIVE", raising=False)
+    monkeypatch.setattr(build.shutil, "which", lambda name: None)
+    assert library.search() == (None, "there is no C compiler (cc, gcc, clang)", None)
+
+
+def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIRADA_NATIVE", "0")
+    assert library.search() == (None, "MIRADA_NATIVE=0 turns it off", None)
+
+
+@needs_compiler
+def test_a_failed_build_is_remembered_until_something_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = []
+    broken = tmp_path / "broken.c"
+    broken.write_text("int x = y;\n")
+
+    def command(given: build.Recipe, target: Path) -> list[str]:
+        calls.append(given.flags)
+        return [given.compiler, "-c", "-o", str(target), str(broken)]
+
+    monkeypatch.setattr(build.Recipe, "command", command)
+    with pytest.raises(build.NotBuiltError, match=r"cc failed: .*broken.c:1:9: error: .*y.*undeclared"):
+        build.build(recipe())
+    with pytest.raises(build.NotBuiltError, match=r"undeclared.*remembered: remove .*\.failed to try again"):
+        build.build(recipe())
+    assert len(calls) == 1
+    with pytest.raises(build.NotBuiltError):
+        build.build(recipe(flags=("-O1",)))
+    assert len(calls) == 2
+    broken.write_text("int x;\n")
+    monkeypatch.setattr(build, "REMEMBERED", 0)  # a day later
+    assert build.build(recipe()).exists()
+    assert not (folder / f"mirada-{recipe().key}.failed").exists()
+
+
+def test_a_compiler_that_does_not_run_gives_no_library(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("MIRADA_NATIVE", raising=False)
+    monkeypatch.setattr(build.shutil, "which", lambda name: str(tmp_path / "no-compiler"))
+    assert "does not run" in library.search().reason
+    monkeypatch.setattr(build.shutil, "which", lambda name: "/bin/false")
+    assert library.search().reason == "/bin/false failed: it says nothing"
+    assert list(folder.rglob("*.so")) == []
+
+
+@needs_compiler
+def test_without_openmp_there_is_a_library_for_one_thread(
+    folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def only_plain(given: build.Recipe) -> Path:
+        if build.THREADS in given.flags:
+            raise build.NotBuiltError("no OpenMP")
+        return made(given)
+
+    made = build.build
+    monkeypatch.setattr(library, "build", only_plain)
+    monkeypatch.setattr(library, "declared", lambda loaded: loaded)
+    recipe, _ = library.search().built
+    assert build.THREADS not in recipe.flags
+
+
+# What can be read of it
+
+
+def test_it_says_what_is_compiled_or_why_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    if library.library() is not None:
+        assert library.describe().startswith("compiled by /")
+        assert "-march=native" in library.describe()
+        assert library.identity() == f"compiled-{recipe().key}"
+    monkeypatch.setattr(library, "found", lambda: library.Found(None, "there is no C compiler"))
+    assert library.describe().startswith("not compiled: there is no C compiler.")
+    assert library.identity() == "plain"
