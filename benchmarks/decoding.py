@@ -4,61 +4,38 @@
     python benchmarks/decoding.py translate     one of them: translate, write
     python benchmarks/decoding.py --threads 1   on one thread; CTranslate2 then has one worker
 
-The ratio is peer / ours, so larger is better. Peers: pip install transformers ctranslate2. Two more rows show what quick steps
-are worth: our own steps in plain PyTorch (as without a C compiler), and through the modules (as inside `look`).
+The ratio is peer / ours, so larger is better. Peers: pip install transformers ctranslate2. Two more rows show what the engine is
+worth: its steps in plain PyTorch (as without a C compiler), and those of the model itself (as inside `look`).
 """
 
 import argparse
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
 
 import model_peers as peers
 import torch
 from ratios import HEADER, race
-from torch import Tensor, nn
+from torch import Tensor
 
+from mirada import engine
 from mirada.decoding.beam import Beam
 from mirada.decoding.greedy import Greedy
 from mirada.decoding.rules import Forbid
 from mirada.decoding.search import Search
 from mirada.hub import gpt2, marian
-from mirada.layers.quick import reading, run
+from mirada.models.gpt import GPT
 from mirada.models.transformer import Transformer
 
 STEPS, VOCAB = 25, 9000
 Call = Callable[[], list[list[int]]]
 
 
-@contextmanager
-def through_the_modules() -> Iterator[None]:
-    """A function is hooked to all modules: none of them may be passed by."""
-    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-@contextmanager
-def without_compiler() -> Iterator[None]:
-    """Steps in plain PyTorch."""
-    before = run.serves
-    run.serves = reading.serves = lambda x: False
-    try:
-        yield
-    finally:
-        run.serves = reading.serves = before
-
-
-def within(context: Callable[[], object], call: Call) -> Call:
-    """The same call inside a context."""
-
-    def wrapped() -> list[list[int]]:
-        with context():
-            return call()
-
-    return wrapped
+def plain(model: Transformer | GPT) -> engine.Engine:
+    """An engine in plain PyTorch."""
+    with mock.patch("mirada.engine.stepper.serves", return_value=False):
+        return engine.fast(model)
 
 
 def sentences(batch: int) -> tuple[Tensor, Tensor]:
@@ -69,7 +46,7 @@ def sentences(batch: int) -> tuple[Tensor, Tensor]:
     return source.masked_fill_(torch.arange(source.shape[1]) >= lengths[:, None], VOCAB - 1), lengths
 
 
-def ours_from(model: Transformer, search: Search, source: Tensor, lengths: Tensor) -> Call:
+def ours_from(model: Any, search: Search, source: Tensor, lengths: Tensor) -> Call:
     """Read, and write as many tokens as all do: never the end, never padding."""
     first, rules = torch.full((len(source),), VOCAB - 1), [Forbid([0, VOCAB - 1])]
 
@@ -98,17 +75,19 @@ def translate(rounds: int, threads: int) -> None:
     """Encoder-decoder, greedily and with a beam, one sentence and many."""
     theirs = peers.marian_writer(VOCAB, width=256, heads=4, hidden=1024, depth=3)
     model = marian.load(theirs.config.to_dict(), theirs.state_dict())
+    steppers = (engine.fast(model).stepper, plain(model).stepper, model)
     with tempfile.TemporaryDirectory() as folder:
         peers.save_for_ctranslate2(theirs, folder)
         for batch, beam in ((1, 1), (1, 4), (32, 1), (32, 4)):
             source, lengths = sentences(batch)
-            ours = ours_from(model, Greedy() if beam == 1 else Beam(size=beam), source, lengths)
+            search = Greedy() if beam == 1 else Beam(size=beam)
+            ours, slower, modules = (ours_from(x, search, source, lengths) for x in steppers)
             workers = min(threads, 2) if batch > 1 else 1
             contestants = {
                 "Hugging Face Marian": peers.marian_call(theirs, source, lengths, beam, STEPS),
                 "CTranslate2": peers.ctranslate2_call(folder, source, lengths, beam, STEPS, workers),
-                "ours in plain PyTorch": within(without_compiler, ours),
-                "ours through the modules": within(through_the_modules, ours),
+                "ours in plain PyTorch": slower,
+                "ours through the modules": modules,
             }
             title = f"width 256, 3 + 3 layers, vocabulary {VOCAB}, batch {batch}, beam {beam}, {threads} threads"
             table(title, ours, contestants, rounds if batch == 1 else max(3, rounds // 3))
@@ -120,14 +99,18 @@ def write(rounds: int, threads: int) -> None:
     model = gpt2.load(theirs.config.to_dict(), theirs.state_dict())
     steps = 4 * STEPS
 
-    def ours() -> list[list[int]]:
-        [[best]] = Greedy()(model, model.start(1), torch.tensor([0]), None, steps, rules=[Forbid([0])])
-        return [best.tokens]
+    def writer(stepper: Any) -> Call:
+        def call() -> list[list[int]]:
+            [[best]] = Greedy()(stepper, stepper.start(1), torch.tensor([0]), None, steps, rules=[Forbid([0])])
+            return [best.tokens]
 
+        return call
+
+    ours, slower, modules = (writer(x) for x in (engine.fast(model).stepper, plain(model).stepper, model))
     contestants = {
         "Hugging Face GPT-2": peers.gpt2_call(theirs, steps),
-        "ours in plain PyTorch": within(without_compiler, ours),
-        "ours through the modules": within(through_the_modules, ours),
+        "ours in plain PyTorch": slower,
+        "ours through the modules": modules,
     }
     table(f"GPT, width 384, depth 6, vocabulary {VOCAB}, {steps} tokens, {threads} threads", ours, contestants, rounds)
 

@@ -15,7 +15,7 @@ LAYERS = {
     "attention": 1, "drawing": 1,
     "layers": 2,
     "models": 3, "data": 3, "decoding": 3,
-    "training": 4, "looking": 4, "hub": 4,
+    "training": 4, "looking": 4, "engine": 4, "hub": 4,
     "tasks": 5,
     "cli": 6, "web": 6,
 }  # fmt: skip
@@ -91,6 +91,11 @@ def test_the_attention_layer_has_an_order(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(PACKAGE.glob("models/*.py")), ids=str)
 def test_no_model_imports_a_model(path: Path) -> None:
     assert [name for _, name in imports(path) if name.startswith("mirada.models.")] == []
+
+
+@pytest.mark.parametrize("path", sorted([*PACKAGE.glob("models/**/*.py"), *PACKAGE.glob("layers/**/*.py")]), ids=str)
+def test_models_and_layers_know_no_engine(path: Path) -> None:
+    assert re.findall(r"(?i)\bengines?\b", path.read_text(encoding="utf-8")) == []
 
 
 def test_no_vague_file_names() -> None:

@@ -297,10 +297,47 @@ def test_reorder_carries_gradients():
     assert_close(torch.autograd.grad(stepwise(ours).sum(), ours), torch.autograd.grad(whole(theirs).sum(), theirs))
 
 
-def test_reorder_needs_an_index_per_entry():
-    cache = layer().cache(BATCH, 7)
-    with pytest.raises(ValueError, match=r"reorder needs an index per entry: got shape \(2,\) for batch=3"):
-        cache.reorder(torch.tensor([0, 1]))
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ([0, 3], r"must name entries in 0\.\.2: got 0 to 3"),
+        ([-1, 0], r"must name entries in 0\.\.2: got -1 to 0"),
+        ([0.0, 1.0], "must hold integers: got torch.float32"),
+        ([[0, 1]], r"must have the axes \(entries\): got shape \(1, 2\)"),
+    ],
+)
+@torch.no_grad()
+def test_a_reorder_that_fails_changes_nothing(index, message):
+    attention, x = layer(), numbers(BATCH, 4, WIDTH)
+    cache = attention.cache(BATCH, 7)
+    attention(x[:, :3], cache=cache)
+    with pytest.raises(ValueError, match=message):
+        cache.reorder(torch.tensor(index))
+    assert cache.reorders == []
+    assert_close(attention(x[:, 3:], cache=cache), attention(x)[:, 3:])
+
+
+@pytest.mark.parametrize("index", [[0, 0, 1, 2, 2], [2, 0], [1]], ids=["more", "fewer", "one"])
+@pytest.mark.parametrize("tracked", [True, False])
+def test_there_may_be_more_entries_or_fewer_after_a_reorder(index, tracked):
+    attention, prefix, after = layer(), numbers(BATCH, 5, WIDTH, seed=1), numbers(len(index), 2, WIDTH, seed=2)
+    with torch.set_grad_enabled(tracked):
+        cache = attention.cache(BATCH, 11)
+        attention(prefix, cache=cache)
+        cache.reorder(torch.tensor(index))
+        assert_close(attention(after, cache=cache), attention(torch.cat([prefix[index], after], dim=1))[:, 5:])
+
+
+@torch.no_grad()
+def test_asking_the_last_step_again_leaves_no_trace():
+    attention, x = layer(), numbers(BATCH, 4, WIDTH)
+    cache = attention.cache(BATCH, 7)
+    attention(x, cache=cache)
+    before = cache.copy()
+    attention.weights(x[:, 3:] + 1, cache=cache.rewound(1))
+    assert torch.equal(cache.keys, before.keys)
+    assert torch.equal(cache.values, before.values)
+    assert cache.filled == 4
 
 
 # Errors

@@ -11,7 +11,7 @@ from mirada import look
 from mirada.attention.neighborhoods import Causal, Padding, Window
 from mirada.layers import stack
 from mirada.layers.block import BlockConfig
-from mirada.layers.stack import Decoder, Encoder, State
+from mirada.layers.stack import Decoder, DecoderState, Encoder
 
 BATCH, LENGTH, KEYS, WIDTH, HEADS, DEPTH = 4, 11, 7, 12, 3, 2
 PLAIN = BlockConfig(width=WIDTH, heads=HEADS, hidden=5, dropout=0.0, position="none", length=23)
@@ -58,7 +58,7 @@ def _small_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stack, "ROOM", 2)
 
 
-def walk(model: Encoder | Decoder, x: Tensor, state: State, sizes: list[int]) -> tuple[Tensor, State]:
+def walk(model: Encoder | Decoder, x: Tensor, state: DecoderState, sizes: list[int]) -> tuple[Tensor, DecoderState]:
     """The outputs of steps of those sizes, side by side, and the state after them."""
     outputs = []
     for part in x.split(sizes, dim=1):
@@ -186,7 +186,7 @@ def test_steps_need_a_neighborhood_that_sees_no_later_place(x: Tensor) -> None:
 
 
 def test_an_empty_state_has_nothing_in_it() -> None:
-    assert State([]).filled == 0
+    assert DecoderState(nn.Identity(), []).filled == 0
 
 
 # The order of a beam search

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mirada.errors import require
-from mirada.shapes import show
+from mirada.shapes import check_axes, check_integers, show
 
 Kept = Float[Tensor, "batch heads length dim"]
 
@@ -54,14 +54,25 @@ class Cache:
         self.filled = last
         return self.keys[:, :, :last], self.values[:, :, :last]
 
-    def reorder(self, index: Int[Tensor, " batch"]) -> None:
-        """Let entry b continue what entry index[b] has so far: the step of a beam search."""
-        size = self.keys.shape[0]
-        require(index.shape == (size,), f"reorder needs an index per entry: got shape {show(index)} for batch={size}")
+    def reorder(self, index: Int[Tensor, " entries"]) -> None:
+        """Let entry b continue what entry index[b] has so far: the step of a beam search. There may be more or fewer then."""
+        self.move(entries(index, self.keys))
+
+    def move(self, index: Int[Tensor, " entries"]) -> None:
+        """The same with an index that `entries` has checked. Only what is filled is copied, unless a gradient goes through it."""
         with writable():
-            self.keys = self.keys.index_select(0, index)
-            self.values = self.values.index_select(0, index)
-        self.reorders.append(index.clone())
+            self.keys, self.values = (self.moved(room, index) for room in (self.keys, self.values))
+        self.reorders.append(index)
+
+    def moved(self, room: Kept, index: Int[Tensor, " entries"]) -> Kept:
+        """Keys or values in another order."""
+        if self.tracked or not self.filled:
+            return room.index_select(0, index)
+        filled = room[:, :, : self.filled].index_select(0, index)
+        if index.shape[0] != room.shape[0]:
+            room = room.new_empty(index.shape[0], *room.shape[1:])
+        room[:, :, : self.filled] = filled
+        return room
 
     def reserve(self, length: int) -> None:
         """Make room for at least `length` positions: at least twice what there was, so that many steps move little."""
@@ -72,8 +83,11 @@ class Cache:
             self.keys, self.values = (F.pad(x, (0, 0, 0, more)) for x in (self.keys, self.values))
 
     def rewound(self, steps: int) -> "Cache":
-        """The same room and content, `steps` positions earlier: what the last step started from."""
-        twin = Cache(self.keys, self.values)
+        """The cache as it was `steps` positions earlier, for asking its last step again: it has what that step stored.
+
+        Nothing is written to it, so that asking leaves no trace.
+        """
+        twin = Rewound(self.keys, self.values)
         twin.filled, twin.tracked, twin.reorders = self.filled - steps, self.tracked, self.reorders
         return twin
 
@@ -109,6 +123,32 @@ class Cache:
                     f"the cache was made for {name} of {kept.shape[1]} heads of {kept.shape[3]}: got {show(new)}. "
                     "Make it with the layer that uses it."
                 )
+
+
+class Rewound(Cache):
+    """A cache whose next positions are known: it gives what they stored, and takes nothing."""
+
+    def append(self, keys: Kept, values: Kept, tracked: bool = True) -> tuple[Kept, Kept]:
+        self.check(keys, values)
+        self.filled += keys.shape[2]
+        return self.keys[:, :, : self.filled], self.values[:, :, : self.filled]
+
+
+def entries(index: Int[Tensor, " entries"], room: Float[Tensor, "batch ..."]) -> Int[Tensor, " entries"]:
+    """The index of a reorder as int64, where the room is: a copy, which belongs to who keeps it.
+
+    >>> entries(torch.tensor([1, 2]), torch.zeros(2))
+    Traceback (most recent call last):
+    ValueError: the index of reorder must name entries in 0..1: got 1 to 2
+    """
+    check_axes("the index of reorder", index, "entries")
+    check_integers("the index of reorder", index)
+    if index.numel():
+        low, high = (int(bound) for bound in index.aminmax())
+        last = room.shape[0] - 1
+        require(0 <= low <= high <= last, f"the index of reorder must name entries in 0..{last}: got {low} to {high}")
+    with torch.inference_mode(False):
+        return index.to(room.device, torch.int64, copy=True)
 
 
 @contextmanager

@@ -92,6 +92,14 @@ def check_step(tokens: Int[Tensor, " batch"], batch: int) -> None:
     check_size("tokens", tokens, 0, "batch", batch)
 
 
+def check_state(state: object, kind: type, owner: object) -> None:
+    """Require a state of that kind that `owner` made: another one's keys and values are of other weights."""
+    if not isinstance(state, kind):
+        raise ValueError(f"step takes the {kind.__name__} that start returned: got {type(state).__name__}")
+    if state.owner is not owner:  # type: ignore[attr-defined]
+        raise ValueError("this state was made by another model: step it with the one whose start made it")
+
+
 def check_classes(name: str, classes: Int[Tensor, " batch"], count: int, batch: int) -> Int[Tensor, " batch"]:
     """Require one class per sample, each in 0..count - 1; they come back as the integers that a loss reads."""
     check_axes(name, classes, "batch")

@@ -18,6 +18,7 @@ from mirada.attention.normalizers import Normalizer
 from mirada.attention.positions import LocalGaussian, Position
 from mirada.attention.scores import Score
 from mirada.errors import require, unknown
+from mirada.layers.model import check_state
 from mirada.layers.recurrent import Carried, Recurrent
 
 Input = Float[Tensor, "batch length width"]
@@ -29,6 +30,7 @@ Readout = Float[Tensor, "batch length hidden"]
 class RecurrentState:
     """Where a recurrent decoder is: what it carries, what it said last, and the memory it looks at."""
 
+    owner: nn.Module  # the decoder that made it: what it remembers is of that one's weights
     carried: Carried
     memory: Memory | None = None
     fed: Tensor | None = None  # Luong's attentional state, where it is fed back
@@ -63,10 +65,11 @@ class PlainDecoder(nn.Module):
 
     def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
         """The state before the first step."""
-        return RecurrentState(carried)
+        return RecurrentState(self, carried)
 
     def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """What the output layer reads after one more input."""
+        check_state(state, RecurrentState, self)
         s, carried = self.cell.step(x, state.carried)
         return s, replace(state, carried=carried, time=state.time + 1)
 
@@ -94,9 +97,10 @@ class LookingDecoder(PlainDecoder):
         return torch.tensor([time], device=like.device) if counts else None
 
     def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
-        return RecurrentState(carried, self.attention.remember(states, padding=padding))
+        return RecurrentState(self, carried, self.attention.remember(states, padding=padding))
 
     def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
+        check_state(state, RecurrentState, self)
         if state.asked is None:
             raise ValueError("there is no alignment before the first step")
         if state.drawn is not None:
@@ -138,6 +142,7 @@ class BahdanauDecoder(LookingDecoder):
         return super().start(states, padding, carried)
 
     def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        check_state(state, RecurrentState, self)
         joined, weights, state = self.advance(x, state)
         drawn = weights.detach() if weights.shape[-1] else None
         return torch.tanh(self.readout(joined)), replace(state, drawn=drawn)
@@ -154,9 +159,8 @@ class BahdanauDecoder(LookingDecoder):
     def start_weighed(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
         """A start with unit vectors beside the values. They read the weights: sum_j alpha_j e_j = alpha."""
         units = torch.eye(states.shape[1], dtype=states.dtype, device=states.device).expand(len(states), -1, -1)
-        return RecurrentState(
-            carried, self.attention.remember(states, torch.cat([states, units], dim=-1), padding)
-        )  # fmt: skip
+        memory = self.attention.remember(states, torch.cat([states, units], dim=-1), padding)
+        return RecurrentState(self, carried, memory)
 
     def loop(self, x: Input, state: RecurrentState) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
         """All steps of a known target. The readouts are made at once, at the end."""
@@ -218,6 +222,7 @@ class LuongDecoder(LookingDecoder):
         return replace(state, fed=torch.zeros_like(carried.h[-1])) if self.feeding else state
 
     def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        check_state(state, RecurrentState, self)
         inputs = x if state.fed is None else torch.cat([x, state.fed], dim=-1)
         s, carried = self.cell.step(inputs, state.carried)
         readout = torch.tanh(self.combine(torch.cat([self.look(s, state), s], dim=-1)))

@@ -8,13 +8,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.cache import Cache
+from mirada.attention.cache import Cache, entries
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Neighborhood, Padding
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
-from mirada.layers.quick.ends import Ends
-from mirada.layers.quick.run import Run
-from mirada.shapes import check_axes
+from mirada.layers.model import check_state
 
 Input = Float[Tensor, "batch length width"]
 ROOM = 64  # positions a cache starts with; it doubles when they are used up
@@ -34,11 +32,12 @@ class Layers(nn.ModuleList, Generic[L]):
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Where a decoder is: the caches of its layers, and what they remember of the sources."""
+class DecoderState:
+    """Where a stack is that goes step by step: the caches of its layers, and what they remember of the sources."""
 
+    owner: nn.Module  # the stack that made it: its keys and values are of that one's weights
     caches: list[Cache]
-    run: Run = field(default_factory=Run)
+    memories: list[Memory] = field(default_factory=list)  # of every layer, one source per entry
     filled: int = 0
     reorders: int = 0
     asked: Tensor | None = None  # what the top layer's attention was asked with last, for its weights
@@ -48,11 +47,6 @@ class State:
     def batch(self) -> int:
         """How many sequences are decoded at once."""
         return self.caches[0].keys.shape[0]
-
-    @property
-    def memories(self) -> list[Memory]:
-        """The memory of every layer, with one source per entry. Quick steps do without it where entries share a source."""
-        return self.run.memories(self.entry)
 
     def reserve(self, steps: int) -> None:
         """Room for that many more positions in every cache."""
@@ -73,30 +67,26 @@ class State:
         self.require_current()
         return self.asked
 
-    def reorder(self, index: Int[Tensor, " entries"]) -> "State":
+    def reorder(self, index: Int[Tensor, " entries"]) -> "DecoderState":
         """Let entry b go on from what entry index[b] has: a step of a beam search.
 
-        There may be more entries than before, or fewer. Sources stay where they are, and so do the caches of quick steps.
+        There may be more entries than before, or fewer. Beams of one source leave its keys and values where they are.
         """
         self.require_current()
-        check_axes("the index of reorder", index, "entries")
-        index = index.to(torch.int64, copy=True)  # it is kept, and belongs to who called
-        self.run.reorder(index, self.caches)
+        index = entries(index, self.caches[0].keys)
         entry = index if self.entry is None else self.entry.index_select(0, index)
-        if self.entry is not None and torch.equal(entry, self.entry):
-            entry = self.entry  # beams of one sentence: who was prepared to read it still is
         asked = None if self.asked is None else self.asked.index_select(0, index)
-        return replace(self, entry=entry, asked=asked, reorders=self.reorders + 1)
+        if self.entry is not None and torch.equal(entry, self.entry):
+            memories = self.memories
+        else:
+            memories = [memory.reorder(index) for memory in self.memories]
+        for cache in self.caches:
+            cache.move(index)
+        return replace(self, memories=memories, entry=entry, asked=asked, reorders=self.reorders + 1)
 
-    def after(self, asked: Tensor) -> "State":
+    def after(self, asked: Tensor) -> "DecoderState":
         """The state after a step whose top attention was asked with that."""
-        return State(self.caches, self.run, self.filled + asked.shape[1], self.reorders, asked, self.entry)
-
-    def say(self, tokens: Int[Tensor, " batch"]) -> "tuple[Float[Tensor, 'batch vocab'], State] | None":
-        """A quick step from words to the scores of words, of a state that knows its model's ends; None: take it otherwise."""
-        self.reserve(1)
-        said = self.run.say(tokens, self.caches, self.entry)
-        return None if said is None else (said[0], self.after(said[1]))
+        return replace(self, filled=self.filled + asked.shape[1], asked=asked)
 
 
 class Encoder(nn.Module):
@@ -122,27 +112,22 @@ class Encoder(nn.Module):
             x = layer(x, where, real, positions)
         return x if self.norm is None else self.norm(x, real)
 
-    def start(self, batch: int, ends: Ends | None = None) -> State:
-        """The state before the first step. A model that goes from words to words says what its ends are."""
-        return State(caches(self.layers, batch), Run(self.layers, self.norm, ends))
+    def start(self, batch: int) -> DecoderState:
+        """The state before the first step."""
+        return DecoderState(self, caches(self.layers, batch))
 
-    def step(self, x: Input, state: State) -> tuple[Input, State]:
+    def step(self, x: Input, state: DecoderState) -> tuple[Input, DecoderState]:
         """The next places, given all that came before."""
+        check_state(state, DecoderState, self)
         state.reserve(x.shape[1])
-        x, asked = state.run.step(x, state.caches, state.entry) or self.ordinary_step(x, state)
-        return x, state.after(asked)
-
-    def ordinary_step(self, x: Input, state: State) -> tuple[Input, Input]:
-        """A step through the modules: the next places, and what the top attention was asked with."""
-        state.run.settle(state.caches)
         for layer, cache in zip(self.layers, state.caches, strict=True):
             x, asked = layer.step(x, cache)
-        return x if self.norm is None else self.norm(x), asked
+        return x if self.norm is None else self.norm(x), state.after(asked)
 
-    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+    def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
         """The weights of the last place over all so far: the mean of the heads of the top layer."""
+        check_state(state, DecoderState, self)
         asked = state.require_step()
-        state.run.settle(state.caches)
         cache = state.caches[-1].rewound(asked.shape[1])
         return self.layers[-1].self.weights(asked, cache=cache)[:, :, -1].mean(1)
 
@@ -171,32 +156,22 @@ class Decoder(nn.Module):
             x = layer(x, memory, memory_where, real=real)
         return x if self.norm is None else self.norm(x, real)
 
-    def start(
-        self, memory: Float[Tensor, "batch keys width"], padding: Padding | None = None, ends: Ends | None = None
-    ) -> State:
-        """The state before the first step: the memory's keys and values are made here, once.
+    def start(self, memory: Float[Tensor, "batch keys width"], padding: Padding | None = None) -> DecoderState:
+        """The state before the first step: the memory's keys and values are made here, once."""
+        memories = [layer.cross.remember(memory, padding=padding) for layer in self.layers]
+        return DecoderState(self, caches(self.layers, memory.shape[0]), memories)
 
-        A model that goes from words to words says what its ends are.
-        """
-        run = Run(self.layers, self.norm, ends)
-        run.remember(memory, padding)
-        return State(run.caches(memory.shape[0], ROOM) or caches(self.layers, memory.shape[0]), run)
-
-    def step(self, x: Input, state: State) -> tuple[Input, State]:
+    def step(self, x: Input, state: DecoderState) -> tuple[Input, DecoderState]:
         """The next places, given all that came before."""
+        check_state(state, DecoderState, self)
         state.reserve(x.shape[1])
-        x, asked = state.run.step(x, state.caches, state.entry) or self.ordinary_step(x, state)
-        return x, state.after(asked)
-
-    def ordinary_step(self, x: Input, state: State) -> tuple[Input, Input]:
-        """A step through the modules: the next places, and what the top attention was asked with."""
-        state.run.settle(state.caches)
         for layer, memory, cache in zip(self.layers, state.memories, state.caches, strict=True):
             x, asked = layer.step(x, memory, cache)
-        return x if self.norm is None else self.norm(x), asked
+        return x if self.norm is None else self.norm(x), state.after(asked)
 
-    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+    def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
         """The weights of the last place over the memory: the mean of the heads of the top layer."""
+        check_state(state, DecoderState, self)
         asked = state.require_step()[:, -1:]
         return self.layers[-1].cross.weights(asked, memory=state.memories[-1])[:, :, 0].mean(1)
 

@@ -24,7 +24,7 @@ from mirada.layers.output import IGNORED, Output
 from mirada.layers.recurrent import Carried
 from mirada.layers.recurrent_decoder import BahdanauDecoder, RecurrentState
 from mirada.layers.spell import read
-from mirada.layers.stack import Decoder, Encoder, State
+from mirada.layers.stack import Decoder, DecoderState, Encoder
 
 Pictures = Float[Tensor, "batch channels height width"]
 Cells = Float[Tensor, "batch cells width"]
@@ -215,12 +215,12 @@ class TransformerTeller(nn.Module):
     def run_weighed(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
         raise ValueError("the heads of a Transformer have no penalty")
 
-    def start(self, cells: Cells) -> State:
+    def start(self, cells: Cells) -> DecoderState:
         return self.stack.start(cells)
 
-    def step(self, x: Readout, state: State) -> tuple[Float[Tensor, "batch width"], State]:
+    def step(self, x: Readout, state: DecoderState) -> tuple[Float[Tensor, "batch width"], DecoderState]:
         h, state = self.stack.step(self.place(x, start=state.filled), state)
         return h[:, -1], state
 
-    def alignment(self, state: State) -> Float[Tensor, "batch cells"]:
+    def alignment(self, state: DecoderState) -> Float[Tensor, "batch cells"]:
         return self.stack.alignment(state)

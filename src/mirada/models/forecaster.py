@@ -26,7 +26,7 @@ from mirada.layers.embed import Numbers, Placed
 from mirada.layers.model import Model
 from mirada.layers.recurrent import Recurrent
 from mirada.layers.recurrent_decoder import LuongDecoder, RecurrentState
-from mirada.layers.stack import Decoder, Encoder, State
+from mirada.layers.stack import Decoder, DecoderState, Encoder
 from mirada.shapes import check_axes, check_floating, check_size, show
 
 Series = Float[Tensor, "batch time features"]
@@ -142,10 +142,10 @@ class TransformerBody(nn.Module):
         """The value after each of those before."""
         return self.output(self.decoder(self.target_place(self.target_numbers(before)), self.encode(series)))
 
-    def start(self, series: Series) -> State:
+    def start(self, series: Series) -> DecoderState:
         return self.decoder.start(self.encode(series))
 
-    def step(self, value: First, state: State) -> tuple[First, State]:
+    def step(self, value: First, state: DecoderState) -> tuple[First, DecoderState]:
         x = self.target_place(self.target_numbers(value.unsqueeze(1)), start=state.filled)
         h, state = self.decoder.step(x, state)
         return self.output(h[:, -1]), state

@@ -16,8 +16,7 @@ from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, start_small
 from mirada.layers.output import IGNORED, Output
-from mirada.layers.quick.ends import Ends
-from mirada.layers.stack import Encoder, State
+from mirada.layers.stack import DecoderState, Encoder
 from mirada.shapes import check_axes
 
 Tokens = Int[Tensor, "batch length"]
@@ -98,26 +97,25 @@ class GPT(Model[GPTConfig]):
             positions = None  # they are in x already, and distances are the same without them: a faster kernel will do
         return self.decoder(x, where, real, positions)
 
-    def start(self, batch: int = 1) -> State:
+    def start(self, batch: int = 1) -> DecoderState:
         """The state of an empty text, for that many texts at once: this model has no source to read."""
         require(isinstance(batch, int), f"start takes a number of texts: got {type(batch).__name__}")
-        return self.decoder.start(batch, Ends(self.words, self.place, self.output))
+        return self.decoder.start(batch)
 
-    def step(self, tokens: Int[Tensor, " batch"] | Tokens, state: State) -> tuple[Float[Tensor, "batch vocab"], State]:
+    def step(
+        self, tokens: Int[Tensor, " batch"] | Tokens, state: DecoderState
+    ) -> tuple[Float[Tensor, "batch vocab"], DecoderState]:
         """The scores after one more token of each text, or after several at once (a prompt)."""
         tokens = tokens.unsqueeze(1) if isinstance(tokens, Tensor) and tokens.ndim == 1 else tokens
         check_axes("tokens", tokens, "batch length")
         require(tokens.shape[1] > 0, "a step needs at least one token: got none")
-        said = state.say(tokens[:, 0]) if tokens.shape == (state.batch, 1) else None
-        if said is not None:
-            return said
         h, state = self.decoder.step(self.place(self.words(tokens), start=state.filled), state)
         return self.output(h[:, -1]), state
 
-    def reorder(self, state: State, index: Int[Tensor, " batch"]) -> State:
+    def reorder(self, state: DecoderState, index: Int[Tensor, " batch"]) -> DecoderState:
         return state.reorder(index)
 
-    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+    def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
         return self.decoder.alignment(state)
 
 

@@ -24,7 +24,7 @@ from mirada.layers.model import Model, as_padding, check_pair, check_step, real_
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.recurrent import Carried, Recurrent
 from mirada.layers.recurrent_decoder import LuongDecoder, RecurrentState
-from mirada.layers.stack import Decoder, Encoder, State
+from mirada.layers.stack import Decoder, DecoderState, Encoder
 from mirada.shapes import check_axes, check_floating, check_size
 
 Frames = Float[Tensor, "batch frames mels"]
@@ -153,14 +153,14 @@ class TransformerBody(nn.Module):
     def write(self, x: Vectors, memory: Encoded, real: Bool[Tensor, "batch length"] | None) -> Vectors:
         return self.decoder(self.target_place(x), memory.states, memory.padding, real)
 
-    def start(self, memory: Encoded) -> State:
+    def start(self, memory: Encoded) -> DecoderState:
         return self.decoder.start(memory.states, memory.padding)
 
-    def step(self, x: Vectors, state: State) -> tuple[Float[Tensor, "batch width"], State]:
+    def step(self, x: Vectors, state: DecoderState) -> tuple[Float[Tensor, "batch width"], DecoderState]:
         h, state = self.decoder.step(self.target_place(x, start=state.filled), state)
         return h[:, -1], state
 
-    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+    def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
         return self.decoder.alignment(state)
 
 

@@ -12,15 +12,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mirada.attention.neighborhoods import Padding
-from mirada.attention.observe import anybody_looks
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
-from mirada.layers.quick.ends import Ends
-from mirada.layers.quick.reading import read
-from mirada.layers.stack import Decoder, Encoder, State
+from mirada.layers.stack import Decoder, DecoderState, Encoder
 from mirada.shapes import check_axes
 
 Tokens = Int[Tensor, "batch length"]
@@ -123,8 +120,7 @@ class Transformer(Model[TransformerConfig]):
         real: Bool[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch length width"]:
         """What the output layer reads. Padding at a target's end is seen by nobody before it; only batch norm counts it."""
-        check_axes("source", source, "batch length")
-        states, padding = self.read(source, as_padding(lengths, *source.shape))
+        states, padding = self.encode(source, lengths)
         check_pair(source, target)
         if target_lengths is not None:
             real = real_places(as_padding(target_lengths, *target.shape), target.shape[1])
@@ -135,35 +131,23 @@ class Transformer(Model[TransformerConfig]):
         """Read the source; `lengths` are the true lengths of a padded batch."""
         check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
-        ends = Ends(self.source_words, self.source_place)
-        quickly = read(self.encoder.layers, self.encoder.norm, ends, source, padding)
-        if quickly is None:
-            return self.read(source, padding)
-        if anybody_looks():
-            self.read(source, padding)  # for its layers to be seen
-        return Encoded(quickly, padding)
-
-    def read(self, source: Tokens, padding: Padding | None) -> Encoded:
-        """Read the source layer by layer, as a whole pass does."""
         x = self.source_place(self.source_words(source))
         return Encoded(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
 
-    def start(self, memory: Encoded) -> State:
+    def start(self, memory: Encoded) -> DecoderState:
         require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
-        ends = Ends(self.target_words, self.target_place, self.output)
-        return self.decoder.start(memory.states, memory.padding, ends)
+        return self.decoder.start(memory.states, memory.padding)
 
-    def step(self, tokens: Int[Tensor, " batch"], state: State) -> tuple[Float[Tensor, "batch vocab"], State]:
+    def step(
+        self, tokens: Int[Tensor, " batch"], state: DecoderState
+    ) -> tuple[Float[Tensor, "batch vocab"], DecoderState]:
         check_step(tokens, state.batch)
-        said = state.say(tokens)
-        if said is not None:
-            return said
         x = self.target_place(self.target_words(tokens.unsqueeze(1)), start=state.filled)
         h, state = self.decoder.step(x, state)
         return self.output(h[:, -1]), state
 
-    def reorder(self, state: State, index: Int[Tensor, " batch"]) -> State:
+    def reorder(self, state: DecoderState, index: Int[Tensor, " batch"]) -> DecoderState:
         return state.reorder(index)
 
-    def alignment(self, state: State) -> Float[Tensor, "batch keys"]:
+    def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
         return self.decoder.alignment(state)

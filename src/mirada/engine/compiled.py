@@ -1,0 +1,200 @@
+"""A step, or a pass over short sources, as one call of compiled C: float32 on a CPU.
+
+C is handed sizes that were checked: of weights by `fits.py`, of tokens, entries and lengths where they come in. What it reads
+belongs to the engine or to the decoding, so that nobody else can change it.
+"""
+
+import ctypes
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mirada.attention.cache import Cache, writable
+from mirada.attention.memory import Memory
+from mirada.attention.neighborhoods import Padding
+from mirada.engine.anatomy import Half, PositionTable
+from mirada.engine.pack import pack, padded
+from mirada.engine.state import Decoding, Index, Rows, Scores
+from mirada.layers import stack
+from mirada.native import decode
+from mirada.native.library import address, addresses, threads_for
+
+LONGEST = 128  # places of a source; a fused kernel reads longer ones as quickly
+
+Room = Float[Tensor, "batch heads keys dim"]
+
+
+class Buffers:
+    """Memory for C to work in, of one decoding or of one pass."""
+
+    def __init__(self, job: decode.DecodeStep, rows: int, threads: int, places: int) -> None:
+        inner = job.heads * job.dim
+        per_row = sum(map(padded, (job.width, job.width, 3 * inner, inner, job.hidden)))
+        job.rows, job.all, job.threads, job.places = rows, rows, threads, padded(places)
+        self.scratch, self.own = (
+            torch.empty(n, dtype=torch.float32, device="cpu") for n in (rows * per_row, threads * 3 * job.places)
+        )
+        self.phases = torch.empty(threads * 8 * decode.phases(job.depth), dtype=torch.int64, device="cpu")
+        job.scratch, job.own, job.phases = self.scratch.data_ptr(), self.own.data_ptr(), self.phases.data_ptr()
+
+
+class Compiled:
+    """The packed weights of a half: read by all decodings, written by nobody."""
+
+    name = "compiled"
+
+    def __init__(self, half: Half) -> None:
+        self.half, shape = half, half.shape
+        self.packed, self.positions = pack(half), PositionTable(half)
+        self.words = half.words.weight.detach()
+        self.blank = decode.DecodeStep(
+            width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(half.stack.layers),
+            activation=decode.ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
+            last_norm=half.stack.norm is not None, weights=self.packed.stack.data_ptr(),
+            scores=address(self.packed.scores), vocab=len(self.words), enlarged=half.words.scale,
+            words=self.words.data_ptr(),
+            work=sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),
+        )  # fmt: skip
+
+    def job(self) -> decode.DecodeStep:
+        """A job that knows the weights, for one decoding or pass."""
+        return decode.DecodeStep.from_buffer_copy(self.blank)
+
+    def refuses(self, tokens: Int[Tensor, "batch length"]) -> str | None:
+        """Why these tokens cannot be read in one call; None if they can."""
+        if tokens.dtype != torch.int64 or tokens.device.type != "cpu" or not tokens.numel():
+            return f"it reads int64 tokens on a CPU: got {tuple(tokens.shape)} {tokens.dtype} on {tokens.device}"
+        if tokens.shape[1] > LONGEST:
+            return f"it reads up to {LONGEST} places: got {tokens.shape[1]}"
+        if not self.positions.reaches(tokens.shape[1] - 1):
+            return f"there is no position {tokens.shape[1] - 1}"
+        return None
+
+    def read(
+        self, tokens: Int[Tensor, "batch length"], padding: Padding | None
+    ) -> Float[Tensor, "batch length width"] | None:
+        """What an encoder makes of tokens that it does not refuse; None if one of them is not in the vocabulary."""
+        job, tokens, (batch, length) = self.job(), tokens.contiguous(), tokens.shape
+        positions = self.positions.up_to(length - 1)
+        lengths = None if padding is None else padding.lengths.to(torch.int64, copy=True)
+        if lengths is not None:
+            check_lengths(lengths, batch, length)
+        states = self.words.new_empty(batch, length, job.width)
+        buffers = Buffers(job, batch * length, threads_for(batch * length * job.work), length)
+        job.length, job.tokens, job.position = length, tokens.data_ptr(), address(positions)
+        job.lengths, job.output = address(lengths), states.data_ptr()
+        done = decode.step(job)
+        del buffers  # not before
+        return states if done else None
+
+    def remember(self, memory: Float[Tensor, "batch keys width"]) -> list[tuple[Room, Room]]:
+        """Keys and values of a memory, for every layer: both from one product."""
+        job, (batch, length, width) = self.blank, memory.shape
+        made = memory.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
+        rows, columns = memory.reshape(batch * length, width), 2 * job.heads * job.dim
+        for matrix, room in zip(self.packed.sources, made, strict=True):
+            decode.product(rows, matrix, columns, out=room)
+        keys, values = made.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
+        return list(zip(keys.unbind(0), values.unbind(0), strict=True))
+
+    def begin(self, batch: int, sources: list[Memory]) -> "CompiledDecoding":
+        """A decoding of that many rows, over these sources if there are any. What is not written yet is never read."""
+        job = self.blank
+        with torch.inference_mode(False):  # room made in inference mode could not be written outside it
+            rooms = self.words.new_empty(job.depth, 2, batch, job.heads, stack.ROOM, job.dim)
+            caches = [Cache(*room.unbind(0)) for room in rooms.unbind(0)]
+        return CompiledDecoding(self, caches, sources)
+
+
+class CompiledDecoding(Decoding):
+    """Steps of a decoding, one call each. A reorder moves nothing: `writers` says in which row a row's places were written."""
+
+    def __init__(self, compiled: Compiled, caches: list[Cache], sources: list[Memory]) -> None:
+        super().__init__(caches, sources)
+        self.compiled, self.job = compiled, compiled.job()
+        self.writers: Int[Tensor, "places rows"] | None = None
+        self.bound = 0  # the threads that the job has buffers for; 0: it does not know the caches either
+        if sources:
+            self.tell(sources)
+
+    def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows] | None:
+        job, words, writers = self.job, self.compiled.words, self.writers
+        rows, tokens = tokens.shape[0], tokens.contiguous()
+        threads = threads_for(rows * job.work)
+        if self.bound != threads:
+            self.bind(threads)
+        logits, asked = words.new_empty(rows, job.vocab), words.new_empty(rows, job.width)
+        place = job.filled = self.caches[0].filled
+        job.written = 0 if writers is None else writers.shape[0]
+        job.writers, job.entry, job.tokens = address(writers), address(entry), tokens.data_ptr()
+        positions = self.compiled.positions.up_to(place)
+        # a number, because a view of the row would take longer
+        job.position = None if positions is None else positions.data_ptr() + 4 * job.width * place
+        job.output, job.asked = logits.data_ptr(), asked.data_ptr()
+        return (logits, asked) if decode.step(job) else None
+
+    def bind(self, threads: int) -> None:
+        """Tell the job where the caches are, and give it buffers."""
+        rooms = [room for cache in self.caches for room in (cache.keys, cache.values)]
+        rows, heads, length, dim = rooms[0].shape
+        assert {room.shape for room in rooms} == {rooms[0].shape}
+        assert all(room.is_contiguous() for room in rooms)
+        self.rooms = addresses(rooms)
+        self.buffers = Buffers(self.job, rows, threads, max(length, self.job.source_length))
+        self.job.cache_row, self.job.cache_head = heads * length * dim, length * dim
+        self.job.caches, self.bound = ctypes.addressof(self.rooms), threads
+
+    def tell(self, sources: list[Memory]) -> None:
+        """Tell the job where the sources are."""
+        tensors = [room for memory in sources for room in (memory.keys, memory.values)]
+        assert len({(room.shape, room.stride()) for room in tensors}) == 1
+        assert tensors[0].stride(3) == 1
+        job, padding = self.job, sources[0].padding
+        self.places = addresses(tensors)
+        job.sources, job.source_length = ctypes.addressof(self.places), tensors[0].shape[2]
+        job.source_row, job.source_head, job.source_place, _ = tensors[0].stride()
+        if padding is not None:
+            self.lengths = padding.lengths.to(torch.int64, copy=True)
+            check_lengths(self.lengths, *tensors[0].shape[::2])
+            job.lengths = self.lengths.data_ptr()
+
+    def reserve(self, length: int) -> bool:
+        moved = super().reserve(length)
+        if moved:
+            self.bound = 0
+        return moved
+
+    def move(self, index: Index) -> None:
+        filled = self.caches[0].filled
+        if index.shape[0] == self.caches[0].keys.shape[0] and filled:
+            new = filled - (0 if self.writers is None else self.writers.shape[0])
+            own = index.expand(new, -1)  # what was written since the last time stands in its own row
+            before = [] if self.writers is None else [self.writers.index_select(1, index)]
+            self.writers = torch.cat([*before, own])
+            return
+        self.settle()
+        with writable():
+            for cache in self.caches:
+                cache.keys, cache.values = (cache.moved(room, index) for room in (cache.keys, cache.values))
+
+    def settle(self) -> None:
+        self.bound = 0  # who comes next may need more room
+        if self.writers is None:
+            return
+        writers, self.writers = self.writers.T, None
+        places = torch.arange(writers.shape[1])
+        with writable():
+            for cache in self.caches:
+                for room in (cache.keys, cache.values):
+                    room[:, :, : len(places)] = room.transpose(1, 2)[writers, places].transpose(1, 2)
+
+
+def check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> None:
+    """Require a length per source that lies in it: C reads as many keys as it is told."""
+    low, high = (int(bound) for bound in lengths.aminmax()) if len(lengths) else (0, 0)
+    if lengths.shape != (batch,) or low < 0 or high > length:
+        raise ValueError(
+            f"lengths must be one per source, in 0..{length}: got {low} to {high} for {len(lengths)} of {batch} sources. "
+            "Were they changed since the sources were read?"
+        )

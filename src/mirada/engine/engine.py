@@ -1,0 +1,120 @@
+"""An engine: a value around a model, made once for many decodings."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mirada.decoding.stepper import Stepper
+from mirada.engine.fits import refuses
+from mirada.engine.stepper import PackedStepper, SourceStepper
+from mirada.errors import require
+from mirada.native.decode import checksum
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """What `fast` made of a model: `stepper` is what a search steps, `reason` says why that is the model itself.
+
+    Unless there is a reason, the stepper holds a copy of the weights as they were then, and steps as the model does in
+    evaluation: what is done to the model afterwards does not reach it. `holds` tells whether anything was done.
+    """
+
+    stepper: Stepper
+    reason: str | None = None
+    mark: int | None = None  # the checksum of what was packed, where it is compiled
+
+    def holds(self, model: nn.Module) -> bool:
+        """Whether the model still is what was packed: the same modules with the same values, and every number the same.
+
+        It reads all weights, so that no write is missed: not one through `.data`, nor one of a fused optimizer.
+
+        >>> from mirada.models.gpt import GPT, GPTConfig
+        >>> model = GPT(GPTConfig.tiny())
+        >>> made = fast(model)
+        >>> made.holds(model)
+        True
+        >>> model.words.weight.data[3, 5] += 1
+        >>> made.holds(model)
+        False
+        """
+        if not isinstance(self.stepper, PackedStepper):
+            return model is self.stepper and refuses(model) == self.reason
+        if refuses(model) is not None or not alike(model, self.stepper.model):
+            return False
+        if self.mark is not None:
+            return marked(model) == self.mark
+        return all(map(same_bits, model.parameters(), self.stepper.model.parameters()))
+
+    def __repr__(self) -> str:
+        if not isinstance(self.stepper, PackedStepper):
+            return f"Engine(the {type(self.stepper).__name__} itself: {self.reason})"
+        model = self.stepper.model
+        numbers = sum(weight.numel() for weight in model.parameters())
+        return f"Engine({type(model).__name__}, {self.stepper.backend}, holds a copy of {numbers:,} weights)"
+
+
+def fast(model: Any) -> Engine:
+    """An engine for a model: fast steps if it is of a kind that engines know, else the model itself and the reason.
+
+    The weights are copied and packed here. Make an engine once and keep it; make another when it no longer `holds` the model.
+
+    >>> from mirada.decoding.greedy import Greedy
+    >>> from mirada.models.gpt import GPT, GPTConfig
+    >>> from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
+    >>> model = GPT(GPTConfig.tiny()).eval()
+    >>> stepper, first = fast(model).stepper, torch.tensor([3])
+    >>> [[ours]] = Greedy()(stepper, stepper.start(1), first, None, most=5)
+    >>> [[theirs]] = Greedy()(model, model.start(1), first, None, most=5)
+    >>> ours.tokens == theirs.tokens
+    True
+    >>> fast(Seq2Seq(Seq2SeqConfig.tiny())).reason
+    'no engine knows a Seq2Seq'
+    """
+    kind = type(model).__name__
+    require(
+        isinstance(model, nn.Module) and isinstance(model, Stepper),
+        f"an engine is for models that a search can step, with start, step, reorder and alignment: got {kind}",
+    )
+    reason = refuses(model)
+    if reason is not None:
+        return Engine(model, reason)
+    stepper = SourceStepper(model) if hasattr(model, "encode") else PackedStepper(model)
+    # of the copy: whoever writes to the model meanwhile is found out
+    return Engine(stepper, mark=marked(stepper.model) if stepper.backend == "compiled" else None)
+
+
+def marked(model: nn.Module) -> int:
+    """The checksum of all weights."""
+    return checksum(list(model.parameters()))
+
+
+def alike(one: nn.Module, other: nn.Module) -> bool:
+    """Whether two models that engines take have the same modules with the same values, and weights of the same kind."""
+    ours, theirs = dict(one.named_modules()), dict(other.named_modules())
+    if ours.keys() != theirs.keys():
+        return False
+    for path, module in ours.items():
+        if type(module) is not type(theirs[path]) or values(module) != values(theirs[path]):
+            return False
+    weights, known = dict(one.named_parameters()), dict(other.named_parameters())
+    return weights.keys() == known.keys() and all(
+        (weight.shape, weight.dtype, weight.device) == (known[name].shape, known[name].dtype, known[name].device)
+        for name, weight in weights.items()
+    )
+
+
+def values(module: nn.Module) -> dict[str, object]:
+    """What stands in a module beside parameters, modules and hooks. Whether it is in training does not matter."""
+    return {name: value for name, value in vars(module).items() if name[0] != "_" and name != "training"}
+
+
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    """Whether all numbers are the same, bit by bit: a NaN equals itself, 0 and -0 differ.
+
+    >>> same_bits(torch.tensor([torch.nan]), torch.tensor([torch.nan])), same_bits(torch.tensor([0.0]), torch.tensor([-0.0]))
+    (True, False)
+    """
+    bits = torch.int64 if one.dtype == torch.float64 else torch.int32
+    return torch.equal(one.detach().view(bits), other.detach().view(bits))

@@ -1,0 +1,223 @@
+"""What an engine takes, and why not the rest: modules that are exactly known, with nothing attached to them.
+
+Whoever stands in a module's place (an adapter, a quantized layer, a subclass, a parametrization) computes something else, so
+types must be the very ones of these tables, not subclasses of them.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as everywhere
+
+from mirada.attention.equation import Attention
+from mirada.attention.heads import MultiHead
+from mirada.attention.neighborhoods import Causal, Complete
+from mirada.attention.normalizers import Softmax
+from mirada.attention.positions import Learned, Position, Sinusoidal
+from mirada.attention.scores import Dot
+from mirada.engine.anatomy import Half, anatomy, shape_of
+from mirada.layers.block import DecoderLayer, EncoderLayer
+from mirada.layers.convolution import Stem1d, Stem2d
+from mirada.layers.dropout import Dropout
+from mirada.layers.embed import Patches, Placed, Words
+from mirada.layers.feedforward import FeedForward
+from mirada.layers.norm import LayerNorm, RMSNorm
+from mirada.layers.output import Output
+from mirada.layers.residual import Residual
+from mirada.layers.stack import Decoder, Encoder, Layers
+from mirada.models.captioner import Captioner, ConvolutionEye, PatchEye, TransformerTeller
+from mirada.models.gpt import GPT
+from mirada.models.transcriber import Transcriber, TransformerBody
+from mirada.models.transformer import Transformer
+from mirada.native.constants import ACTIVATIONS
+
+DTYPES = (torch.float32, torch.float64)
+DEVICES = ("cpu", "cuda")
+MOST = 2**28  # weights that may be copied: a gibibyte of float32
+NOTHING = type(None)
+
+Kinds = tuple[type, ...]
+NORMS: Kinds = (LayerNorm, RMSNorm)
+LINEAR: Kinds = (nn.Linear,)
+HALF: dict[str, Kinds] = {"layers": (Layers,), "norm": (NOTHING, *NORMS)}
+# the modules inside a module, by name, and what each of them may be
+CHILDREN: dict[type, dict[str, Kinds]] = {
+    Transformer: {
+        "source_words": (Words,), "target_words": (Words,), "source_place": (Placed,), "target_place": (Placed,),
+        "encoder": (Encoder,), "decoder": (Decoder,), "output": (Output,),
+    },
+    GPT: {"words": (Words,), "place": (Placed,), "decoder": (Encoder,), "output": (Output,)},
+    Transcriber: {"stem": (Stem1d,), "words": (Words,), "body": (TransformerBody,), "output": (Output,)},
+    TransformerBody: {
+        "source_place": (Placed,), "target_place": (Placed,), "encoder": (Encoder,), "decoder": (Decoder,),
+    },
+    Captioner: {
+        "encoder": (ConvolutionEye, PatchEye), "words": (Words,), "decoder": (TransformerTeller,),
+        "dropout": (Dropout,), "output": (Output,),
+    },
+    ConvolutionEye: {"stem": (Stem2d,)},
+    PatchEye: {"patches": (Patches,), "place": (Placed,), "stack": (Encoder,)},
+    TransformerTeller: {"place": (Placed,), "stack": (Decoder,)},
+    Encoder: HALF,
+    Decoder: HALF,
+    EncoderLayer: {
+        "self": (Attention,), "feed": (FeedForward,), "around_self": (Residual,), "around_feed": (Residual,),
+    },
+    DecoderLayer: {
+        "self": (Attention,), "cross": (Attention,), "feed": (FeedForward,),
+        "around_self": (Residual,), "around_cross": (Residual,), "around_feed": (Residual,),
+    },
+    Attention: {"heads": (MultiHead,), "score": (Dot,), "position": (Position,), "normalizer": (Softmax,)},
+    MultiHead: {"query": LINEAR, "key": LINEAR, "value": LINEAR, "out": LINEAR},
+    FeedForward: {"widen": LINEAR, "narrow": LINEAR},
+    Residual: {"norm": NORMS, "dropout": (Dropout,)},
+    Placed: {"position": (NOTHING, Sinusoidal, Learned), "dropout": (Dropout,)},
+    Patches: {"project": LINEAR},
+    Stem1d: {"layers": (nn.ModuleList,)},
+    Stem2d: {"layers": (nn.ModuleList,)},
+}  # fmt: skip
+MEMBERS: dict[type, Kinds] = {Layers: (EncoderLayer, DecoderLayer), nn.ModuleList: (nn.Conv1d, nn.Conv2d)}
+PARAMETERS: dict[type, set[str]] = {
+    nn.Linear: {"weight", "bias"}, nn.Conv1d: {"weight", "bias"}, nn.Conv2d: {"weight", "bias"},
+    LayerNorm: {"weight", "bias"}, RMSNorm: {"weight"}, Words: {"weight"}, Output: {"weight", "bias"}, Learned: {"table"},
+}  # fmt: skip
+
+
+def refuses(model: nn.Module) -> str | None:
+    """Why an engine cannot take this model; None if it can."""
+    if type(model) not in (Transformer, GPT, Transcriber, Captioner):
+        return f"no engine knows a {type(model).__name__}"
+    if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
+        return "a forward hook is registered for all modules"
+    reason = refuses_inside(model, "")
+    if reason is not None:
+        return reason
+    found = anatomy(model)
+    halves = [("the decoder", found.decoder, True)] + (
+        [] if found.reader is None else [("the encoder", found.reader, False)]
+    )
+    for name, half, causal in halves:
+        reason = refuses_half(half, causal)
+        if reason is not None:
+            return f"{name}: {reason}"
+    return refuses_weights(model)
+
+
+def refuses_inside(module: nn.Module, path: str) -> str | None:
+    """Why this module, or one inside it, is not exactly known."""
+    reason = refuses_module(module, path)
+    if reason is not None:
+        return reason
+    kind, inside = type(module), module._modules
+    known = dict.fromkeys(inside, MEMBERS[kind]) if kind in MEMBERS else CHILDREN.get(kind, {})
+    if inside.keys() - known.keys():
+        return f"{path or kind.__name__} has a module {min(inside.keys() - known.keys())!r} of its own"
+    for name, kinds in known.items():
+        child, place = inside.get(name, vars(module).get(name)), f"{path}.{name}" if path else name
+        if type(child) not in kinds:
+            return f"{place} is {child if isinstance(child, Position | Dot) else type(child).__name__}"
+        reason = None if child is None else refuses_inside(child, place)
+        if reason is not None:
+            return reason
+    return None
+
+
+def refuses_module(module: nn.Module, path: str) -> str | None:
+    """Why a module of a known type does not compute what its type does."""
+    kind, name = type(module), path or type(module).__name__
+    if module._forward_hooks or module._forward_pre_hooks:
+        return f"{name} has a forward hook"
+    for attribute, value in vars(module).items():
+        if callable(getattr(kind, attribute, None)):
+            return f"{name} has a {attribute} of its own"
+        if isinstance(value, Tensor):
+            return f"{name} keeps a tensor {attribute!r} beside its parameters"
+    if module._buffers:
+        return f"{name} has a buffer {min(module._buffers)!r}"
+    extra = module._parameters.keys() - PARAMETERS.get(kind, set())
+    return f"{name} has a parameter {min(extra)!r}" if extra else None
+
+
+def refuses_half(half: Half, causal: bool) -> str | None:
+    """Why a stack and what stands before and after it cannot be stepped as one."""
+    layers = half.layers
+    for layer in layers:
+        reason = refuses_layer(layer, causal)
+        if reason is not None:
+            return reason
+    shape, last = shape_of(layers[0]), half.stack.norm
+    if len({(type(layer), shape_of(layer)) for layer in layers}) != 1 or shape.cross != isinstance(half.stack, Decoder):
+        return "its layers differ"
+    if last is not None and type(last) is not type(layers[0].around_feed.norm):
+        return f"its last norm is {type(last).__name__}"
+    if shape.activation not in ACTIVATIONS:
+        return f"its activation is {shape.activation!r}"
+    return refuses_sizes(half)
+
+
+def refuses_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> str | None:
+    """Why a layer of known modules cannot be stepped."""
+    attentions, around = [(layer.self, causal)], [layer.around_self, layer.around_feed]
+    if isinstance(layer, DecoderLayer):
+        attentions.append((layer.cross, False))
+        around.append(layer.around_cross)
+    for attention, inner in attentions:
+        kinds = {type(part) for part in attention.where.conjuncts()}
+        if not kinds <= {Causal, Complete} or (Causal in kinds) != inner:
+            return f"its neighborhood is {attention.where}"
+        if attention.heads.dim != attention.heads.value_dim:
+            return f"its keys and values differ in dim: {attention.heads.dim} and {attention.heads.value_dim}"
+    if len({(attention.heads.width, attention.heads.heads, attention.heads.dim) for attention, _ in attentions}) != 1:
+        return "its two attentions have different heads"
+    if len({(type(residual.norm), residual.order) for residual in around}) != 1:
+        return "its norms differ"
+    return None
+
+
+def refuses_sizes(half: Half) -> str | None:
+    """Why a weight does not have the size that its place asks for: C reads as many numbers as it is told."""
+    width, heads, dim, hidden, *_ = half.shape
+    inner, table, position = heads * dim, half.words.weight, half.place.position
+    wanted: list[tuple[str, Tensor | None, tuple[int, ...]]] = [("words", table, (len(table), width))]
+    for layer in half.layers:
+        for attention in [layer.self] + ([layer.cross] if isinstance(layer, DecoderLayer) else []):
+            for name, linear in attention.heads.named_children():
+                out, ins = (width, inner) if name == "out" else (inner, width)
+                wanted += [(name, linear.weight, (out, ins)), (name, linear.bias, (out,))]  # type: ignore[list-item]
+        for name, linear, (out, ins) in (
+            ("widen", layer.feed.widen, (hidden, width)),
+            ("narrow", layer.feed.narrow, (width, hidden)),
+        ):
+            wanted += [(name, linear.weight, (out, ins)), (name, linear.bias, (out,))]
+        for name, around in layer.named_children():
+            if isinstance(around, Residual):
+                wanted += [(name, around.norm.weight, (width,)), (name, getattr(around.norm, "bias", None), (width,))]
+    if half.stack.norm is not None:
+        wanted += [
+            ("norm", half.stack.norm.weight, (width,)),
+            ("norm", getattr(half.stack.norm, "bias", None), (width,)),
+        ]
+    if half.output is not None:
+        wanted += [("output", half.output.weight, tuple(table.shape)), ("output", half.output.bias, (len(table),))]
+    if isinstance(position, Learned):
+        wanted.append(("position", position.table, (len(position.table), width)))
+    if isinstance(position, Sinusoidal) and position.width != width:
+        return f"its position is {position.width} wide: expected {width}"
+    for name, weight, size in wanted:
+        if weight is not None and tuple(weight.shape) != size:
+            return f"a weight of its {name} has the shape {tuple(weight.shape)}: expected {size}"
+    return None
+
+
+def refuses_weights(model: nn.Module) -> str | None:
+    """Why these weights cannot be copied and read."""
+    weights = list(model.parameters())
+    kinds = {(type(weight), weight.dtype, weight.device) for weight in weights}
+    for kind, dtype, device in kinds:
+        if kind is not nn.Parameter or dtype not in DTYPES or device.type not in DEVICES:
+            return f"a weight is a {kind.__name__} of {dtype} on {device.type}"
+    if len(kinds) != 1:
+        return "its weights differ in dtype or device"
+    if not all(weight.is_contiguous() and weight.numel() for weight in weights):
+        return "a weight is a view of another tensor, or empty"
+    numbers = sum(weight.numel() for weight in weights)
+    return f"its {numbers:,} weights would be kept twice: more than {MOST:,}" if numbers > MOST else None
