@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from mirada.attention.neighborhoods import Padding
-from mirada.layers.config import Config
+from mirada.config import Config
 from mirada.layers.embed import Words
 from mirada.layers.model import Model, as_padding, read_json, real_places, start_small
 from mirada.layers.norm import BatchNorm

@@ -65,7 +65,7 @@ def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> N
 
 def by_length(run: "Run", records: "Sequence[Record]") -> list[tuple[str, int, dict[str, float]]]:
     """Metrics of groups of records, by the number of words of their input."""
-    groups: dict[int, list["Record"]] = {}
+    groups: dict[int, list[Record]] = {}
     for record in records:
         words = run.task.length(record.value)
         require(words is not None, f"{run.task.name} has no lengths to group by: leave out --by")

@@ -43,7 +43,9 @@ def run(
     top_k: Annotated[int | None, typer.Option(help="Draw among the k likeliest tokens only; 0: among all.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Draw among the likeliest tokens that sum up to p only.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the drawing.")] = None,
-    tokens: Annotated[int | None, typer.Option(help="At most so many tokens an answer; 0: what suits the task.")] = None,
+    tokens: Annotated[
+        int | None, typer.Option(help="At most so many tokens an answer; 0: what suits the task.")
+    ] = None,
     device: Device = "cpu",
 ) -> None:
     """Answer with a trained run, one line for each input."""

@@ -43,7 +43,9 @@ def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Iter
                 raise unknown("column", name, known)
         taken = [list(data[name]) for name in names]
         counts = {len(column) for column in taken}
-        require(len(counts) == 1, f"columns must be equally long: got {', '.join(str(len(column)) for column in taken)}")
+        require(
+            len(counts) == 1, f"columns must be equally long: got {', '.join(str(len(column)) for column in taken)}"
+        )
         return list(zip(*taken, strict=True))
     require(
         isinstance(data, Iterable) and not isinstance(data, str | bytes),

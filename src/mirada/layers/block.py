@@ -12,8 +12,8 @@ from mirada.attention.heads import Heads, MultiHead
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood
 from mirada.attention.positions import InputPosition, Position
+from mirada.config import Config
 from mirada.errors import require
-from mirada.layers.config import Config
 from mirada.layers.feedforward import feed_forward
 from mirada.layers.norm import Norm
 from mirada.layers.residual import Residual

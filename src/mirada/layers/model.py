@@ -11,8 +11,8 @@ from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
 
 from mirada.attention.neighborhoods import Padding
+from mirada.config import Config
 from mirada.errors import require
-from mirada.layers.config import Config
 from mirada.shapes import check_axes, check_integers, check_size, show
 
 C = TypeVar("C", bound=Config)

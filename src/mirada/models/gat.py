@@ -16,8 +16,8 @@ from mirada.attention.heads import Tied
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Graph, GraphV2
+from mirada.config import Config
 from mirada.errors import require
-from mirada.layers.config import Config
 from mirada.layers.dropout import Dropout
 from mirada.layers.model import Model, check_classes
 from mirada.layers.stack import Layers

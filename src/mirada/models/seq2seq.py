@@ -15,8 +15,8 @@ from torch import Tensor
 
 from mirada.attention.heads import linear
 from mirada.attention.neighborhoods import Padding
+from mirada.config import Config
 from mirada.errors import require
-from mirada.layers.config import Config
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Words
 from mirada.layers.model import Model, as_padding, check_pair, check_step

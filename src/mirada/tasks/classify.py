@@ -9,7 +9,6 @@ import torch
 
 from mirada.data.batch import in_order, pad
 from mirada.data.builtin.sentiment import sentiment
-<<<<<<< HEAD
 from mirada.data.check import show, too_long
 from mirada.data.options import TextOptions
 from mirada.data.record import Problem
@@ -18,30 +17,15 @@ from mirada.data.tokenize import END, PAD
 from mirada.data.vocabulary import Vocabulary
 from mirada.drawing.heat import Weighed
 from mirada.drawing.page import Section
-=======
-from mirada.data.check import show
-from mirada.data.records import Record
-from mirada.data.text import Problem
-from mirada.data.tokenize import END, PAD, Tokenizer
-from mirada.drawing import Section, Weighed
->>>>>>> drawing
 from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.models.classifier import Classifier
-<<<<<<< HEAD
 from mirada.runs.answers import Answer, RankAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
-=======
-from mirada.tasks.answer import Answer, Ask
-from mirada.tasks.batches import Shares, all_parts
-from mirada.tasks.run import Run
-from mirada.tasks.sources import NAMED, SETS, from_files, numbered
-from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task, spread
->>>>>>> drawing
 from mirada.training.metrics import accuracy, macro_f1
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe

@@ -21,34 +21,20 @@ from mirada.data.passages import read_passages
 from mirada.data.record import Problem
 from mirada.data.records import OBJECTS, Fields, Row, ending_of
 from mirada.data.tokenize import END, MASK, PAD, START, Tokenizer
-<<<<<<< HEAD
 from mirada.data.vocabulary import Vocabulary
 from mirada.drawing.page import Section
 from mirada.drawing.ranked import Ranked
-=======
-from mirada.drawing import Ranked, Section
->>>>>>> drawing
 from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.bert import BERT
-<<<<<<< HEAD
 from mirada.runs.answers import Answer, RankAsk
 from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import Preset, Task
 from mirada.training.objectives import Microbatch, Objective
-=======
-from mirada.tasks.answer import Answer, Ask
-from mirada.tasks.batches import Shares, all_parts
-from mirada.tasks.run import Run
-from mirada.tasks.sentences import pairs_of_text
-from mirada.tasks.sources import SETS, from_files, numbered
-from mirada.tasks.task import DataConfig, Place, Preset, Splits, Task
-from mirada.training.objectives import Objective, Part
->>>>>>> drawing
 from mirada.training.recipe import Recipe
 
 GAP = re.compile(r"_{2,}|\[MASK\]|<mask>")
@@ -264,7 +250,9 @@ def fill(run: Run, text: str, ask: RankAsk) -> Answer:
     tokens, segments = arranged(run, text, 1)
     read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     best, score = ranked[0]
-    return Answer(text, best, score, ranked=ask.listed(ranked), read=read, replay=partial(run.look, tokens, None, segments))
+    return Answer(
+        text, best, score, ranked=ask.listed(ranked), read=read, replay=partial(run.look, tokens, None, segments)
+    )
 
 
 def order(run: Run, text: str) -> Answer:

@@ -31,7 +31,7 @@ from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
-from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.task import Preset, Task, spread
 from mirada.training.metrics import bleu, chrf, sentence_chrf
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, dataclass, replace
 
 import pytest
 
-from mirada.layers.config import Config
+from mirada.config import Config
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,0 @@
-from mirada.config import Config as Config  # moved; removed once all imports follow
