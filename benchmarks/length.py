@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mirada.cli.quality import by_length
 from mirada.drawing.plot import plot
-from mirada.tasks.run import load
+from mirada.runs.load import load
 
 
 def main(test: str, figure: Path, folders: list[str]) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from mirada.cli.main import main
-from tests.tasks.small import QUICK, pairs, reviews, stories, text, trained, write_rows
+from tests.runs.small import QUICK, pairs, reviews, stories, text, trained, write_rows
 
 
 class Done(NamedTuple):

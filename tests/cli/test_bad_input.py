@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command, Done, Made
-from tests.tasks.small import QUICK, pairs, write_rows
+from tests.runs.small import QUICK, pairs, write_rows
 
 
 def assert_refused(done: Done, *wanted: str, code: int = 2, lines: int = 2) -> None:
@@ -166,7 +166,7 @@ def test_files_whose_records_are_all_bad(mirada: Command, files: Path, command: 
         (("a", "--top-k", "5"), "give a temperature as well"),
         (("a", "--beam", "4", "--temperature", "1"), "a beam draws nothing"),
         (("a", "--beam", "4", "--coverage", "nan"), "coverage must be at least 0"),
-        (("a", "--candidates", "b"), "translate has no use for candidates"),
+        (("a", "--candidates", "b"), "candidates is not used by translate"),
         (("a", "--device", "gpu"), "device 'gpu' cannot be used here"),
     ],
 )
@@ -204,7 +204,7 @@ def test_files_that_cannot_be_measured_on(
 
 @pytest.mark.parametrize("task", ["classify", "fill"])
 def test_a_search_that_a_task_does_not_have(mirada: Command, made: Made, task: str) -> None:
-    assert_refused(mirada("eval", getattr(made, task), "--beam", 4), f"{task} has no use for beam")
+    assert_refused(mirada("eval", getattr(made, task), "--beam", 4), f"beam is not used by {task}")
 
 
 def halved(path: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_bug_is_told_in_two_lines_and_debug_shows_it(
     def broken(*words: object) -> None:
         raise KeyError("somewhere")
 
-    monkeypatch.setattr("mirada.cli.answers.load", broken)
+    monkeypatch.setattr("mirada.runs.load.load", broken)
     assert_refused(mirada("run", made.translate, "a"), "KeyError: 'somewhere'", "--debug shows where", code=1)
     with pytest.raises(KeyError, match="somewhere"):
         mirada("run", made.translate, "a", "--debug")

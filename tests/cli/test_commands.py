@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from mirada.cli import speed
-from mirada.tasks.catalog import CATALOG
-from mirada.tasks.run import load
+from mirada.runs.catalog import CATALOG
+from mirada.runs.load import load
 from tests.cli.conftest import Command, Made
-from tests.tasks.small import QUICK, pairs, write_rows
+from tests.runs.small import QUICK, pairs, write_rows
 
 ENV = os.environ | {"OMP_NUM_THREADS": "1"}
 SOURCE = "we buy the red car."
@@ -154,7 +154,7 @@ def test_drawing_with_a_seed(mirada: Command, made: Made) -> None:
 
 
 def test_long_input_is_answered_in_batches(mirada: Command, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirada.cli.answers.AT_ONCE", 3)
+    monkeypatch.setattr("mirada.cli.run.AT_ONCE", 3)
     lines = [text for text, _ in pairs()[:10]]
     done = mirada("run", made.classify, "--json", stdin="\n".join(lines).encode())
     assert [answer["input"] for answer in objects(done.out)] == lines
@@ -268,7 +268,7 @@ def test_every_bad_record_is_named(mirada: Command, tmp_path: Path) -> None:
     ):
         assert what in line
     assert lines[36:] == [
-        "30 records to learn from, 1 record to validate on, 36 bad", "Mend these records, or leave them out with bad=skip."
+        "30 records to learn from, 1 record to validate on, 36 bad", "Fix these records, or leave them out with bad=skip."
     ]  # fmt: skip
     skipped = mirada("check", "translate", "--data", path, *QUICK, "bad=skip")
     assert skipped.code == 0

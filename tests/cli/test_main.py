@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mirada.cli import examples
+from mirada.cli import example
 from mirada.cli.main import main
 
 
@@ -41,7 +41,7 @@ def test_examples_are_listed_with_what_they_show(
         main()
     assert stopped.value.code == 0
     listed = capsys.readouterr().out.splitlines()[1:]
-    assert [line.split()[0] for line in listed] == list(examples.scripts())
+    assert [line.split()[0] for line in listed] == list(example.scripts())
     assert all(len(line.split()) > 3 for line in listed)
 
 

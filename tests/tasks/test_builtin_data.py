@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from mirada.tasks.fit import Order, fit
-from mirada.tasks.run import Run
+from mirada.runs.run import Run
+from mirada.runs.train import carry_out
+from tests.runs.small import request
 
 pytestmark = pytest.mark.slow
 
 
 def trained(task: str, folder: Path, *keys: str) -> Run:
-    return fit(Order(task, out=str(folder / task), keys=keys))
+    return carry_out(request(task, keys=keys, out=str(folder / task)))
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from mirada.data.records import Record
+from mirada.data.record import Record
+from mirada.runs.load import load
+from mirada.runs.run import Run
+from mirada.runs.sources import Splits
 from mirada.tasks.classify import with_every_label
-from mirada.tasks.run import Run, load
-from mirada.tasks.task import Splits
-from tests.tasks.small import QUICK, reviews, trained, write_rows
+from tests.runs.small import QUICK, reviews, trained, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, data: str) -> Run:
 
 
 def test_it_learns_the_labels(run: Run) -> None:
-    assert run.facts == {"labels": ["bad", "good"]}
+    assert run.known.labels == ("bad", "good")
     assert run.measure() == {"accuracy": 100.0, "macro_f1": 100.0}
     assert [answer.text for answer in run(["the song was lovely", "an awful day"])] == ["good", "bad"]
 
@@ -67,7 +68,7 @@ def test_looking_at_an_answer(run: Run) -> None:
         (
             "good",
             {"beam": 2, "temperature": 1.0},
-            "classify has no use for beam, temperature; it takes best, candidates",
+            "beam, temperature are not used by classify; it takes best, candidates",
         ),
         ("good " * 2000, {}, "the model reads at most"),
     ],
@@ -80,7 +81,7 @@ def test_what_cannot_be_answered_is_refused(run: Run, text: str, ask: dict, mess
 def test_the_report_shows_texts_and_labels(run: Run) -> None:
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert "Examples" in page
-    assert run.splits().valid[0].fields[0].split()[-1] in page
+    assert run.splits().valid[0].value[0].split()[-1] in page
     assert "accuracy" in page
 
 

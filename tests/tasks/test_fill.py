@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from mirada.runs.run import Run
+from mirada.runs.train import read
 from mirada.tasks.fill import askable, with_gap
-from mirada.tasks.fit import read
-from mirada.tasks.order import Order
-from mirada.tasks.run import Run
-from mirada.tasks.task import Place
-from tests.tasks.small import QUICK, stories, text, trained, write_rows
+from tests.runs.small import QUICK, request, stories, text, trained, write_rows
 
 GAP = "We buy a red ___."
 
@@ -74,7 +72,7 @@ def test_looking_at_an_answer(run: Run) -> None:
         ("", {}, "has no gap"),
         ("We ___ a ___.", {}, "one gap at a time"),
         (GAP, {"candidates": ("",)}, "candidate '' is empty"),
-        (GAP, {"beam": 2}, "fill has no use for beam; it takes best, candidates"),
+        (GAP, {"beam": 2}, "beam is not used by fill; it takes best, candidates"),
         ("word " * 300 + "___", {}, "the model reads at most 128"),
     ],
 )
@@ -96,8 +94,8 @@ def test_the_report_asks_for_a_gap(run: Run) -> None:
 
 def test_a_plain_text_becomes_pairs_of_passages(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(text(), encoding="utf-8")
-    splits = read(Order("fill", place=Place(str(tmp_path / "a.txt"))).settings(), tmp_path)
-    first, second = (*splits.train, *splits.valid)[0].fields
+    splits = read(request("fill", data=str(tmp_path / "a.txt")).settings())
+    first, second = (*splits.train, *splits.valid)[0].value
     assert first.endswith(".")
     assert f"{first} {second}" in text().replace("\n", " ")
 

@@ -10,12 +10,11 @@ import torch
 
 from mirada.data.tokenize import UNKNOWN, Tokenizer
 from mirada.decoding.hypothesis import Hypothesis
-from mirada.tasks.fit import read
-from mirada.tasks.order import Order
-from mirada.tasks.run import Run, load
-from mirada.tasks.task import Place
+from mirada.runs.load import load
+from mirada.runs.run import Run
+from mirada.runs.train import read
 from mirada.tasks.translate import Translate, has_right_word, written_text
-from tests.tasks.small import SIZES, pairs, trained, write_rows
+from tests.runs.small import SIZES, pairs, request, trained, write_rows
 
 SENTENCES = ["we buy the red car.", "I see a house.", "they have the small old red table."]
 
@@ -119,7 +118,7 @@ def test_a_limit_of_tokens(run: Run) -> None:
         ("", {}, "nothing to translate"),
         (" \t ", {}, "nothing to translate"),
         ("house " * 600, {}, r"the model reads at most 512.*Cut it"),
-        ("a", {"candidates": ("b",)}, "translate has no use for candidates; it takes beam"),
+        ("a", {"candidates": ("b",)}, "candidates is not used by translate; it takes beam"),
         ("a", {"top_k": 3}, "give a temperature as well"),
         ("a", {"top_p": 0.5}, "give a temperature as well"),
         ("a", {"beam": 2, "temperature": 1.0}, "a beam draws nothing"),
@@ -137,7 +136,7 @@ def test_what_cannot_be_answered_is_refused(run: Run, text: str, ask: dict, mess
 
 def test_the_report_shows_examples_with_what_was_wanted(run: Run) -> None:
     page = (run.folder / "report.html").read_text(encoding="utf-8")
-    wanted = run.splits().valid[0].fields[1]
+    wanted = run.splits().valid[0].value[1]
     assert "Examples" in page
     assert wanted in page
     assert "BLEU".lower() in page.lower()
@@ -163,8 +162,8 @@ def test_every_model_trains_answers_and_reports(tmp_path: Path, data: str, model
 
 
 def read_fields(data: str, *keys: str) -> list[tuple[str, ...]]:
-    splits = read(Order("translate", place=Place(data), keys=keys).settings(), Path())
-    return [record.fields for record in (*splits.train, *splits.valid)]
+    splits = read(request("translate", data=data, keys=keys).settings())
+    return [record.value for record in (*splits.train, *splits.valid)]
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from mirada.tasks.fit import fit
-from mirada.tasks.order import Order
-from mirada.tasks.run import Run
-from mirada.tasks.task import Place
+from mirada.runs.run import Run
+from mirada.runs.train import carry_out
 from mirada.tasks.write import beginning, continued
-from tests.tasks.small import QUICK, quiet, text, trained
+from tests.runs.small import QUICK, quiet, request, text, trained
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, data: str) -> Run:
 
 def test_it_learns_what_follows(run: Run) -> None:
     metrics = run.measure()
-    assert metrics["loss"] < math.log(len(run.tokenizer)) - 0.5
+    assert metrics["loss"] < math.log(len(run.known.tokenizer)) - 0.5
     torch.testing.assert_close(metrics["perplexity"], math.exp(metrics["loss"]))
     # a character is a token; only the start before the text is not wanted
     torch.testing.assert_close(metrics["bits_per_character"], metrics["loss"] / math.log(2), rtol=1e-2, atol=0.0)
@@ -47,7 +45,7 @@ def test_an_answer_goes_on_with_the_text(run: Run) -> None:
 
 
 def test_a_text_may_be_longer_than_the_reach(run: Run) -> None:
-    assert run.length == 32
+    assert run.model.config.length == 32
     assert len(run("We buy", tokens=80).written) == 80
     assert len(run("We buy the red car. " * 5, tokens=5).written) == 5
 
@@ -78,16 +76,16 @@ def test_drawing_is_a_function_of_the_seed_and_of_the_place(run: Run) -> None:
 
 @pytest.mark.parametrize("ask", [{"best": 2}, {"candidates": ("a",)}, {"beam": 2, "coverage": 0.1}], ids=str)
 def test_what_it_has_no_use_for_is_refused(run: Run, ask: dict) -> None:
-    with pytest.raises(ValueError, match="write has no use for"):
+    with pytest.raises(ValueError, match=r"(is|are) not used by write"):
         run("We", **ask)
 
 
 @pytest.mark.parametrize("tokenizer", ["bpe", "unigram", "word"])
 def test_a_space_between_the_text_and_what_follows(tmp_path: Path, data: str, tokenizer: str) -> None:
     run = trained("write", data, tmp_path / "run", *QUICK, f"tokenizer={tokenizer}", "vocab=80", "length=16")
-    before = run.tokenizer.encode("We buy")
-    assert continued(run, before, run.tokenizer.encode("the")) == " the"
-    assert continued(run, before, run.tokenizer.encode("the red car")) == " the red car"
+    before = run.known.tokenizer.encode("We buy")
+    assert continued(run, before, run.known.tokenizer.encode("the")) == " the"
+    assert continued(run, before, run.known.tokenizer.encode("the red car")) == " the red car"
     answer = run("We buy", tokens=30, seed=1)
     assert answer.text.startswith("We buy")
     assert "".join(run.stream("We buy", tokens=30, seed=1)) == answer.text
@@ -98,8 +96,8 @@ def test_short_texts_can_be_measured_and_validated_on(tmp_path: Path, run: Run, 
     short = tmp_path / "short.txt"
     short.write_text("We see.\n", encoding="utf-8")
     assert run.measure(str(short))["loss"] > 0
-    order = Order("write", "", Place(data, str(short)), str(tmp_path / "run"), keys=QUICK)
-    assert [record.fields[0] for record in fit(order, quiet, quiet).splits().valid] == ["We see.\n"]
+    order = request("write", data, *QUICK, valid=str(short), out=str(tmp_path / "run"))
+    assert [record.value for record in carry_out(order, quiet, quiet).splits().valid] == ["We see.\n"]
     with pytest.raises(ValueError, match=r"longer than a window.*Take a longer text or length="):
         trained("write", str(short), tmp_path / "other", *QUICK)
 
@@ -111,7 +109,7 @@ def test_bad_lines_stop_a_training_or_are_left_out(tmp_path: Path) -> None:
         trained("write", str(path), tmp_path / "run", *QUICK)
     run = trained("write", str(path), tmp_path / "run", *QUICK, "bad=skip", "length=16")
     records = run.splits()
-    assert "".join(record.fields[0] for record in (*records.train, *records.valid)) == text()
+    assert "".join(record.value for record in (*records.train, *records.valid)) == text()
     assert len(records.problems) == 2
 
 
@@ -119,9 +117,9 @@ def test_the_report_has_samples(run: Run) -> None:
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert "temperature 0.5" in page
     assert "perplexity" in page
-    assert f"{len(run.splits().valid[0].fields[0]):,} characters for validation" in page
+    assert f"{len(run.splits().valid[0].value):,} characters for validation" in page
     assert (
-        f"<code>mirada run {run.folder} {shlex.quote(beginning(run.splits().valid[0].fields[0]))}</code>"
+        f"<code>mirada run {run.folder} {shlex.quote(beginning(run.splits().valid[0].value))}</code>"
         in html.unescape(page)
     )
 

@@ -31,7 +31,7 @@ from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
-from mirada.runs.task import Preset, Task, spread
+from mirada.runs.task import SAMPLES, Preset, Task, spread
 from mirada.training.metrics import bleu, chrf, sentence_chrf
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
@@ -143,9 +143,9 @@ class Translate(Task[str, Fields, Vocabulary]):
     def length(self, value: Fields) -> int:
         return len(value[0].split())
 
-    def samples(self, run: Run, splits: Splits) -> list[str]:
+    def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
         if not run.source.builtin:
-            return super().samples(run, splits)
+            return [record.value[0] for record in spread(splits.test or splits.valid, SAMPLES)]
         if run.options.reverse:  # type: ignore[attr-defined]
             return ["Me gustan los nachos.", "Quiero ir al cine.", "la casa roja"]
         return [

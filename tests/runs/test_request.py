@@ -5,26 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from mirada.tasks.order import Order, absolute
-from mirada.tasks.task import Place
+from mirada.runs.sources import absolute
+from tests.runs.small import request
 
 
 def begun(folder: Path, **changes) -> Path:
     """A folder as a run leaves it before its first step."""
-    settings = Order("translate", "transformer", Place("pairs.tsv"), keys=("steps=7", "vocab=99")).settings()
+    settings = request("translate", model="transformer", data="pairs.tsv", keys=("steps=7", "vocab=99")).settings()
     folder.mkdir(parents=True, exist_ok=True)
-    described = settings | {"facts": {}, "fingerprint": "0123"} | changes
+    described = settings.changed(fingerprint="0123").to_dict() | changes
     (folder / "config.json").write_text(json.dumps(described), encoding="utf-8")
     return folder
 
 
 def test_what_the_user_says_stands_above_what_suits_the_data() -> None:
-    plain = Order("translate", place=Place("pairs.tsv")).settings()
-    changed = Order("translate", place=Place("pairs.tsv"), minutes=3.0, seed=5, keys=("width=48", "heads=3")).settings()
-    assert (changed["config"]["width"], changed["recipe"]["minutes"], changed["recipe"]["seed"]) == (48, 3.0, 5)
-    same = {key for key in plain["recipe"] if plain["recipe"][key] == changed["recipe"][key]}
-    assert set(plain["recipe"]) - same == {"minutes", "seed"}
-    assert plain["name"] == "transformer"
+    plain = request("translate", data="pairs.tsv").settings()
+    changed = request("translate", data="pairs.tsv", minutes=3.0, seed=5, keys=("width=48", "heads=3")).settings()
+    assert (changed.config.width, changed.recipe.minutes, changed.recipe.seed) == (48, 3.0, 5)
+    before, after = plain.recipe.to_dict(), changed.recipe.to_dict()
+    assert {key for key in before if before[key] != after[key]} == {"minutes", "seed"}
+    assert plain.name == "transformer"
 
 
 def test_paths_are_kept_so_that_they_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,49 +40,49 @@ def test_paths_are_kept_so_that_they_are_found_from_any_folder(tmp_path: Path, m
 
 def test_a_run_without_a_folder_takes_the_next_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert Order("fill").folder() == Path("runs/fill")
+    assert request("fill").folder() == Path("runs/fill")
     with pytest.raises(ValueError, match=r"nothing to resume: runs/fill has no config.json. Start the run without"):
-        Order("fill", resume=True).folder()
+        request("fill", resume=True).folder()
     begun(Path("runs/fill"))
-    assert Order("fill").folder() == Path("runs/fill-2")
-    assert Order("fill", resume=True).folder() == Path("runs/fill")
+    assert request("fill").folder() == Path("runs/fill-2")
+    assert request("fill", resume=True).folder() == Path("runs/fill")
     begun(Path("runs/fill-2"))
-    assert Order("fill", resume=True).folder() == Path("runs/fill-2")
+    assert request("fill", resume=True).folder() == Path("runs/fill-2")
 
 
 def test_a_folder_with_a_run_is_not_written_over(tmp_path: Path) -> None:
     folder = begun(tmp_path / "run")
     with pytest.raises(ValueError, match=r"holds a run already. Go on with it \(--resume\) or choose another --out"):
-        Order("translate", out=str(folder)).folder()
+        request("translate", out=str(folder)).folder()
     with pytest.raises(ValueError, match="there is nothing to resume"):
-        Order("translate", out=str(tmp_path / "empty"), resume=True).folder()
+        request("translate", out=str(tmp_path / "empty"), resume=True).folder()
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors", "metrics.jsonl", "report.html"])
 def test_files_of_somebody_else_are_not_written_over(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("precious")
     with pytest.raises(ValueError, match=f"has a {name} that is of no run and would be lost"):
-        Order("translate", out=str(tmp_path)).folder()
+        request("translate", out=str(tmp_path)).folder()
 
 
 def test_other_files_may_be_there(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    assert Order("translate", out=str(tmp_path)).folder() == tmp_path
+    assert request("translate", out=str(tmp_path)).folder() == tmp_path
 
 
 def test_a_validation_file_needs_data_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="--valid needs --data: the builtin data has its own"):
-        Order("translate", place=Place("", "valid.tsv"))
+        request("translate", data="", valid="valid.tsv")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="--valid is the file of --data"):
-        Order("translate", place=Place("a.tsv", "./a.tsv"))
+        request("translate", data="a.tsv", valid="./a.tsv")
 
 
 def test_a_resumed_run_keeps_its_settings(tmp_path: Path) -> None:
     folder = begun(tmp_path / "run")
-    kept = Order("translate", out=str(folder), resume=True, keys=("steps=7",)).resumed(folder)
-    assert kept["recipe"]["steps"] == 7
-    assert kept["place"]["data"] == absolute("pairs.tsv")
+    kept = request("translate", out=str(folder), resume=True, keys=("steps=7",)).resumed(folder)
+    assert kept.recipe.steps == 7
+    assert kept.source.data == absolute("pairs.tsv")
 
 
 @pytest.mark.parametrize(
@@ -102,29 +102,29 @@ def test_a_resumed_run_keeps_its_settings(tmp_path: Path) -> None:
 def test_a_resumed_run_refuses_other_settings(tmp_path: Path, order: dict, message: str) -> None:
     folder = begun(tmp_path / "run")
     with pytest.raises(ValueError, match=message):
-        Order(**{"task": "translate", "resume": True} | order).resumed(folder)
+        request(**{"task": "translate", "resume": True} | order).resumed(folder)
 
 
 def test_the_files_of_a_resumed_run_may_have_moved(tmp_path: Path) -> None:
     """Whether they hold the same records is asked when they are read."""
     folder = begun(tmp_path / "run")
-    moved = Order("translate", place=Place("new/pairs.tsv"), resume=True).resumed(folder)
-    assert moved["place"] == {"data": absolute("new/pairs.tsv"), "valid": ""}
+    moved = request("translate", data="new/pairs.tsv", resume=True).resumed(folder)
+    assert moved.source.to_dict() == {"data": absolute("new/pairs.tsv"), "valid": ""}
 
 
 def test_a_run_that_starts_from_another_takes_its_model_and_tokens(tmp_path: Path) -> None:
     there = begun(tmp_path / "run", config={"width": 40, "tied": "all"}, data={"tokenizer": "word", "columns": "a,b"})
-    taken = Order("translate", place=Place("new.tsv"), start=str(there), keys=("dropout=0.5",)).settings()
-    assert {"width": 40, "tied": "all", "dropout": 0.5}.items() <= taken["config"].items()
-    assert taken["data"]["tokenizer"] == "word"
-    assert taken["data"]["columns"] == ""  # the columns of its file are not those of ours
-    assert taken["start"] == str(there)
+    taken = request("translate", data="new.tsv", start=str(there), keys=("dropout=0.5",)).settings()
+    assert {"width": 40, "tied": "all", "dropout": 0.5}.items() <= taken.config.to_dict().items()
+    assert taken.data.tokenizer == "word"
+    assert taken.data.columns == ""  # the columns of its file are not those of ours
+    assert taken.start == str(there)
 
 
 @pytest.mark.parametrize(
     ("order", "message"),
     [
-        ({"keys": ("tokenizer=char",)}, "keeps its tokens: tokenizer is 'bpe', not 'char'. Leave it out"),
+        ({"keys": ("tokenizer=char",)}, "reads as that does: tokenizer is 'bpe', not 'char'. Leave it out"),
         ({"keys": ("vocab=50",)}, "vocab is 99, not 50"),
         ({"model": "rnn"}, "holds a transformer for translate: it cannot start a rnn for translate"),
         ({"task": "fill"}, "holds a transformer for translate: it cannot start a bert for fill"),
@@ -133,7 +133,7 @@ def test_a_run_that_starts_from_another_takes_its_model_and_tokens(tmp_path: Pat
 def test_what_cannot_start_from_a_run_is_refused(tmp_path: Path, order: dict, message: str) -> None:
     there = begun(tmp_path / "run")
     with pytest.raises(ValueError, match=message):
-        Order(**{"task": "translate", "start": str(there)} | order).settings()
+        request(**{"task": "translate", "start": str(there)} | order).settings()
 
 
 @pytest.mark.parametrize(
@@ -153,6 +153,6 @@ def test_settings_that_cannot_be_read_are_told(tmp_path: Path, content: str | No
     if content is not None:
         (tmp_path / "config.json").write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
-        Order("translate", resume=True).resumed(tmp_path)
+        request("translate", resume=True).resumed(tmp_path)
     with pytest.raises(ValueError, match=message):
-        Order("translate", start=str(tmp_path)).settings()
+        request("translate", start=str(tmp_path)).settings()

@@ -4,16 +4,20 @@ import sys
 import pytest
 
 from mirada.models.transformer import TransformerConfig
-from mirada.tasks.catalog import CATALOG, describe, entry
-from mirada.tasks.settings import Groups, layered, value
-from mirada.tasks.translate import TranslateData
+from mirada.runs.catalog import CATALOG, describe, entry
+from mirada.runs.settings import Groups, key_values, layered, value
+from mirada.tasks.translate import TranslateOptions
 from mirada.training.recipe import Recipe
 
-GROUPS = Groups(Recipe, TranslateData, TransformerConfig)
+GROUPS = Groups(Recipe, TranslateOptions, TransformerConfig)
+
+
+def sorted_keys(words: list[str]) -> dict[str, dict]:
+    return GROUPS.sort(key_values(words))
 
 
 def test_keys_find_their_group_and_kind() -> None:
-    found = GROUPS.read(["steps=300", "lr=1e-3", "width=128", "reverse=yes", "where=window:128", "vocab=500"])
+    found = sorted_keys(["steps=300", "lr=1e-3", "width=128", "reverse=yes", "where=window:128", "vocab=500"])
     assert found == {
         "recipe": {"steps": 300, "lr": 1e-3},
         "data": {"reverse": True, "vocab": 500},
@@ -22,7 +26,7 @@ def test_keys_find_their_group_and_kind() -> None:
 
 
 def test_a_dotted_key_names_its_group() -> None:
-    assert GROUPS.read(["model.vocab=700", "data.vocab=500"]) == {
+    assert sorted_keys(["model.vocab=700", "data.vocab=500"]) == {
         "recipe": {},
         "data": {"vocab": 500},
         "model": {"vocab": 700},
@@ -43,17 +47,17 @@ def test_a_dotted_key_names_its_group() -> None:
 )
 def test_a_wrong_word_is_named(word: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        GROUPS.read([word])
+        sorted_keys([word])
 
 
 def test_a_key_given_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="steps is given twice"):
-        GROUPS.read(["steps=1", "steps=2"])
+        sorted_keys(["steps=1", "steps=2"])
 
 
 def test_a_value_may_hold_an_equals_sign() -> None:
     assert value("columns", "a=b", "str") == "a=b"
-    assert GROUPS.read(["columns=a=b,c"])["data"] == {"columns": "a=b,c"}
+    assert sorted_keys(["columns=a=b,c"])["data"] == {"columns": "a=b,c"}
 
 
 def test_later_layers_win() -> None:
@@ -73,5 +77,5 @@ def test_the_catalog_agrees_with_the_tasks(name: str) -> None:
 
 
 def test_the_catalog_needs_no_torch() -> None:
-    code = "import sys; from mirada.tasks.catalog import describe; describe(); sys.exit('torch' in sys.modules)"
+    code = "import sys; from mirada.runs.catalog import describe; describe(); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from mirada.tasks.run import load
+from mirada.runs.load import load
 from mirada.training.metrics_log import read_metrics
-from tests.tasks.small import SIZES, pairs, trained, write_rows
+from tests.runs.small import SIZES, pairs, trained, write_rows
 
 STEPS = 60
 KEYS = (*SIZES, f"steps={STEPS}", "validate=15", "batch_tokens=256", "save_seconds=0", "average=3")

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
-from mirada.tasks.fit import fit
-from mirada.tasks.order import Order
-from mirada.tasks.run import Run
-from mirada.tasks.task import Place
+from mirada.runs.request import TrainingRequest
+from mirada.runs.run import Run
+from mirada.runs.settings import key_values
+from mirada.runs.sources import Source
+from mirada.runs.train import carry_out
 
 SIZES = ("width=32", "hidden=64", "depth=1", "heads=2")
 QUICK = (*SIZES, "steps=6", "validate=3", "batch_tokens=1024", "warmup=2")
@@ -51,9 +53,15 @@ def write_rows(path: Path, rows: Iterable[tuple[str, ...]]) -> str:
     return str(path)
 
 
-def trained(task: str, data: str, out: Path, *keys: str, model: str = "", **order) -> Run:
+def request(task: str, data: Any = "", *words: str, valid: Any = "", keys: Iterable[str] = (), **more) -> TrainingRequest:
+    """What the command line would ask for."""
+    pairs = tuple(key_values([*words, *keys]))
+    return TrainingRequest(task=task, source=Source(data, valid), keys=pairs, **more)
+
+
+def trained(task: str, data: Any, out: Path, *keys: str, **more) -> Run:
     """Train quietly."""
-    return fit(Order(task, model, Place(data), str(out), keys=keys, **order), tell=quiet, say=quiet)
+    return carry_out(request(task, data, *keys, out=str(out), **more), quiet, quiet)
 
 
 def quiet(text: str) -> None:

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from mirada.tasks.fit import fit
-from mirada.tasks.order import Order
-from mirada.tasks.run import Run, load
-from mirada.tasks.task import Place
+from mirada.runs.train import carry_out
+from mirada.runs.load import load
+from mirada.runs.run import Run
 from mirada.training.metrics_log import read_metrics
 from mirada.training.loop import Interrupted
 from mirada.training.training_state import weights
-from tests.tasks.small import QUICK, SIZES, pairs, quiet, trained, write_rows
+from tests.runs.small import QUICK, SIZES, pairs, quiet, request, trained, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +33,13 @@ def copy(tmp_path: Path, made: Run) -> Path:
 
 
 def resume(folder: Path, data: str = "", **order) -> Run:
-    return fit(Order("translate", place=Place(data), out=str(folder), resume=True, **order), quiet, quiet)
+    return carry_out(request("translate", data=data, out=str(folder), resume=True, **order), quiet, quiet)
 
 
 def test_what_is_said_and_what_is_told(tmp_path: Path, data: str) -> None:
     said: list[str] = []
     told: list[str] = []
-    fit(Order("translate", place=Place(data), out=str(tmp_path / "run"), keys=QUICK), told.append, said.append)
+    carry_out(request("translate", data=data, out=str(tmp_path / "run"), keys=QUICK), told.append, said.append)
     assert said[0].startswith("on 4 records for validation: bleu ")
     assert len(said) == 5  # and four samples
     assert all("  ->  " in line for line in said[1:])
@@ -52,9 +51,9 @@ def test_what_is_said_and_what_is_told(tmp_path: Path, data: str) -> None:
 def test_settings_are_complete_and_fit_the_model(made: Run) -> None:
     described = json.loads((made.folder / "config.json").read_text(encoding="utf-8"))
     assert described["config"] == made.model.config.to_dict()
-    assert described["config"]["vocab"] == len(made.tokenizer)
+    assert described["config"]["vocab"] == len(made.known.tokenizer)
     assert described["recipe"]["steps"] == 6
-    assert described["fingerprint"] == made.records
+    assert described["fingerprint"] == made.settings.fingerprint
     assert Path(described["place"]["data"]).is_absolute()
 
 
@@ -83,8 +82,8 @@ def test_data_that_changed_cannot_be_gone_on_with(tmp_path: Path, copy: Path, da
 
 def test_data_that_moved_can_be_gone_on_with(tmp_path: Path, copy: Path) -> None:
     moved = write_rows(tmp_path / "moved.tsv", pairs())
-    assert resume(copy, moved).place.data == moved
-    assert load(copy).place.data == moved
+    assert resume(copy, moved).source.data == moved
+    assert load(copy).source.data == moved
 
 
 def test_a_changed_file_is_not_measured_on_as_if_it_were_held_out(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ def test_a_broken_run_cannot_be_loaded(copy: Path, name: str, message: str) -> N
 def test_the_tokenizer_of_another_run_is_told(tmp_path: Path, copy: Path, data: str) -> None:
     other = trained("translate", data, tmp_path / "other", *SIZES, "steps=1", "tokenizer=char")
     shutil.copy(other.folder / "tokenizer.json", copy)
-    with pytest.raises(ValueError, match=r"tokenizer.json has \d+ tokens and the model \d+: they are not of one run"):
+    with pytest.raises(ValueError, match=r"tokenizer.json has vocab=\d+, config.json has vocab=\d+: they are not of one run"):
         load(copy)
 
 
@@ -192,7 +191,7 @@ def test_bad_records_stop_a_training_before_it_leaves_a_trace(tmp_path: Path) ->
     path = write_rows(tmp_path / "bad.tsv", BAD)
     with pytest.raises(ValueError, match=r"bad.tsv:41: expected 2 columns, found 1") as told:
         trained("translate", path, tmp_path / "run", *QUICK)
-    assert str(told.value).endswith("Mend these records, or leave them out with bad=skip.")
+    assert str(told.value).endswith("Fix these records, or leave them out with bad=skip.")
     assert not (tmp_path / "run").exists()
 
 
@@ -203,20 +202,20 @@ def test_only_the_first_bad_records_are_named(tmp_path: Path) -> None:
     lines = str(told.value).splitlines()
     assert len(lines) == 8
     assert lines[5:] == [
-        "... and 25 more", "30 x expected 2 columns, found 1", "Mend these records, or leave them out with bad=skip."
+        "... and 25 more", "30 x expected 2 columns, found 1", "Fix these records, or leave them out with bad=skip."
     ]  # fmt: skip
 
 
 def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
     told: list[str] = []
     path = write_rows(tmp_path / "bad.tsv", BAD)
-    order = Order("translate", place=Place(path), out=str(tmp_path / "run"), keys=(*QUICK, "bad=skip"))
-    run = fit(order, told.append, quiet)
+    order = request("translate", data=path, out=str(tmp_path / "run"), keys=(*QUICK, "bad=skip"))
+    run = carry_out(order, told.append, quiet)
     assert told[0] == f"3 bad records are left out; `mirada check translate --data {path}` lists them"
     splits = run.splits()
     assert len(splits.train) + len(splits.valid) == 40
     assert set(run.measure()) == {"bleu", "chrf"}
-    assert resume(run.folder).records == run.records
+    assert resume(run.folder).settings.fingerprint == run.settings.fingerprint
 
 
 def test_records_longer_than_the_model_are_bad(tmp_path: Path) -> None:
@@ -228,7 +227,7 @@ def test_records_longer_than_the_model_are_bad(tmp_path: Path) -> None:
 def test_the_same_record_in_both_files_is_bad(tmp_path: Path, data: str) -> None:
     valid = write_rows(tmp_path / "valid.tsv", [("new", "nuevo"), pairs()[7]])
     with pytest.raises(ValueError, match=r"valid.tsv:2: also in the training data: .*pairs.tsv:8"):
-        fit(Order("translate", place=Place(data, valid), out=str(tmp_path / "run"), keys=QUICK), quiet, quiet)
+        carry_out(request("translate", data=data, valid=valid, out=str(tmp_path / "run"), keys=QUICK), quiet, quiet)
 
 
 @pytest.mark.parametrize("skip", [(), ("bad=skip",)])
@@ -236,9 +235,9 @@ def test_the_same_record_in_both_files_is_bad(tmp_path: Path, data: str) -> None
 def test_files_without_a_good_record(tmp_path: Path, train: str, valid: str, use: str, skip: tuple[str, ...]) -> None:
     rows = {"bad": [("one column",), ("another",)], "good": pairs()[:9]}
     files = [write_rows(tmp_path / f"{n}.tsv", rows[name]) for n, name in enumerate((train, valid))]
-    order = Order("translate", place=Place(*files), out=str(tmp_path / "run"), keys=(*QUICK, *skip))
+    order = request("translate", data=files[0], valid=files[1], out=str(tmp_path / "run"), keys=(*QUICK, *skip))
     with pytest.raises(ValueError, match=rf"expected 2 columns(?s:.*)no record is left to {use}"):
-        fit(order, quiet, quiet)
+        carry_out(order, quiet, quiet)
     assert not (tmp_path / "run").exists()
 
 
