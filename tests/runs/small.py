@@ -53,7 +53,9 @@ def write_rows(path: Path, rows: Iterable[tuple[str, ...]]) -> str:
     return str(path)
 
 
-def request(task: str, data: Any = "", *words: str, valid: Any = "", keys: Iterable[str] = (), **more) -> TrainingRequest:
+def request(
+    task: str, data: Any = "", *words: str, valid: Any = "", keys: Iterable[str] = (), **more
+) -> TrainingRequest:
     """What the command line would ask for."""
     pairs = tuple(key_values([*words, *keys]))
     return TrainingRequest(task=task, source=Source(data, valid), keys=pairs, **more)

@@ -148,7 +148,9 @@ def test_a_broken_run_cannot_be_loaded(copy: Path, name: str, message: str) -> N
 def test_the_tokenizer_of_another_run_is_told(tmp_path: Path, copy: Path, data: str) -> None:
     other = trained("translate", data, tmp_path / "other", *SIZES, "steps=1", "tokenizer=char")
     shutil.copy(other.folder / "tokenizer.json", copy)
-    with pytest.raises(ValueError, match=r"tokenizer.json has vocab=\d+, config.json has vocab=\d+: they are not of one run"):
+    with pytest.raises(
+        ValueError, match=r"tokenizer.json has vocab=\d+, config.json has vocab=\d+: they are not of one run"
+    ):
         load(copy)
 
 
