@@ -1,7 +1,7 @@
 """Heat over a picture: where the model looked while it wrote each word of a caption, or for the class it recognized."""
 
 from dataclasses import dataclass, field
-from math import fsum, isfinite
+from math import isfinite
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from mirada.drawing.item import Item
 from mirada.drawing.markup import Markup, element, join
 from mirada.drawing.numerals import number, plain, weight
 from mirada.drawing.raster import data_uri, overlay, shrunk
-from mirada.drawing.weights import ColorScale, Rows, cautions
+from mirada.drawing.weights import ColorScale, Rows, cautions, total
 from mirada.drawing.wordpieces import pieces, text_of
 from mirada.errors import require
 
@@ -176,7 +176,7 @@ def framed(box: Box, kind: str) -> Markup:
 
 def share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
     """The part of the weights that lies in the boxes, cells on the border counted by their area."""
-    if not all(isfinite(value) and value >= 0 for value in panel.flat) or not fsum(panel.flat):
+    if not all(isfinite(value) and value >= 0 for value in panel.flat) or not total(panel.flat):
         return None
     rows, columns = len(panel.weights), len(panel.weights[0])
     high, wide = size[0] / rows, size[1] / columns
@@ -189,7 +189,7 @@ def share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
             down = min(bottom, (row + 1) * high) - max(top, row * high)
             covered += max(across, 0.0) * max(down, 0.0) / (wide * high)
         found += value * min(covered, 1.0)
-    return found / fsum(panel.flat)
+    return found / total(panel.flat)
 
 
 def legend(panels: tuple[HeatPanel, ...]) -> Markup:
