@@ -41,6 +41,8 @@ def test_no_answer_is_said() -> None:
     assert root.all(kind="verdict")[0].all("b")[0].text == "none"
     assert "\u2717 wrong" in root.text
     assert marked(root, "found") == ""
+    none = page_of(MarkedPassage("none came", "Who?", None, ((0, 4),)))
+    assert "\u2717 wrong" in none.all(kind="verdict")[0].text  # the wanted word, not the missing answer
     silent = page_of(MarkedPassage(TEXT, "Why?"))
     assert silent.all(kind="keys") == []
 

@@ -80,7 +80,7 @@ def test_a_class_is_right_or_wrong_and_a_caption_is_compared() -> None:
 
 def test_large_pictures_are_shrunk_and_boxes_stay() -> None:
     large = np.zeros((3 * MOST, MOST), np.uint8)
-    root = page_of(PictureHeat(large, (HeatPanel("a", GRID, ((0.0, 0.0, MOST, 3 * MOST / 2),)),)))
+    root = page_of(PictureHeat(large, (HeatPanel("a", GRID, ((0.0, 0.0, float(MOST), 1.5 * MOST),)),)))
     assert picture_of(root).shape == (MOST, MOST // 3)
     assert root.all(kind="box")[0].attributes["style"] == "left:0%;top:0%;width:100%;height:50%"
 

@@ -80,7 +80,11 @@ class NeighborGraph(Item):
         if len(others) <= MOST:
             return None
         whole = total(abs(value) for value in others if isfinite(value))
-        share = total(abs(value) for value in others[:MOST] if isfinite(value)) / whole if whole else 0.0
+        share = (
+            total(abs(value) for value in others[:MOST] if isfinite(value)) / whole
+            if whole and isfinite(whole)
+            else 0.0
+        )
         text = f"Drawn: {MOST} of {number(len(others))} neighbors, with {share:.0%} of their weight. The list has all."
         return element("p", text, class_="remark")
 

@@ -5,7 +5,6 @@ from math import isfinite
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import UInt8
 
 from mirada.drawing.comparison import compared, head, line, verdict
 from mirada.drawing.item import Item
@@ -56,7 +55,7 @@ class PictureHeat(Item):
     False
     """
 
-    picture: UInt8[np.ndarray, "height width *channels"] = field(repr=False)
+    picture: np.ndarray = field(repr=False)  # height x width, or height x width x 3
     panels: tuple[HeatPanel, ...]
     answer: str = ""
     wanted: str = ""
