@@ -1,13 +1,13 @@
 """A map from what was written to what was read: two texts and every weight between them."""
 
 from dataclasses import dataclass
-from math import fsum, isfinite, nan
+from math import isfinite, nan
 
 from mirada.drawing.comparison import compared, head, line
 from mirada.drawing.item import Item
 from mirada.drawing.markup import Markup, element, escape, join, scroll
 from mirada.drawing.numerals import number, weight
-from mirada.drawing.weights import ColorScale, cautions
+from mirada.drawing.weights import ColorScale, cautions, total
 from mirada.drawing.wordpieces import WordPiece, pieces, shown, text_of
 from mirada.errors import require
 
@@ -91,7 +91,7 @@ def matrix(value: Aligned, source: tuple[WordPiece, ...], written: tuple[WordPie
     columns = [element("th", element("span", label(piece)), scope="col") for piece in source]
     rows = [row(label(piece), piece.shown, weights) for piece, weights in zip(written, value.weights, strict=True)]
     means = tuple(
-        fsum(column) / len(rows) if all(map(isfinite, column)) else nan for column in zip(*value.weights, strict=True)
+        total(column) / len(rows) if all(map(isfinite, column)) else nan for column in zip(*value.weights, strict=True)
     )
     return element(
         "table",

@@ -44,7 +44,7 @@ def verdict(answer: str, wanted: str, score: float | None) -> list[Markup | None
     right = answer == wanted
     judged = element("span", "\u2713 right" if right else "\u2717 wrong", class_="right" if right else "wrong")
     return [
-        element("span", "answer ", element("b", answer, dir="auto")),
+        element("span", "answer ", element("b", answer or "none", dir="auto")),
         element("span", "score ", element("b", number(score))) if score is not None else None,
         judged if wanted else None,
         element("span", "wanted ", element("b", wanted, dir="auto")) if wanted and not right else None,

@@ -1,10 +1,11 @@
 """What a page asks of a picture: whether there is anything to see, and its markup."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mirada.drawing.markup import Markup
 
 
+@runtime_checkable
 class Item(Protocol):
     """Something that draws itself: a frozen dataclass of plain values, checked when made.
 

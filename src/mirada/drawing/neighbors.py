@@ -1,14 +1,14 @@
 """A node of a graph among its neighbors: how much it looked at each, as a drawing and as a list."""
 
 from dataclasses import dataclass
-from math import cos, fsum, isfinite, pi, sin
+from math import cos, isfinite, pi, sin
 
 from mirada.drawing.comparison import head, verdict
 from mirada.drawing.item import Item
 from mirada.drawing.markup import Markup, element, scroll
 from mirada.drawing.numerals import number, plain
 from mirada.drawing.ranked import bars
-from mirada.drawing.weights import ColorScale, cautions
+from mirada.drawing.weights import ColorScale, cautions, total
 from mirada.errors import require
 
 WIDTH, HEIGHT = 380, 300
@@ -79,8 +79,12 @@ class NeighborGraph(Item):
         others = [value for name, value, _ in self.ordered if name != self.node]
         if len(others) <= MOST:
             return None
-        whole = fsum(abs(value) for value in others if isfinite(value))
-        share = fsum(abs(value) for value in others[:MOST] if isfinite(value)) / whole if whole else 0.0
+        whole = total(abs(value) for value in others if isfinite(value))
+        share = (
+            total(abs(value) for value in others[:MOST] if isfinite(value)) / whole
+            if whole and isfinite(whole)
+            else 0.0
+        )
         text = f"Drawn: {MOST} of {number(len(others))} neighbors, with {share:.0%} of their weight. The list has all."
         return element("p", text, class_="remark")
 

@@ -72,7 +72,7 @@ class MarkedPassage(Item):
         """Any of the wanted answers is right."""
         wanted = [self.text[start:end] for start, end in self.wanted]
         right = self.answered in wanted
-        return verdict(self.answered or "none", self.answered if right else next(iter(wanted), ""), self.score)
+        return verdict(self.answered, self.answered if right else next(iter(wanted), ""), self.score)
 
     def runs(self) -> list[Markup]:
         """The text, cut wherever a mark or a weight begins or ends: marks may cross tokens."""

@@ -1,18 +1,17 @@
 """Heat over a picture: where the model looked while it wrote each word of a caption, or for the class it recognized."""
 
 from dataclasses import dataclass, field
-from math import fsum, isfinite
+from math import isfinite
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import UInt8
 
 from mirada.drawing.comparison import compared, head, line, verdict
 from mirada.drawing.item import Item
 from mirada.drawing.markup import Markup, element, join
 from mirada.drawing.numerals import number, plain, weight
 from mirada.drawing.raster import data_uri, overlay, shrunk
-from mirada.drawing.weights import ColorScale, Rows, cautions
+from mirada.drawing.weights import ColorScale, Rows, cautions, total
 from mirada.drawing.wordpieces import pieces, text_of
 from mirada.errors import require
 
@@ -56,7 +55,7 @@ class PictureHeat(Item):
     False
     """
 
-    picture: UInt8[np.ndarray, "height width *channels"] = field(repr=False)
+    picture: np.ndarray = field(repr=False)  # height x width, or height x width x 3
     panels: tuple[HeatPanel, ...]
     answer: str = ""
     wanted: str = ""
@@ -176,7 +175,7 @@ def framed(box: Box, kind: str) -> Markup:
 
 def share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
     """The part of the weights that lies in the boxes, cells on the border counted by their area."""
-    if not all(isfinite(value) and value >= 0 for value in panel.flat) or not fsum(panel.flat):
+    if not all(isfinite(value) and value >= 0 for value in panel.flat) or not total(panel.flat):
         return None
     rows, columns = len(panel.weights), len(panel.weights[0])
     high, wide = size[0] / rows, size[1] / columns
@@ -189,7 +188,7 @@ def share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
             down = min(bottom, (row + 1) * high) - max(top, row * high)
             covered += max(across, 0.0) * max(down, 0.0) / (wide * high)
         found += value * min(covered, 1.0)
-    return found / fsum(panel.flat)
+    return found / total(panel.flat)
 
 
 def legend(panels: tuple[HeatPanel, ...]) -> Markup:

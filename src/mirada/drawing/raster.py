@@ -68,7 +68,7 @@ def shaded(levels: Float[np.ndarray, "rows columns"]) -> UInt8[np.ndarray, "rows
     """Levels from dark (the lowest) to light. The few most extreme ones are cut, so that a click hides nothing else."""
     finite = levels[np.isfinite(levels)]
     low, high = np.percentile(finite, (1, 99.5)) if finite.size else (0.0, 1.0)
-    shares = np.clip((np.nan_to_num(levels, nan=low) - low) / max(high - low, 1e-12), 0.0, 1.0)
+    shares = (np.clip(np.nan_to_num(levels, nan=low), low, high) - low) / max(high - low, 1e-12)
     anchors = np.linspace(0.0, 1.0, len(LEVELS))
     channels = [np.interp(shares, anchors, [color[channel] for color in LEVELS]) for channel in range(3)]
     return np.stack(channels, axis=-1).round().astype(np.uint8)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 import numpy as np
-from jaxtyping import Float
 
 from mirada.drawing.axes import linear
 from mirada.drawing.comparison import compared, head, line
@@ -32,7 +31,7 @@ class SoundHeat(Item):
     False
     """
 
-    energies: Float[np.ndarray, "frames bands"] = field(repr=False)
+    energies: np.ndarray = field(repr=False)  # frames x bands
     seconds: float
     written: tuple[str, ...]
     weights: Rows

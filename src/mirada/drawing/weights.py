@@ -1,7 +1,8 @@
 """What can be said about weights before they are drawn: their scale, and what a reader must be warned of."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import fsum, isfinite
+from math import fsum, inf, isfinite
 
 from mirada.drawing.markup import Markup, element
 from mirada.drawing.numerals import number, plain
@@ -52,6 +53,18 @@ class ColorScale:
         )
 
 
+def total(values: Iterable[float]) -> float:
+    """The exact sum, or infinity where it is larger than any float: odd weights must not keep a page from being made.
+
+    >>> total([0.1] * 10), total([1e308, 1e308])
+    (1.0, inf)
+    """
+    try:
+        return fsum(values)
+    except OverflowError:
+        return inf
+
+
 def cautions(rows: Rows, columns: tuple[str, ...], kind: str = "token") -> list[str]:
     """What would mislead a reader: rows that are no distribution, a column that takes all, rows that are all alike.
 
@@ -64,14 +77,14 @@ def cautions(rows: Rows, columns: tuple[str, ...], kind: str = "token") -> list[
     if bad:
         return [f"{number(bad)} {'weight is not a number' if bad == 1 else 'weights are not numbers'}."]
     found = []
-    sums = sorted(fsum(row) for row in rows)
+    sums = sorted(total(row) for row in rows)
     if max(abs(sums[0] - 1), abs(sums[-1] - 1)) > 0.01:
         low, high = number(sums[0]), number(sums[-1])
         who = "Rows sum" if len(rows) > 1 else "The weights sum"
         found.append(f"{who} to {low if low == high else f'{low} up to {high}'}, not to 1.")
     if len(rows) < 3 or len(columns) < 3:
         return found
-    means = [fsum(row[column] for row in rows) / len(rows) for column in range(len(columns))]
+    means = [total(row[column] for row in rows) / len(rows) for column in range(len(columns))]
     largest = max(range(len(columns)), key=means.__getitem__)
     if means[largest] > 0.5:
         found.append(f"One {kind}, \u201c{columns[largest]}\u201d, takes {means[largest]:.0%} of all weight.")
