@@ -1,6 +1,5 @@
 """Quick steps: the same numbers as through the modules, refusals with reasons, nothing missed and nothing stale."""
 
-import ctypes
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from mirada.layers.quick.eager import Eager, neighbors
 from mirada.layers.stack import ROOM, Decoder, State
 from mirada.models.gpt import GPT, GPTConfig
 from mirada.models.transformer import Encoded, Transformer, TransformerConfig
+from mirada.native import decode
 from mirada.native import library as native
 from tests.models.stirring import stirred
 
@@ -163,12 +163,12 @@ def test_in_float64() -> None:
 def test_any_number_of_threads(threads: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "WORTH_A_THREAD", 1)
     torch.set_num_threads(threads)
-    model, alone = transformer(width=72, vocab=1003, heads=4), ctypes.c_int64.in_dll(native.loaded(), "alone")
+    model = transformer(width=72, vocab=1003, heads=4)
     with through_the_modules():
         expected, _ = walk(model, begun(model, batch), 6)
     state = begun(model, batch)
     for time, right in enumerate(expected):
-        alone.value = 0  # on a busy machine steps might be taken by one thread
+        decode.forget()  # on a busy machine steps might be taken by one thread
         logits, state = model.step(words(batch, seed=time), state)
         assert_same(logits, right, torch.float32)
     assert state.run.way.job.threads == threads

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mirada.attention.cache import Cache
 from mirada.attention.memory import Memory
-from mirada.layers.bent import ACTIVATIONS
+from mirada.layers.linear_activation import ACTIVATIONS
 from mirada.layers.norm import Norm
 from mirada.layers.quick.ends import Ends
 from mirada.layers.quick.parts import Part, joined
