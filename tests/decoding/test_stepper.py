@@ -1,5 +1,6 @@
 """Whatever can take a step can be searched: one loop drives every model that generates."""
 
+import copy
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -141,6 +142,48 @@ def test_a_reordered_state_goes_on_from_the_entries_it_was_given(task):
         close(logits[entry], task.model.step(own, unmoved)[0][origin])
     again, _ = task.model.step(tokens, after)
     assert again.shape == (BATCH, VOCAB)
+
+
+@torch.no_grad()
+def test_a_state_is_refused_by_another_model(task):
+    """It would be answered with the first one's keys and values."""
+    _, _, state = greedy(task.model, task.memory(), BATCH, 3)
+    other, tokens = copy.deepcopy(task.model), torch.tensor([4, 9, 1])
+    with pytest.raises(ValueError, match="this state was made by another model"):
+        other.step(tokens, state)
+    logits, _ = task.model.step(tokens, state)
+    assert logits.shape == (BATCH, VOCAB)
+
+
+@pytest.mark.parametrize("index", [[0, 3], [-1, 0, 1], [[0, 1, 2]], [0.0, 1.0]], ids=str)
+@torch.no_grad()
+def test_a_reorder_that_fails_changes_nothing(task, index):
+    tokens, results = torch.tensor([4, 9, 1]), []
+    for failing in (False, True):
+        _, _, state = greedy(task.model, task.memory(), BATCH, 3)
+        if failing:
+            with pytest.raises(ValueError, match="the index of reorder must"):
+                task.model.reorder(state, torch.tensor(index))
+        results.append(task.model.step(tokens, task.model.reorder(state, torch.tensor([2, 0, 0])))[0])
+    assert_close(*results, rtol=0, atol=0)
+
+
+@torch.no_grad()
+def test_asking_for_alignments_changes_no_later_step(task):
+    if isinstance(task.model, Seq2Seq) and task.model.config.attention == "no":
+        pytest.skip("it has no alignment")
+    results = []
+    for asking in (False, True):
+        _, _, state = greedy(task.model, task.memory(), BATCH, 3)
+        scores, tokens = [], torch.tensor([4, 9, 1, 1, 3])
+        state = task.model.reorder(state, torch.tensor([2, 0, 0, 1, 1]))
+        for _ in range(3):
+            if asking:
+                task.model.alignment(state)
+            logits, state = task.model.step(tokens, state)
+            scores.append(logits)
+        results.append(scores)
+    assert_close(*results, rtol=0, atol=0)
 
 
 @torch.no_grad()

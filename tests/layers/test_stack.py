@@ -272,6 +272,51 @@ def test_what_is_no_index_is_refused(memory: Tensor) -> None:
         decoder().start(memory).reorder(torch.tensor([[0, 1]]))
 
 
+@pytest.mark.parametrize("index", [[0, 4], [-1, 0, 1, 2]], ids=str)
+@torch.no_grad()
+def test_a_reorder_that_fails_leaves_the_state_as_it_was(index: list[int], x: Tensor, memory: Tensor) -> None:
+    one, other = encoder(), decoder()
+    for model, start in ((one, lambda: one.start(BATCH)), (other, lambda: other.start(memory, Padding(LENGTHS)))):
+        _, state = walk(model, x[:, :4], start(), [2, 2])
+        with pytest.raises(ValueError, match=r"the index of reorder must name entries in 0\.\.3"):
+            state.reorder(torch.tensor(index))
+        y, _ = walk(model, x[:, 4:], state, [3, 4])
+        assert_close(y, walk(model, x, start(), [2, 2, 3, 4])[0][:, 4:], rtol=0, atol=0)
+
+
+# Who made a state
+
+
+def test_a_state_is_not_stepped_by_another_stack(x: Tensor, memory: Tensor) -> None:
+    for model, other, start in (
+        (encoder(), encoder(), lambda model: model.start(BATCH)),
+        (decoder(), decoder(), lambda model: model.start(memory)),
+    ):
+        _, state = model.step(x[:, :1], start(model))
+        for wrong in (lambda: other.step(x[:, 1:2], state), lambda: other.alignment(state)):  # noqa: B023
+            with pytest.raises(ValueError, match="this state was made by another model: step it with the one whose"):
+                wrong()
+        y, _ = model.step(x[:, 1:2], state)  # nothing happened to it
+        assert_close(y, walk(model, x[:, :2], start(model), [1, 1])[0][:, 1:])
+
+
+def test_what_is_no_state_is_refused(x: Tensor) -> None:
+    with pytest.raises(ValueError, match="step takes the DecoderState that start returned: got NoneType"):
+        encoder().step(x[:, :1], None)
+
+
+@pytest.mark.parametrize("width", [1, WIDTH - 1, WIDTH + 1, 400])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@torch.no_grad()
+def test_an_input_of_another_width_is_refused(width: int, dtype: torch.dtype, memory: Tensor) -> None:
+    for model in (encoder().to(dtype).eval(), decoder().to(dtype).eval()):
+        state = model.start(BATCH) if isinstance(model, Encoder) else model.start(memory.to(dtype))
+        with pytest.raises(ValueError, match=f"x must have width={WIDTH}: got width={width}"):
+            model.step(torch.zeros(BATCH, 1, width, dtype=dtype), state)
+        y, _ = model.step(torch.zeros(BATCH, 1, WIDTH, dtype=dtype), state)
+        assert y.shape == (BATCH, 1, WIDTH)
+
+
 # Alignment
 
 

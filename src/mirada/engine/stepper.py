@@ -120,7 +120,6 @@ class SourceStepper(PackedStepper):
         assert self.reader is not None
         assert self.parts.encoded is not None
         check_axes("source", source, "batch length")
-        lengths = lengths.clone() if isinstance(lengths, Tensor) else lengths  # it is kept, and belongs to who called
         if self.reader.refuses(source) is None:
             padding = as_padding(lengths, *source.shape)
             states = self.reader.read(source, padding)

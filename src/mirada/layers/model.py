@@ -120,7 +120,7 @@ def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -
     require(len(lengths) == batch, f"lengths must have one number per sample: got {len(lengths)} for batch={batch}")
     if batch and int(lengths.min()) == length == int(lengths.max()):
         return None
-    padding = Padding(lengths)
+    padding = Padding(lengths.clone())  # it is kept, and belongs to who called
     require(
         padding.longest <= length,
         f"lengths must be at most the length of the batch: got lengths up to {padding.longest}, length={length}",

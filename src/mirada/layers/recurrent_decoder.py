@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mirada.attention.cache import entries
 from mirada.attention.equation import Attention
 from mirada.attention.heads import Split, linear
 from mirada.attention.memory import Memory
@@ -45,6 +46,7 @@ class RecurrentState:
 
     def reorder(self, index: Int[Tensor, " batch"]) -> "RecurrentState":
         """Let entry b go on from what entry index[b] has: all of it, what is fed back too."""
+        index = entries(index, self.carried.h[0])
         kept = (self.fed, self.asked, self.drawn)
         fed, asked, drawn = (None if x is None else x.index_select(0, index) for x in kept)
         memory = None if self.memory is None else self.memory.reorder(index)

@@ -13,6 +13,7 @@ from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Neighborhood, Padding
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
 from mirada.layers.model import check_state
+from mirada.shapes import check_axes, check_size
 
 Input = Float[Tensor, "batch length width"]
 ROOM = 64  # positions a cache starts with; it doubles when they are used up
@@ -118,7 +119,7 @@ class Encoder(nn.Module):
 
     def step(self, x: Input, state: DecoderState) -> tuple[Input, DecoderState]:
         """The next places, given all that came before."""
-        check_state(state, DecoderState, self)
+        check_step(self, x, state)
         state.reserve(x.shape[1])
         for layer, cache in zip(self.layers, state.caches, strict=True):
             x, asked = layer.step(x, cache)
@@ -163,7 +164,7 @@ class Decoder(nn.Module):
 
     def step(self, x: Input, state: DecoderState) -> tuple[Input, DecoderState]:
         """The next places, given all that came before."""
-        check_state(state, DecoderState, self)
+        check_step(self, x, state)
         state.reserve(x.shape[1])
         for layer, memory, cache in zip(self.layers, state.memories, state.caches, strict=True):
             x, asked = layer.step(x, memory, cache)
@@ -174,6 +175,14 @@ class Decoder(nn.Module):
         check_state(state, DecoderState, self)
         asked = state.require_step()[:, -1:]
         return self.layers[-1].cross.weights(asked, memory=state.memories[-1])[:, :, 0].mean(1)
+
+
+def check_step(stack: Encoder | Decoder, x: Input, state: DecoderState) -> None:
+    """Require a state of this stack, and inputs that fit: a step that fails must fail before a cache takes anything."""
+    check_state(state, DecoderState, stack)
+    check_axes("x", x, "batch length width")
+    check_size("x", x, 0, "batch", state.batch)
+    check_size("x", x, 2, "width", stack.layers[0].self.heads.width)
 
 
 def caches(layers: Layers[EncoderLayer] | Layers[DecoderLayer], batch: int) -> list[Cache]:
