@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 from mirada.cli.quality import by_length
+
 from mirada.drawing.plot import plot
 from mirada.runs.load import load
 

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import model_peers as peers
 import torch
+from mirada.cli.memory import keep_memory
+from mirada.tasks.batches import Shares
 from torch import Tensor, nn
 
-from mirada.cli.memory import keep_memory
 from mirada.data.batch import Buckets
 from mirada.models.transformer import Transformer, TransformerConfig
-from mirada.tasks.batches import Shares
 from mirada.tasks.translate import pair_part
 from mirada.training.loop import Training
 from mirada.training.objectives import Microbatch, ModelLoss
