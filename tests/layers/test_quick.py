@@ -21,7 +21,7 @@ from mirada.layers.quick.compiled import Compiled
 from mirada.layers.quick.eager import Eager, neighbors
 from mirada.layers.stack import ROOM, Decoder, State
 from mirada.models.gpt import GPT, GPTConfig
-from mirada.models.transformer import Encoded, Transformer, TransformerConfig
+from mirada.models.transformer import SourceMemory, Transformer, TransformerConfig
 from tests.models.stirring import stirred
 
 SIZES = {"vocab": 71, "width": 24, "heads": 3, "hidden": 37, "depth": 2, "dropout": 0.1, "length": 97}
@@ -447,7 +447,7 @@ def test_what_stands_in_the_padding_reaches_nobody(way: str) -> None:
     model = transformer()
     memory = model.encode(words(3, 7), LENGTHS)
     spoiled = memory.states.masked_fill(torch.arange(7).view(1, 7, 1) >= LENGTHS.view(3, 1, 1), torch.nan)
-    clean, dirty = (walk(model, model.start(Encoded(x, memory.padding)), 3)[0] for x in (memory.states, spoiled))
+    clean, dirty = (walk(model, model.start(SourceMemory(x, memory.padding)), 3)[0] for x in (memory.states, spoiled))
     assert_close(dirty, clean)
 
 

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from mirada import draws, look
 from mirada.decoding.stepper import Stepper
-from mirada.models.captioner import Captioner, CaptionerConfig, Encoded
+from mirada.models.captioner import Captioner, CaptionerConfig, PictureMemory
 from tests.models.recurrent_by_hand import cell, mix
 
 BATCH, TARGET, VOCAB, CELLS = 3, 7, 13, 15
@@ -366,7 +366,7 @@ def test_one_step_with_its_gate_by_hand():
     put("decoder.cell.readout.weight", [[0, 0, 0, 0, 2 / 3 * ln2, 0], [0, 0, ln3 / 2, 0, 0, 0]])
     put("output.weight", [[1, 0], [0, 1], [1, 1]])
 
-    logits, state = model.step(torch.tensor([1]), model.start(Encoded(cells)))
+    logits, state = model.step(torch.tensor([1]), model.start(PictureMemory(cells)))
     # c_1 = f c_0 + i g = (1/4 * 1/2 + 3/4 * 3/5, 3/4 * 4/5) = (23/40, 3/5);  s_1 = 1/2 tanh(c_1)
     assert_close(state.carried.c[0], torch.tensor([[23 / 40, 3 / 5]], dtype=torch.float64))
     said = [math.tanh(23 / 40) / 2, math.tanh(3 / 5) / 2]

@@ -13,7 +13,7 @@ from mirada import look
 from mirada.attention.neighborhoods import Padding
 from mirada.decoding.stepper import Stepper
 from mirada.layers.recurrent import Carried
-from mirada.models.seq2seq import Encoded, Seq2Seq, Seq2SeqConfig
+from mirada.models.seq2seq import RecurrentMemory, Seq2Seq, Seq2SeqConfig
 from tests.models.recurrent_by_hand import by_hand
 
 BATCH, SOURCE, TARGET = 3, 5, 7
@@ -47,7 +47,7 @@ def batch(seed: int = 0) -> tuple[Tensor, Tensor]:
     )
 
 
-def stepped(model: Seq2Seq, memory: Encoded, target: Tensor) -> Tensor:
+def stepped(model: Seq2Seq, memory: RecurrentMemory, target: Tensor) -> Tensor:
     """The logits of every step, one token at a time."""
     state, logits = model.start(memory), []
     for column in target.unbind(1):
@@ -153,11 +153,11 @@ def with_numbers(config: Seq2SeqConfig, **given: list) -> Seq2Seq:
     return model
 
 
-def two_states_and_padding() -> Encoded:
+def two_states_and_padding() -> RecurrentMemory:
     """h_1 = (1, 0), h_2 = (0, 1), and one place of padding. The encoder ended at 0."""
     states = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, -9.0]]], dtype=torch.float64)
     last = torch.zeros(1, 1, 2, dtype=torch.float64)
-    return Encoded(states, Padding([2]), Carried(last, last))
+    return RecurrentMemory(states, Padding([2]), Carried(last, last))
 
 
 def rows(*values: list[float]) -> Tensor:
@@ -237,10 +237,10 @@ def test_one_step_of_luong_by_hand_and_what_it_feeds_into_the_next():
     assert_close(state.carried.h[0], rows([3 / 5, 3 / 5]))
 
 
-def equal_scores(config: Seq2SeqConfig, length: int, keys: int) -> tuple[Seq2Seq, Encoded]:
+def equal_scores(config: Seq2SeqConfig, length: int, keys: int) -> tuple[Seq2Seq, RecurrentMemory]:
     """A model of zeros, for which all scores are equal, and a memory of `length` places and padding."""
     last = torch.zeros(1, 1, 2, dtype=torch.float64)
-    return with_numbers(config), Encoded(numbers(1, keys, 2), Padding([length]), Carried(last, last))
+    return with_numbers(config), RecurrentMemory(numbers(1, keys, 2), Padding([length]), Carried(last, last))
 
 
 def test_local_p_by_hand_is_not_normalized_again():

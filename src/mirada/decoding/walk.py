@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mirada.decoding.hypothesis import Hypothesis, stacked
 from mirada.decoding.rules import Rule, SoFar
-from mirada.decoding.search import CROWD, Job, Search, prepare
+from mirada.decoding.search import CROWD, SearchCall, Search, prepare
 from mirada.decoding.stepper import Stepper
 from mirada.errors import require
 
@@ -33,14 +33,14 @@ class Walk(Search):
     ) -> Int[Tensor, " rows"]:  # fmt: skip
         """The next token of every row, whose texts have these numbers and this length."""
 
-    def search(self, job: Job) -> list[list[Hypothesis]]:
-        paths: list[list[Move]] = [[] for _ in job.most]
+    def search(self, call: SearchCall) -> list[list[Hypothesis]]:
+        paths: list[list[Move]] = [[] for _ in call.most]
         looks = []
-        for moves, look in self.walk(job):
+        for moves, look in self.walk(call):
             looks.append(look)
             for move in moves:
                 paths[move.entry].append(move)
-        return [[hypothesis(path, looks if job.align else None, job.end)] for path in paths]
+        return [[hypothesis(path, looks if call.align else None, call.end)] for path in paths]
 
     def stream(
         self,
@@ -54,38 +54,38 @@ class Walk(Search):
         number: int = 0,
     ) -> Iterator[int]:
         """The tokens of one text, each as soon as it is chosen; the arguments are those of a call."""
-        job = prepare(stepper, state, first, end, most, False, rules, [number] * len(first))
+        call = prepare(stepper, state, first, end, most, False, rules, [number] * len(first))
         require(len(first) == 1, f"a stream is of one text: got first of batch={len(first)}. Call the search instead.")
-        return (moves[0].token for moves, _ in self.walk(job) if moves[0].token != end)
+        return (moves[0].token for moves, _ in self.walk(call) if moves[0].token != end)
 
     @torch.inference_mode()  # around each step, not around what happens between two of them
-    def walk(self, job: Job) -> Iterator[tuple[list[Move], Float[Tensor, "rows keys"] | None]]:
+    def walk(self, call: SearchCall) -> Iterator[tuple[list[Move], Float[Tensor, "rows keys"] | None]]:
         """Step by step, what every entry that has not ended wrote, and where the rows of the batch looked."""
-        entries = list(range(len(job.most)))  # the entry in each row
+        entries = list(range(len(call.most)))  # the entry in each row
         going = entries  # the rows whose entries have not ended
         texts: list[list[int]] = [[] for _ in entries]
-        tokens, state = job.first, job.state
-        for length in range(max(job.most)):
-            so_far = SoFar(length, job.end, [texts[entry] for entry in entries] if job.reads else [])
-            logits, normal, state = job.step(tokens, state, so_far)
-            tokens = self.choose(logits, [job.numbers[entry] for entry in entries], length)
-            look = job.stepper.alignment(state) if job.align else None
-            moves = written(job, entries, going, (tokens, logits, normal), length)
+        tokens, state = call.first, call.state
+        for length in range(max(call.most)):
+            so_far = SoFar(length, call.end, [texts[entry] for entry in entries] if call.reads else [])
+            logits, normal, state = call.step(tokens, state, so_far)
+            tokens = self.choose(logits, [call.numbers[entry] for entry in entries], length)
+            look = call.stepper.alignment(state) if call.align else None
+            moves = written(call, entries, going, (tokens, logits, normal), length)
             yield moves, look
-            going = [move.row for move in moves if move.token != job.end and length + 1 < job.most[move.entry]]
+            going = [move.row for move in moves if move.token != call.end and length + 1 < call.most[move.entry]]
             if not going:
                 return
             for move in moves:
                 texts[move.entry].append(move.token)
             if len(going) <= CROWD * len(entries):
                 rows = torch.tensor(going, device=tokens.device)
-                state, tokens = job.stepper.reorder(state, rows), tokens.index_select(0, rows)
+                state, tokens = call.stepper.reorder(state, rows), tokens.index_select(0, rows)
                 entries = [entries[row] for row in going]
                 going = list(range(len(entries)))
 
 
 def written(
-    job: Job, entries: list[int], going: list[int], step: tuple[Tensor, Tensor, Tensor], length: int
+    call: SearchCall, entries: list[int], going: list[int], step: tuple[Tensor, Tensor, Tensor], length: int
 ) -> list[Move]:
     """What the rows that go on have written: `step` has their tokens, the scores and the normalizers."""
     tokens, logits, normal = step
@@ -93,7 +93,7 @@ def written(
     ids, normals = tokens.tolist(), normal.tolist()
     moves = [Move(entries[row], row, ids[row], chosen[row] - normals[row]) for row in going]
     for move in moves:
-        job.check_logprob(move.logprob, move.entry, length)
+        call.check_logprob(move.logprob, move.entry, length)
     return moves
 
 

@@ -70,7 +70,7 @@ class CaptionerConfig(BlockConfig):
         return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, patch=4, dropout=0.0, length=32)
 
 
-class Encoded(NamedTuple):
+class PictureMemory(NamedTuple):
     """What the encoder made of a picture."""
 
     cells: Cells
@@ -115,12 +115,12 @@ class Captioner(Model[CaptionerConfig]):
         words = counted.sum() / max(1, len(wanted))  # of a caption: the cross-entropy is a mean over them
         return total + self.config.penalty * ((1 - looks) ** 2).sum(1).mean() / words.clamp(min=1)
 
-    def encode(self, pictures: Pictures) -> Encoded:
+    def encode(self, pictures: Pictures) -> PictureMemory:
         """A vector for every cell of the picture, row by row."""
-        return Encoded(self.encoder(pictures))
+        return PictureMemory(self.encoder(pictures))
 
-    def start(self, memory: Encoded) -> Any:
-        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
+    def start(self, memory: PictureMemory) -> Any:
+        require(isinstance(memory, PictureMemory), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.cells)
 
     def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:

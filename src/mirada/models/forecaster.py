@@ -122,7 +122,7 @@ class Forecaster(Model[ForecasterConfig]):
         require(series.shape[1] > 0, "a forecast needs at least one time step of input: got none")
 
 
-class TransformerBody(nn.Module):
+class EncoderDecoderBody(nn.Module):
     """Encoder layers read the series, decoder layers go on value by value."""
 
     def __init__(self, config: ForecasterConfig) -> None:
@@ -206,7 +206,7 @@ class PatchBody(nn.Module):
         return self.follow(series, series.new_zeros(len(series), *self.shape))
 
 
-def go_on(body: TransformerBody | LSTMBody, series: Series, horizon: int, targets: int) -> Values:
+def go_on(body: EncoderDecoderBody | LSTMBody, series: Series, horizon: int, targets: int) -> Values:
     """Predict step by step, each value from the ones predicted before."""
     state, value, values = body.start(series), series.new_zeros(len(series), targets), []
     for _ in range(horizon):
@@ -215,8 +215,8 @@ def go_on(body: TransformerBody | LSTMBody, series: Series, horizon: int, target
     return torch.stack(values, dim=1)
 
 
-BODIES: dict[str, type[TransformerBody] | type[LSTMBody] | type[PatchBody]] = {
-    "encoder-decoder": TransformerBody,
+BODIES: dict[str, type[EncoderDecoderBody] | type[LSTMBody] | type[PatchBody]] = {
+    "encoder-decoder": EncoderDecoderBody,
     "lstm": LSTMBody,
     "patches": PatchBody,
 }

@@ -63,7 +63,7 @@ class TransformerConfig(BlockConfig):
         )  # fmt: skip
 
 
-class Encoded(NamedTuple):
+class SourceMemory(NamedTuple):
     """What the encoder made of a source."""
 
     states: Float[Tensor, "batch length width"]
@@ -131,7 +131,7 @@ class Transformer(Model[TransformerConfig]):
         x = self.target_place(self.target_words(target))
         return self.decoder(x, states, padding, real)
 
-    def encode(self, source: Tokens, lengths: Lengths | None = None) -> Encoded:
+    def encode(self, source: Tokens, lengths: Lengths | None = None) -> SourceMemory:
         """Read the source; `lengths` are the true lengths of a padded batch."""
         check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
@@ -141,15 +141,15 @@ class Transformer(Model[TransformerConfig]):
             return self.read(source, padding)
         if anybody_looks():
             self.read(source, padding)  # for its layers to be seen
-        return Encoded(quickly, padding)
+        return SourceMemory(quickly, padding)
 
-    def read(self, source: Tokens, padding: Padding | None) -> Encoded:
+    def read(self, source: Tokens, padding: Padding | None) -> SourceMemory:
         """Read the source layer by layer, as a whole pass does."""
         x = self.source_place(self.source_words(source))
-        return Encoded(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
+        return SourceMemory(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
 
-    def start(self, memory: Encoded) -> State:
-        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
+    def start(self, memory: SourceMemory) -> State:
+        require(isinstance(memory, SourceMemory), f"start takes what encode returned: got {type(memory).__name__}")
         ends = Ends(self.target_words, self.target_place, self.output)
         return self.decoder.start(memory.states, memory.padding, ends)
 
