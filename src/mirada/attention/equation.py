@@ -23,7 +23,7 @@ from mirada.attention.places import Places, place
 from mirada.attention.positions import Position
 from mirada.attention.rules import Parts, check_parts
 from mirada.attention.scores import Dot, Score
-from mirada.attention.warm import warm_up
+from mirada.attention.warm_up import warm_up
 from mirada.errors import require
 from mirada.shapes import broadcast_heads, check_axes, check_dtype, check_floating, check_size, finite, show
 

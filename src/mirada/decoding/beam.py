@@ -10,8 +10,8 @@ from torch import Tensor
 
 from mirada.decoding.hypothesis import Hypothesis, stacked
 from mirada.decoding.rules import SoFar
-from mirada.decoding.search import CROWD, SearchCall, Search
-from mirada.decoding.top import top
+from mirada.decoding.search import CROWD, Search, SearchCall
+from mirada.decoding.topk import topk
 from mirada.errors import require
 
 
@@ -89,7 +89,7 @@ class Beam(Search):
         Those of an entry are among those of its rows, which can be found before anything is normalized.
         """
         width, wanted = len(logits) // entries, 2 * self.size
-        values, ids = top(logits, min(wanted, logits.shape[1]))
+        values, ids = topk(logits, min(wanted, logits.shape[1]))
         count = values.shape[1]
         totals = (values + sums.unsqueeze(1)).view(entries, width * count)
         totals, at = totals.topk(min(wanted, width * count))

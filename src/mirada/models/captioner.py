@@ -21,9 +21,9 @@ from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Patches, Placed, Words
 from mirada.layers.model import Model, check_pair, check_step
 from mirada.layers.output import IGNORED, Output
+from mirada.layers.parse import parse
 from mirada.layers.recurrent import Carried
 from mirada.layers.recurrent_decoder import BahdanauDecoder, RecurrentState
-from mirada.layers.spell import read
 from mirada.layers.stack import Decoder, Encoder, State
 
 Pictures = Float[Tensor, "batch channels height width"]
@@ -57,7 +57,7 @@ class CaptionerConfig(BlockConfig):
         self.at_least(0, "penalty")
         self.one_of("encoder", "convolution", "patches")
         self.one_of("decoder", "lstm", "transformer")
-        read("normalizer", self.gaze)
+        parse("normalizer", self.gaze)
         if self.decoder == "transformer":
             self.check_decoder()
 
@@ -170,7 +170,7 @@ class LSTMTeller(nn.Module):
         self.cell = BahdanauDecoder(
             "lstm", width, width, config.decoder_depth,
             score=Additive(width, width, hidden=width),
-            normalizer=read("normalizer", config.gaze),
+            normalizer=parse("normalizer", config.gaze),
             gate=True,
             dropout=config.dropout,
         )  # fmt: skip

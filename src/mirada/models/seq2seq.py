@@ -21,9 +21,9 @@ from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Words
 from mirada.layers.model import Model, as_padding, check_pair, check_step
 from mirada.layers.output import Output
+from mirada.layers.parse import parse
 from mirada.layers.recurrent import Carried, Recurrent
 from mirada.layers.recurrent_decoder import BahdanauDecoder, LuongDecoder, PlainDecoder, RecurrentState
-from mirada.layers.spell import read
 from mirada.shapes import check_axes
 
 Tokens = Int[Tensor, "batch length"]
@@ -159,7 +159,7 @@ def decoder(config: Seq2SeqConfig) -> PlainDecoder:
     if config.attention == "no":
         return PlainDecoder(*sizes, dropout=config.dropout)
     known = dict.fromkeys(("dim", "dim_q", "dim_k"), config.hidden) | {"heads": 1, "max_keys": config.length}
-    score = read("score", config.score, known, hidden=config.hidden)
+    score = parse("score", config.score, known, hidden=config.hidden)
     if config.attention == "bahdanau":
         return BahdanauDecoder(*sizes, score, dropout=config.dropout)
     return LuongDecoder(*sizes, score, config.reach, config.half, config.feeding, config.dropout)
