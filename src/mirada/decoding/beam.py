@@ -128,7 +128,7 @@ class Candidate(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A text that is no longer continued. `last` has the end, or the token at the limit, and the row it was said in."""
+    """A text that is no longer continued. `last` has the end, or the token at the limit, and the row it was written in."""
 
     score: float
     steps: int

@@ -151,10 +151,10 @@ def check_complete(
         for name, full in held.items()
         if name not in wanted and not any(pattern.fullmatch(name) for pattern in ignored)
     ]
-    said = [f"{word}: {shortened(found)}." for word, found in (("Missing", missing), ("Left over", left)) if found]
+    problems = [f"{word}: {shortened(found)}." for word, found in (("Missing", missing), ("Left over", left)) if found]
     require(
-        not said,
-        f"the weights must be those of a {table.source} with this configuration. {' '.join(said)} "
+        not problems,
+        f"the weights must be those of a {table.source} with this configuration. {' '.join(problems)} "
         f"Load the weights and the config.json of one {table.source}.",
     )
 

@@ -1,4 +1,4 @@
-"""The captioner: look at a picture and say what is there, word by word, each with its own look.
+"""The captioner: look at a picture and write what is there, word by word, each with its own look.
 
 picture -> convolutions, or patches and encoder layers -> cells (the memory) ----.
                                      | mean                                      v
@@ -90,9 +90,11 @@ class Captioner(Model[CaptionerConfig]):
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__(config)
-        self.encoder = ConvolutionEye(config) if config.encoder == "convolution" else PatchEye(config)
+        self.encoder = (
+            PictureConvolutionEncoder(config) if config.encoder == "convolution" else PicturePatchEncoder(config)
+        )
         self.words = Words(config.vocab, config.width, scaled=True)
-        self.decoder = LSTMTeller(config) if config.decoder == "lstm" else TransformerTeller(config)
+        self.decoder = LSTMCaptionDecoder(config) if config.decoder == "lstm" else TransformerCaptionDecoder(config)
         self.dropout = Dropout(config.dropout)
         self.output = Output(config.width, config.vocab)
 
@@ -108,7 +110,7 @@ class Captioner(Model[CaptionerConfig]):
         check_pair(pictures, target)
         if not self.config.penalty or self.config.decoder == "transformer":
             return self.output.loss(self.dropout(self.decoder.run(self.words(target), cells, real)), wanted, smoothing)
-        readout, weights = self.decoder.run_weighed(self.words(target), cells)
+        readout, weights = self.decoder.run_with_weights(self.words(target), cells)
         total = self.output.loss(self.dropout(readout), wanted, smoothing)
         counted = real.unsqueeze(-1)
         looks = (weights * counted).sum(1)
@@ -135,7 +137,7 @@ class Captioner(Model[CaptionerConfig]):
         return self.decoder.alignment(state)
 
 
-class ConvolutionEye(nn.Module):
+class PictureConvolutionEncoder(nn.Module):
     """Cells from convolutions."""
 
     def __init__(self, config: CaptionerConfig) -> None:
@@ -146,7 +148,7 @@ class ConvolutionEye(nn.Module):
         return self.stem(pictures)
 
 
-class PatchEye(nn.Module):
+class PicturePatchEncoder(nn.Module):
     """Cells from patches that have looked at each other."""
 
     def __init__(self, config: CaptionerConfig) -> None:
@@ -159,7 +161,7 @@ class PatchEye(nn.Module):
         return self.stack(self.place(self.patches(pictures)))
 
 
-class LSTMTeller(nn.Module):
+class LSTMCaptionDecoder(nn.Module):
     """An LSTM that looks at the cells before every word, through a gate; it starts from their mean."""
 
     def __init__(self, config: CaptionerConfig) -> None:
@@ -175,7 +177,7 @@ class LSTMTeller(nn.Module):
             dropout=config.dropout,
         )  # fmt: skip
 
-    def begin(self, cells: Cells) -> Carried:
+    def initial_state(self, cells: Cells) -> Carried:
         """The first state: two layers of their own on the mean of the cells."""
         mean = cells.mean(1)
         h, c = (torch.tanh(layer(mean)) for layer in (self.begin_h, self.begin_c))
@@ -184,14 +186,14 @@ class LSTMTeller(nn.Module):
 
     def run(self, x: Readout, cells: Cells, real: Real | None = None) -> Readout:
         """What the output layer reads at every place."""
-        return self.cell.run(x, cells, None, self.begin(cells))
+        return self.cell.run(x, cells, None, self.initial_state(cells))
 
-    def run_weighed(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+    def run_with_weights(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
         """The same, and the weights of every look."""
-        return self.cell.run_weighed(x, cells, None, self.begin(cells))
+        return self.cell.run_with_weights(x, cells, None, self.initial_state(cells))
 
     def start(self, cells: Cells) -> RecurrentState:
-        return self.cell.start(cells, None, self.begin(cells))
+        return self.cell.start(cells, None, self.initial_state(cells))
 
     def step(self, x: Readout, state: RecurrentState) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
         return self.cell.step(x[:, 0], state)
@@ -200,7 +202,7 @@ class LSTMTeller(nn.Module):
         return self.cell.alignment(state)
 
 
-class TransformerTeller(nn.Module):
+class TransformerCaptionDecoder(nn.Module):
     """Decoder layers over the cells."""
 
     def __init__(self, config: CaptionerConfig) -> None:
@@ -212,7 +214,7 @@ class TransformerTeller(nn.Module):
         """What the output layer reads at every place. `real` marks the places that a batch norm counts."""
         return self.stack(self.place(x), cells, real=real)
 
-    def run_weighed(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+    def run_with_weights(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
         raise ValueError("the heads of a Transformer have no penalty")
 
     def start(self, cells: Cells) -> State:
