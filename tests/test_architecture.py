@@ -29,7 +29,7 @@ NO_MODEL = {"training", "looking"}  # these serve any model, so they know none
 
 # inside attention/: equation > observe > kernels > {rules memory} > the factors and cache > places
 ORDER = {
-    "places": 0, "skew": 0, "warm": 0, "dropout": 0,
+    "places": 0, "skew": 0, "warm_up": 0, "dropout": 0,
     "scores": 1, "neighborhoods": 1, "positions": 1, "normalizers": 1, "heads": 1, "cache": 1,
     "rules": 2, "memory": 2,
     "kernels": 3,
@@ -104,7 +104,13 @@ def test_models_and_layers_know_no_engine(path: Path) -> None:
 
 
 def test_runs_know_no_text() -> None:
-    texts = ("mirada.data.tokenize", "mirada.data.vocabulary", "mirada.data.text", "mirada.data.passages", "mirada.tasks")
+    texts = (
+        "mirada.data.tokenize",
+        "mirada.data.vocabulary",
+        "mirada.data.text",
+        "mirada.data.passages",
+        "mirada.tasks",
+    )
     found = [(path.name, name) for path in PACKAGE.glob("runs/*.py") for _, name in imports(path)]
     assert found
     assert [pair for pair in found if pair[1].startswith(texts)] == []
@@ -113,7 +119,9 @@ def test_runs_know_no_text() -> None:
 def test_a_task_is_a_file_and_a_command_is_a_file() -> None:
     homes = {item.home for item in CATALOG.values()}
     assert homes == {
-        f"mirada.tasks.{path.stem}:{path.stem.title()}" for path in PACKAGE.glob("tasks/*.py") if path.stem != "__init__"
+        f"mirada.tasks.{path.stem}:{path.stem.title()}"
+        for path in PACKAGE.glob("tasks/*.py")
+        if path.stem != "__init__"
     }
     shared = {"__init__", "main", "options", "allocator", "speed"}
     commands = {path.stem for path in PACKAGE.glob("cli/*.py")} - shared

@@ -11,7 +11,7 @@ from mirada.attention.heads import MultiHead, Split
 from mirada.attention.neighborhoods import Causal, Complete, Edges, Neighborhood, Padding, PerHead, Window
 from mirada.attention.normalizers import Gumbel, Hard, Softmax, StraightThrough
 from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal
-from mirada.attention.rules import RULES, Parts, check_parts, contains
+from mirada.attention.rules import EXCLUSIONS, Parts, check_parts, contains
 from mirada.attention.scores import Additive, Bilinear, Dot, Location, Offset, TanhSum
 
 WIDTH, HEADS, DIM = 6, 3, 2
@@ -102,18 +102,18 @@ CASES: tuple[tuple[str, tuple[Callable[[], object], ...]], ...] = (
 
 
 def test_there_are_cases_for_every_rule():
-    assert [parts for parts, _ in CASES] == [rule.parts for rule in RULES]
+    assert [parts for parts, _ in CASES] == [rule.parts for rule in EXCLUSIONS]
 
 
-@pytest.mark.parametrize("place", range(len(RULES)), ids=lambda place: RULES[place].parts)
+@pytest.mark.parametrize("place", range(len(EXCLUSIONS)), ids=lambda place: EXCLUSIONS[place].parts)
 def test_each_rule_is_raised_with_its_way_out(place):
     for breaks in CASES[place][1]:
         with pytest.raises(ValueError) as caught:  # noqa: PT011 the whole text is compared below
             breaks()
-        assert str(caught.value) == str(RULES[place])
+        assert str(caught.value) == str(EXCLUSIONS[place])
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.parts)
+@pytest.mark.parametrize("rule", EXCLUSIONS, ids=lambda rule: rule.parts)
 def test_a_rule_reads_as_sentences(rule):
     assert str(rule) == f"{rule.parts} cannot work together: {rule.why}. {rule.instead}."
     assert not any(text.endswith(".") for text in (rule.parts, rule.why, rule.instead))
@@ -158,7 +158,7 @@ def test_contains_looks_into_the_whole_expression():
 
 def test_check_parts_names_the_first_broken_rule_only():
     parts = Parts(Bilinear(DIM, DIM), Complete(), Relative(DIM, 2), Hard(), cached=True, across=True)
-    broken = [rule for rule in RULES if rule.broken(parts)]
+    broken = [rule for rule in EXCLUSIONS if rule.broken(parts)]
     assert len(broken) == 4
     with pytest.raises(ValueError) as caught:  # noqa: PT011 the whole text is compared below
         check_parts(parts)
@@ -169,4 +169,4 @@ def test_check_parts_names_the_first_broken_rule_only():
 def test_the_published_table_is_the_one_that_is_enforced() -> None:
     page = (Path(__file__).parents[2] / "docs" / "combining.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| parts |")]
-    assert rows == [f"| {rule.parts} | {rule.why} | {rule.instead} |" for rule in RULES]
+    assert rows == [f"| {rule.parts} | {rule.why} | {rule.instead} |" for rule in EXCLUSIONS]

@@ -51,7 +51,7 @@ def test_what_is_unusual_is_refused_with_a_reason(expected: str, fields: dict[st
 
 @pytest.mark.parametrize("model", [transcriber(kind="luong"), captioner(decoder="lstm")], ids=["luong", "lstm"])
 def test_what_is_recurrent_is_refused(model: Any) -> None:
-    assert engine.fast(model).reason in ("body is LuongBody", "decoder is LSTMTeller")
+    assert engine.fast(model).reason in ("body is LuongBody", "decoder is LSTMCaptionDecoder")
 
 
 class LoRA(nn.Module):

@@ -17,7 +17,7 @@ from mirada.engine.compiled import Compiled
 from mirada.engine.eager import Eager
 from mirada.engine.state import EngineState
 from mirada.layers.stack import ROOM, DecoderState
-from mirada.models.transformer import Encoded
+from mirada.models.transformer import SourceMemory
 from tests.engine.models import (
     LENGTHS,
     assert_fast,
@@ -368,9 +368,9 @@ def test_what_start_is_not_given(way: str) -> None:
     with pytest.raises(ValueError, match="start takes a number of texts: got Tensor"):
         other.start(torch.zeros(2))
     with pytest.raises(ValueError, match="width=24"):
-        one.start(Encoded(torch.zeros(2, 3, 23), None))
+        one.start(SourceMemory(torch.zeros(2, 3, 23), None))
     with pytest.raises(ValueError, match="dtype"):
-        one.start(Encoded(torch.zeros(2, 3, 24).double(), None))
+        one.start(SourceMemory(torch.zeros(2, 3, 24).double(), None))
     assert not hasattr(other, "encode")
 
 
@@ -408,7 +408,9 @@ def test_what_stands_in_the_padding_reaches_nobody(way: str) -> None:
     stepper = engine.fast(transformer()).stepper
     memory = stepper.encode(words(3, 7), LENGTHS)
     spoiled = memory.states.masked_fill(torch.arange(7).view(1, 7, 1) >= LENGTHS.view(3, 1, 1), torch.nan)
-    clean, dirty = (walk(stepper, stepper.start(Encoded(x, memory.padding)), 3)[0] for x in (memory.states, spoiled))
+    clean, dirty = (
+        walk(stepper, stepper.start(SourceMemory(x, memory.padding)), 3)[0] for x in (memory.states, spoiled)
+    )
     assert_close(dirty, clean)
 
 

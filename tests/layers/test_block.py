@@ -245,7 +245,7 @@ def test_look_names_the_attention_of_a_block() -> None:
 # Configurations
 
 
-def test_a_block_is_what_its_configuration_spells() -> None:
+def test_a_block_is_what_its_configuration_describes() -> None:
     config = replace(
         PLAIN, activation="gated", norm="rms", order="post", dropout=0.25, where="window:3", projection="grouped:1",
         score="additive", normalizer="sparsemax",

@@ -1,8 +1,6 @@
 """BERT: only hidden words count, everybody sees everybody, and padding nobody."""
 
 import copy
-import json
-import random
 
 import pytest
 import torch
@@ -11,26 +9,12 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import look
-from mirada.attention.neighborhoods import Causal, PerHead, Window
 from mirada.models.bert import BERT, BERTConfig
 from tests.models.stirring import assert_near, stirred, words
 
 SIZES = {"vocab": 13, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 29}
 BATCH, LENGTH = 2, 7
 LENGTHS = torch.tensor([7, 4])
-
-VALUES = {
-    "order": ["pre", "post"],
-    "norm": ["layer:1e-12", "rms", "batch"],
-    "activation": ["relu", "gelu", "gelu-tanh", "silu", "gated"],
-    "position": ["sinusoidal", "learned", "rotary", "rotary:layout=interleaved", "relative:3", "alibi", "none"],
-    "where": ["complete", "window:2,2", "strided:2", "fixed:4,1", "~window:1", Window(1, 1), PerHead(*[Causal()] * 3)],
-    "projection": ["multihead", "grouped:1", "collaborative:8", "split"],
-    "score": ["dot", "additive", "general", "concat"],
-    "normalizer": ["softmax", "sparsemax"],
-    "segments": [1, 2, 3],
-}
-ONE_BY_ONE = [(name, value) for name, values in VALUES.items() for value in values]
 
 
 def config(**changes: object) -> BERTConfig:
@@ -152,75 +136,7 @@ def test_a_loss_without_hidden_words_is_zero():
     assert_close(model.loss(texts, torch.full_like(wanted, -100), follows=follows), order)
 
 
-def test_one_small_batch_is_learned_by_heart():
-    model, texts, segments = BERT(BERTConfig.tiny()), words(4, 6, seed=1), words(4, 6, vocab=2, seed=2)
-    wanted, follows = (
-        words(4, 6, seed=3).masked_fill(words(4, 6, vocab=2, seed=4) == 0, -100),
-        torch.tensor([0, 1, 1, 0]),
-    )
-    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(200):
-        loss = model.loss(texts, wanted, None, segments, follows)
-        if loss < 0.04:
-            break
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-    assert loss < 0.05
-    found = model.eval()(texts, None, segments)
-    assert_close(found.words.argmax(-1)[wanted >= 0], wanted[wanted >= 0])
-    assert_close(found.follows.argmax(-1), follows)
-
-
-# Any combination
-
-
-def drawn(seed: int) -> tuple[BERTConfig, torch.dtype]:
-    """A random combination of all parts that a configuration accepts, and a precision."""
-    chance = random.Random(2000 + seed)
-    while True:
-        choice = {name: chance.choice(values) for name, values in VALUES.items()}
-        try:
-            return config(**choice), chance.choice([torch.float32, torch.float64])
-        except ValueError:
-            continue
-
-
-@pytest.mark.parametrize("seed", range(15))
-def test_any_combination_just_works(seed):
-    chosen, dtype = drawn(seed)
-    model, (texts, wanted, _) = made(chosen, dtype).train(), batch()
-    segments = words(BATCH, LENGTH, vocab=chosen.segments, seed=1)
-    model.loss(texts, wanted, LENGTHS, segments, torch.tensor([0, 1])).backward()
-    lost = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
-    assert lost == []
-    model.eval()
-    with torch.no_grad():
-        together = model(texts, LENGTHS, segments)
-        for b, n in enumerate(LENGTHS.tolist()):
-            alone = model(texts[b : b + 1, :n], None, segments[b : b + 1, :n])
-            assert_near(together.words[b : b + 1, :n], alone.words)
-            assert_near(together.follows[b : b + 1], alone.follows)
-
-
 # Padding
-
-
-@pytest.mark.parametrize("order", ["pre", "post"])
-@pytest.mark.parametrize(
-    ("norm", "training"), [("layer", False), ("rms", False), ("batch", False), ("layer", True), ("rms", True)]
-)
-def test_a_padded_batch_gives_each_text_what_it_gets_alone(norm, training, order):
-    model, (texts, wanted, segments) = made(config(norm=norm, order=order)).train(training), batch()
-    together = model(texts, LENGTHS, segments)
-    losses = []
-    for b, n in enumerate(LENGTHS.tolist()):
-        alone = texts[b : b + 1, :n], None, segments[b : b + 1, :n]
-        assert_near(together.words[b : b + 1, :n], model(*alone).words)
-        assert_near(together.follows[b : b + 1], model(*alone).follows)
-        hidden = (wanted[b] >= 0).sum()
-        losses.append(hidden * model.loss(alone[0], wanted[b : b + 1, :n], None, alone[2]))
-    assert_near(model.loss(texts, wanted, LENGTHS, segments), sum(losses) / 3)
 
 
 def other_padding(texts: Tensor) -> Tensor:
@@ -230,16 +146,11 @@ def other_padding(texts: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("order", ["pre", "post"])
-@pytest.mark.parametrize("way", ["loss", "forward"])
-def test_batch_norm_does_not_count_padding(order, way):
-    model, (texts, wanted, segments) = made(config(norm="batch", order=order)).train(), batch()
-    twin, results = copy.deepcopy(model), []
-    for each, tokens in ((model, texts), (twin, other_padding(texts))):
-        if way == "loss":
-            results.append(each.loss(tokens, wanted, LENGTHS, segments))
-        else:
-            results.append(each(tokens, LENGTHS, segments).words[0])  # the text without padding
-    assert_close(results[0], results[1])
+def test_batch_norm_does_not_count_padding_in_a_forward_pass_either(order):
+    model, (texts, _, segments) = made(config(norm="batch", order=order)).train(), batch()
+    twin = copy.deepcopy(model)
+    ours, theirs = model(texts, LENGTHS, segments), twin(other_padding(texts), LENGTHS, segments)
+    assert_close(ours.words[0], theirs.words[0])  # the text without padding
     for (name, ours), theirs in zip(model.named_buffers(), twin.buffers(), strict=True):
         assert_close(ours, theirs, msg=lambda text, name=name: f"{name}: {text}")
 
@@ -299,48 +210,8 @@ def test_every_place_sees_every_real_place():
 # Weights and errors
 
 
-@pytest.mark.parametrize("changes", [{}, {"norm": "batch"}, {"position": "alibi", "segments": 3}], ids=str)
-@torch.no_grad()
-def test_a_saved_model_says_the_same_bit_for_bit(tmp_path, changes):
-    model, (texts, _, segments) = made(config(**changes), torch.float32), batch()
-    model.save(tmp_path / "model")
-    loaded = BERT.load(tmp_path / "model")
-    assert loaded.config == model.config
-    assert not loaded.training
-    assert loaded.output.weight is loaded.words.weight
-    for ours, theirs in zip(loaded(texts, LENGTHS, segments), model(texts, LENGTHS, segments), strict=True):
-        assert_close(ours, theirs, rtol=0, atol=0)
-
-
-def test_dropout_is_for_training_only():
-    model, (texts, _, _) = made(config(dropout=0.5)), batch()
-    assert_close(model(texts).words, model(texts).words, rtol=0, atol=0)
-    model.train()
-    assert (model(texts).words - model(texts).words).abs().amax() > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("tokens", "message"),
-    [
-        (torch.tensor([[3, 13]]), r"token ids must lie in 0\.\.12: got 3 to 13\. Was the text read with"),
-        (torch.tensor([[-1, 3]]), r"token ids must lie in 0\.\.12: got -1 to 3"),
-        (torch.tensor([[1.0]]), "tokens must hold integers: got torch.float32"),
-        (torch.zeros(1, 30, dtype=torch.long), r"positions must lie in the table of 29: got 0 to 29\. .*shorten the input"),
-        (torch.zeros(3, dtype=torch.long), "batch"),
-    ],
-    ids=["too large", "negative", "no integers", "too long", "no batch"],
-)  # fmt: skip
-def test_a_text_that_does_not_fit_is_refused(tokens, message):
-    with pytest.raises(ValueError, match=message):
-        made(config())(tokens)
-
-
-def test_segments_that_do_not_fit_are_refused():
-    model, (texts, wanted, segments) = made(config()), batch()
-    with pytest.raises(ValueError, match=r"a segment for every token: got \(2, 3\) for \(2, 7\)"):
-        model(texts, None, segments[:, :3])
-    with pytest.raises(ValueError, match=r"segment.* 0\.\.1: got .* to 2"):
-        model(texts, None, segments + 1)
+def test_wanted_words_that_do_not_fit_are_refused():
+    model, (texts, wanted, _) = made(config()), batch()
     with pytest.raises(ValueError, match=r"a target for every vector|wanted"):
         model.loss(texts, wanted[:, :3])
 
@@ -349,41 +220,3 @@ def test_an_order_that_is_neither_yes_nor_no_is_refused():
     model, (texts, wanted, _) = made(config()), batch()
     with pytest.raises(ValueError, match="follows"):
         model.loss(texts, wanted, follows=torch.tensor([2, 0]))
-
-
-REFUSED = [
-    ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
-    ({"segments": 0}, "BERTConfig: segments must be at least 1: got 0"),
-    ({"vocab": -1}, "vocab must be at least 1: got -1"),
-    ({"depth": 0}, "depth must be at least 1"),
-    ({"hidden": 0}, "hidden must be at least 1"),
-    ({"dropout": 1.5}, r"dropout must lie in \[0, 1\): got 1.5"),
-    ({"norm": "layer:-1"}, "eps > 0"),
-    ({"norm": "layer:x"}, "norm 'layer:x' does not fit"),
-    ({"norm": "batch:2"}, "correction must be 0 or 1: got 2"),
-    ({"activation": "tanh"}, "unknown activation 'tanh'"),
-    ({"position": "relative:3", "score": "concat"}, "Relative and a score other than Dot"),
-    ({"segments": 2.0}, "segments must be of type int: got 2.0"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
-def test_a_configuration_that_cannot_work_is_refused_when_made(changes, message):
-    with pytest.raises(ValueError, match=message):
-        config(**changes)
-
-
-# Configurations
-
-
-def test_the_tiny_model_works():
-    found = BERT(BERTConfig.tiny())(words(3, 5), torch.tensor([5, 2, 1]))
-    assert found.words.shape == (3, 5, 13)
-    assert found.words.isfinite().all()
-    assert found.follows.isfinite().all()
-
-
-@pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
-def test_a_configuration_is_plain_json(name, value):
-    ours = config(**{name: value})
-    assert BERTConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours

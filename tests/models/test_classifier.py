@@ -1,17 +1,11 @@
 """Classifiers: three encoders, five pools, the lectures' programs by hand, and padding that nobody counts."""
 
-import copy
-import dataclasses
-import json
-import random
-
 import pytest
 import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
 from mirada import look
-from mirada.attention.neighborhoods import Causal, PerHead, Window
 from mirada.models.classifier import Classifier, ClassifierConfig
 from tests.models.stirring import assert_near, stirred, words
 
@@ -23,23 +17,6 @@ BATCH, LENGTH = 2, 7
 LENGTHS = torch.tensor([7, 4])
 ENCODERS = ["transformer", "lstm", "convolution"]
 POOLS = ["mean", "max", "first", "attention", "flatten"]
-
-VALUES = {
-    "order": ["pre", "post"],
-    "norm": ["layer", "rms", "batch"],
-    "activation": ["relu", "gelu", "gelu-tanh", "silu", "gated"],
-    "position": ["sinusoidal", "learned", "rotary", "rotary:layout=interleaved", "relative:3", "alibi", "none"],
-    "where": ["complete", "window:2,2", "strided:2", "fixed:4,1", "~window:1", Window(1, 1), PerHead(*[Causal()] * 3)],
-    "projection": ["multihead", "grouped:1", "collaborative:8", "split"],
-    "score": ["dot", "additive", "general", "concat"],
-    "normalizer": ["softmax", "sparsemax"],
-    "encoder": ENCODERS,
-    "pool": POOLS,
-    "classes": [1, 2, 5],
-    "dense": [0, 7],
-    "key_dim": [0, 5],
-}
-ONE_BY_ONE = [(name, value) for name, values in VALUES.items() for value in values]
 
 
 def config(**changes: object) -> ClassifierConfig:
@@ -182,68 +159,7 @@ def test_smoothing_counts_for_one_class_too():
         assert_close(model.loss(texts, None, torch.tensor([1, 0]), smoothing), expected)
 
 
-# Any combination
-
-
-def drawn(seed: int) -> tuple[ClassifierConfig, torch.dtype]:
-    """A random combination of all parts that a configuration accepts, and a precision."""
-    chance = random.Random(4000 + seed)
-    while True:
-        choice = {name: chance.choice(values) for name, values in VALUES.items()}
-        try:
-            return config(**choice), chance.choice([torch.float32, torch.float64])
-        except ValueError:
-            continue
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_any_combination_just_works(seed):
-    chosen, dtype = drawn(seed)
-    model, texts = made(chosen, dtype).train(), words(BATCH, LENGTH)
-    model.loss(texts, LENGTHS, torch.tensor([0, chosen.classes > 1]).long()).backward()
-    lost = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
-    assert lost == []
-    model.eval()
-    with torch.no_grad():
-        scores = model(texts, LENGTHS)
-        for b, n in enumerate(LENGTHS.tolist()):
-            assert_near(scores[b : b + 1], model(texts[b : b + 1, :n]))
-
-
 # Padding
-
-
-@pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_padded_batch_gives_each_text_what_it_gets_alone(encoder, pool, training):
-    model, texts = made(config(encoder=encoder, pool=pool, dense=7)).train(training), words(3, LENGTH)
-    lengths, classes, losses = torch.tensor([3, 7, 5]), torch.tensor([4, 0, 2]), []
-    scores = model(texts, lengths)
-    for b, n in enumerate(lengths.tolist()):
-        assert_near(scores[b : b + 1], model(texts[b : b + 1, :n]))
-        losses.append(model.loss(texts[b : b + 1, :n], None, classes[b : b + 1]))
-    assert_near(model.loss(texts, lengths, classes), sum(losses) / 3)
-
-
-@pytest.mark.parametrize(("norm", "training"), [("batch", False), ("rms", False), ("rms", True)])
-def test_padding_counts_in_no_norm(norm, training):
-    model, texts = made(config(norm=norm)).train(training), words(BATCH, LENGTH)
-    assert_near(model(texts, LENGTHS)[1:], model(texts[1:, :4]))
-
-
-@pytest.mark.parametrize("order", ["pre", "post"])
-@pytest.mark.parametrize("change", ["other words", "more padding"])
-def test_batch_norm_does_not_count_padding(order, change):
-    model, texts = made(config(norm="batch", order=order)).train(), words(BATCH, LENGTH)
-    twin, classes = copy.deepcopy(model), torch.tensor([3, 4])
-    other = F.pad(texts, (0, 3))
-    if change == "other words":
-        other = texts.clone()
-        other[1, 4:] = (texts[1, 4:] + 1) % 13
-    assert_close(model.loss(texts, LENGTHS, classes), twin.loss(other, LENGTHS, classes))
-    for (name, ours), theirs in zip(model.named_buffers(), twin.buffers(), strict=True):
-        assert_close(ours, theirs, msg=lambda text, name=name: f"{name}: {text}")
 
 
 def test_batch_norm_by_hand_at_the_input():
@@ -321,48 +237,6 @@ def test_elsewhere_the_order_of_words_matters(changes):
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("classes", [1, 3])
-def test_one_small_batch_is_learned_by_heart(encoder, classes):
-    model = Classifier(dataclasses.replace(ClassifierConfig.tiny(), encoder=encoder, classes=classes))
-    texts, lengths = words(5, 6, seed=1), torch.tensor([6, 3, 5, 4, 6])
-    right = torch.tensor([0, 1, 2, 1, 0]).clamp(max=max(1, classes - 1))
-    adam = torch.optim.Adam(model.parameters(), lr=2e-2)
-    for _ in range(300):
-        loss = model.loss(texts, lengths, right)
-        if loss < 0.04:
-            break
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-    assert loss < 0.05
-    scores = model.eval()(texts, lengths)
-    assert_close((scores[:, 0] > 0).long() if classes == 1 else scores.argmax(-1), right)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{}, {"norm": "batch", "pool": "attention"}, {"encoder": "lstm"}, {"encoder": "convolution", "key_dim": 5, "dense": 7},
-     {"encoder": "convolution", "pool": "flatten"}],
-    ids=str,
-)  # fmt: skip
-@torch.no_grad()
-def test_a_saved_model_says_the_same_bit_for_bit(tmp_path, changes):
-    model, texts = made(config(**changes), torch.float32), words(BATCH, LENGTH)
-    model.save(tmp_path / "model")
-    loaded = Classifier.load(tmp_path / "model")
-    assert loaded.config == model.config
-    assert not loaded.training
-    assert_close(loaded(texts, LENGTHS), model(texts, LENGTHS), rtol=0, atol=0)
-
-
-def test_dropout_is_for_training_only():
-    model, texts = made(config(dropout=0.5)), words(BATCH, LENGTH)
-    assert_close(model(texts), model(texts), rtol=0, atol=0)
-    model.train()
-    assert (model(texts) - model(texts)).abs().amax() > 1e-3
-
-
-@pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
@@ -392,43 +266,3 @@ def test_lengths_that_do_not_fit_are_refused(encoder):
 def test_a_class_that_does_not_exist_is_refused(classes, wrong):
     with pytest.raises(ValueError, match="class"):
         made(config(classes=classes)).loss(words(BATCH, LENGTH), None, torch.tensor([0, wrong]))
-
-
-REFUSED = [
-    ({"encoder": "gru"}, "unknown encoder 'gru'; known: convolution, lstm, transformer"),
-    ({"pool": "average"}, "unknown pool 'average'; known: attention, first, flatten, max, mean"),
-    ({"classes": 0}, "ClassifierConfig: classes must be at least 1: got 0"),
-    ({"units": 0}, "units must be at least 1"),
-    ({"kernel": 0}, "kernel must be at least 1"),
-    ({"dense": -1}, "dense must be at least 0: got -1"),
-    ({"key_dim": -1}, "key_dim must be at least 0: got -1"),
-    ({"encoder": "convolution", "kernel": 12}, "a kernel of 12 does not fit a text of length=11"),
-    ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
-    ({"dropout": 1}, r"dropout must lie in \[0, 1\): got 1.0"),
-    ({"dense": 7.0}, "dense must be of type int: got 7.0"),
-    ({"position": "learnt"}, "Did you mean 'learned'"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
-def test_a_configuration_that_cannot_work_is_refused_when_made(changes, message):
-    with pytest.raises(ValueError, match=message):
-        config(**changes)
-
-
-# Configurations
-
-
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_the_tiny_model_works(encoder):
-    scores = Classifier(dataclasses.replace(ClassifierConfig.tiny(), encoder=encoder))(
-        words(3, 5), torch.tensor([5, 3, 4])
-    )
-    assert scores.shape == (3, 3)
-    assert scores.isfinite().all()
-
-
-@pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
-def test_a_configuration_is_plain_json(name, value):
-    ours = config(**{name: value})
-    assert ClassifierConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours

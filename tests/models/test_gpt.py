@@ -1,8 +1,5 @@
 """GPT: steps and prompts equal the full pass, no word sees a later one, and packed texts do not know of each other."""
 
-import json
-import random
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,30 +10,13 @@ from mirada import look
 from mirada.attention.neighborhoods import Causal, Documents, PerHead, Strided, Window
 from mirada.layers.stack import ROOM
 from mirada.models.gpt import GPT, GPTConfig
+from tests.models.cases.gpt import GPTCase
 from tests.models.stirring import assert_near, stirred, words
 
 SIZES = {"vocab": 13, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 29}
 BATCH, LENGTH = 2, 7
 
-VALUES = {
-    "order": ["pre", "post"],
-    "norm": ["layer", "rms", "batch"],
-    "activation": ["relu", "gelu", "gelu-tanh", "silu", "gated"],
-    "position": [
-        "sinusoidal", "learned", "rotary", "rotary:layout=interleaved", "relative:3", "relative:2,values=False", "alibi",
-        "none",
-    ],
-    "where": [
-        "complete", "window:2", "strided:2", "fixed:4,1", "causal & window:3", "~window:1 | window:0", "fixed:3,1,summary",
-        Window(2), PerHead(Window(1), Causal(), Strided(2)),
-    ],
-    "projection": ["multihead", "grouped:1", "collaborative:8", "split"],
-    "score": ["dot", "dot:learned", "additive", "general", "concat", "tanhsum"],
-    "normalizer": ["softmax", "sparsemax"],
-    "tied": [True, False],
-}  # fmt: skip
-ONE_BY_ONE = [(name, value) for name, values in VALUES.items() for value in values]
-PLACES = [(name, value) for name, value in ONE_BY_ONE if name in ("position", "where")]
+PLACES = [(name, value) for name in ("position", "where") for value in GPTCase.values[name]]
 
 
 def config(**changes: object) -> GPTConfig:
@@ -57,15 +37,6 @@ def decoded(model: GPT, texts: Tensor) -> Tensor:
 
 
 # Step by step
-
-
-@pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
-@torch.no_grad()
-def test_steps_give_what_the_full_pass_gives(name, value):
-    model, texts = made(config(**{name: value}), torch.float32), words(BATCH, LENGTH)
-    full = model(texts)
-    assert full.shape == (BATCH, LENGTH, 13)
-    assert_near(decoded(model, texts), full)
 
 
 @pytest.mark.parametrize(("name", "value"), PLACES, ids=str)
@@ -93,31 +64,6 @@ def test_steps_keep_the_precision_of_the_model(projection, dtype):
         assert_near(steps, full)
     else:
         assert_close(steps, full, rtol=0.1, atol=0.2)
-
-
-def drawn(seed: int) -> tuple[GPTConfig, torch.dtype]:
-    """A random combination of all parts that a configuration accepts, and a precision."""
-    chance = random.Random(1000 + seed)
-    while True:
-        choice = {name: chance.choice(values) for name, values in VALUES.items()}
-        try:
-            return config(**choice), chance.choice([torch.float32, torch.float64])
-        except ValueError:
-            continue  # refused when made, with a reason: those are tested below
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_any_combination_just_works(seed):
-    chosen, dtype = drawn(seed)
-    model, texts = made(chosen, dtype).train(), words(BATCH, LENGTH)
-    model.loss(texts, texts.roll(-1, 1)).backward()
-    lost = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
-    assert lost == []
-    model.eval()
-    with torch.no_grad():
-        full = model(texts)
-        assert full.isfinite().all()
-        assert_near(decoded(model, texts), full)
 
 
 @pytest.mark.parametrize("position", ["learned", "rotary", "alibi"])
@@ -201,23 +147,6 @@ def test_the_alignment_is_what_look_shows(changes):
         assert_near(aligned.sum(1), torch.ones(BATCH, dtype=aligned.dtype))
 
 
-@torch.no_grad()
-def test_asking_for_the_alignment_changes_nothing():
-    model, texts = made(config(position="rotary")), words(BATCH, LENGTH)
-    state, logits = model.start(BATCH), []
-    for tokens in texts.unbind(1):
-        scores, state = model.step(tokens, state)
-        assert_close(model.alignment(state), model.alignment(state), rtol=0, atol=0)
-        logits.append(scores)
-    assert_close(torch.stack(logits, 1), decoded(model, texts), rtol=0, atol=0)
-
-
-def test_there_is_no_alignment_before_the_first_step():
-    model = made(config())
-    with pytest.raises(ValueError, match="no alignment before the first step"):
-        model.alignment(model.start(BATCH))
-
-
 def test_look_names_every_layer():
     model = made(config())
     with look(model) as seen:
@@ -229,19 +158,6 @@ def test_look_names_every_layer():
 # Who sees whom
 
 
-@pytest.mark.parametrize(("name", "value"), PLACES, ids=str)
-@torch.no_grad()
-def test_a_word_changes_nothing_before_it(name, value):
-    model, texts = made(config(**{name: value})), words(BATCH, LENGTH)
-    logits = model(texts)
-    for place in range(LENGTH):
-        other = texts.clone()
-        other[:, place] = (other[:, place] + 1) % 13
-        changed = model(other)
-        assert_close(changed[:, :place], logits[:, :place], rtol=0, atol=0)
-        assert ((changed - logits)[:, place].abs().amax(-1) > 1e-6).all()
-
-
 def test_no_gradient_comes_from_later_words():
     model, kept = made(config()), []
     model.words.register_forward_hook(lambda module, inputs, output: kept.append(output))
@@ -250,13 +166,6 @@ def test_no_gradient_comes_from_later_words():
         (slope,) = torch.autograd.grad((logits[:, place] @ mix).sum(), kept[0], retain_graph=True)
         assert_close(slope[:, place + 1 :], torch.zeros_like(slope[:, place + 1 :]), rtol=0, atol=0)
         assert (slope[:, : place + 1].abs().amax(-1) > 1e-9).all()
-
-
-@pytest.mark.parametrize("norm", ["layer", "rms", "batch"])
-@torch.no_grad()
-def test_padding_at_the_end_changes_nothing_before_it(norm):
-    model, texts = made(config(norm=norm)), words(BATCH, LENGTH)
-    assert_near(model(F.pad(texts, (0, 4), value=5))[:, :LENGTH], model(texts))
 
 
 @torch.no_grad()
@@ -282,7 +191,7 @@ def packed() -> tuple[list[list[Tensor]], Tensor, Documents, Tensor]:
     return texts, torch.stack([torch.cat(row) for row in texts]), Documents(ids), positions
 
 
-@pytest.mark.parametrize("position", VALUES["position"])
+@pytest.mark.parametrize("position", GPTCase.values["position"])
 @pytest.mark.parametrize("where", ["complete", "window:2", "strided:2", "fixed:3,1"])
 @torch.no_grad()
 def test_packed_texts_give_what_each_gives_alone(where, position):
@@ -339,20 +248,6 @@ def test_a_loss_without_wanted_words_is_zero():
     assert all(p.grad is not None and not p.grad.any() for p in model.parameters())
 
 
-def test_one_small_batch_is_learned_by_heart():
-    model, texts, wanted = GPT(GPTConfig.tiny()), words(4, 6, seed=1), words(4, 6, seed=2)
-    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(200):
-        loss = model.loss(texts, wanted)
-        if loss < 0.04:
-            break
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-    assert loss < 0.05
-    assert_close(model.eval()(texts).argmax(-1), wanted)
-
-
 # Weights
 
 
@@ -373,44 +268,7 @@ def test_gpt_2_small_has_its_parameters():
     assert count(model) == 124_439_808  # what transformers counts for "gpt2"
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"tied": False}, {"norm": "batch"}, {"position": "alibi", "where": Window(2)}], ids=str
-)
-@torch.no_grad()
-def test_a_saved_model_says_the_same_bit_for_bit(tmp_path, changes):
-    model, texts = made(config(**changes), torch.float32), words(BATCH, LENGTH)
-    model.save(tmp_path / "model")
-    loaded = GPT.load(tmp_path / "model")
-    assert loaded.config == model.config
-    assert not loaded.training
-    assert_close(loaded(texts), model(texts), rtol=0, atol=0)
-    assert count(loaded) == count(model)
-
-
-def test_dropout_is_for_training_only():
-    model, texts = made(config(dropout=0.5)), words(BATCH, LENGTH)
-    assert_close(model(texts), model(texts), rtol=0, atol=0)
-    model.train()
-    assert (model(texts) - model(texts)).abs().amax() > 1e-3
-
-
 # Errors
-
-
-@pytest.mark.parametrize(
-    ("tokens", "message"),
-    [
-        (torch.tensor([[3, 13]]), r"token ids must lie in 0\.\.12: got 3 to 13\. Was the text read with"),
-        (torch.tensor([[-1, 3]]), r"token ids must lie in 0\.\.12: got -1 to 3"),
-        (torch.tensor([[1.0]]), "tokens must hold integers: got torch.float32"),
-        (torch.zeros(1, 30, dtype=torch.long), r"positions must lie in the table of 29: got 0 to 29\. .*shorten the input"),
-        (torch.zeros(3, dtype=torch.long), "batch"),
-    ],
-    ids=["too large", "negative", "no integers", "too long", "no batch"],
-)  # fmt: skip
-def test_a_text_that_does_not_fit_is_refused(tokens, message):
-    with pytest.raises(ValueError, match=message):
-        made(config())(tokens)
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8], ids=str)
@@ -428,41 +286,6 @@ def test_decoding_stops_at_the_end_of_a_learned_table():
         model.step(texts[:, 5], state)
 
 
-REFUSED = [
-    ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
-    ({"vocab": 0}, "GPTConfig: vocab must be at least 1: got 0"),
-    ({"depth": 0}, "depth must be at least 1"),
-    ({"dropout": 1}, r"dropout must lie in \[0, 1\): got 1.0"),
-    ({"tied": "output"}, "tied must be of type bool: got 'output'"),
-    ({"heads": True}, "heads must be of type int: got True"),
-    ({"order": "sandwich"}, "unknown order 'sandwich'; known: post, pre"),
-    ({"norm": "group"}, "unknown norm 'group'; known: batch, layer, rms"),
-    ({"activation": "geglu"}, "unknown activation 'geglu'"),
-    ({"position": "rotary:layout=thirds"}, "unknown layout 'thirds'; known: half, interleaved"),
-    ({"position": "rotary", "heads": 8}, "dim must be even: got dim=3"),
-    ({"position": "relative:-1"}, "clip >= 0"),
-    ({"position": "relative:3", "projection": "collaborative:10"}, "adds vectors of dim=10 to the values: got value dim=8"),
-    ({"where": "window"}, "where 'window' does not fit: window takes left, right"),
-    ({"where": "strided:0"}, "stride must be at least 1: got 0"),
-    ({"where": "fixed:2,3"}, "1 <= summary <= block: got block=2, summary=3"),
-    ({"where": "causal &"}, "where cannot be read: got 'causal &'"),
-    ({"where": PerHead(Causal(), Causal())}, "heads=3"),
-    ({"projection": "grouped:2"}, "heads must be divisible by kv_heads: got heads=3, kv_heads=2"),
-    ({"score": "additiv"}, "Did you mean 'additive'"),
-    ({"normalizer": "hard"}, r"a cache and Hard attention cannot work together"),
-    ({"position": "localgaussian:2"}, r"a cache and LocalGaussian cannot work together"),
-    ({"projection": "multihead:out=1"}, "a block keeps its width=24: got .* out=1"),
-    ({"projection": "multihead:memory_width=7"}, "a block keeps its width=24: got .* memory_width=7"),
-    ({"normalizer": "softmax:1.0"}, r"dropout must lie in \[0, 1\): got 1.0"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
-def test_a_configuration_that_cannot_work_is_refused_when_made(changes, message):
-    with pytest.raises(ValueError, match=message):
-        config(**changes)
-
-
 # Configurations
 
 
@@ -476,18 +299,6 @@ def test_a_neighborhood_value_means_what_it_means_as_a_layer():
     weights = seen["decoder.layers.0.self"].weights()
     allowed = (mixed & Causal()).dense(LENGTH, LENGTH).expand_as(weights)
     assert_close(weights > 0, allowed)
-
-
-def test_the_tiny_model_works():
-    logits = GPT(GPTConfig.tiny())(words(3, 5))
-    assert logits.shape == (3, 5, 13)
-    assert logits.isfinite().all()
-
-
-@pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
-def test_a_configuration_is_plain_json(name, value):
-    ours = config(**{name: value})
-    assert GPTConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours
 
 
 @torch.no_grad()

@@ -11,9 +11,8 @@ from torch.testing import assert_close
 
 from mirada import look
 from mirada.attention.neighborhoods import Padding
-from mirada.decoding.stepper import Stepper
 from mirada.layers.recurrent import Carried
-from mirada.models.seq2seq import Encoded, Seq2Seq, Seq2SeqConfig
+from mirada.models.seq2seq import RecurrentMemory, Seq2Seq, Seq2SeqConfig
 from tests.models.recurrent_by_hand import by_hand
 
 BATCH, SOURCE, TARGET = 3, 5, 7
@@ -45,15 +44,6 @@ def batch(seed: int = 0) -> tuple[Tensor, Tensor]:
         tokens(BATCH, SOURCE, below=CONFIG.source_vocab, seed=seed),
         tokens(BATCH, TARGET, below=CONFIG.vocab, seed=1 + seed),
     )
-
-
-def stepped(model: Seq2Seq, memory: Encoded, target: Tensor) -> Tensor:
-    """The logits of every step, one token at a time."""
-    state, logits = model.start(memory), []
-    for column in target.unbind(1):
-        said, state = model.step(column, state)
-        logits.append(said)
-    return torch.stack(logits, dim=1)
 
 
 def named(config: Seq2SeqConfig) -> str:
@@ -153,11 +143,11 @@ def with_numbers(config: Seq2SeqConfig, **given: list) -> Seq2Seq:
     return model
 
 
-def two_states_and_padding() -> Encoded:
+def two_states_and_padding() -> RecurrentMemory:
     """h_1 = (1, 0), h_2 = (0, 1), and one place of padding. The encoder ended at 0."""
     states = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, -9.0]]], dtype=torch.float64)
     last = torch.zeros(1, 1, 2, dtype=torch.float64)
-    return Encoded(states, Padding([2]), Carried(last, last))
+    return RecurrentMemory(states, Padding([2]), Carried(last, last))
 
 
 def rows(*values: list[float]) -> Tensor:
@@ -237,10 +227,10 @@ def test_one_step_of_luong_by_hand_and_what_it_feeds_into_the_next():
     assert_close(state.carried.h[0], rows([3 / 5, 3 / 5]))
 
 
-def equal_scores(config: Seq2SeqConfig, length: int, keys: int) -> tuple[Seq2Seq, Encoded]:
+def equal_scores(config: Seq2SeqConfig, length: int, keys: int) -> tuple[Seq2Seq, RecurrentMemory]:
     """A model of zeros, for which all scores are equal, and a memory of `length` places and padding."""
     last = torch.zeros(1, 1, 2, dtype=torch.float64)
-    return with_numbers(config), Encoded(numbers(1, keys, 2), Padding([length]), Carried(last, last))
+    return with_numbers(config), RecurrentMemory(numbers(1, keys, 2), Padding([length]), Carried(last, last))
 
 
 def test_local_p_by_hand_is_not_normalized_again():
@@ -289,14 +279,6 @@ every_variant = pytest.mark.parametrize("config", VARIANTS, ids=named)
 every_look = pytest.mark.parametrize("config", LOOKING, ids=named)
 
 
-@every_variant
-def test_step_by_step_is_the_full_pass(config):
-    model, (source, target) = seeded(config), batch()
-    expected = model(source, LENGTHS, target)
-    assert_close(stepped(model, model.encode(source, LENGTHS), target), expected)
-    assert_close(stepped(model, model.encode(source), target), model(source, None, target))
-
-
 @pytest.mark.parametrize("reach", ["global", "local-m", "local-p"])
 @pytest.mark.parametrize("score", SCORES)
 def test_luong_without_feeding_at_once_is_its_own_loop_with_the_same_gradients(score, reach):
@@ -317,70 +299,6 @@ def test_luong_without_feeding_at_once_is_its_own_loop_with_the_same_gradients(s
         torch.autograd.grad((x * probe).sum(), parameters, retain_graph=True) for x in (at_once, one_by_one)
     )
     assert_close(ours, theirs)
-
-
-@every_variant
-def test_a_padded_batch_gives_each_sample_what_it_gets_alone(config):
-    model, (source, target) = seeded(config), batch()
-    together = model(source, LENGTHS, target)
-    for sample, length in enumerate(LENGTHS.tolist()):
-        alone = model(source[sample : sample + 1, :length], None, target[sample : sample + 1])
-        assert_close(together[sample : sample + 1], alone)
-
-
-@every_variant
-def test_what_stands_in_the_padding_does_not_matter_nor_how_much_of_it_there_is(config):
-    model, (source, target) = seeded(config), batch()
-    other = source.clone()
-    for sample, length in enumerate(LENGTHS.tolist()):
-        other[sample, length:] = (source[sample, length:] + 1) % config.source_vocab
-    assert not torch.equal(other, source)
-    longer = torch.cat([other, other[:, :3]], dim=1)
-    expected = model(source, LENGTHS, target)
-    assert_close(model(other, LENGTHS, target), expected)
-    assert_close(model(longer, LENGTHS, target), expected)
-
-
-@every_variant
-def test_a_target_token_changes_no_logits_before_it(config):
-    model, (source, target) = seeded(config), batch()
-    logits = model(source, LENGTHS, target)
-    for time in range(TARGET):
-        changed = target.clone()
-        changed[:, time] = (changed[:, time] + 1) % config.vocab
-        after = model(source, LENGTHS, changed)
-        assert_close(after[:, :time], logits[:, :time])
-        assert ((after[:, time] - logits[:, time]).abs().amax(-1) > 1e-4).all()  # and does change its own
-
-
-@every_variant
-def test_the_order_of_samples_does_not_matter(config):
-    model, (source, target) = seeded(config), batch()
-    order = torch.tensor([2, 0, 1])
-    assert_close(model(source[order], LENGTHS[order], target[order]), model(source, LENGTHS, target)[order])
-
-
-@every_variant
-@pytest.mark.parametrize("index", [[2, 0, 1], [1, 1, 0]])
-def test_reordering_a_state_is_decoding_the_reordered_batch(config, index):
-    model, (source, target) = seeded(config), batch()
-    index, fork = torch.tensor(index), 3
-    state = model.start(model.encode(source, LENGTHS))
-    for time in range(fork):
-        _, state = model.step(target[:, time], state)
-    state, logits = model.reorder(state, index), []
-    rest = target[:, fork:]  # not reordered: the tokens that each entry goes on with
-    if config.attention != "no":
-        unordered = model.start(model.encode(source, LENGTHS))
-        for time in range(fork):
-            _, unordered = model.step(target[:, time], unordered)
-        assert_close(model.alignment(state), model.alignment(unordered)[index])
-    for column in rest.unbind(1):
-        said, state = model.step(column, state)
-        logits.append(said)
-    mixed = torch.cat([target[index, :fork], rest], dim=1)
-    expected = model(source[index], LENGTHS[index], mixed)
-    assert_close(torch.stack(logits, dim=1), expected[:, fork:])
 
 
 def test_what_is_fed_back_is_reordered_too():
@@ -452,13 +370,6 @@ def test_without_attention_there_is_no_alignment():
         model.alignment(state)
 
 
-@every_look
-def test_there_is_no_alignment_before_the_first_step(config):
-    model, (source, _) = seeded(config), batch()
-    with pytest.raises(ValueError, match="there is no alignment before the first step"):
-        model.alignment(model.start(model.encode(source, LENGTHS)))
-
-
 # Learning and keeping
 
 
@@ -473,68 +384,6 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_tokens_that_count(config):
     assert_close(model.loss(source, LENGTHS, target, wanted), expected)
     smooth = -sum(0.9 * log_p[b, t, wanted[b, t]] + 0.1 * log_p[b, t].mean() for b, t in counted) / len(counted)
     assert_close(model.loss(source, LENGTHS, target, wanted, smoothing=0.1), smooth)
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        {"attention": "no", "cell": "rnn"},
-        {"attention": "bahdanau", "score": "additive"},
-        {"attention": "luong", "score": "general", "cell": "lstm"},
-        {"attention": "luong", "score": "general", "feeding": True, "reach": "local-p", "half": 2},
-    ],
-    ids=["rnn without attention", "bahdanau", "luong", "luong fed local-p"],
-)
-def test_learns_one_batch_by_heart(mechanism):
-    torch.manual_seed(3)
-    model = Seq2Seq(replace(CONFIG, width=16, hidden=32, **mechanism))
-    source, target = batch(seed=11)
-    wanted = torch.cat([target[:, 1:], torch.zeros(BATCH, 1, dtype=torch.int64)], dim=1)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(80):
-        optimizer.zero_grad()
-        model.loss(source, LENGTHS, target, wanted).backward()
-        optimizer.step()
-    model.eval()
-    assert model.loss(source, LENGTHS, target, wanted).item() < 0.02
-    assert_close(model(source, LENGTHS, target).argmax(-1), wanted)
-
-
-@every_variant
-def test_a_saved_model_says_the_same(config, tmp_path):
-    model, (source, target) = seeded(config, torch.float32), batch()
-    model.save(tmp_path / "there" / "model")
-    loaded = Seq2Seq.load(tmp_path / "there" / "model")
-    assert loaded.config == config
-    assert not loaded.training
-    assert_close(loaded(source, LENGTHS, target), model(source, LENGTHS, target), rtol=0, atol=0)
-
-
-@every_variant
-def test_every_parameter_learns(config):
-    model, (source, target) = seeded(config), batch()
-    model.loss(source, LENGTHS, target, target).backward()
-    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
-    assert idle == []
-
-
-@every_variant
-def test_dropout_acts_in_training_only(config):
-    model, (source, target) = seeded(replace(config, dropout=0.5)), batch()
-    without = seeded(replace(config, dropout=0.0))
-    assert_close(model(source, LENGTHS, target), without(source, LENGTHS, target))
-    model.train()
-    assert (model(source, LENGTHS, target) - model(source, LENGTHS, target)).abs().amax() > 1e-4
-
-
-@every_variant
-def test_it_is_a_stepper(config):
-    assert isinstance(Seq2Seq(config), Stepper)
-
-
-def test_the_tiny_configuration_is_the_one_that_the_documentation_shows():
-    model = Seq2Seq(Seq2SeqConfig.tiny())
-    assert model(torch.tensor([[1, 2, 3]]), None, torch.tensor([[0, 4]])).shape == (1, 2, 13)
 
 
 # Errors
@@ -552,22 +401,6 @@ def test_token_ids_must_lie_in_the_vocabulary():
         model.loss(source[:1], None, target[:1], torch.full((1, TARGET), 13))
     with pytest.raises(ValueError, match=r"tokens must hold integers: got torch\.float32"):
         model(torch.zeros(1, 2), None, target[:1])
-
-
-@pytest.mark.parametrize(
-    ("lengths", "message"),
-    [
-        ([5, 6, 4], "lengths must be at most the length of the batch: got lengths up to 6, length=5"),
-        ([5, 4], "lengths must have one number per sample: got 2 for batch=3"),
-        ([5, -1, 4], "lengths must be at least 0: got -1"),
-        ([5.0, 2.0, 4.0], "lengths must hold integers"),
-        ([[5, 2, 4]], r"lengths must have the axes \(batch\): got shape \(1, 3\)"),
-    ],
-)
-def test_lengths_must_fit_the_source(lengths, message):
-    model, (source, target) = seeded(CONFIG), batch()
-    with pytest.raises(ValueError, match=message):
-        model(source, torch.tensor(lengths), target)
 
 
 @pytest.mark.parametrize("attention", ["bahdanau", "luong"])
@@ -590,12 +423,6 @@ def test_a_source_without_a_place_is_refused_in_words():
         model(source[:, :0], None, target)
 
 
-def test_a_sample_of_length_zero_is_refused_in_words():
-    model, (source, target) = seeded(CONFIG), batch()
-    with pytest.raises(ValueError, match=r"reads lengths of 1 to .*: got 0"):
-        model(source, torch.tensor([5, 0, 4]), target)
-
-
 @ONE_OF_EACH
 def test_a_target_of_no_words_is_refused_in_words(config):
     model, (source, target) = seeded(config), batch()
@@ -608,42 +435,3 @@ def test_source_and_target_must_be_batches_of_one_size(config):
     model, (source, target) = seeded(config), batch()
     with pytest.raises(ValueError, match="batch"):
         model(source, None, target[:2])
-
-
-def test_source_and_target_must_be_batches():
-    model, (source, target) = seeded(CONFIG), batch()
-    with pytest.raises(ValueError, match="axes"):
-        model(source[0], None, target)
-    with pytest.raises(ValueError, match="axes"):
-        model(source, None, target[0])
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            {"attention": "bahdanau", "feeding": True},
-            r"feeding and reach are Luong's: got attention='bahdanau', feeding=True.*Use attention='luong'",
-        ),
-        (
-            {"attention": "bahdanau", "reach": "local-m"},
-            r"feeding and reach are Luong's: .*reach='local-m'.*Use attention='luong'",
-        ),
-        ({"attention": "no", "reach": "local-p"}, "feeding and reach are Luong's: got attention='no'"),
-        ({"cell": "lsmt"}, "unknown cell 'lsmt'; known: gru, lstm, rnn. Did you mean 'lstm'?"),
-        ({"attention": "loung"}, "unknown attention 'loung'; known: bahdanau, luong, no. Did you mean 'luong'?"),
-        ({"reach": "local"}, "unknown reach 'local'; known: global, local-m, local-p. Did you mean"),
-        ({"score": "genral"}, "unknown score 'genral'; known: additive, .*Did you mean 'general'?"),
-        ({"score": "dot:1,2"}, "score 'dot:1,2' does not fit: dot takes scale"),
-        ({"hidden": 7}, r"hidden must be divisible by directions \(1 or 2\): got hidden=7, directions=2"),
-        ({"directions": 3}, r"hidden must be divisible by directions \(1 or 2\): got hidden=6, directions=3"),
-        ({"half": 0}, "Seq2SeqConfig: half must be at least 1: got 0"),
-        ({"depth": 0}, "Seq2SeqConfig: depth must be at least 1: got 0"),
-        ({"dropout": 1.0}, r"Seq2SeqConfig: dropout must lie in \[0, 1\): got 1\.0"),
-        ({"feeding": 1}, "Seq2SeqConfig: feeding must be of type bool: got 1"),
-        ({"width": 2.5}, r"Seq2SeqConfig: width must be of type int: got 2\.5"),
-    ],
-)
-def test_a_bad_configuration_is_refused_when_made(given, message):
-    with pytest.raises(ValueError, match=message):
-        replace(CONFIG, **given)

@@ -1,9 +1,5 @@
 """The Transformer: steps equal the full pass, padding and later words change nothing, and any combination of parts works."""
 
-import copy
-import json
-import random
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,9 +7,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import look
-from mirada.attention.neighborhoods import Causal, Documents, PerHead, Strided, Window
+from mirada.attention.neighborhoods import Window
 from mirada.layers.stack import ROOM
 from mirada.models.transformer import Transformer, TransformerConfig
+from tests.models.cases.transformer import TransformerCase
 from tests.models.stirring import assert_near, stirred
 
 SIZES = {
@@ -21,25 +18,6 @@ SIZES = {
 }  # fmt: skip
 BATCH, SOURCE, TARGET = 2, 7, 5
 LENGTHS, TARGET_LENGTHS = torch.tensor([7, 4]), torch.tensor([3, 5])
-
-VALUES = {
-    "order": ["pre", "post"],
-    "norm": ["layer", "rms", "batch"],
-    "activation": ["relu", "gelu", "gelu-tanh", "silu", "gated"],
-    "position": [
-        "sinusoidal", "learned", "rotary", "rotary:layout=interleaved", "relative:3", "relative:2,values=False", "alibi",
-        "none",
-    ],
-    "where": [
-        "complete", "window:2", "strided:2", "fixed:4,1", "causal & window:3", "window:1,1", Window(2),
-        PerHead(Window(1), Causal(), Strided(2)),
-    ],
-    "projection": ["multihead", "grouped:1", "collaborative:8", "split"],
-    "score": ["dot", "additive", "general", "concat"],
-    "normalizer": ["softmax", "sparsemax"],
-    "tied": ["no", "output", "all"],
-}  # fmt: skip
-ONE_BY_ONE = [(name, value) for name, values in VALUES.items() for value in values]
 
 
 def config(**changes: object) -> TransformerConfig:
@@ -71,16 +49,6 @@ def decoded(model: Transformer, source: Tensor, lengths: Tensor | None, target: 
 # Step by step
 
 
-@pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
-@torch.no_grad()
-def test_steps_give_what_the_full_pass_gives(name, value):
-    model = made(config(**{name: value}), torch.float32)
-    source, target = pair()
-    full = model(source, LENGTHS, target)
-    assert full.shape == (BATCH, TARGET, 13)
-    assert_near(decoded(model, source, LENGTHS, target), full)
-
-
 @pytest.mark.parametrize("projection", ["multihead", "split"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 @torch.no_grad()
@@ -95,40 +63,13 @@ def test_steps_keep_the_precision_of_the_model(projection, dtype):
         assert_close(steps, full, rtol=0.1, atol=0.2)
 
 
-@pytest.mark.parametrize("projection", VALUES["projection"])
-@pytest.mark.parametrize("score", VALUES["score"])
+@pytest.mark.parametrize("projection", TransformerCase.values["projection"])
+@pytest.mark.parametrize("score", TransformerCase.values["score"])
 @torch.no_grad()
 def test_every_score_looks_back_with_every_kind_of_heads(score, projection):
     model = made(config(score=score, projection=projection), torch.float32)
     source, target = pair()
     assert_near(decoded(model, source, LENGTHS, target), model(source, LENGTHS, target))
-
-
-def drawn(seed: int) -> tuple[TransformerConfig, torch.dtype]:
-    """A random combination of all parts that a configuration accepts, and a precision."""
-    chance = random.Random(seed)
-    while True:
-        choice = {name: chance.choice(values) for name, values in VALUES.items()}
-        try:
-            return config(**choice, output_bias=chance.random() < 0.5), chance.choice([torch.float32, torch.float64])
-        except ValueError:
-            continue  # refused when made, with a reason: those are tested below
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_any_combination_just_works(seed):
-    chosen, dtype = drawn(seed)
-    model = made(chosen, dtype).train()
-    source, target = pair()
-    wanted = target.roll(-1, 1).masked_fill(torch.arange(TARGET) >= TARGET_LENGTHS.unsqueeze(1), -100)
-    model.loss(source, LENGTHS, target, wanted, target_lengths=TARGET_LENGTHS).backward()
-    lost = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
-    assert lost == []
-    model.eval()
-    with torch.no_grad():
-        full = model(source, LENGTHS, target)
-        assert full.isfinite().all()
-        assert_near(decoded(model, source, LENGTHS, target), full)
 
 
 @torch.no_grad()
@@ -228,24 +169,6 @@ def test_the_alignment_is_what_look_shows(changes):
     assert_near(aligned, seen["decoder.layers.1.cross"].weights()[:, :, -1].mean(1))
 
 
-@torch.no_grad()
-def test_asking_for_the_alignment_changes_nothing():
-    model = made(config())
-    source, target = pair()
-    state, logits = model.start(model.encode(source, LENGTHS)), []
-    for tokens in target.unbind(1):
-        scores, state = model.step(tokens, state)
-        assert_close(model.alignment(state), model.alignment(state), rtol=0, atol=0)
-        logits.append(scores)
-    assert_close(torch.stack(logits, 1), decoded(model, source, LENGTHS, target), rtol=0, atol=0)
-
-
-def test_there_is_no_alignment_before_the_first_step():
-    model = made(config())
-    with pytest.raises(ValueError, match="no alignment before the first step"):
-        model.alignment(model.start(model.encode(pair()[0])))
-
-
 def test_look_names_every_layer():
     model = made(config())
     with look(model) as seen:
@@ -258,20 +181,6 @@ def test_look_names_every_layer():
 
 
 # Who sees whom
-
-
-@pytest.mark.parametrize("changes", [{}, {"order": "post", "position": "rotary"}, {"where": "window:1,1"}], ids=str)
-@torch.no_grad()
-def test_a_word_changes_nothing_before_it(changes):
-    model = made(config(**changes))
-    source, target = pair()
-    logits = model(source, LENGTHS, target)
-    for place in range(TARGET):
-        other = target.clone()
-        other[:, place] = (other[:, place] + 1) % 13
-        changed = model(source, LENGTHS, other)
-        assert_close(changed[:, :place], logits[:, :place], rtol=0, atol=0)
-        assert ((changed - logits)[:, place].abs().amax(-1) > 1e-6).all()
 
 
 def embedded(model: Transformer, table: torch.nn.Module) -> list[Tensor]:
@@ -327,44 +236,6 @@ def padded() -> tuple[Tensor, Tensor, Tensor]:
     return source, target, wanted
 
 
-@pytest.mark.parametrize("order", ["pre", "post"])
-@pytest.mark.parametrize("place", [{}, {"position": "relative:2", "where": "window:2,2"}], ids=str)
-@pytest.mark.parametrize(
-    ("norm", "training"), [("layer", False), ("rms", False), ("batch", False), ("layer", True), ("rms", True)]
-)
-def test_a_padded_batch_gives_each_pair_what_it_gets_alone(norm, training, place, order):
-    model = made(config(norm=norm, order=order, **place)).train(training)
-    source, target, wanted = padded()
-    logits = model(source, LENGTHS, target)
-    total = model.loss(source, LENGTHS, target, wanted, smoothing=0.1, target_lengths=TARGET_LENGTHS)
-    losses = []
-    for b in range(BATCH):
-        n, m = int(LENGTHS[b]), int(TARGET_LENGTHS[b])
-        alone = source[b : b + 1, :n], None, target[b : b + 1, :m]
-        assert_near(logits[b : b + 1, :m], model(*alone))
-        losses.append(m * model.loss(*alone, wanted[b : b + 1, :m], smoothing=0.1))
-    assert_near(total, sum(losses) / TARGET_LENGTHS.sum())
-
-
-@pytest.mark.parametrize("order", ["pre", "post"])
-@pytest.mark.parametrize("change", ["other words", "more padding"])
-def test_batch_norm_does_not_count_padding(order, change):
-    model = made(config(norm="batch", order=order)).train()
-    twin = copy.deepcopy(model)
-    source, target, wanted = padded()
-    model.loss(source, LENGTHS, target, wanted, target_lengths=TARGET_LENGTHS).backward()
-    if change == "other words":
-        source, target = source.clone(), target.clone()
-        source[1, 4:], target[0, 3:] = (source[1, 4:] + 1) % 11, (target[0, 3:] + 1) % 13
-    else:
-        source, target, wanted = F.pad(source, (0, 3)), F.pad(target, (0, 2)), F.pad(wanted, (0, 2), value=-100)
-    twin.loss(source, LENGTHS, target, wanted, target_lengths=TARGET_LENGTHS).backward()
-    for (name, ours), theirs in zip(model.named_buffers(), twin.buffers(), strict=True):
-        assert_close(ours, theirs, msg=lambda text, name=name: f"{name}: {text}")
-    for (name, ours), theirs in zip(model.named_parameters(), twin.parameters(), strict=True):
-        assert_close(ours.grad, theirs.grad, msg=lambda text, name=name: f"{name}: {text}")
-
-
 def test_batch_norm_by_hand_at_both_inputs():
     model = made(config(norm="batch")).train()
     source, target, wanted = padded()
@@ -407,21 +278,6 @@ def test_the_loss_is_the_cross_entropy_of_the_logits(smoothing):
         assert_close(ours, theirs)
 
 
-def test_one_small_batch_is_learned_by_heart():
-    model = Transformer(TransformerConfig.tiny())
-    source, target, wanted = words(11, 4, 5, seed=1), words(13, 4, 6, seed=2), words(13, 4, 6, seed=3)
-    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(200):
-        loss = model.loss(source, None, target, wanted)
-        if loss < 0.04:
-            break
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-    assert loss < 0.05
-    assert_close(model.eval()(source, None, target).argmax(-1), wanted)
-
-
 # Weights
 
 
@@ -446,31 +302,6 @@ def test_the_base_model_of_the_paper_has_its_parameters():
     encoder, decoder = attention + feed + 2 * norm, 2 * attention + feed + 3 * norm
     assert count(model) == 37000 * 512 + 6 * (encoder + decoder) == 63_082_496
     assert (paper.order, paper.activation, paper.position, paper.tied) == ("post", "relu", "sinusoidal", "all")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{}, {"tied": "no"}, {"tied": "all", "output_bias": True}, {"norm": "batch"}, {"position": "alibi", "where": Window(2)}],
-    ids=str,
-)  # fmt: skip
-@torch.no_grad()
-def test_a_saved_model_says_the_same_bit_for_bit(tmp_path, changes):
-    model = made(config(**changes), torch.float32)
-    model.save(tmp_path / "model")
-    loaded = Transformer.load(tmp_path / "model")
-    source, target = pair()
-    assert loaded.config == model.config
-    assert not loaded.training
-    assert_close(loaded(source, LENGTHS, target), model(source, LENGTHS, target), rtol=0, atol=0)
-    assert count(loaded) == count(model)
-
-
-def test_dropout_is_for_training_only():
-    model = made(config(dropout=0.5))
-    source, target = pair()
-    assert_close(model(source, None, target), model(source, None, target), rtol=0, atol=0)
-    model.train()
-    assert (model(source, None, target) - model(source, None, target)).abs().amax() > 1e-3
 
 
 # Errors
@@ -500,86 +331,3 @@ def test_a_learned_table_has_an_end():
     with pytest.raises(ValueError, match="positions must lie in the table of 5: got 5 to 5"):
         decoded(model, source, None, target)
     assert_near(decoded(model, source, None, target[:, :5]), model(source, None, target[:, :5]))
-
-
-@pytest.mark.parametrize(
-    ("lengths", "message"),
-    [
-        ([7, 8], "lengths must be at most the length of the batch: got lengths up to 8, length=7"),
-        ([7], "lengths must have one number per sample: got 1 for batch=2"),
-        ([7, -1], "lengths must be at least 0: got -1"),
-        ([7.0, 4.0], "lengths must hold integers"),
-    ],
-)
-def test_lengths_that_do_not_fit_are_refused(lengths, message):
-    with pytest.raises(ValueError, match=message):
-        made(config())(pair()[0], torch.tensor(lengths), pair()[1])
-
-
-def test_sentences_must_come_as_a_batch():
-    model = made(config())
-    source, target = pair()
-    with pytest.raises(ValueError, match="batch"):
-        model(source[0], None, target)
-    with pytest.raises(ValueError, match="batch"):
-        model(source[0], LENGTHS[:1], target[:1])
-    with pytest.raises(ValueError, match="batch"):
-        model(source, None, target[:1])
-
-
-REFUSED = [
-    ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
-    ({"heads": 0}, "TransformerConfig: heads must be at least 1: got 0"),
-    ({"vocab": 0}, "vocab must be at least 1"),
-    ({"source_vocab": 0}, "source_vocab must be at least 1"),
-    ({"depth": 0}, "depth must be at least 1"),
-    ({"length": 0}, "length must be at least 1"),
-    ({"dropout": 1.0}, r"dropout must lie in \[0, 1\): got 1.0"),
-    ({"dropout": -0.1}, r"dropout must lie in \[0, 1\)"),
-    ({"width": "24"}, "TransformerConfig: width must be of type int: got '24'"),
-    ({"width": 24.0}, "width must be of type int"),
-    ({"output_bias": 1}, "output_bias must be of type bool: got 1"),
-    ({"order": "middle"}, "unknown order 'middle'; known: post, pre"),
-    ({"norm": "lay"}, r"unknown norm 'lay'; known: batch, layer, rms\. Did you mean 'layer'\?"),
-    ({"norm": "layer:0"}, "eps > 0"),
-    ({"activation": "swish"}, "unknown activation 'swish'; known: gated, gelu, gelu-tanh, relu, silu"),
-    ({"position": "rotory"}, "Did you mean 'rotary'"),
-    ({"position": "relative"}, "position 'relative' does not fit: relative takes clip, values"),
-    ({"position": "none:3"}, "none"),
-    ({"position": "rotary", "width": 21}, "dim must be even: got dim=7"),
-    ({"position": "relative:3", "score": "additive"}, "Relative and a score other than Dot cannot work together"),
-    ({"where": "windwo:3"}, "Did you mean 'window'"),
-    ({"where": "window:-1"}, "left and right >= 0: got left=-1"),
-    ({"where": ""}, "where cannot be read: got ''"),
-    ({"where": 3}, "where must be of type str: got 3"),
-    ({"where": Documents(torch.zeros(1, 5, dtype=torch.long))}, "where"),
-    ({"where": PerHead(Causal(), Causal())}, "heads=3"),
-    ({"projection": "grouped:2"}, "heads must be divisible by kv_heads: got heads=3, kv_heads=2"),
-    ({"projection": "tied"}, "unknown heads 'tied'"),
-    ({"score": "scaled-dot"}, "unknown score 'scaled-dot'"),
-    ({"normalizer": "softmx"}, "Did you mean 'softmax'"),
-    ({"tied": "yes"}, "unknown tied 'yes'; known: all, no, output"),
-    ({"tied": "all", "source_vocab": 11}, "tied='all' needs one vocabulary: got vocab=13, source_vocab=11"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
-def test_a_configuration_that_cannot_work_is_refused_when_made(changes, message):
-    with pytest.raises(ValueError, match=message):
-        config(**changes)
-
-
-# Configurations
-
-
-def test_the_tiny_model_works():
-    model = Transformer(TransformerConfig.tiny())
-    logits = model(words(11, 3, 5), torch.tensor([5, 2, 1]), words(13, 3, 7))
-    assert logits.shape == (3, 7, 13)
-    assert logits.isfinite().all()
-
-
-@pytest.mark.parametrize(("name", "value"), ONE_BY_ONE, ids=str)
-def test_a_configuration_is_plain_json(name, value):
-    ours = config(**{name: value})
-    assert TransformerConfig.from_dict(json.loads(json.dumps(ours.to_dict()))) == ours

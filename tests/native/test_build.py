@@ -24,17 +24,17 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What the compiler is asked to make: a small library, quickly."""
     asked: list[list[str]] = []
 
-    def small(recipe: build.Recipe, target: Path) -> list[str]:
-        asked.append([*recipe.flags])
-        return [recipe.compiler, "-shared", "-fPIC", "-x", "c", "-o", str(target), os.devnull]
+    def small(plan: build.BuildPlan, target: Path) -> list[str]:
+        asked.append([*plan.flags])
+        return [plan.compiler, "-shared", "-fPIC", "-x", "c", "-o", str(target), os.devnull]
 
-    monkeypatch.setattr(build.Recipe, "command", small)
+    monkeypatch.setattr(build.BuildPlan, "command", small)
     return asked
 
 
-def recipe(**changed: object) -> build.Recipe:
-    first = build.recipes()[0]
-    return build.Recipe(**{"compiler": first.compiler, "version": first.version, "flags": first.flags, **changed})
+def plan(**changed: object) -> build.BuildPlan:
+    first = build.plans()[0]
+    return build.BuildPlan(**{"compiler": first.compiler, "version": first.version, "flags": first.flags, **changed})
 
 
 # The key
@@ -47,15 +47,15 @@ def recipe(**changed: object) -> build.Recipe:
     ids=lambda changed: next(iter(changed)),
 )
 def test_the_key_covers_compiler_version_and_flags(changed: dict[str, object]) -> None:
-    assert recipe(**changed).key != recipe().key == recipe().key
+    assert plan(**changed).key != plan().key == plan().key
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["DEFINED", "SHARED"])
 def test_the_key_covers_constants_and_base_flags(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = recipe().key
+    before = plan().key
     monkeypatch.setattr(build, name, (*getattr(build, name), "-DMORE=1"))
-    assert recipe().key != before
+    assert plan().key != before
 
 
 @needs_compiler
@@ -65,13 +65,13 @@ def test_the_key_covers_sources_headers_and_the_processor(tmp_path: Path, monkey
         copies.append(tmp_path / path.name)
         copies[-1].write_bytes(path.read_bytes())
     monkeypatch.setattr(build, "sources", lambda: copies)
-    keys = {recipe().key}
+    keys = {plan().key}
     for path in copies:
         path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-        keys.add(recipe().key)
+        keys.add(plan().key)
     assert {path.suffix for path in copies} == {".c", ".h"}
     monkeypatch.setattr(build, "processor", lambda: "another")
-    assert len(keys | {recipe().key}) == len(copies) + 2
+    assert len(keys | {plan().key}) == len(copies) + 2
 
 
 # Whole, and ours
@@ -79,8 +79,8 @@ def test_the_key_covers_sources_headers_and_the_processor(tmp_path: Path, monkey
 
 @needs_compiler
 def test_a_library_is_built_once(folder: Path, runs: list[list[str]]) -> None:
-    first = build.build(recipe())
-    assert build.build(recipe()) == first
+    first = build.build(plan())
+    assert build.build(plan()) == first
     assert len(runs) == 1
     assert sorted(folder.iterdir()) == [first]  # nothing else is left behind
     assert first.stat().st_mode & 0o077 == folder.stat().st_mode & 0o077 == 0
@@ -89,12 +89,12 @@ def test_a_library_is_built_once(folder: Path, runs: list[list[str]]) -> None:
 @needs_compiler
 @pytest.mark.parametrize("damage", ["empty", "cut short", "changed"])
 def test_a_damaged_library_is_built_anew(folder: Path, runs: list[list[str]], damage: str) -> None:
-    path = build.build(recipe())
+    path = build.build(plan())
     whole = path.read_bytes()
     path.write_bytes({"empty": b"", "cut short": whole[: len(whole) // 2], "changed": whole[:-1] + b"?"}[damage])
-    assert build.build(recipe()).read_bytes()
+    assert build.build(plan()).read_bytes()
     assert len(runs) == 2
-    assert [path.name for path in folder.iterdir()] == [build.named(folder, recipe().key, path.read_bytes()).name]
+    assert [path.name for path in folder.iterdir()] == [build.named(folder, plan().key, path.read_bytes()).name]
 
 
 @needs_compiler
@@ -121,7 +121,7 @@ def test_a_folder_that_others_may_write_to_is_refused(folder: Path, runs: list[l
     folder.mkdir()
     folder.chmod(mode)
     with pytest.raises(build.NotBuiltError, match="must be yours and writable by nobody else"):
-        build.build(recipe())
+        build.build(plan())
     assert runs == []
 
 
@@ -129,16 +129,16 @@ def test_a_folder_that_others_may_write_to_is_refused(folder: Path, runs: list[l
 def test_what_belongs_to_another_user_is_refused(
     folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build.build(recipe())
+    build.build(plan())
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(build.NotBuiltError, match="must be yours"):
-        build.build(recipe())
+        build.build(plan())
 
 
 @needs_compiler
 def test_a_file_that_others_may_write_to_is_built_anew(folder: Path, runs: list[list[str]]) -> None:
-    build.build(recipe()).chmod(0o777)
-    assert build.ours(build.build(recipe()))
+    build.build(plan()).chmod(0o777)
+    assert build.ours(build.build(plan()))
     assert len(runs) == 2
 
 
@@ -199,23 +199,23 @@ def test_a_failed_build_is_remembered_until_something_changes(
     broken = tmp_path / "broken.c"
     broken.write_text("int x = y;\n")
 
-    def command(given: build.Recipe, target: Path) -> list[str]:
+    def command(given: build.BuildPlan, target: Path) -> list[str]:
         calls.append(given.flags)
         return [given.compiler, "-c", "-o", str(target), str(broken)]
 
-    monkeypatch.setattr(build.Recipe, "command", command)
+    monkeypatch.setattr(build.BuildPlan, "command", command)
     with pytest.raises(build.NotBuiltError, match=r"cc failed: .*broken.c:1:9: error: .*y.*undeclared"):
-        build.build(recipe())
+        build.build(plan())
     with pytest.raises(build.NotBuiltError, match=r"undeclared.*remembered: remove .*\.failed to try again"):
-        build.build(recipe())
+        build.build(plan())
     assert len(calls) == 1
     with pytest.raises(build.NotBuiltError):
-        build.build(recipe(flags=("-O1",)))
+        build.build(plan(flags=("-O1",)))
     assert len(calls) == 2
     broken.write_text("int x;\n")
     monkeypatch.setattr(build, "REMEMBERED", 0)  # a day later
-    assert build.build(recipe()).exists()
-    assert not (folder / f"mirada-{recipe().key}.failed").exists()
+    assert build.build(plan()).exists()
+    assert not (folder / f"mirada-{plan().key}.failed").exists()
 
 
 def test_a_compiler_that_does_not_run_gives_no_library(
@@ -233,7 +233,7 @@ def test_a_compiler_that_does_not_run_gives_no_library(
 def test_without_openmp_there_is_a_library_for_one_thread(
     folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def only_plain(given: build.Recipe) -> Path:
+    def only_plain(given: build.BuildPlan) -> Path:
         if build.THREADS in given.flags:
             raise build.NotBuiltError("no OpenMP")
         return made(given)
@@ -241,8 +241,8 @@ def test_without_openmp_there_is_a_library_for_one_thread(
     made = build.build
     monkeypatch.setattr(library, "build", only_plain)
     monkeypatch.setattr(library, "declared", lambda loaded: loaded)
-    recipe, _ = library.search().built
-    assert build.THREADS not in recipe.flags
+    plan, _ = library.search().built
+    assert build.THREADS not in plan.flags
 
 
 # What can be read of it
@@ -252,7 +252,7 @@ def test_it_says_what_is_compiled_or_why_nothing_is(monkeypatch: pytest.MonkeyPa
     if library.library() is not None:
         assert library.describe().startswith("compiled by /")
         assert "-march=native" in library.describe()
-        assert library.identity() == f"compiled-{recipe().key}"
-    monkeypatch.setattr(library, "found", lambda: library.Found(None, "there is no C compiler"))
+        assert library.identity() == f"compiled-{plan().key}"
+    monkeypatch.setattr(library, "found", lambda: library.NativeLibrary(None, "there is no C compiler"))
     assert library.describe().startswith("not compiled: there is no C compiler.")
     assert library.identity() == "plain"

@@ -25,7 +25,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Rule:
+class Exclusion:
     """Two parts that exclude each other, why, and what to do instead."""
 
     parts: str
@@ -43,56 +43,56 @@ def contains(where: Neighborhood, kind: type[Neighborhood]) -> bool:
     return isinstance(where, kind) or any(contains(p, kind) for p in inner if isinstance(p, Neighborhood))
 
 
-RULES = (
-    Rule(
+EXCLUSIONS = (
+    Exclusion(
         "attention and an input position (Sinusoidal, Learned)",
         "they are added to the input, before any layer",
         "Call position.add(x), or give the position to the embedding",
         lambda p: "input" in p.position.acts,
     ),
-    Rule(
+    Exclusion(
         "Relative and a score other than Dot",
         "its key term is q.a, scaled like the dot product it stands beside",
         "Use Dot, or ALiBi with this score",
         lambda p: isinstance(p.position, Relative) and not isinstance(p.score, Dot),
     ),
-    Rule(
+    Exclusion(
         "Rotary and a score that reads no keys (Location, Offset)",
         "turning a key has no effect on it",
         "Drop the position, or use a score that compares q with k",
         lambda p: "rotate" in p.position.acts and not p.score.reads_keys,
     ),
-    Rule(
+    Exclusion(
         "Edges and a position",
         "the nodes of a graph have no order",
         "Drop the position, or describe the neighborhood by Window or Grid",
         lambda p: bool(p.position.acts) and contains(p.where, Edges),
     ),
-    Rule(
+    Exclusion(
         "Rotary or Relative and a memory without positions",
         "a distance between two sequences is undefined until both have positions",
         "Pass positions= and key_positions=",
         lambda p: p.across and ("rotate" in p.position.acts or isinstance(p.position, Relative)),
     ),
-    Rule(
+    Exclusion(
         "a cache and a neighborhood that sees later keys",
         "a step cannot see keys that are not there yet, the full computation does",
         "AND the neighborhood with Causal()",
         lambda p: p.cached and not p.where.causal,
     ),
-    Rule(
+    Exclusion(
         "a cache and Hard attention",
         "each step would draw anew what the full computation draws once",
         "Decode without a cache, or normalize with Softmax",
         lambda p: p.cached and p.normalizer.chooses,
     ),
-    Rule(
+    Exclusion(
         "a cache and LocalGaussian",
         "it scales a place by the number of all keys, which a step does not know",
         "Decode without a cache",
         lambda p: p.cached and isinstance(p.position, LocalGaussian),
     ),
-    Rule(
+    Exclusion(
         "a cache and a score or neighborhood of fixed size (Offset, Edges)",
         "they are made for all cells or nodes at once",
         "Call the layer on the whole grid or graph",
@@ -103,6 +103,6 @@ RULES = (
 
 def check_parts(parts: Parts) -> None:
     """Raise a ValueError that names the first broken rule."""
-    for rule in RULES:
+    for rule in EXCLUSIONS:
         if rule.broken(parts):
             raise ValueError(str(rule))

@@ -4,6 +4,8 @@ Row r holds a number for each clipped distance of query start + r. Written out f
 the row above needs, the same memory read with a row stride shorter by one is the queries x keys matrix: entry (r, j) is the
 number for distance j - (start + r). `Skew` goes from distances to pairs, `Unskew` sums pairs into distances; each is the
 other's gradient.
+
+The skewing of Huang et al. (2018), arXiv:1809.04281, for clipped distances and any first query.
 """
 
 import torch

@@ -68,7 +68,8 @@ def by_length(run: "Run", records: "Sequence[Record]") -> list[tuple[str, int, d
     groups: dict[int, list[Record]] = {}
     for record in records:
         words = run.task.length(record.value)
-        require(words is not None, f"{run.task.name} has no lengths to group by: leave out --by")
+        if words is None:
+            raise ValueError(f"{run.task.name} has no lengths to group by: leave out --by")
         groups.setdefault(next((n for n, edge in enumerate(EDGES) if words <= edge), len(EDGES)), []).append(record)
     rows = []
     for number, group in sorted(groups.items()):

@@ -1,4 +1,4 @@
-"""BERT's two tasks: restore words that were hidden, and tell whether a second sentence follows a first.
+"""BERT's two tasks: restore words that were hidden, and predict whether a second sentence follows a first.
 
 Every choice is a function of (seed, epoch, item), never of the batch that an item is in: a batch that is split among
 processes, or padded further, gives the same numbers.

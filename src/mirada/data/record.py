@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
+V_co = TypeVar("V_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Record(Generic[V]):
+class Record(Generic[V_co]):
     """A value with its place: `pairs.tsv:418`, `pictures/cat/7.png`, `prices.csv:12`, `node 5`.
 
     What a value is, the task says: the fields of a row, a picture with its label, the number of a node.
@@ -17,7 +18,7 @@ class Record(Generic[V]):
     """
 
     where: str
-    value: V
+    value: V_co
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from mirada.decoding.hypothesis import Hypothesis, stacked
 from mirada.decoding.rules import SoFar
-from mirada.decoding.search import CROWD, Job, Search
-from mirada.decoding.top import top
+from mirada.decoding.search import CROWD, Search, SearchCall
+from mirada.decoding.topk import topk
 from mirada.errors import require
 
 
@@ -51,17 +51,17 @@ class Beam(Search):
             value = getattr(self, name)
             require(0 <= value < math.inf, f"{name} must be at least 0 and finite: got {value}")
 
-    def search(self, job: Job) -> list[list[Hypothesis]]:
-        rankings = [Ranking(self, job, entry) for entry in range(len(job.most))]
+    def search(self, call: SearchCall) -> list[list[Hypothesis]]:
+        rankings = [Ranking(self, call, entry) for entry in range(len(call.most))]
         batch, trail = rankings, Trail()  # some in the batch may be done
-        tokens, state, covered = job.first, job.state, None
+        tokens, state, covered = call.first, call.state, None
         sums = torch.zeros(len(batch), dtype=torch.float64, device=tokens.device)
-        for length in range(max(job.most)):
+        for length in range(max(call.most)):
             rows, width = len(sums), len(sums) // len(batch)
-            logits, normal, state = job.step(
-                tokens, state, SoFar(length, job.end, trail.texts(rows) if job.reads else [])
+            logits, normal, state = call.step(
+                tokens, state, SoFar(length, call.end, trail.texts(rows) if call.reads else [])
             )  # fmt: skip
-            look = job.stepper.alignment(state) if job.align or self.coverage else None
+            look = call.stepper.alignment(state) if call.align or self.coverage else None
             covered, penalties = self.cover(covered, look, rows)
             found = self.candidates(logits, sums - normal, len(batch))
             live = [ranking.sift(few, penalties, length) for ranking, few in zip(batch, found, strict=True)]
@@ -69,7 +69,7 @@ class Beam(Search):
             going = list(range(len(batch))) if len(going) > CROWD * len(batch) else going
             batch = [batch[place] for place in going]
             front = [text for place in going for text in seated(live[place], place * width, width, self.size)]
-            trail.add(front, look if job.align else None)
+            trail.add(front, look if call.align else None)
             if not front:
                 break
             tokens = torch.tensor([text.token for text in front], device=tokens.device)
@@ -77,7 +77,7 @@ class Beam(Search):
             origin = [text.row for text in front]
             if origin != list(range(rows)):
                 index = torch.tensor(origin, device=tokens.device)
-                state = job.stepper.reorder(state, index)
+                state = call.stepper.reorder(state, index)
                 covered = None if covered is None else covered.index_select(0, index)
         return [[trail.hypothesis(found) for found in ranking.best()] for ranking in rankings]
 
@@ -89,7 +89,7 @@ class Beam(Search):
         Those of an entry are among those of its rows, which can be found before anything is normalized.
         """
         width, wanted = len(logits) // entries, 2 * self.size
-        values, ids = top(logits, min(wanted, logits.shape[1]))
+        values, ids = topk(logits, min(wanted, logits.shape[1]))
         count = values.shape[1]
         totals = (values + sums.unsqueeze(1)).view(entries, width * count)
         totals, at = totals.topk(min(wanted, width * count))
@@ -128,7 +128,7 @@ class Candidate(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A text that is no longer continued. `last` has the end, or the token at the limit, and the row it was said in."""
+    """A text that is no longer continued. `last` has the end, or the token at the limit, and the row it was written in."""
 
     score: float
     steps: int
@@ -141,7 +141,7 @@ class Ranking:
     """What was found for an entry, and whether more is looked for."""
 
     beam: Beam
-    job: Job
+    call: SearchCall
     entry: int
     found: list[Found] = field(default_factory=list)
     done: bool = False
@@ -151,18 +151,18 @@ class Ranking:
         if self.done:
             return []
         if math.isnan(candidates[0].logprob) or not self.found:
-            self.job.check_logprob(candidates[0].logprob, self.entry, length)
+            self.call.check_logprob(candidates[0].logprob, self.entry, length)
         size, live = self.beam.size, []
         for rank, candidate in enumerate(candidates):
             if candidate.logprob == -math.inf:
                 break
-            if candidate.token != self.job.end:
+            if candidate.token != self.call.end:
                 live.append(candidate)
             elif rank < size:
                 self.keep(candidate, penalties, length + 1, finished=True)
         live = live[:size]
         self.done = not live or self.settled(live[0].logprob)
-        if not self.done and length + 1 == self.job.most[self.entry]:
+        if not self.done and length + 1 == self.call.most[self.entry]:
             self.done = True
             for candidate in live:
                 self.keep(candidate, penalties, length + 1, finished=False)
@@ -179,7 +179,7 @@ class Ranking:
         if len(self.found) < self.beam.best:
             return False
         scores = sorted((found.score for found in self.found), reverse=True)
-        return scores[self.beam.best - 1] >= self.beam.mean(logprob, self.job.most[self.entry])
+        return scores[self.beam.best - 1] >= self.beam.mean(logprob, self.call.most[self.entry])
 
     def best(self) -> list[Found]:
         """The best ones, best first."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mirada.decoding.top import top
-from mirada.decoding.walk import Walk
+from mirada.decoding.single_hypothesis import SingleHypothesis
+from mirada.decoding.topk import topk
 
 
 @dataclass(frozen=True)
-class Greedy(Walk):
+class Greedy(SingleHypothesis):
     """The likeliest token of every step.
 
     >>> import torch
@@ -23,4 +23,4 @@ class Greedy(Walk):
     """
 
     def choose(self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int) -> Int[Tensor, " rows"]:
-        return top(logits, 1)[1].squeeze(1)
+        return topk(logits, 1)[1].squeeze(1)

@@ -103,6 +103,6 @@ class NoRepeat(Rule):
         before = self.size - 1
         for row, text in enumerate(so_far.texts):
             last = text[len(text) - before :]
-            said = [text[i + before] for i in range(len(text) - before) if text[i : i + before] == last]
-            if said:
-                logits[row, said] = NEVER
+            repeats = [text[i + before] for i in range(len(text) - before) if text[i : i + before] == last]
+            if repeats:
+                logits[row, repeats] = NEVER

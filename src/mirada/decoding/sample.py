@@ -8,15 +8,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mirada.decoding.top import top
-from mirada.decoding.walk import Walk
+from mirada.decoding.single_hypothesis import SingleHypothesis
+from mirada.decoding.topk import topk
 from mirada.errors import require
 
 NUCLEUS = 128  # tokens among which a nucleus is looked for first
 
 
 @dataclass(frozen=True)
-class Sample(Walk):
+class Sample(SingleHypothesis):
     """Draw each token from softmax(logits / temperature), among the `top_k` likeliest, then among the nucleus.
 
     The nucleus is the smallest set of likeliest tokens whose probabilities, of those that `top_k` left, sum to at least
@@ -60,14 +60,14 @@ class Sample(Walk):
         """Probabilities of the tokens to draw from, likeliest first if some may be left out, and the ids of these tokens."""
         vocab = logits.shape[1]
         if self.top_k:
-            scores, ids = top(logits, min(self.top_k, vocab))
+            scores, ids = topk(logits, min(self.top_k, vocab))
             return (scores.double() / self.temperature).softmax(-1), ids
         p = (logits.double() / self.temperature).softmax(-1)
         if self.top_p == 1:
             return p, None
         count = min(NUCLEUS, vocab)
         while True:  # to sort a whole vocabulary takes long, and a nucleus is small
-            likeliest, ids = top(p, count)
+            likeliest, ids = topk(p, count)
             if count == vocab or bool((likeliest.sum(-1) >= self.top_p).all()):
                 return likeliest, ids
             count = min(8 * count, vocab)

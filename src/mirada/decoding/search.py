@@ -44,17 +44,17 @@ class Search(ABC):
         most `most` steps, one number or one per entry; the end takes a step too. `align` asks for alignments. `numbers`
         are the entries' numbers in a larger whole (a file, say): what is drawn at random depends on them alone.
         """
-        job = prepare(stepper, state, first, end, most, align, rules, numbers)
+        call = prepare(stepper, state, first, end, most, align, rules, numbers)
         with torch.inference_mode():
-            return self.search(job) if len(first) else []
+            return self.search(call) if len(first) else []
 
     @abstractmethod
-    def search(self, job: "Job") -> list[list[Hypothesis]]:
-        """The same, of a job whose parts fit together."""
+    def search(self, call: "SearchCall") -> list[list[Hypothesis]]:
+        """The same, of a call whose arguments fit together."""
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class SearchCall:
     """What a search was called with, checked and complete."""
 
     stepper: Stepper
@@ -115,7 +115,7 @@ def prepare(
     align: bool,
     rules: Sequence[Rule],
     numbers: Sequence[int] | None,
-) -> Job:
+) -> SearchCall:
     """Check what a search was called with."""
     kind = type(stepper).__name__
     require(isinstance(stepper, Stepper), f"a search needs a model with start, step, reorder and alignment: got {kind}")
@@ -134,6 +134,6 @@ def prepare(
     require(len(given) == batch, f"numbers must have one per entry: got {len(given)} for batch={batch}")
     for rule in rules:
         require(isinstance(rule, Rule), f"rules must be values such as Forbid([0]) or AtLeast(3): got {rule!r}")
-    return Job(
+    return SearchCall(
         stepper, state, first, end, limits, align, tuple(rules), given, reads=any(rule.reads for rule in rules)
     )  # fmt: skip

@@ -17,10 +17,10 @@ from mirada.layers.norm import Norm, RMSNorm
 from mirada.layers.output import Output
 from mirada.layers.residual import Residual
 from mirada.layers.stack import Decoder, Encoder
-from mirada.models.captioner import Captioner, TransformerTeller
+from mirada.models.captioner import Captioner, TransformerCaptionDecoder
 from mirada.models.gpt import GPT
 from mirada.models.transcriber import Transcriber, TransformerBody
-from mirada.models.transformer import Encoded, Transformer
+from mirada.models.transformer import SourceMemory, Transformer
 
 FIRST = 64  # positions of which sines are made at once; more are made when they are needed
 
@@ -96,7 +96,7 @@ def anatomy(model: nn.Module) -> Anatomy:
                 Half(model.target_words, model.target_place, model.decoder, model.output),
                 Half(model.source_words, model.source_place, model.encoder),
                 lambda memory: (memory.states, memory.padding),
-                Encoded,
+                SourceMemory,
             )
         case GPT():
             return Anatomy(Half(model.words, model.place, model.decoder, model.output))
@@ -105,7 +105,7 @@ def anatomy(model: nn.Module) -> Anatomy:
                 Half(model.words, body.target_place, body.decoder, model.output),
                 source=lambda memory: (memory.states, memory.padding),
             )
-        case Captioner(decoder=TransformerTeller() as teller):
+        case Captioner(decoder=TransformerCaptionDecoder() as teller):
             return Anatomy(
                 Half(model.words, teller.place, teller.stack, model.output),
                 source=lambda memory: (memory.cells, None),

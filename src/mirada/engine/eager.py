@@ -15,7 +15,7 @@ from mirada.layers.linear_activation import ACTIVATIONS
 from mirada.layers.stack import caches
 
 
-class Source(NamedTuple):
+class EagerSource(NamedTuple):
     """A source as products read it, each by `times` neighboring rows. The keys are scaled, `bias` hides padding."""
 
     keys: Float[Tensor, "sources_heads dim keys"]
@@ -52,7 +52,7 @@ class EagerDecoding(Decoding):
     def __init__(self, eager: Eager, caches: list[Cache], sources: list[Memory]) -> None:
         super().__init__(caches, sources)
         self.eager, self.shape = eager, eager.shape
-        self.prepared: tuple[Index | None, list[Source]] | None = None
+        self.prepared: tuple[Index | None, list[EagerSource]] | None = None
 
     def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows] | None:
         half, place = self.eager.half, self.caches[0].filled
@@ -106,7 +106,7 @@ class EagerDecoding(Decoding):
         weights = torch.bmm(q.reshape(rows * heads, 1, dim), keys.transpose(1, 2)).softmax(-1)
         return torch.bmm(weights, values).view(rows, heads * dim)
 
-    def look_across(self, q: Float[Tensor, "rows inner"], source: Source) -> Float[Tensor, "rows inner"]:
+    def look_across(self, q: Float[Tensor, "rows inner"], source: EagerSource) -> Float[Tensor, "rows inner"]:
         """Attention over the sources: rows that read the same one are queries of one product."""
         heads, dim, times = self.shape.heads, self.shape.dim, source.times
         q = q.view(-1, times, heads, dim).transpose(1, 2).reshape(-1, times, dim)
@@ -114,7 +114,7 @@ class EagerDecoding(Decoding):
         mixed = torch.bmm(scores.softmax(-1), source.values)
         return mixed.view(-1, heads, times, dim).transpose(1, 2).reshape(-1, heads * dim)
 
-    def source(self, number: int, memory: Memory, entry: Index | None) -> Source:
+    def source(self, number: int, memory: Memory, entry: Index | None) -> EagerSource:
         """The memory of a layer as the entries read it."""
         times = 1 if entry is None else neighbors(entry)
         if entry is not None:
@@ -126,7 +126,7 @@ class EagerDecoding(Decoding):
             hidden = torch.arange(memory.length, device=keys.device) >= memory.padding.lengths.view(-1, 1)
             bias = keys.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)
             bias = bias.expand(memory.batch, -1).repeat_interleave(self.shape.heads, 0).unsqueeze(1)
-        return Source(keys, values, bias, times)
+        return EagerSource(keys, values, bias, times)
 
 
 def linear(x: Tensor, layer: nn.Linear) -> Tensor:

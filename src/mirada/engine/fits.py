@@ -24,7 +24,7 @@ from mirada.layers.norm import LayerNorm, RMSNorm
 from mirada.layers.output import Output
 from mirada.layers.residual import Residual
 from mirada.layers.stack import Decoder, Encoder, Layers
-from mirada.models.captioner import Captioner, ConvolutionEye, PatchEye, TransformerTeller
+from mirada.models.captioner import Captioner, PictureConvolutionEncoder, PicturePatchEncoder, TransformerCaptionDecoder
 from mirada.models.gpt import GPT
 from mirada.models.transcriber import Transcriber, TransformerBody
 from mirada.models.transformer import Transformer
@@ -51,12 +51,12 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
         "source_place": (Placed,), "target_place": (Placed,), "encoder": (Encoder,), "decoder": (Decoder,),
     },
     Captioner: {
-        "encoder": (ConvolutionEye, PatchEye), "words": (Words,), "decoder": (TransformerTeller,),
+        "encoder": (PictureConvolutionEncoder, PicturePatchEncoder), "words": (Words,), "decoder": (TransformerCaptionDecoder,),
         "dropout": (Dropout,), "output": (Output,),
     },
-    ConvolutionEye: {"stem": (Stem2d,)},
-    PatchEye: {"patches": (Patches,), "place": (Placed,), "stack": (Encoder,)},
-    TransformerTeller: {"place": (Placed,), "stack": (Decoder,)},
+    PictureConvolutionEncoder: {"stem": (Stem2d,)},
+    PicturePatchEncoder: {"patches": (Patches,), "place": (Placed,), "stack": (Encoder,)},
+    TransformerCaptionDecoder: {"place": (Placed,), "stack": (Decoder,)},
     Encoder: HALF,
     Decoder: HALF,
     EncoderLayer: {

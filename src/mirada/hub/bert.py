@@ -5,12 +5,12 @@ from typing import Any
 
 from torch import Tensor
 
-from mirada.hub.mapping import REVERSED, Row, Table, activation, copy_weights, expect, setting, softmax
+from mirada.hub.mapping import REVERSED, Row, WeightTable, activation, copy_weights, expect, setting, softmax
 from mirada.models.bert import BERT, BERTConfig
 
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # in the first checkpoints
 
-TABLE = Table(
+TABLE = WeightTable(
     source="BertForPreTraining",
     prefix="bert.",
     rows=(

@@ -5,14 +5,14 @@ from typing import Any
 
 from torch import Tensor
 
-from mirada.hub.mapping import Row, Table, activation, copy_weights, expect, expect_equal, setting, softmax
+from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, expect_equal, setting, softmax
 from mirada.models.gpt import GPT, GPTConfig
 
 # their linear layers keep W as (in, out), and one of them makes queries, keys and values side by side
 TRANSPOSED = "i o -> o i"
 HEADS = "decoder.layers.{n}.self.heads"
 
-TABLE = Table(
+TABLE = WeightTable(
     source="GPT2LMHeadModel",
     prefix="transformer.",
     rows=(

@@ -78,7 +78,7 @@ class Row(NamedTuple):
         return changed.unbind() if parts else (changed,)
 
 
-class Table(NamedTuple):
+class WeightTable(NamedTuple):
     """All rows of a format.
 
     Several rows may name one parameter: because it has two names in our model (tied), or because a format has two spellings;
@@ -94,10 +94,10 @@ class Table(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
-def copy_weights(model: nn.Module, table: Table, weights: Mapping[str, Tensor]) -> None:
+def copy_weights(model: nn.Module, table: WeightTable, weights: Mapping[str, Tensor]) -> None:
     """Fill every parameter of a model from a checkpoint, and use every tensor of the checkpoint.
 
-    >>> table = Table("Theirs", (Row("weight", "kernel", "i o -> o i"), Row("bias", "bias")))
+    >>> table = WeightTable("Theirs", (Row("weight", "kernel", "i o -> o i"), Row("bias", "bias")))
     >>> layer = nn.Linear(2, 3)
     >>> copy_weights(layer, table, {"kernel": torch.ones(2, 3), "bias": torch.zeros(3)})
     >>> layer(torch.ones(2)).tolist()
@@ -134,7 +134,7 @@ def copy_weights(model: nn.Module, table: Table, weights: Mapping[str, Tensor]) 
 
 
 def check_complete(
-    table: Table, rows: list[Row], parameters: Mapping[str, nn.Parameter], held: Mapping[str, str]
+    table: WeightTable, rows: list[Row], parameters: Mapping[str, nn.Parameter], held: Mapping[str, str]
 ) -> None:
     """Require a tensor for every parameter, and a place for every tensor."""
     sources: dict[nn.Parameter, list[str]] = {parameter: [] for parameter in parameters.values()}
@@ -151,10 +151,10 @@ def check_complete(
         for name, full in held.items()
         if name not in wanted and not any(pattern.fullmatch(name) for pattern in ignored)
     ]
-    said = [f"{word}: {shortened(found)}." for word, found in (("Missing", missing), ("Left over", left)) if found]
+    problems = [f"{word}: {shortened(found)}." for word, found in (("Missing", missing), ("Left over", left)) if found]
     require(
-        not said,
-        f"the weights must be those of a {table.source} with this configuration. {' '.join(said)} "
+        not problems,
+        f"the weights must be those of a {table.source} with this configuration. {' '.join(problems)} "
         f"Load the weights and the config.json of one {table.source}.",
     )
 

@@ -7,10 +7,10 @@ from typing import Any
 from torch import Tensor
 
 from mirada.errors import require
-from mirada.hub.mapping import Row, Table, activation, copy_weights, expect, expect_equal, setting, softmax
+from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, expect_equal, setting, softmax
 from mirada.models.transformer import Transformer, TransformerConfig
 
-TABLE = Table(
+TABLE = WeightTable(
     source="MarianMTModel",
     prefix="model.",
     rows=(

@@ -6,10 +6,10 @@ from typing import Any
 from torch import Tensor
 
 from mirada.errors import require
-from mirada.hub.mapping import Row, Table, activation, copy_weights, expect, setting, softmax
+from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, setting, softmax
 from mirada.models.vit import ViT, ViTConfig
 
-TABLE = Table(
+TABLE = WeightTable(
     source="ViTForImageClassification",
     prefix="vit.",
     rows=(

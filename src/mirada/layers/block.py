@@ -16,8 +16,8 @@ from mirada.config import Config
 from mirada.errors import require
 from mirada.layers.feedforward import feed_forward
 from mirada.layers.norm import Norm
+from mirada.layers.parse import as_text, parse
 from mirada.layers.residual import Residual
-from mirada.layers.spell import read, spelled
 
 Input = Float[Tensor, "batch length width"]
 Real = Bool[Tensor, "batch length"]
@@ -25,7 +25,7 @@ Real = Bool[Tensor, "batch length"]
 
 @dataclass(frozen=True, kw_only=True)
 class BlockConfig(Config):
-    """One block: its sizes, and every factor of its attention as a word (see `layers/spell.py`).
+    """One block: its sizes, and every factor of its attention as a word (see `layers/parse.py`).
 
     `projection` is how heads are made (multihead, grouped:2, collaborative:64, split), `order` where the norm stands,
     `length` the rows of a learned position table.
@@ -46,7 +46,7 @@ class BlockConfig(Config):
     length: int = 512
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "where", spelled(self.where))
+        object.__setattr__(self, "where", as_text(self.where))
         super().__post_init__()
 
     def check(self) -> None:
@@ -155,31 +155,31 @@ class DecoderLayer(nn.Module):
 
 
 def self_attention(config: BlockConfig, where: Neighborhood) -> Attention:
-    """The self-attention that a configuration spells, inside `where`."""
-    heads = spelled_heads(config)
-    position: Position = read("position", config.position, config.known(heads))
+    """The self-attention that a configuration describes, inside `where`."""
+    heads = heads_of(config)
+    position: Position = parse("position", config.position, config.known(heads))
     return Attention(
         heads=heads,
-        score=read("score", config.score, config.known(heads), hidden=config.width // config.heads),
-        where=read("where", config.where) & where,
+        score=parse("score", config.score, config.known(heads), hidden=config.width // config.heads),
+        where=parse("where", config.where) & where,
         position=None if isinstance(position, InputPosition) else position,
-        normalizer=read("normalizer", config.normalizer),
+        normalizer=parse("normalizer", config.normalizer),
     )
 
 
 def cross_attention(config: BlockConfig) -> Attention:
-    """The attention over a memory that a configuration spells: all of it, without positions."""
-    heads = spelled_heads(config)
+    """The attention over a memory that a configuration describes: all of it, without positions."""
+    heads = heads_of(config)
     return Attention(
         heads=heads,
-        score=read("score", config.score, config.known(heads), hidden=config.width // config.heads),
-        normalizer=read("normalizer", config.normalizer),
+        score=parse("score", config.score, config.known(heads), hidden=config.width // config.heads),
+        normalizer=parse("normalizer", config.normalizer),
     )
 
 
-def spelled_heads(config: BlockConfig) -> Heads:
-    """The heads that a configuration spells."""
-    heads: Heads = read("heads", config.projection, {"width": config.width, "heads": config.heads})
+def heads_of(config: BlockConfig) -> Heads:
+    """The heads that a configuration describes."""
+    heads: Heads = parse("heads", config.projection, {"width": config.width, "heads": config.heads})
     out = heads.out.out_features if isinstance(heads, MultiHead) else config.width
     require(
         out == heads.memory_width == heads.value_width == config.width,
@@ -191,7 +191,7 @@ def spelled_heads(config: BlockConfig) -> Heads:
 
 def input_position(config: BlockConfig) -> InputPosition | None:
     """The position that is added to the input, if that is where the configuration's position acts."""
-    position = read("position", config.position, config.known(spelled_heads(config)))
+    position = parse("position", config.position, config.known(heads_of(config)))
     return position if isinstance(position, InputPosition) else None
 
 
@@ -201,5 +201,5 @@ def residual(config: BlockConfig) -> Residual:
 
 
 def norm(config: BlockConfig) -> Norm:
-    """The norm that a configuration spells."""
-    return read("norm", config.norm, {"width": config.width})
+    """The norm that a configuration describes."""
+    return parse("norm", config.norm, {"width": config.width})

@@ -27,14 +27,15 @@ class Carried(NamedTuple):
 
 
 class Recurrent(nn.Module):
-    """Layers of a recurrent net, each reading what the one below says.
+    """Layers of a recurrent net, each reading the outputs of the one below.
 
     rnn:   h_t = tanh(W h + U x + b)
     gru:   r, z = sigmoid(..);  n = tanh(U x + b + r * (W h));  h_t = (1 - z) * n + z * h
     lstm:  i, f, o = sigmoid(..), g = tanh(..);  c_t = f * c + i * g;  h_t = o * tanh(c_t)
 
     Every gate has one bias. With two directions the outputs stand side by side, each `hidden / 2` wide, so that the width
-    of the output is `hidden` either way. Padded places say 0, and a backward direction starts at a sample's true end.
+    of the output is `hidden` either way. Outputs at padded places are 0, and a backward direction starts at a
+    sample's true end.
 
     >>> states, last = Recurrent("lstm", 3, hidden=8, directions=2)(torch.zeros(2, 5, 3), torch.tensor([5, 2]))
     >>> states.shape, last.h.shape

@@ -1,6 +1,6 @@
 """Recurrent decoders: without attention, and looking at a memory as Bahdanau's and as Luong's do.
 
-All speak one language: `run` reads a whole target (teacher forcing), `start` and `step` go token by token. What they give
+All have the same interface: `run` reads a whole target (teacher forcing), `start` and `step` go token by token. What they give
 is what an output layer reads. The memory they look at has their own width, `hidden`.
 """
 
@@ -29,7 +29,7 @@ Readout = Float[Tensor, "batch length hidden"]
 
 @dataclass(frozen=True, eq=False)
 class RecurrentState:
-    """Where a recurrent decoder is: what it carries, what it said last, and the memory it looks at."""
+    """Where a recurrent decoder is: what it carries, its last readout, and the memory it looks at."""
 
     owner: nn.Module  # the decoder that made it: what it remembers is of that one's weights
     carried: Carried
@@ -140,7 +140,7 @@ class BahdanauDecoder(LookingDecoder):
 
     def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
         if self.attention.normalizer.chooses:  # what was drawn is read while it is there
-            return self.start_weighed(states, padding, carried)
+            return self.start_with_weights(states, padding, carried)
         return super().start(states, padding, carried)
 
     def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
@@ -152,13 +152,13 @@ class BahdanauDecoder(LookingDecoder):
     def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
         return self.loop(x, super().start(states, padding, carried))[0]
 
-    def run_weighed(
+    def run_with_weights(
         self, x: Input, states: States, padding: Padding | None, carried: Carried
     ) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
         """As `run`, and the weights of every step, with their gradients."""
-        return self.loop(x, self.start_weighed(states, padding, carried))
+        return self.loop(x, self.start_with_weights(states, padding, carried))
 
-    def start_weighed(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+    def start_with_weights(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
         """A start with unit vectors beside the values. They read the weights: sum_j alpha_j e_j = alpha."""
         units = torch.eye(states.shape[1], dtype=states.dtype, device=states.device).expand(len(states), -1, -1)
         memory = self.attention.remember(states, torch.cat([states, units], dim=-1), padding)
@@ -191,7 +191,7 @@ class LuongDecoder(LookingDecoder):
 
     s_t = cell(y_{t-1}, s_{t-1});  c_t = attend(s_t, memory);  readout h~_t = tanh(W [c_t; s_t])
 
-    `reach` says how much of the memory a step may see: global, local-m (around its own place in time) or local-p (around a
+    `reach` is how much of the memory a step may see: global, local-m (around its own place in time) or local-p (around a
     place that it predicts), `half` places to each side. With `feeding`, the cell also reads h~_{t-1}, which starts as zeros;
     then steps must wait for each other. Without it a whole target is computed at once.
 

@@ -1,4 +1,4 @@
-"""BERT: a bidirectional encoder, trained to fill gaps and to tell whether one sentence follows another.
+"""BERT: a bidirectional encoder, trained to fill gaps and to predict whether one sentence follows another.
 
 words + positions + segments -> norm -> encoder layers -> gaps:   dense, gelu, norm, output (tied)
                                                        -> first:  dense, tanh -> follows or not

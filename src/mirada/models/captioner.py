@@ -1,4 +1,4 @@
-"""The captioner: look at a picture and say what is there, word by word, each with its own look.
+"""The captioner: look at a picture and write what is there, word by word, each with its own look.
 
 picture -> convolutions, or patches and encoder layers -> cells (the memory) ----.
                                      | mean                                      v
@@ -21,9 +21,9 @@ from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Patches, Placed, Words
 from mirada.layers.model import Model, check_pair, check_step
 from mirada.layers.output import IGNORED, Output
+from mirada.layers.parse import parse
 from mirada.layers.recurrent import Carried
 from mirada.layers.recurrent_decoder import BahdanauDecoder, RecurrentState
-from mirada.layers.spell import read
 from mirada.layers.stack import Decoder, DecoderState, Encoder
 
 Pictures = Float[Tensor, "batch channels height width"]
@@ -57,7 +57,7 @@ class CaptionerConfig(BlockConfig):
         self.at_least(0, "penalty")
         self.one_of("encoder", "convolution", "patches")
         self.one_of("decoder", "lstm", "transformer")
-        read("normalizer", self.gaze)
+        parse("normalizer", self.gaze)
         if self.decoder == "transformer":
             self.check_decoder()
 
@@ -70,7 +70,7 @@ class CaptionerConfig(BlockConfig):
         return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, patch=4, dropout=0.0, length=32)
 
 
-class Encoded(NamedTuple):
+class PictureMemory(NamedTuple):
     """What the encoder made of a picture."""
 
     cells: Cells
@@ -90,9 +90,11 @@ class Captioner(Model[CaptionerConfig]):
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__(config)
-        self.encoder = ConvolutionEye(config) if config.encoder == "convolution" else PatchEye(config)
+        self.encoder = (
+            PictureConvolutionEncoder(config) if config.encoder == "convolution" else PicturePatchEncoder(config)
+        )
         self.words = Words(config.vocab, config.width, scaled=True)
-        self.decoder = LSTMTeller(config) if config.decoder == "lstm" else TransformerTeller(config)
+        self.decoder = LSTMCaptionDecoder(config) if config.decoder == "lstm" else TransformerCaptionDecoder(config)
         self.dropout = Dropout(config.dropout)
         self.output = Output(config.width, config.vocab)
 
@@ -108,19 +110,19 @@ class Captioner(Model[CaptionerConfig]):
         check_pair(pictures, target)
         if not self.config.penalty or self.config.decoder == "transformer":
             return self.output.loss(self.dropout(self.decoder.run(self.words(target), cells, real)), wanted, smoothing)
-        readout, weights = self.decoder.run_weighed(self.words(target), cells)
+        readout, weights = self.decoder.run_with_weights(self.words(target), cells)
         total = self.output.loss(self.dropout(readout), wanted, smoothing)
         counted = real.unsqueeze(-1)
         looks = (weights * counted).sum(1)
         words = counted.sum() / max(1, len(wanted))  # of a caption: the cross-entropy is a mean over them
         return total + self.config.penalty * ((1 - looks) ** 2).sum(1).mean() / words.clamp(min=1)
 
-    def encode(self, pictures: Pictures) -> Encoded:
+    def encode(self, pictures: Pictures) -> PictureMemory:
         """A vector for every cell of the picture, row by row."""
-        return Encoded(self.encoder(pictures))
+        return PictureMemory(self.encoder(pictures))
 
-    def start(self, memory: Encoded) -> Any:
-        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
+    def start(self, memory: PictureMemory) -> Any:
+        require(isinstance(memory, PictureMemory), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.cells)
 
     def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
@@ -135,7 +137,7 @@ class Captioner(Model[CaptionerConfig]):
         return self.decoder.alignment(state)
 
 
-class ConvolutionEye(nn.Module):
+class PictureConvolutionEncoder(nn.Module):
     """Cells from convolutions."""
 
     def __init__(self, config: CaptionerConfig) -> None:
@@ -146,7 +148,7 @@ class ConvolutionEye(nn.Module):
         return self.stem(pictures)
 
 
-class PatchEye(nn.Module):
+class PicturePatchEncoder(nn.Module):
     """Cells from patches that have looked at each other."""
 
     def __init__(self, config: CaptionerConfig) -> None:
@@ -159,7 +161,7 @@ class PatchEye(nn.Module):
         return self.stack(self.place(self.patches(pictures)))
 
 
-class LSTMTeller(nn.Module):
+class LSTMCaptionDecoder(nn.Module):
     """An LSTM that looks at the cells before every word, through a gate; it starts from their mean."""
 
     def __init__(self, config: CaptionerConfig) -> None:
@@ -170,12 +172,12 @@ class LSTMTeller(nn.Module):
         self.cell = BahdanauDecoder(
             "lstm", width, width, config.decoder_depth,
             score=Additive(width, width, hidden=width),
-            normalizer=read("normalizer", config.gaze),
+            normalizer=parse("normalizer", config.gaze),
             gate=True,
             dropout=config.dropout,
         )  # fmt: skip
 
-    def begin(self, cells: Cells) -> Carried:
+    def initial_state(self, cells: Cells) -> Carried:
         """The first state: two layers of their own on the mean of the cells."""
         mean = cells.mean(1)
         h, c = (torch.tanh(layer(mean)) for layer in (self.begin_h, self.begin_c))
@@ -184,14 +186,14 @@ class LSTMTeller(nn.Module):
 
     def run(self, x: Readout, cells: Cells, real: Real | None = None) -> Readout:
         """What the output layer reads at every place."""
-        return self.cell.run(x, cells, None, self.begin(cells))
+        return self.cell.run(x, cells, None, self.initial_state(cells))
 
-    def run_weighed(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+    def run_with_weights(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
         """The same, and the weights of every look."""
-        return self.cell.run_weighed(x, cells, None, self.begin(cells))
+        return self.cell.run_with_weights(x, cells, None, self.initial_state(cells))
 
     def start(self, cells: Cells) -> RecurrentState:
-        return self.cell.start(cells, None, self.begin(cells))
+        return self.cell.start(cells, None, self.initial_state(cells))
 
     def step(self, x: Readout, state: RecurrentState) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
         return self.cell.step(x[:, 0], state)
@@ -200,7 +202,7 @@ class LSTMTeller(nn.Module):
         return self.cell.alignment(state)
 
 
-class TransformerTeller(nn.Module):
+class TransformerCaptionDecoder(nn.Module):
     """Decoder layers over the cells."""
 
     def __init__(self, config: CaptionerConfig) -> None:
@@ -212,7 +214,7 @@ class TransformerTeller(nn.Module):
         """What the output layer reads at every place. `real` marks the places that a batch norm counts."""
         return self.stack(self.place(x), cells, real=real)
 
-    def run_weighed(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+    def run_with_weights(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
         raise ValueError("the heads of a Transformer have no penalty")
 
     def start(self, cells: Cells) -> DecoderState:

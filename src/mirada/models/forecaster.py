@@ -1,4 +1,4 @@
-"""The forecaster: from series to series, say the price of one company from those of others.
+"""The forecaster: from series to series, for example the price of one company from those of others.
 
 encoder-decoder:  numbers + position -> encoder layers ---.
                                                           v
@@ -96,9 +96,9 @@ class Forecaster(Model[ForecasterConfig]):
     def forward(self, series: Series, first: First) -> Values:
         """The next `horizon` values, each predicted from the ones before it. `first` is the last known value."""
         self._check(series, first)
-        return first.unsqueeze(1) + self.body.go_on(series, self.config.horizon)
+        return first.unsqueeze(1) + self.body.generate(series, self.config.horizon)
 
-    def taught(self, series: Series, first: First, wanted: Values) -> Values:
+    def teacher_forced(self, series: Series, first: First, wanted: Values) -> Values:
         """The same with the true values in place of the predicted ones: teacher forcing."""
         self._check(series, first)
         require(isinstance(wanted, Tensor), f"wanted must be a tensor of values: got {type(wanted).__name__}")
@@ -106,11 +106,11 @@ class Forecaster(Model[ForecasterConfig]):
         require(wanted.shape == shape, f"wanted must have shape {shape}: got {show(wanted)}")
         moved = wanted - first.unsqueeze(1)
         before = torch.cat([torch.zeros_like(moved[:, :1]), moved[:, :-1]], dim=1)
-        return first.unsqueeze(1) + self.body.follow(series, before)
+        return first.unsqueeze(1) + self.body.next_values(series, before)
 
     def loss(self, series: Series, first: First, wanted: Values) -> Float[Tensor, ""]:
         """The mean squared error of the wanted values."""
-        return F.mse_loss(self.taught(series, first, wanted), wanted)
+        return F.mse_loss(self.teacher_forced(series, first, wanted), wanted)
 
     def _check(self, series: Series, first: First) -> None:
         check_axes("series", series, "batch time features")
@@ -122,8 +122,8 @@ class Forecaster(Model[ForecasterConfig]):
         require(series.shape[1] > 0, "a forecast needs at least one time step of input: got none")
 
 
-class TransformerBody(nn.Module):
-    """Encoder layers read the series, decoder layers go on value by value."""
+class EncoderDecoderBody(nn.Module):
+    """Encoder layers read the series, decoder layers generate value by value."""
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class TransformerBody(nn.Module):
     def encode(self, series: Series) -> Float[Tensor, "batch time width"]:
         return self.encoder(self.source_place(self.source_numbers(series)))
 
-    def follow(self, series: Series, before: Values) -> Values:
+    def next_values(self, series: Series, before: Values) -> Values:
         """The value after each of those before."""
         return self.output(self.decoder(self.target_place(self.target_numbers(before)), self.encode(series)))
 
@@ -150,12 +150,12 @@ class TransformerBody(nn.Module):
         h, state = self.decoder.step(x, state)
         return self.output(h[:, -1]), state
 
-    def go_on(self, series: Series, horizon: int) -> Values:
-        return go_on(self, series, horizon, self.output.out_features)
+    def generate(self, series: Series, horizon: int) -> Values:
+        return generate(self, series, horizon, self.output.out_features)
 
 
 class LSTMBody(nn.Module):
-    """A recurrent net reads the series, another goes on and looks back at every step."""
+    """A recurrent net reads the series, another generates and looks back at every step."""
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class LSTMBody(nn.Module):
         )
         self.output = linear(width, config.targets, bias=True)
 
-    def follow(self, series: Series, before: Values) -> Values:
+    def next_values(self, series: Series, before: Values) -> Values:
         """The value after each of those before."""
         states, last = self.encoder(series)
         return self.output(self.decoder.run(before, states, None, last))
@@ -179,8 +179,8 @@ class LSTMBody(nn.Module):
         readout, state = self.decoder.step(value, state)
         return self.output(readout), state
 
-    def go_on(self, series: Series, horizon: int) -> Values:
-        return go_on(self, series, horizon, self.output.out_features)
+    def generate(self, series: Series, horizon: int) -> Values:
+        return generate(self, series, horizon, self.output.out_features)
 
 
 class PatchBody(nn.Module):
@@ -194,7 +194,7 @@ class PatchBody(nn.Module):
         self.encoder = Encoder(config, config.depth)
         self.output = linear(config.length // config.patch * config.width, config.horizon * config.targets, bias=True)
 
-    def follow(self, series: Series, before: Values) -> Values:
+    def next_values(self, series: Series, before: Values) -> Values:
         """All values; they do not depend on each other, so what came before them does not matter."""
         check_size("series", series, 1, "time", self.length)
         patches = rearrange(series, "b (n p) f -> b n (p f)", p=self.patch)
@@ -202,11 +202,11 @@ class PatchBody(nn.Module):
         horizon, targets = self.shape
         return rearrange(self.output(h.flatten(1)), "b (h t) -> b h t", h=horizon, t=targets)
 
-    def go_on(self, series: Series, horizon: int) -> Values:
-        return self.follow(series, series.new_zeros(len(series), *self.shape))
+    def generate(self, series: Series, horizon: int) -> Values:
+        return self.next_values(series, series.new_zeros(len(series), *self.shape))
 
 
-def go_on(body: TransformerBody | LSTMBody, series: Series, horizon: int, targets: int) -> Values:
+def generate(body: EncoderDecoderBody | LSTMBody, series: Series, horizon: int, targets: int) -> Values:
     """Predict step by step, each value from the ones predicted before."""
     state, value, values = body.start(series), series.new_zeros(len(series), targets), []
     for _ in range(horizon):
@@ -215,8 +215,8 @@ def go_on(body: TransformerBody | LSTMBody, series: Series, horizon: int, target
     return torch.stack(values, dim=1)
 
 
-BODIES: dict[str, type[TransformerBody] | type[LSTMBody] | type[PatchBody]] = {
-    "encoder-decoder": TransformerBody,
+BODIES: dict[str, type[EncoderDecoderBody] | type[LSTMBody] | type[PatchBody]] = {
+    "encoder-decoder": EncoderDecoderBody,
     "lstm": LSTMBody,
     "patches": PatchBody,
 }

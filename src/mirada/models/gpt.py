@@ -1,4 +1,4 @@
-"""GPT: a decoder-only Transformer that reads a text and says what comes next.
+"""GPT: a decoder-only Transformer that reads a text and predicts what comes next.
 
 text -> words + position -> causal layers -> norm -> output
 """

@@ -21,9 +21,9 @@ from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Words
 from mirada.layers.model import Model, as_padding, check_pair, check_step
 from mirada.layers.output import Output
+from mirada.layers.parse import parse
 from mirada.layers.recurrent import Carried, Recurrent
 from mirada.layers.recurrent_decoder import BahdanauDecoder, LuongDecoder, PlainDecoder, RecurrentState
-from mirada.layers.spell import read
 from mirada.shapes import check_axes
 
 Tokens = Int[Tensor, "batch length"]
@@ -72,7 +72,7 @@ class Seq2SeqConfig(Config):
         return cls(vocab=13, source_vocab=11, width=6, hidden=8, dropout=0.0, half=2, length=16)
 
 
-class Encoded(NamedTuple):
+class RecurrentMemory(NamedTuple):
     """What the encoder made of a source."""
 
     states: Float[Tensor, "batch length hidden"]
@@ -122,12 +122,12 @@ class Seq2Seq(Model[Seq2SeqConfig]):
         x = self.dropout(self.target_words(target))
         return self.dropout(self.decoder.run(x, memory.states, memory.padding, self.bridge(memory.last)))
 
-    def encode(self, source: Tokens, lengths: Lengths | None = None) -> Encoded:
+    def encode(self, source: Tokens, lengths: Lengths | None = None) -> RecurrentMemory:
         """Read the source; `lengths` are the true lengths of a padded batch."""
         check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
         states, last = self.encoder(self.dropout(self.source_words(source)), lengths)
-        return Encoded(states, padding, last)
+        return RecurrentMemory(states, padding, last)
 
     def bridge(self, last: Carried) -> Carried:
         """From the encoder's last states, of both directions, to the decoder's first."""
@@ -135,8 +135,8 @@ class Seq2Seq(Model[Seq2SeqConfig]):
         h = torch.tanh(self.bridge_h(h))
         return Carried(h, h if self.bridge_c is None else self.bridge_c(c))
 
-    def start(self, memory: Encoded) -> RecurrentState:
-        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
+    def start(self, memory: RecurrentMemory) -> RecurrentState:
+        require(isinstance(memory, RecurrentMemory), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.states, memory.padding, self.bridge(memory.last))
 
     def step(
@@ -159,7 +159,7 @@ def decoder(config: Seq2SeqConfig) -> PlainDecoder:
     if config.attention == "no":
         return PlainDecoder(*sizes, dropout=config.dropout)
     known = dict.fromkeys(("dim", "dim_q", "dim_k"), config.hidden) | {"heads": 1, "max_keys": config.length}
-    score = read("score", config.score, known, hidden=config.hidden)
+    score = parse("score", config.score, known, hidden=config.hidden)
     if config.attention == "bahdanau":
         return BahdanauDecoder(*sizes, score, dropout=config.dropout)
     return LuongDecoder(*sizes, score, config.reach, config.half, config.feeding, config.dropout)

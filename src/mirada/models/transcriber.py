@@ -60,7 +60,7 @@ class TranscriberConfig(BlockConfig):
         return cls(vocab=13, mels=5, width=16, heads=2, hidden=32, depth=1, dropout=0.0, length=64)
 
 
-class Encoded(NamedTuple):
+class SoundMemory(NamedTuple):
     """What the encoder made of a recording."""
 
     states: Float[Tensor, "batch shorter width"]
@@ -107,9 +107,9 @@ class Transcriber(Model[TranscriberConfig]):
         """What the output layer reads, for a known text. `real` marks the places that a batch norm counts."""
         memory = self.encode(frames, lengths)
         check_pair(frames, target)
-        return self.body.write(self.words(target), memory, real)
+        return self.body.decode(self.words(target), memory, real)
 
-    def encode(self, frames: Frames, lengths: Lengths | None = None) -> Encoded:
+    def encode(self, frames: Frames, lengths: Lengths | None = None) -> SoundMemory:
         """Listen; `lengths` are the true numbers of frames of a padded batch."""
         check_axes("frames", frames, "batch frames mels")
         check_size("frames", frames, 2, "mels", self.config.mels)
@@ -119,10 +119,10 @@ class Transcriber(Model[TranscriberConfig]):
         if lengths is not None and len(lengths):
             require(int(lengths.min()) > 0, "a recording needs at least one frame: got lengths with 0. Leave it out.")
         x, lengths = self.stem(frames, lengths)
-        return self.body.listen(x, as_padding(lengths, *x.shape[:2]))
+        return self.body.encode(x, as_padding(lengths, *x.shape[:2]))
 
-    def start(self, memory: Encoded) -> Any:
-        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
+    def start(self, memory: SoundMemory) -> Any:
+        require(isinstance(memory, SoundMemory), f"start takes what encode returned: got {type(memory).__name__}")
         return self.body.start(memory)
 
     def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
@@ -147,13 +147,13 @@ class TransformerBody(nn.Module):
         self.encoder = Encoder(config, config.depth)
         self.decoder = Decoder(config, config.depth)
 
-    def listen(self, x: Vectors, padding: Padding | None) -> Encoded:
-        return Encoded(self.encoder(self.source_place(x), padding, real_places(padding, x.shape[1])), padding, None)
+    def encode(self, x: Vectors, padding: Padding | None) -> SoundMemory:
+        return SoundMemory(self.encoder(self.source_place(x), padding, real_places(padding, x.shape[1])), padding, None)
 
-    def write(self, x: Vectors, memory: Encoded, real: Bool[Tensor, "batch length"] | None) -> Vectors:
+    def decode(self, x: Vectors, memory: SoundMemory, real: Bool[Tensor, "batch length"] | None) -> Vectors:
         return self.decoder(self.target_place(x), memory.states, memory.padding, real)
 
-    def start(self, memory: Encoded) -> DecoderState:
+    def start(self, memory: SoundMemory) -> DecoderState:
         return self.decoder.start(memory.states, memory.padding)
 
     def step(self, x: Vectors, state: DecoderState) -> tuple[Float[Tensor, "batch width"], DecoderState]:
@@ -176,16 +176,16 @@ class LuongBody(nn.Module):
             "lstm", width, width, config.depth, Bilinear(width, width), feeding=True, dropout=config.dropout
         )
 
-    def listen(self, x: Vectors, padding: Padding | None) -> Encoded:
+    def encode(self, x: Vectors, padding: Padding | None) -> SoundMemory:
         states, last = self.encoder(x, None if padding is None else padding.lengths)
         h, c = (rearrange(part, "(l d) b h -> l b (d h)", d=2) for part in last)
-        return Encoded(states, padding, Carried(torch.tanh(self.bridge_h(h)), self.bridge_c(c)))
+        return SoundMemory(states, padding, Carried(torch.tanh(self.bridge_h(h)), self.bridge_c(c)))
 
-    def write(self, x: Vectors, memory: Encoded, real: Bool[Tensor, "batch length"] | None) -> Vectors:
+    def decode(self, x: Vectors, memory: SoundMemory, real: Bool[Tensor, "batch length"] | None) -> Vectors:
         assert memory.last is not None
         return self.decoder.run(x, memory.states, memory.padding, memory.last)
 
-    def start(self, memory: Encoded) -> RecurrentState:
+    def start(self, memory: SoundMemory) -> RecurrentState:
         assert memory.last is not None
         return self.decoder.start(memory.states, memory.padding, memory.last)
 

@@ -60,7 +60,7 @@ class TransformerConfig(BlockConfig):
         )  # fmt: skip
 
 
-class Encoded(NamedTuple):
+class SourceMemory(NamedTuple):
     """What the encoder made of a source."""
 
     states: Float[Tensor, "batch length width"]
@@ -127,15 +127,15 @@ class Transformer(Model[TransformerConfig]):
         x = self.target_place(self.target_words(target))
         return self.decoder(x, states, padding, real)
 
-    def encode(self, source: Tokens, lengths: Lengths | None = None) -> Encoded:
+    def encode(self, source: Tokens, lengths: Lengths | None = None) -> SourceMemory:
         """Read the source; `lengths` are the true lengths of a padded batch."""
         check_axes("source", source, "batch length")
         padding = as_padding(lengths, *source.shape)
         x = self.source_place(self.source_words(source))
-        return Encoded(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
+        return SourceMemory(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
 
-    def start(self, memory: Encoded) -> DecoderState:
-        require(isinstance(memory, Encoded), f"start takes what encode returned: got {type(memory).__name__}")
+    def start(self, memory: SourceMemory) -> DecoderState:
+        require(isinstance(memory, SourceMemory), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.states, memory.padding)
 
     def step(

@@ -33,7 +33,7 @@ class NotBuiltError(Exception):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class BuildPlan:
     """All that decides what is compiled."""
 
     compiler: str
@@ -51,7 +51,7 @@ class Recipe:
         return [self.compiler, *self.flags, *SHARED, *DEFINED, "-I", str(HERE), "-o", str(target), *files, "-lm"]
 
 
-def recipes() -> list[Recipe]:
+def plans() -> list[BuildPlan]:
     """What to try, one after the other: with threads, and without."""
     if os.environ.get("MIRADA_NATIVE") == "0":
         raise NotBuiltError("MIRADA_NATIVE=0 turns it off")
@@ -61,7 +61,7 @@ def recipes() -> list[Recipe]:
     if not hasattr(os, "geteuid"):
         raise NotBuiltError("this system has no owners of files, so none can be known to be ours")
     version = version_of(compiler)
-    return [Recipe(compiler, version, flags) for flags in ((*FLAGS, THREADS), FLAGS)]
+    return [BuildPlan(compiler, version, flags) for flags in ((*FLAGS, THREADS), FLAGS)]
 
 
 def version_of(compiler: str) -> str:
@@ -73,10 +73,10 @@ def version_of(compiler: str) -> str:
     return next(iter(said.stdout.splitlines()), "").strip()
 
 
-def build(recipe: Recipe) -> Path:
-    """The library of that recipe, made if it is not there."""
+def build(plan: BuildPlan) -> Path:
+    """The library of that plan, made if it is not there."""
     try:
-        folder, key = private_folder(), recipe.key
+        folder, key = private_folder(), plan.key
         for path in sorted(folder.glob(f"mirada-{key}-*.so")):
             if ours(path) and path == named(folder, key, path.read_bytes()):
                 return path
@@ -84,22 +84,22 @@ def build(recipe: Recipe) -> Path:
         failure = folder / f"mirada-{key}.failed"
         if failure.exists() and ours(failure) and time.time() - failure.stat().st_mtime < REMEMBERED:
             raise NotBuiltError(f"{failure.read_text(encoding='utf-8')} (remembered: remove {failure} to try again)")
-        return compiled(recipe, folder, key, failure)
+        return compiled(plan, folder, key, failure)
     except OSError as failed:
         raise NotBuiltError(f"the library could not be kept: {failed}") from failed
 
 
-def compiled(recipe: Recipe, folder: Path, key: str, failure: Path) -> Path:
+def compiled(plan: BuildPlan, folder: Path, key: str, failure: Path) -> Path:
     """Compile, in a folder of its own, and move the result to its place at once."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "made"
         try:
-            done = subprocess.run(recipe.command(made), capture_output=True, text=True, timeout=LONGEST_BUILD)
+            done = subprocess.run(plan.command(made), capture_output=True, text=True, timeout=LONGEST_BUILD)
             reason = None if done.returncode == 0 and made.exists() else first_error(done.stderr)
         except subprocess.SubprocessError as failed:
             reason = str(failed)
         if reason is not None:
-            reason = f"{recipe.compiler} failed: {reason}"
+            reason = f"{plan.compiler} failed: {reason}"
             made.write_text(reason, encoding="utf-8")
             made.chmod(0o600)
             os.replace(made, failure)

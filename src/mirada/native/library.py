@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mirada.native.build import NotBuiltError, Recipe, build, recipes
+from mirada.native.build import BuildPlan, NotBuiltError, build, plans
 from mirada.native.structures import DecodeStep, ShortAttention, layout
 
 WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them
@@ -47,29 +47,29 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # what each function 
 LAYOUTS = {"decode_layout": DecodeStep, "short_layout": ShortAttention}
 
 
-class Found(NamedTuple):
+class NativeLibrary(NamedTuple):
     """The library, or why there is none."""
 
     library: ctypes.CDLL | None
     reason: str | None
-    built: tuple[Recipe, Path] | None = None
+    built: tuple[BuildPlan, Path] | None = None
 
 
-def search() -> Found:
+def search() -> NativeLibrary:
     """Load the library, built if need be: with threads, or else without."""
     reason: str | None = None
     try:
-        for recipe in recipes():
+        for plan in plans():
             try:
-                path = build(recipe)
-                return Found(declared(ctypes.CDLL(str(path))), None, (recipe, path))
+                path = build(plan)
+                return NativeLibrary(declared(ctypes.CDLL(str(path))), None, (plan, path))
             except OSError as failed:
                 reason = reason or f"the library could not be loaded: {failed}"
             except NotBuiltError as failed:
                 reason = reason or str(failed)
     except NotBuiltError as missing:
         reason = str(missing)
-    return Found(None, reason)
+    return NativeLibrary(None, reason)
 
 
 def declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
@@ -90,7 +90,7 @@ _once = Lock()
 
 
 @cache
-def found() -> Found:
+def found() -> NativeLibrary:
     """What `search` found when first asked."""
     with _once:
         return search()
@@ -111,8 +111,8 @@ def describe() -> str:
     there = found()
     if there.built is None:
         return f"not compiled: {there.reason}. PyTorch computes the same, in more time"
-    recipe, path = there.built
-    return f"compiled by {recipe.compiler} ({recipe.version})\n  {' '.join(recipe.flags)}, kept as {path}"
+    plan, path = there.built
+    return f"compiled by {plan.compiler} ({plan.version})\n  {' '.join(plan.flags)}, kept as {path}"
 
 
 def identity() -> str:

@@ -161,7 +161,7 @@ class Fill(Task[str, Fields, Vocabulary]):
     def measure(self, run: Run, records: Sequence[Row]) -> tuple[dict[str, float], list[Answer]]:
         """The percentage of hidden words and of orders that are right."""
         right, asked = [0, 0], [0, 0]
-        for part in self.in_order(run.examples(records), Recipe(batch_tokens=4096)):
+        for part in self.in_order(self.examples(records, run.known, run.model.config), Recipe(batch_tokens=4096)):
             inputs = {name: x.to(run.device) for name, x in part.inputs.items()}
             found = run.model(inputs["tokens"], inputs["lengths"], inputs["segments"])
             for number, (scores, wanted) in enumerate(

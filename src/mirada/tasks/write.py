@@ -184,7 +184,7 @@ class Write(Task[str, str, Vocabulary]):
 
     def measure(self, run: Run, records: Sequence[Record[str]]) -> tuple[dict[str, float], list[Answer]]:
         recipe = Recipe(batch_tokens=4096)
-        parts = self.in_order(run.examples(records), recipe)
+        parts = self.in_order(self.examples(records, run.known, run.model.config), recipe)
         loss = evaluate(self.objective(run.model, recipe).eval(), parts, ProcessGroup(device=run.device))["loss"]
         characters = sum(len(record.value) for record in records)
         bits = loss * sum(part.tokens for part in parts) / characters / math.log(2)

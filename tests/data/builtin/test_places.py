@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from mirada.data.builtin import places_english, places_spanish
-from mirada.data.builtin.places import Places, places, splits
+from mirada.data.builtin.places import PlaceTexts, places, splits
 from mirada.data.builtin.places_story import Story, Who
 
 
@@ -24,7 +24,7 @@ def stories() -> tuple[list[Story], list[Story], list[Story]]:
 
 
 @pytest.fixture(scope="module")
-def data() -> Places:
+def data() -> PlaceTexts:
     return places()
 
 
@@ -36,18 +36,18 @@ def is_spanish(story: Story) -> bool:
     return story.place in {place.to for place in places_spanish.PLACES}
 
 
-def test_sizes_and_languages(data: Places, stories: tuple[list[Story], ...]) -> None:
+def test_sizes_and_languages(data: PlaceTexts, stories: tuple[list[Story], ...]) -> None:
     assert [len(split) for split in (data.train, data.valid, data.test)] == [12000, 500, 1000]
     for split in stories:
         assert sum(map(is_spanish, split)) * 2 == len(split)
 
 
-def test_the_texts_are_the_stories(data: Places, stories: tuple[list[Story], ...]) -> None:
+def test_the_texts_are_the_stories(data: PlaceTexts, stories: tuple[list[Story], ...]) -> None:
     for texts, split in zip((data.train, data.valid, data.test), stories, strict=True):
         assert [(text.first, text.second) for text in texts] == [(story.first, story.second) for story in split]
 
 
-def test_a_seed_is_a_data_set(data: Places) -> None:
+def test_a_seed_is_a_data_set(data: PlaceTexts) -> None:
     assert places(0) == data
     assert made(7)[0][:20] != made(0)[0][:20]
 
@@ -78,7 +78,7 @@ def test_there_are_many_places_and_things(language: object, stories: tuple[list[
     assert all(counts[place.to] > 100 for place in known)
 
 
-def test_the_cloze_of_the_lectures_is_covered(data: Places) -> None:
+def test_the_cloze_of_the_lectures_is_covered(data: PlaceTexts) -> None:
     seen: dict[str, Counter[str]] = defaultdict(Counter)
     everywhere = Counter(word for text in data.train for word in words(f"{text.first} {text.second}"))
     for text in data.train:

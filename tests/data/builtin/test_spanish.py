@@ -8,12 +8,12 @@ import pytest
 
 from mirada.data.builtin.spanish.adjectives import ADJECTIVES
 from mirada.data.builtin.spanish.clauses import Draft, Tail, clause
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.frames import SENSES, framed
 from mirada.data.builtin.spanish.grammar import PATTERNS, Grammar, Pair, english_spanish, finished
 from mirada.data.builtin.spanish.holdout import Holdout, tokens
 from mirada.data.builtin.spanish.nouns import NOUNS
 from mirada.data.builtin.spanish.phrases import ONE, phrase
+from mirada.data.builtin.spanish.picker import Picker
 from mirada.data.builtin.spanish.verbs import VERBS
 
 # the sentences of the lectures
@@ -67,9 +67,9 @@ def test_no_sentence_occurs_twice_in_any_form(everything: list[Pair], language: 
 
 
 def test_the_translation_is_a_function_in_both_directions() -> None:
-    draw, there, back = Draw(7), defaultdict(set), defaultdict(set)
-    drafts = [framed(draw, sense) for sense in SENSES for _ in range(400)]
-    drafts += [pattern(draw) for pattern, wanted in PATTERNS.items() for _ in range(wanted)]
+    picker, there, back = Picker(7), defaultdict(set), defaultdict(set)
+    drafts = [framed(picker, sense) for sense in SENSES for _ in range(400)]
+    drafts += [pattern(picker) for pattern, wanted in PATTERNS.items() for _ in range(wanted)]
     for draft in drafts:
         pair = finished(draft)
         there[pair.english].add(pair.spanish)
@@ -228,14 +228,14 @@ def test_verbs_by_hand(verb: str, forms: str) -> None:
     ],
 )
 def test_clauses_by_hand(mood: str, how: str, english: str, spanish: str) -> None:
-    draft = clause(Draw(0), ONE["she"], VERBS["read"], Tail("it", "", "lo", timeless=True), mood, how)
+    draft = clause(Picker(0), ONE["she"], VERBS["read"], Tail("it", "", "lo", timeless=True), mood, how)
     assert draft[:2] == (english, spanish)
 
 
 def test_where_one_spelling_is_present_and_past_the_time_is_said() -> None:
-    bought = clause(Draw(0), ONE["we"], VERBS["buy"], Tail("bread", "pan", timeless=True), "p", "said")
+    bought = clause(Picker(0), ONE["we"], VERBS["buy"], Tail("bread", "pan", timeless=True), "p", "said")
     assert re.search("ayer|anoche|la semana pasada", bought.spanish)
-    read = clause(Draw(0), ONE["I"], VERBS["read"], Tail("it", "", "lo", timeless=True), "p", "said")
+    read = clause(Picker(0), ONE["I"], VERBS["read"], Tail("it", "", "lo", timeless=True), "p", "said")
     assert re.search("yesterday|last night|last week", read.english)
 
 

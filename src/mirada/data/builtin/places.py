@@ -19,7 +19,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Places:
+class PlaceTexts:
     """No text is in two splits, and neither is a combination of who goes where for what."""
 
     train: tuple[Text, ...]
@@ -27,7 +27,7 @@ class Places:
     test: tuple[Text, ...]
 
 
-def places(seed: int = 0) -> Places:
+def places(seed: int = 0) -> PlaceTexts:
     """Who goes where for what, and what the same people do there next: half in Spanish, half in English.
 
     The place decides what is seen, bought or read there ("Ana va al cine a ver una nueva película", but at the museum
@@ -43,7 +43,7 @@ def places(seed: int = 0) -> Places:
     'Primero compra palomitas y después comenta la escena final.'
     """
     train, valid, test = (tuple(Text(story.first, story.second) for story in split) for split in splits(seed))
-    return Places(train, valid, test)
+    return PlaceTexts(train, valid, test)
 
 
 def splits(seed: int) -> tuple[list[Story], list[Story], list[Story]]:

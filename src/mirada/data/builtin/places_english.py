@@ -2,7 +2,7 @@
 
 from random import Random
 
-from mirada.data.builtin.places_story import Errand, Place, Story, Who, draw_who, people, place
+from mirada.data.builtin.places_story import Errand, Story, Venue, Who, draw_who, people, venue
 
 PEOPLE = people(
     "Ana Mary Lucy Emma Helen Sophie Laura Martha Paula Alice Rose Julia Clara Grace Nora Amy Irene Susan Sylvia Kate "
@@ -12,7 +12,7 @@ PEOPLE = people(
 )
 COMPANY = ("{own} sister", "{own} brother", "{own} cousin", "a friend", "some friends", "a neighbor")
 
-CINEMA = place(
+CINEMA = venue(
     "to the cinema",
     "see: a film*+, a film*+, a movie*+, a comedy*+, a comedy*+, a French film*+, a horror film*+, a documentary*+, "
     "a musical*+",
@@ -20,137 +20,137 @@ CINEMA = place(
     "talk about the final scene; read the credits on the screen; hum the soundtrack",
     often=True,
 )
-THEATER = place(
+THEATER = venue(
     "to the theater",
     "see: a play*+, a tragedy*+, an opera*+, a ballet*+, a classical play+",
     "pick up a program; climb the stairs to the balcony; watch the curtain rise",
     "give a standing ovation; congratulate the artists backstage; throw flowers onto the stage",
 )
-MUSEUM = place(
+MUSEUM = venue(
     "to the museum",
     "see: an exhibition*+, an exhibition*+, a sculpture*+, a collection of paintings*+, a portrait*+, a photo exhibition*+",
     "walk through the galleries; look at the paintings; listen to the tour guide",
     "draw a statue; buy a postcard of a painting; take notes on the paintings",
 )
-CENTER = place(
+CENTER = venue(
     "downtown",
     "see: a store*+, a store*+, a shoe store*+, a bookstore*+, a square*+, a skyscraper*+, a fountain*+",
     "cross the avenue; look at the shop windows; look for a street on the map",
     "stroll along the pedestrian streets; rest outside a street café; take a picture of the streetcars",
 )
 OTHERS = (
-    place(
+    venue(
         "to the library",
         "read: a novel*+, a magazine*+, a history book+, a short story+; look for: an encyclopedia, a dictionary",
         "show a library card; search the shelves; sit down in the reading room",
         "return two books; borrow a book; thank the librarian",
         often=True,
     ),
-    place(
+    venue(
         "to the restaurant",
         "eat: a steak+, a fish soup+, a salad+, a pizza+; try: a dish*+, a recipe*+",
         "choose a table near the window; read the menu; call the waiter",
         "have dessert; pay the bill; leave a tip for the waiter",
         often=True,
     ),
-    place(
+    venue(
         "to the café",
         "drink: a coffee, a cup of tea, a hot chocolate+; try: a cheesecake+, a herbal tea*+",
         "leaf through the newspaper at the counter; ask for two lumps of sugar; stir the drink with a spoon",
         "dip a cookie in the cup; chat with the waitress; leave the empty cup on the counter",
         often=True,
     ),
-    place(
+    venue(
         "to the beach",
         "build: a sandcastle; watch: a sunset+; play with: a ball*; look for: some shells, a crab",
         "open the beach umbrella; put on sunscreen; lie down on a towel",
         "swim in the sea; jump over the waves; shake the sand off the towel",
         often=True,
     ),
-    place(
+    venue(
         "to the park",
         "play: a game of chess+, a game of badminton+; ride: a bicycle*; fly: a kite*; draw: a bridge, some flowers",
         "greet the gardener; walk across the lawn; look for a bench in the shade",
         "feed the pigeons; drink from the fountain; rest under a tree",
         often=True,
     ),
-    place(
+    venue(
         "to the stadium",
         "watch: a soccer match+, a rugby match+, a friendly match+, a youth tournament+, a derby+",
         "put on a team scarf; look for a seat in the stands; sing the club anthem",
         "celebrate the victory; boo the referee; cheer the players",
         often=True,
     ),
-    place(
+    venue(
         "to the bakery",
         "buy: a loaf of bread, an apple pie+, a meat pie+, some muffins, some rolls, a rye loaf+",
         "greet the baker; smell the fresh bread; choose a croissant",
         "put the bread in a paper bag; eat a bun on the way; ask for some doughnuts too",
         often=True,
     ),
-    place(
+    venue(
         "to the pharmacy",
         "buy: a cough syrup, an ointment, a box of aspirin, some vitamins, some bandages, a thermometer*",
         "show the doctor's prescription; describe {their} symptoms to the pharmacist; ask for a remedy for a cough",
         "read the leaflet; take a pill with some water; put the medicine in a bag",
     ),
-    place(
+    venue(
         "to school",
         "learn: a song*+, a poem*+; study: a lesson*; take: an exam, a spelling test; finish: a science project",
         "say hello to the teacher; take a notebook out of the backpack; write on the blackboard; play at recess",
         "correct the homework; put {their} pencils in the pencil case; say goodbye to the teacher",
     ),
-    place(
+    venue(
         "to the hospital",
         "visit: a sick friend, a sick aunt, a sick neighbor; have: an X-ray, a blood test, a checkup",
         "ask at the emergency desk; talk to a nurse; wait for the doctor in the hallway",
         "listen to the doctor's advice; thank the nurse; say goodbye to the patients",
     ),
-    place(
+    venue(
         "to the airport",
         "pick up: a guest, a client, a colleague, a visitor; welcome: a group of tourists, a delegation",
         "check the arrivals board; watch the planes land; look for the arrivals gate",
         "load the suitcases into a taxi; change money in the terminal; take a picture of the planes",
     ),
-    place(
+    venue(
         "to the market",
         "buy: a kilo of tomatoes, a head of lettuce, a watermelon+, a melon+, some oranges, a trout+",
         "compare the prices of the fruit; taste an olive; choose the ripest tomatoes",
         "haggle with the fruit seller; fill the basket with vegetables; put the potatoes in the basket",
         often=True,
     ),
-    place(
+    venue(
         "to the store",
         "buy: a shirt*+, a jacket*+, a T-shirt*+, a coat*+, a scarf*+, some pants",
         "look through the clothes racks; go into the fitting room; look in the mirror",
         "take off the price tag; choose a belt too; put the clothes in a bag",
     ),
-    place(
+    venue(
         "to the pool",
         "take: a swimming lesson+, a diving lesson+; swim: a relay race; practice: a swimming stroke*, a dive*",
         "put on a swimming cap; jump into the water; float in the water",
         "swim ten laps; dry {their} hair in the locker room; get {their} clothes from the locker",
         often=True,
     ),
-    place(
+    venue(
         "to the zoo",
         "see: a giraffe*+, a tiger*+, a baby elephant*+, a panda*+, a penguin*+",
         "follow the path along the cages; watch the monkeys play; photograph the lions",
         "feed the goats; listen to the lion's roar; imitate the monkeys",
     ),
-    place(
+    venue(
         "to the bank",
         "open: an account*; ask for: a loan*; cash: a check; exchange: some dollars; request: a credit card*",
         "talk to the cashier; ask about the interest; sign some papers",
         "count the bills; put away the money; check the balance of {their} account",
     ),
-    place(
+    venue(
         "to the post office",
         "send: a letter, a parcel, a postcard, a telegram; pick up: a parcel, a registered letter",
         "stand in line at the window; write the address on an envelope; stick a stamp on an envelope",
         "keep the postal receipt; buy more stamps; say goodbye to the mail carrier",
     ),
-    place(
+    venue(
         "to the gym",
         "try: a yoga class*+, a machine*+; learn: an exercise*+; lift: some dumbbells; practice: a dance*+",
         "run on the treadmill; warm up {their} muscles; jump rope",
@@ -194,7 +194,7 @@ def tell(rng: Random) -> Story:
     return Story(spoken(first, who), spoken(second, who), who.name, place.to, errand.thing)
 
 
-def opening(rng: Random, who: Who, place: Place, errand: Errand, tense: str, company: str) -> str:
+def opening(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
     """Who goes where for what."""
     when = {"past": rng.choice(PAST), "future": rng.choice(FUTURE)}.get(tense, "")
     leaving = ""
@@ -212,7 +212,7 @@ def opening(rng: Random, who: Who, place: Place, errand: Errand, tense: str, com
     return f"{when} {who.name} {go} {place.to}{company and ' with ' + company} to {errand.verb} {thing}".lstrip()
 
 
-def sequel(rng: Random, who: Who, place: Place, errand: Errand, tense: str, company: str) -> str:
+def sequel(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
     """What the same people do next in the same place."""
 
     def do(act: str) -> str:

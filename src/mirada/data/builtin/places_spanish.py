@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from mirada.data.builtin.places_story import Errand, Place, Story, Who, draw_who, people, place
+from mirada.data.builtin.places_story import Errand, Story, Venue, Who, draw_who, people, venue
 
 PEOPLE = people(
     "Ana María Lucía Carmen Elena Sofía Laura Marta Paula Isabel Rosa Julia Clara Teresa Pilar Alba Irene Nuria Silvia "
@@ -13,7 +13,7 @@ PEOPLE = people(
 )
 COMPANY = ("su hermana", "su hermano", "su prima", "su primo", "una amiga", "un amigo", "unos amigos", "una vecina")
 
-CINEMA = place(
+CINEMA = venue(
     "al cine",
     "ver: una película*+, una película*+, una comedia*+, una comedia*+, una comedia*+, una película de risa*+, "
     "una película francesa*+, una película de terror*+, un documental*+, un musical*+",
@@ -21,55 +21,55 @@ CINEMA = place(
     "comentar la escena final; leer los créditos en la pantalla; tararear la banda sonora",
     often=True,
 )
-THEATER = place(
+THEATER = venue(
     "al teatro",
     "ver: una obra teatral*+, una tragedia*+, una ópera*+, un ballet*+, una obra clásica+",
     "recoger el programa de la función; subir al palco; ver subir el telón",
     "aplaudir de pie; felicitar a los artistas en el camerino; lanzar flores al escenario",
 )
-MUSEUM = place(
+MUSEUM = venue(
     "al museo",
     "ver: una exposición*+, una exposición*+, una escultura*+, una colección de cuadros*+, un retrato*+, "
     "una exposición de fotografía*+",
     "recorrer las salas; contemplar los cuadros; escuchar la explicación del guía",
     "dibujar una estatua; comprar una postal de un cuadro; tomar notas sobre los cuadros",
 )
-CENTER = place(
+CENTER = venue(
     "al centro",
     "ver: una tienda*+, una tienda*+, una zapatería*+, una librería*+, una plaza*+, un edificio*+, una fuente*+",
     "cruzar la avenida; mirar los escaparates; buscar una calle en el plano",
     "pasear por las calles peatonales; descansar en la terraza de un bar; hacer una foto de los tranvías",
 )
 OTHERS = (
-    place(
+    venue(
         "a la biblioteca",
         "leer: una novela*+, una revista*+, un libro de historia+, un cuento+; buscar: una enciclopedia, un diccionario",
         "enseñar el carné de lector; buscar en las estanterías; sentarse en la sala de lectura",
         "devolver dos libros; llevarse un libro prestado; dar las gracias a la bibliotecaria",
         often=True,
     ),
-    place(
+    venue(
         "al restaurante",
         "comer: una paella+, una sopa de pescado+, una ensalada+, un filete+; probar: un plato*+, una receta*+",
         "elegir una mesa cerca de la ventana; leer la carta; llamar al camarero",
         "tomar el postre; pagar la cuenta; dejar una propina al camarero",
         often=True,
     ),
-    place(
+    venue(
         "a la cafetería",
         "tomar: un café, un té, un chocolate caliente+; probar: una tarta de queso+, una infusión*+",
         "hojear el periódico en la barra; pedir dos terrones de azúcar; remover la bebida con la cucharilla",
         "mojar una galleta en la taza; charlar con la camarera; dejar la taza vacía en la barra",
         often=True,
     ),
-    place(
+    venue(
         "a la playa",
         "hacer: un castillo de arena; ver: una puesta de sol+; jugar con: una pelota*; buscar: unas conchas, un cangrejo",
         "abrir la sombrilla; ponerse crema solar; tumbarse en la toalla",
         "bañarse en el mar; saltar entre las olas; sacudir la arena de la toalla",
         often=True,
     ),
-    place(
+    venue(
         "al parque",
         "jugar: una partida de ajedrez+, un partido de bádminton+; montar en: una bicicleta*; volar: una cometa*; "
         "dibujar: un puente, unas flores",
@@ -77,60 +77,60 @@ OTHERS = (
         "dar de comer a las palomas; beber agua de la fuente; descansar bajo un árbol",
         often=True,
     ),
-    place(
+    venue(
         "al estadio",
         "ver: un partido de fútbol+, un partido de rugby+, un partido amistoso+, un torneo juvenil+, un derbi+",
         "ponerse la bufanda del equipo; buscar su asiento en la grada; cantar el himno del club",
         "celebrar la victoria; silbar al árbitro; felicitar a los jugadores",
         often=True,
     ),
-    place(
+    venue(
         "a la panadería",
         "comprar: una barra de pan, una tarta de manzana+, una empanada+, unas magdalenas, unos bollos, un pan de centeno+",
         "saludar al panadero; oler el pan recién hecho; elegir un cruasán",
         "guardar la compra en una bolsa de papel; comerse un bollo por el camino; pedir también unas rosquillas",
         often=True,
     ),
-    place(
+    venue(
         "a la farmacia",
         "comprar: un jarabe, una pomada, una caja de aspirinas, unas vitaminas, unas tiritas, un termómetro*",
         "enseñar la receta del médico; explicar sus síntomas al farmacéutico; preguntar por un remedio para la tos",
         "leer el prospecto; tomarse una pastilla con agua; guardar las medicinas en una bolsa",
     ),
-    place(
+    venue(
         "a la escuela",
         "aprender: una canción*+, un poema*+; estudiar: una lección*; hacer: un examen, un dictado, un trabajo de ciencias",
         "saludar a la maestra; sacar el cuaderno de la mochila; escribir en la pizarra; salir al recreo",
         "corregir los deberes; guardar los lápices en el estuche; despedirse de la maestra",
     ),
-    place(
+    venue(
         "al hospital",
         "visitar a: un amigo enfermo, una tía enferma, un vecino enfermo; "
         "hacerse: una radiografía, un análisis de sangre, una revisión",
         "preguntar en la recepción de urgencias; hablar con una enfermera; esperar al médico en el pasillo",
         "escuchar los consejos del médico; dar las gracias a la enfermera; despedirse de los pacientes",
     ),
-    place(
+    venue(
         "al aeropuerto",
         "recoger a: un invitado, una invitada, un cliente, una compañera de trabajo; "
         "recibir a: un grupo de turistas, una delegación",
         "mirar el panel de llegadas; ver aterrizar los aviones; buscar la puerta de llegadas",
         "cargar las maletas en un taxi; cambiar dinero en la terminal; hacer una foto de los aviones",
     ),
-    place(
+    venue(
         "al mercado",
         "comprar: un kilo de tomates, una lechuga, una sandía+, un melón+, unas naranjas, una merluza+",
         "comparar los precios de la fruta; probar una aceituna; elegir los tomates más maduros",
         "regatear con el frutero; llenar la cesta de verduras; guardar las patatas en la cesta",
         often=True,
     ),
-    place(
+    venue(
         "a la tienda",
         "comprar: una camisa*+, una chaqueta*+, una camiseta*+, un abrigo*+, una bufanda*+, unos pantalones",
         "revisar las perchas; entrar en el probador; mirarse en el espejo",
         "quitar la etiqueta del precio; elegir también un cinturón; guardar la ropa en una bolsa",
     ),
-    place(
+    venue(
         "a la piscina",
         "tomar: una clase de natación+, una clase de buceo+; hacer: una carrera de relevos; practicar: un estilo de natación*, "
         "un salto de trampolín*",
@@ -138,25 +138,25 @@ OTHERS = (
         "nadar diez largos; secarse el pelo en el vestuario; recoger su ropa de la taquilla",
         often=True,
     ),
-    place(
+    venue(
         "al zoo",
         "ver: una jirafa*+, un tigre*+, una cría de elefante*+, un oso panda*+, un pingüino*+",
         "seguir el camino de las jaulas; ver jugar a los monos; fotografiar a los leones",
         "dar de comer a las cabras; escuchar el rugido del león; imitar a los monos",
     ),
-    place(
+    venue(
         "al banco",
         "abrir: una cuenta*; pedir: un préstamo*; cobrar: un cheque; cambiar: unos dólares; solicitar: una tarjeta*",
         "hablar con el cajero; preguntar por los intereses; firmar unos papeles",
         "contar los billetes; guardar el dinero en la cartera; revisar el saldo de su cuenta",
     ),
-    place(
+    venue(
         "a la oficina de correos",
         "enviar: una carta, un paquete, una postal, un telegrama; recoger: un paquete, una carta certificada",
         "hacer cola ante la ventanilla; escribir la dirección en un sobre; pegar un sello en un sobre",
         "guardar el recibo del envío; comprar más sellos; despedirse del cartero",
     ),
-    place(
+    venue(
         "al gimnasio",
         "probar: una clase de yoga*+, una máquina*+; aprender: un ejercicio*+; levantar: unas mancuernas; practicar: un baile*+",
         "correr en la cinta; calentar los músculos; saltar a la comba",
@@ -204,7 +204,7 @@ def tell(rng: Random) -> Story:
     return Story(spoken(first), spoken(second), who.name, place.to, errand.thing)
 
 
-def opening(rng: Random, who: Who, place: Place, errand: Errand, tense: str, company: str) -> str:
+def opening(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
     """Who goes where for what."""
     when = {"past": rng.choice(PAST), "future": rng.choice(FUTURE)}.get(tense, "")
     leaving = ""
@@ -225,7 +225,7 @@ def opening(rng: Random, who: Who, place: Place, errand: Errand, tense: str, com
     return f"{when}{comma} {who.name} {go} {place.to}{company and ' con ' + company} a {errand.verb} {thing}".lstrip()
 
 
-def sequel(rng: Random, who: Who, place: Place, errand: Errand, tense: str, company: str) -> str:
+def sequel(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
     """What the same people do next in the same place."""
 
     def do(act: str) -> str:

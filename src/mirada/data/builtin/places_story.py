@@ -15,7 +15,7 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Place:
+class Venue:
     """A place: the way there, what one goes there for, and what one does there, in the order in which one does it."""
 
     to: str
@@ -45,10 +45,10 @@ class Story:
     thing: str
 
 
-def place(to: str, errands: str, early: str, late: str, often: bool = False) -> Place:
+def venue(to: str, errands: str, early: str, late: str, often: bool = False) -> Venue:
     """A place from a table row. Errands are "verb: thing, thing; verb: thing"; "*" marks what may be new, "+" what is liked.
 
-    >>> place("to the zoo", "see: a tiger+, some apes", "wait", "leave").errands[0]
+    >>> venue("to the zoo", "see: a tiger+, some apes", "wait", "leave").errands[0]
     Errand(verb='see', thing='a tiger', fresh=False, liked=True)
     """
     found = []
@@ -56,7 +56,7 @@ def place(to: str, errands: str, early: str, late: str, often: bool = False) -> 
         verb, _, things = group.partition(": ")
         for thing in things.split(", "):
             found.append(Errand(verb, thing.rstrip("*+"), "*" in thing, "+" in thing))
-    return Place(to, tuple(found), tuple(early.split("; ")), tuple(late.split("; ")), often)
+    return Venue(to, tuple(found), tuple(early.split("; ")), tuple(late.split("; ")), often)
 
 
 def people(women: str, men: str) -> tuple[Who, ...]:

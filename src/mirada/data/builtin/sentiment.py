@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from random import Random
 
-from mirada.data.builtin.sentiment_clauses import Pair, Words, all_pairs, contrast, flipped, plain
+from mirada.data.builtin.sentiment_clauses import Pair, WordChooser, all_pairs, contrast, flipped, plain
 from mirada.data.builtin.sentiment_words import TOPICS
 
 LABELS = ("positive", "negative")
@@ -69,12 +69,12 @@ def reviews(rng: Random, taken: set[str], fits: Callable[[set[Pair]], bool]) -> 
 
 def review(rng: Random, family: str, sign: int) -> tuple[str, set[Pair]]:
     """A review that praises (sign 0) or blames (sign 1), and its pairs."""
-    words = Words(rng, rng.choice(TOPICS))
+    words = WordChooser(rng, rng.choice(TOPICS))
     clause = {"plain": plain, "flipped": flipped, "contrast": contrast}[family](words, sign)
     return sentence(words, clause), words.pairs
 
 
-def sentence(words: Words, clause: str) -> str:
+def sentence(words: WordChooser, clause: str) -> str:
     """The clause with a capital and a full stop, now and then after a few words on the occasion."""
     rng, topic, chance = words.rng, words.topic, words.rng.random()
     if chance < 0.15:

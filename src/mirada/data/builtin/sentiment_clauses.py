@@ -80,18 +80,18 @@ NO = ("no", "not a", "hardly a", "anything but a", "far from a")
 STRONG = frozenset(lexicon.STRONG.split())
 
 
-def plain(words: "Words", sign: int) -> str:
+def plain(words: "WordChooser", sign: int) -> str:
     """A sentence that means what its judging words say."""
     return words.fill(words.rng.choice(PLAIN if words.rng.random() < 0.6 else PLAIN_ALONE), sign)
 
 
-def flipped(words: "Words", sign: int) -> str:
+def flipped(words: "WordChooser", sign: int) -> str:
     """A sentence with this sign whose judging words have the other one."""
     alone = FLIPPED_ALONE + (WISHES if sign == 1 else ())
     return words.fill(words.rng.choice(FLIPPED if words.rng.random() < 0.6 else alone), 1 - sign)
 
 
-def contrast(words: "Words", sign: int) -> str:
+def contrast(words: "WordChooser", sign: int) -> str:
     """Two clauses set against each other; the one that decides has this sign."""
     rng = words.rng
     frame = rng.choice(CONTRASTS)
@@ -106,14 +106,14 @@ def contrast(words: "Words", sign: int) -> str:
     return frame.format_map(parts)
 
 
-def clause(words: "Words", sign: int) -> str:
+def clause(words: "WordChooser", sign: int) -> str:
     """A clause to stand beside another one."""
     if words.rng.random() < 0.3:
         return words.fill(words.new(FLIPPED), 1 - sign)
     return words.fill(PLAIN[0] if words.rng.random() < 0.4 else words.new(PLAIN[1:] + FELT), sign)
 
 
-class Words:
+class WordChooser:
     """Chooses the words of one review: the same person or part twice would sound odd, so it knows the used ones."""
 
     def __init__(self, rng: Random, topic: Topic) -> None:
@@ -125,7 +125,7 @@ class Words:
     def fill(self, template: str, sign: int) -> str:
         """The template with words of this sign in its slots.
 
-        >>> Words(Random(0), lexicon.TOPICS[0]).fill("the {thing} was {no} {noun}", 0)
+        >>> WordChooser(Random(0), lexicon.TOPICS[0]).fill("the {thing} was {no} {noun}", 0)
         'the movie was anything but a delight'
         """
         self.names_thing |= "{thing}" in template
@@ -147,7 +147,7 @@ class Words:
 class Slots(dict[str, str]):
     """The slots of one clause, each filled when the template first asks for it."""
 
-    def __init__(self, words: Words, sign: int, paired: bool) -> None:
+    def __init__(self, words: WordChooser, sign: int, paired: bool) -> None:
         super().__init__()
         self.words, self.sign, self.paired = words, sign, paired
 

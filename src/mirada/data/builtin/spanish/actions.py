@@ -2,7 +2,6 @@
 
 from mirada.data.builtin.spanish.adjectives import describing
 from mirada.data.builtin.spanish.clauses import BE, Draft, Tail, clause, spaced, timed
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.nouns import NOUNS, Noun, tagged
 from mirada.data.builtin.spanish.phrases import (
     LOOKS,
@@ -19,6 +18,7 @@ from mirada.data.builtin.spanish.phrases import (
     phrase,
     subject,
 )
+from mirada.data.builtin.spanish.picker import Picker
 from mirada.data.builtin.spanish.places import DESTINATIONS, GOALS, HOMES, ROOMS, STAYS
 from mirada.data.builtin.spanish.pronouns import ACCUSATIVES, Pronoun, company, fitting, receiver
 from mirada.data.builtin.spanish.verbs import VERBS, Verb
@@ -58,39 +58,39 @@ COUNTED = ["a", "a", "two", "three", "four", "five", "six", "many"]
 HABITUAL = {"read", "wash", "clean", "study", "sing", "listen to"}  # done to one thing again and again
 
 
-def thing(draw: Draw, who: Subject, verb: Verb) -> Tail:
+def thing(picker: Picker, who: Subject, verb: Verb) -> Tail:
     """An object that the verb can have."""
-    noun = draw.pick(OBJECTS[verb.base])
+    noun = picker.pick(OBJECTS[verb.base])
     mass = "mass" in noun.tags
     words = describing(noun, "o", MEASURES[verb.base])
-    word = draw.pick(words) if words and draw.chance(0.4) else None
-    chance = draw.random()
+    word = picker.pick(words) if words and picker.chance(0.4) else None
+    chance = picker.random()
     if chance < 0.1 and noun.owned and who.own and who.person in (2, 4):
-        made, new = phrase(noun, who.own, number(draw, noun, 0.25)), False
+        made, new = phrase(noun, who.own, number(picker, noun, 0.25)), False
     elif chance < 0.5:
-        determiner = draw.pick(["the", "the", "the", "this", "that", "my", "your"])
+        determiner = picker.pick(["the", "the", "the", "this", "that", "my", "your"])
         if not noun.owned or word is not None or verb.base in ("buy", "want", "write"):
-            determiner = draw.pick(["the", "the", "this", "that"])
+            determiner = picker.pick(["the", "the", "this", "that"])
         if determiner == "my" and who.pronoun == "we":
             determiner = "our"
-        made, new = phrase(noun, determiner, number(draw, noun, 0.3), word), False
+        made, new = phrase(noun, determiner, number(picker, noun, 0.3), word), False
     elif mass:
         made, new = bare(noun, word if word and word.measures == "heat" else None), False
     elif chance < 0.65 and verb.base in PLURALS and (noun.tags & {"food", "gift"}):
         made, new = Phrase(noun.plural, noun.spanish_plural), False
     else:
-        many = number(draw, noun, 0.4)
+        many = number(picker, noun, 0.4)
         counts = COUNTED if verb.base in PLURALS | {"see", "have", "need", "read"} else ["a", "two"]
-        made, new = phrase(noun, draw.pick(counts) if many else "a", many, word), True
+        made, new = phrase(noun, picker.pick(counts) if many else "a", many, word), True
     habit = (verb.base in HABITUAL and not new) or (mass and chance >= 0.5) or (0.5 < chance < 0.65 and not new)
     return Tail(made.english, made.spanish, new=new, habit=habit)
 
 
-def action(draw: Draw) -> Draft:
+def action(picker: Picker) -> Draft:
     """Ana is reading the newspaper."""
-    who = draw.pick(SPEAKERS) if draw.chance(0.4) else subject(draw)
-    verb = draw.pick(ACTIONS)
-    return clause(draw, who, verb, thing(draw, who, verb))
+    who = picker.pick(SPEAKERS) if picker.chance(0.4) else subject(picker)
+    verb = picker.pick(ACTIONS)
+    return clause(picker, who, verb, thing(picker, who, verb))
 
 
 GIVING = [VERBS["send"], VERBS["give"], VERBS["give"], VERBS["show"]]
@@ -98,20 +98,20 @@ GIFTS = tagged("gift")
 OWN = {"me": "my", "you": "your", "us": "our"}
 
 
-def giving(draw: Draw) -> Draft:
+def giving(picker: Picker) -> Draft:
     """I am giving the book to her: le estoy dando el libro a ella."""
-    who = draw.pick(SPEAKERS) if draw.chance(0.25) else subject(draw)
-    verb, noun = draw.pick(GIVING), draw.pick(GIFTS)
-    new = draw.chance(0.45)
-    gift = indefinite(draw, noun, LOOKS) if new else definite(draw, noun, LOOKS)
-    to = receiver(draw, who)
+    who = picker.pick(SPEAKERS) if picker.chance(0.25) else subject(picker)
+    verb, noun = picker.pick(GIVING), picker.pick(GIFTS)
+    new = picker.chance(0.45)
+    gift = indefinite(picker, noun, LOOKS) if new else definite(picker, noun, LOOKS)
+    to = receiver(picker, who)
     if gift.english.startswith(OWN.get(to.english, "-")):
         gift = phrase(noun, "the")
     tail = Tail(
         f"{gift.english} to {to.english}", spaced(gift.spanish, to.after), to.clitic,
-        new=new, timeless=draw.chance(0.7), habit=False,
+        new=new, timeless=picker.chance(0.7), habit=False,
     )  # fmt: skip
-    return clause(draw, who, verb, tail)
+    return clause(picker, who, verb, tail)
 
 
 MEETING = [VERBS[name] for name in ("see", "visit", "visit", "visit", "help", "call", "look for", "wait for")]
@@ -119,45 +119,45 @@ KNOWN = [Pronoun(who.english, "", f"a {who.spanish}") for who in NAMED + NAMED +
 VISITED = tagged("visit")
 
 
-def meeting(draw: Draw) -> Draft:
+def meeting(picker: Picker) -> Draft:
     """I see Ana: veo a Ana. I see her: la veo. We visit the museum."""
-    who, verb = subject(draw), draw.pick(MEETING)
-    if verb.base == "visit" and draw.chance(0.6):
-        place = definite(draw, draw.pick(VISITED), "size age beauty", plural=0, owned=False)
-        return clause(draw, who, verb, Tail(place.english, place.spanish, habit=False))
-    whom = fitting(draw, who, ACCUSATIVES if draw.chance(0.45) else KNOWN)
-    return clause(draw, who, verb, Tail(whom.english, whom.after, whom.clitic))
+    who, verb = subject(picker), picker.pick(MEETING)
+    if verb.base == "visit" and picker.chance(0.6):
+        place = definite(picker, picker.pick(VISITED), "size age beauty", plural=0, owned=False)
+        return clause(picker, who, verb, Tail(place.english, place.spanish, habit=False))
+    whom = fitting(picker, who, ACCUSATIVES if picker.chance(0.45) else KNOWN)
+    return clause(picker, who, verb, Tail(whom.english, whom.after, whom.clitic))
 
 
 GO = VERBS["go"]
 
 
-def going(draw: Draw) -> Draft:
+def going(picker: Picker) -> Draft:
     """I want to go to the cinema. Ana is going to the library to read the newspaper."""
-    who = subject(draw)
-    if draw.chance(0.35):
-        name, goal = draw.pick(GOALS)
+    who = subject(picker)
+    if picker.chance(0.35):
+        name, goal = picker.pick(GOALS)
         if goal.english.split()[-1] in who.english.split():
-            return going(draw)
+            return going(picker)
         place = phrase(NOUNS[name], "the")
         tail = Tail(f"to {place.english} {goal.english}", f"a {place.spanish} a {goal.spanish}")
     else:
-        place = draw.pick(DESTINATIONS)
-        mate = company(draw, who) if draw.chance(0.35) else Phrase("", "")
+        place = picker.pick(DESTINATIONS)
+        mate = company(picker, who) if picker.chance(0.35) else Phrase("", "")
         tail = Tail(spaced("to", place.english, mate.english), spaced("a", place.spanish, mate.spanish))
-    if draw.chance(0.45):
-        return clause(draw, who, GO, tail, "pm")
-    if draw.chance(0.3):
-        how = draw.pick(["said", "said", "denied"])
-        habit = clause(draw, who, GO, tail._replace(timeless=True), "s", how)
-        return timed(draw, habit, "s")  # without a time, "voy" is "I am going"
-    return on_the_way(draw, who, tail)
+    if picker.chance(0.45):
+        return clause(picker, who, GO, tail, "pm")
+    if picker.chance(0.3):
+        how = picker.pick(["said", "said", "denied"])
+        habit = clause(picker, who, GO, tail._replace(timeless=True), "s", how)
+        return timed(picker, habit, "s")  # without a time, "voy" is "I am going"
+    return on_the_way(picker, who, tail)
 
 
-def on_the_way(draw: Draw, who: Subject, tail: Tail) -> Draft:
+def on_the_way(picker: Picker, who: Subject, tail: Tail) -> Draft:
     """I am going to the park: Spanish has the simple present here."""
     be, verb = BE[who.person], GO.present[who.person]
-    chance = draw.random()
+    chance = picker.random()
     if chance < 0.2:
         spanish = spaced(who.spanish, "no", verb, tail.spanish)
         draft = Draft(f"{who.english} {be} not going {tail.english}", spanish, ".")
@@ -165,7 +165,7 @@ def on_the_way(draw: Draw, who: Subject, tail: Tail) -> Draft:
         return Draft(f"{be} {who.english} going {tail.english}", spaced(who.spanish, verb, tail.spanish), "?")
     else:
         draft = Draft(f"{who.english} {be} going {tail.english}", spaced(who.spanish, verb, tail.spanish), ".")
-    return timed(draw, draft, "f") if draw.chance(0.25) else draft
+    return timed(picker, draft, "f") if picker.chance(0.25) else draft
 
 
 def at(places: str) -> list[Phrase]:
@@ -202,32 +202,34 @@ OFTEN = [*SPOTS, *["live", "work", "sleep", "sleep"] * 5, *["study", "eat", "tal
 CHILDREN = ("boy", "boys", "girl", "girls")
 
 
-def doing(draw: Draw) -> Draft:
+def doing(picker: Picker) -> Draft:
     """She is swimming in the sea with me."""
-    who = draw.pick(SPEAKERS) if draw.chance(0.35) else subject(draw)
-    verb = VERBS[draw.pick(OFTEN)]
+    who = picker.pick(SPEAKERS) if picker.chance(0.35) else subject(picker)
+    verb = VERBS[picker.pick(OFTEN)]
     if verb.base == "work" and who.english.split()[-1] in CHILDREN:
         verb = VERBS["study"]
     spot, mate = Phrase("", ""), Phrase("", "")
-    if verb.base in ("live", "arrive", "travel", "eat") or draw.chance(0.75):
-        spot = draw.pick(SPOTS[verb.base])
-    if verb.base == "talk" or (verb.base != "sleep" and draw.chance(0.3)):
-        mate = company(draw, who)
+    if verb.base in ("live", "arrive", "travel", "eat") or picker.chance(0.75):
+        spot = picker.pick(SPOTS[verb.base])
+    if verb.base == "talk" or (verb.base != "sleep" and picker.chance(0.3)):
+        mate = company(picker, who)
     first, second = (mate, spot) if verb.base == "talk" else (spot, mate)
     english, spanish = spaced(first.english, second.english), spaced(first.spanish, second.spanish)
-    return clause(draw, who, verb, Tail(english, spanish, habit=verb.base != "sleep"))
+    return clause(picker, who, verb, Tail(english, spanish, habit=verb.base != "sleep"))
 
 
 COMMANDS = ("open", "close", "read", "wash", "clean", "buy", "eat", "drink", "look at")
 IMPERATIVES = [VERBS[name] for name in COMMANDS]
 
 
-def command(draw: Draw) -> Draft:
+def command(picker: Picker) -> Draft:
     """Open the window, please."""
-    verb = draw.pick(IMPERATIVES)
-    noun = draw.pick(OBJECTS[verb.base])
-    made = definite(draw, noun, MEASURES[verb.base], plural=0.2, owned=verb.base in ("open", "close", "wash", "clean"))
+    verb = picker.pick(IMPERATIVES)
+    noun = picker.pick(OBJECTS[verb.base])
+    made = definite(
+        picker, noun, MEASURES[verb.base], plural=0.2, owned=verb.base in ("open", "close", "wash", "clean")
+    )
     english, spanish = f"{verb.base} {made.english}", f"{verb.present[2]} {made.spanish}"
-    if draw.chance(0.5):
+    if picker.chance(0.5):
         return Draft(f"{english}, please", f"{spanish}, por favor", ".")
     return Draft(english, spanish, ".")

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import NamedTuple
 
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.phrases import Subject
+from mirada.data.builtin.spanish.picker import Picker
 from mirada.data.builtin.spanish.verbs import COPULAS, ESTAR, VERBS, Verb
 
 BE = ("am", "are", "is", "are", "are")
@@ -79,9 +79,9 @@ def spanish_verb(verb: Verb, mood: str, person: int) -> str:
     return f"{VERBS[auxiliary].present[person]} {link}{verb.infinitive}"
 
 
-def mood_of(draw: Draw, verb: Verb, moods: str = "") -> str:
+def mood_of(picker: Picker, verb: Verb, moods: str = "") -> str:
     """A mood the verb is used in, as a letter of `SHARES`."""
-    return draw.pick("".join(MOODS[letter] for letter in moods or verb.moods))
+    return picker.pick("".join(MOODS[letter] for letter in moods or verb.moods))
 
 
 def needs_time(verb: Verb, mood: str, person: int) -> bool:
@@ -95,15 +95,15 @@ def allows_time(verb: Verb, mood: str, tail: Tail) -> bool:
     return mood != "s" or (tail.habit and verb.base not in ONCE)
 
 
-def manner(draw: Draw, who: Subject, mood: str, verb: Verb, tail: Tail) -> str:
+def manner(picker: Picker, who: Subject, mood: str, verb: Verb, tail: Tail) -> str:
     """Said, denied, asked, or said with an adverb."""
-    chance = draw.random()
+    chance = picker.random()
     if chance < 0.18:
         return "said" if tail.new else "denied"
     if chance < 0.34 and who.person in (1, 2, 4):
         return "asked"
     if chance > 0.93 and mood == "s":
-        return draw.pick(list(ADVERBS)) if tail.habit and verb.base not in STATES | ONCE else "also"
+        return picker.pick(list(ADVERBS)) if tail.habit and verb.base not in STATES | ONCE else "also"
     return "said"
 
 
@@ -111,16 +111,16 @@ def spaced(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
-def clause(draw: Draw, who: Subject, verb: Verb, tail: Tail, moods: str = "", how: str = "") -> Draft:
+def clause(picker: Picker, who: Subject, verb: Verb, tail: Tail, moods: str = "", how: str = "") -> Draft:
     """A whole sentence around a verb.
 
     >>> from mirada.data.builtin.spanish.phrases import ONE
     >>> tail = Tail("a letter to her", "una carta a ella", "le", timeless=True)
-    >>> clause(Draw(0), ONE["I"], VERBS["write"], tail, "g", "said")
+    >>> clause(Picker(0), ONE["I"], VERBS["write"], tail, "g", "said")
     Draft(english='I am writing a letter to her', spanish='le estoy escribiendo una carta a ella', mark='.')
     """
-    mood = mood_of(draw, verb, moods)
-    how = how or manner(draw, who, mood, verb, tail)
+    mood = mood_of(picker, verb, moods)
+    how = how or manner(picker, who, mood, verb, tail)
     said, denied, asked, rest = english_verb(verb, mood, who.person)
     spanish = spaced(tail.clitic, spanish_verb(verb, mood, who.person), tail.spanish)
     if how == "asked":
@@ -133,27 +133,27 @@ def clause(draw: Draw, who: Subject, verb: Verb, tail: Tail, moods: str = "", ho
         english, spanish = spaced(who.english, how, said, tail.english), spaced(who.spanish, ADVERBS[how], spanish)
     mark = "?" if how == "asked" else "."
     draft = Draft(english, spanish, mark)
-    free = how not in ADVERBS and allows_time(verb, mood, tail) and draw.chance(SHARES[mood])
-    return timed(draw, draft, mood) if free or needs_time(verb, mood, who.person) else draft
+    free = how not in ADVERBS and allows_time(verb, mood, tail) and picker.chance(SHARES[mood])
+    return timed(picker, draft, mood) if free or needs_time(verb, mood, who.person) else draft
 
 
-def timed(draw: Draw, draft: Draft, mood: str) -> Draft:
+def timed(picker: Picker, draft: Draft, mood: str) -> Draft:
     """Say when: at the end, or in front where that is usual."""
-    when, cuando = draw.pick(TIMES[mood])
-    if draft.mark == "." and mood in "pfwh" and draw.chance(0.4):
+    when, cuando = picker.pick(TIMES[mood])
+    if draft.mark == "." and mood in "pfwh" and picker.chance(0.4):
         return Draft(f"{when} {draft.english}", f"{cuando} {draft.spanish}", draft.mark)
     return Draft(f"{draft.english} {when}", f"{draft.spanish} {cuando}", draft.mark)
 
 
-def being(draw: Draw, who: Subject, copula: str, english: str, spanish: str, how: str = "") -> Draft:
+def being(picker: Picker, who: Subject, copula: str, english: str, spanish: str, how: str = "") -> Draft:
     """A sentence with to be: ser, estar or tener.
 
     >>> from mirada.data.builtin.spanish.phrases import ONE
-    >>> being(Draw(0), ONE["she"], "tener", "hungry", "hambre", "asked")
+    >>> being(Picker(0), ONE["she"], "tener", "hungry", "hambre", "asked")
     Draft(english='is she hungry', spanish='ella tiene hambre', mark='?')
     """
     be, verb = BE[who.person], COPULAS[copula][who.person]
-    how = how or draw.pick(("said", "said", "said", "denied", "asked"))
+    how = how or picker.pick(("said", "said", "said", "denied", "asked"))
     if how == "asked" and who.person not in (0, 3):
         return Draft(f"{be} {who.english} {english}", spaced(who.spanish, verb, spanish), "?")
     if how == "denied":

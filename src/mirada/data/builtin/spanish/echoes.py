@@ -1,9 +1,9 @@
 """Patterns in which a pronoun stands for a thing named before: it agrees with the thing, some words away."""
 
 from mirada.data.builtin.spanish.clauses import Draft, english_verb, spaced, spanish_verb
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.nouns import tagged
 from mirada.data.builtin.spanish.phrases import PRONOUNS, Phrase, Subject, definite, subject
+from mirada.data.builtin.spanish.picker import Picker
 from mirada.data.builtin.spanish.pronouns import standing_for
 from mirada.data.builtin.spanish.verbs import VERBS, Verb
 
@@ -55,25 +55,25 @@ LOST = [  # what is said after "Where is ...?"; the Spanish pronoun goes into th
 ]
 
 
-def echo(draw: Draw) -> Draft:
+def echo(picker: Picker) -> Draft:
     """I have the book and I read it: tengo el libro y lo leo."""
-    if draw.chance(0.18):
-        return missing(draw, definite(draw, draw.pick(tagged("small", "clothes")), plural=0.4))
-    firsts, link, seconds, tag = draw.pick(ROWS)
-    first, (second, mood) = draw.pick(firsts), draw.pick(seconds)
-    who = subject(draw)
+    if picker.chance(0.18):
+        return missing(picker, definite(picker, picker.pick(tagged("small", "clothes")), plural=0.4))
+    firsts, link, seconds, tag = picker.pick(ROWS)
+    first, (second, mood) = picker.pick(firsts), picker.pick(seconds)
+    who = subject(picker)
     owned = first.base in ("have", "wash", "study")
-    named = definite(draw, draw.pick(tagged(tag)), plural=0.4, owned=owned)
+    named = definite(picker, picker.pick(tagged(tag)), plural=0.4, owned=owned)
     if mood == "p" and ("p" not in first.moods or who.person == 3):
         mood = "s"  # "compramos" would be both
     return linked(who, first, named, link, second, mood)
 
 
-def missing(draw: Draw, named: Phrase) -> Draft:
+def missing(picker: Picker, named: Phrase) -> Draft:
     """Where are the shoes? I do not see them."""
     be, verb = ("are", "están") if named.plural else ("is", "está")
     it, clitic = standing_for(named)
-    english, spanish = draw.pick(LOST)
+    english, spanish = picker.pick(LOST)
     after = spanish.format(clitic)
     question = f"where {be} {named.english}? {english[0].upper()}{english[1:]} {it}"
     return Draft(question, f"¿dónde {verb} {named.spanish}? {after[0].upper()}{after[1:]}", ".")

@@ -1,8 +1,8 @@
 """Patterns in which English is and Spanish has, or makes: hunger, age, weather."""
 
 from mirada.data.builtin.spanish.clauses import BE, Draft, being, spaced
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.phrases import NAMED, NUMBERS, PRONOUNS, RELATIVES, Phrase, Subject, subject
+from mirada.data.builtin.spanish.picker import Picker
 from mirada.data.builtin.spanish.places import STAYS
 from mirada.data.builtin.spanish.verbs import COPULAS
 
@@ -20,32 +20,34 @@ AGES = {  # what is likely, by the last word of the subject; others are of any a
 ANY_AGE = "five six seven eight nine ten twelve twenty thirty forty sixty"
 
 
-def weather(draw: Draw) -> Draft:
+def weather(picker: Picker) -> Draft:
     """It is cold in the kitchen: hace frío en la cocina."""
-    if draw.chance(0.35):
-        place = draw.pick([*OUTDOORS, Phrase("", "")])
-        when = draw.pick([Phrase("", ""), Phrase("today", "hoy"), Phrase("now", "ahora")])
+    if picker.chance(0.35):
+        place = picker.pick([*OUTDOORS, Phrase("", "")])
+        when = picker.pick([Phrase("", ""), Phrase("today", "hoy"), Phrase("now", "ahora")])
         english = spaced("it is raining", place.english, when.english)
         return Draft(english, spaced("está lloviendo", place.spanish, when.spanish), ".")
-    place = draw.pick(DAYS if draw.chance(0.3) else STAYS)
-    english, spanish = draw.pick(WEATHER)
+    place = picker.pick(DAYS if picker.chance(0.3) else STAYS)
+    english, spanish = picker.pick(WEATHER)
     return Draft(f"it is {english} {place.english}", f"hace {spanish} {place.spanish}", ".")
 
 
-def age(draw: Draw) -> Draft:
+def age(picker: Picker) -> Draft:
     """Ana is twenty years old: Ana tiene veinte años."""
-    who: Subject = draw.pick(draw.pick([PRONOUNS, NAMED, RELATIVES]))
-    if draw.chance(0.2) and who.person not in (0, 3):
+    who: Subject = picker.pick(picker.pick([PRONOUNS, NAMED, RELATIVES]))
+    if picker.chance(0.2) and who.person not in (0, 3):
         verb = COPULAS["tener"][who.person]
         return Draft(f"how old {BE[who.person]} {who.english}", spaced("cuántos años", verb, who.spanish), "?")
-    years = draw.pick(AGES.get(who.english.split()[-1], ANY_AGE).split())
-    return being(draw, who, "tener", f"{years} years old", f"{NUMBERS[years]} años")
+    years = picker.pick(AGES.get(who.english.split()[-1], ANY_AGE).split())
+    return being(picker, who, "tener", f"{years} years old", f"{NUMBERS[years]} años")
 
 
-def need(draw: Draw) -> Draft:
+def need(picker: Picker) -> Draft:
     """I am very hungry: tengo mucha hambre."""
-    who = subject(draw)
-    english, spanish = draw.pick(list(NEEDS.items()))
-    if draw.chance(0.25):
-        return being(draw, who, "tener", f"very {english}", f"{'mucha' if spanish in FEMININE else 'mucho'} {spanish}")
-    return being(draw, who, "tener", english, spanish, "always" if draw.chance(0.1) else "")
+    who = subject(picker)
+    english, spanish = picker.pick(list(NEEDS.items()))
+    if picker.chance(0.25):
+        return being(
+            picker, who, "tener", f"very {english}", f"{'mucha' if spanish in FEMININE else 'mucho'} {spanish}"
+        )
+    return being(picker, who, "tener", english, spanish, "always" if picker.chance(0.1) else "")

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from mirada.data.builtin.spanish import more_senses, senses
 from mirada.data.builtin.spanish.clauses import Draft, Tail, being, clause
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.fillers import SLOTS
 from mirada.data.builtin.spanish.forms import adjective_forms
 from mirada.data.builtin.spanish.phrases import SPEAKERS, Phrase, subject
+from mirada.data.builtin.spanish.picker import Picker
 from mirada.data.builtin.spanish.pronouns import ACCUSATIVES, company, fitting, receiver
 from mirada.data.builtin.spanish.verbs import VERBS
 
@@ -59,37 +59,37 @@ def sense(block: str) -> Sense:
 SENSES = [sense(block) for table in (senses.FRAMES, more_senses.FRAMES) for block in table.split("= ")[1:]]
 
 
-def framed(draw: Draw, meaning: Sense) -> Draft:
+def framed(picker: Picker, meaning: Sense) -> Draft:
     """A sentence in which the word has this meaning."""
-    frame = draw.pick(meaning.frames)
-    chosen = {name: draw.pick(SLOTS[name.rstrip("2")]) for name in frame.slots if name not in PEOPLE}
+    frame = picker.pick(meaning.frames)
+    chosen = {name: picker.pick(SLOTS[name.rstrip("2")]) for name in frame.slots if name not in PEOPLE}
     if "person2" in chosen and chosen["person2"] == chosen["person"]:
-        return framed(draw, meaning)
+        return framed(picker, meaning)
     if "landmark2" in chosen and chosen["landmark2"].english[4:] in chosen["landmark"].english:
-        return framed(draw, meaning)
+        return framed(picker, meaning)
     if frame.verb == "-":
         return Draft(*fill(frame, chosen), frame.mark)
-    return acted(draw, frame, chosen)
+    return acted(picker, frame, chosen)
 
 
-def acted(draw: Draw, frame: Frame, chosen: dict[str, Phrase]) -> Draft:
-    who, clitic = draw.pick(SPEAKERS) if draw.chance(0.3) else subject(draw), ""
+def acted(picker: Picker, frame: Frame, chosen: dict[str, Phrase]) -> Draft:
+    who, clitic = picker.pick(SPEAKERS) if picker.chance(0.3) else subject(picker), ""
     if "person" in chosen and chosen["person"].english.split()[-1] in who.english.split():
-        return acted(draw, frame, chosen)
+        return acted(picker, frame, chosen)
     if "with" in frame.slots:
-        chosen["with"] = company(draw, who)
+        chosen["with"] = company(picker, who)
     for name in ("to", "whom"):
         if name in frame.slots:
-            person = receiver(draw, who) if name == "to" else fitting(draw, who, ACCUSATIVES)
+            person = receiver(picker, who) if name == "to" else fitting(picker, who, ACCUSATIVES)
             english = f"to {person.english}" if name == "to" else person.english
             chosen[name], clitic = Phrase(english, person.after), person.clitic
     english, spanish = fill(frame, chosen)
     if frame.verb.startswith("be/"):
         spanish = re.sub(r"~(\w+)", lambda word: adjective_forms(word[1])[who.form], spanish)
-        return being(draw, who, frame.verb[3:], english, spanish)
+        return being(picker, who, frame.verb[3:], english, spanish)
     new = english.startswith(("a ", "an ", "some ", "two ", "many "))
     return clause(
-        draw, who, VERBS[frame.verb], Tail(english, spanish, clitic, new, not frame.timed, frame.timed), frame.moods
+        picker, who, VERBS[frame.verb], Tail(english, spanish, clitic, new, not frame.timed, frame.timed), frame.moods
     )
 
 

@@ -12,11 +12,11 @@ from zlib import crc32
 
 from mirada.data.builtin.spanish import actions, echoes, feelings, questions, sentences
 from mirada.data.builtin.spanish.clauses import Draft
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.frames import SENSES, Sense, framed
 from mirada.data.builtin.spanish.holdout import Holdout, tokens
+from mirada.data.builtin.spanish.picker import Picker
 
-PATTERNS: dict[Callable[[Draw], Draft], int] = {
+PATTERNS: dict[Callable[[Picker], Draft], int] = {
     sentences.described: 3700,
     sentences.ranked: 320,
     sentences.belonging: 1300,
@@ -108,7 +108,7 @@ class Collection:
     """The pairs drawn so far: each sentence once, in one form, with one translation in either direction."""
 
     def __init__(self, seed: int) -> None:
-        self.draw, self.holdout = Draw(seed), Holdout(seed)
+        self.picker, self.holdout = Picker(seed), Holdout(seed)
         self.train: list[Pair] = []
         self.valid: list[Pair] = []
         self.test: list[Pair] = []
@@ -127,13 +127,13 @@ class Collection:
         self.spanish.add(spanish)
         return finished(draft)
 
-    def gather(self, pattern: Callable[[Draw], Draft], wanted: int) -> None:
+    def gather(self, pattern: Callable[[Picker], Draft], wanted: int) -> None:
         """Draw from a pattern until it has given so many pairs to train; held-out ones fall to the other splits."""
         goal = len(self.train) + wanted
         for _ in range(PATIENCE * wanted):
             if len(self.train) >= goal:
                 return
-            draft = pattern(self.draw)
+            draft = pattern(self.picker)
             pair = self.new(draft)
             if pair is not None:
                 split = self.holdout.split(draft.english)
@@ -146,14 +146,14 @@ class Collection:
         wrong = tuple(sorted({form for forms in others for form in forms} - set(meaning.forms)))
         goal = len(self.context) + CONTEXT
         while len(self.context) < goal:
-            draft = framed(self.draw, meaning)
+            draft = framed(self.picker, meaning)
             form = next(word for word in tokens(draft.spanish) if word in meaning.forms)
             if self.holdout.split(draft.english) != "train" or (draft.mark and draft.spanish.startswith(form)):
                 continue  # the wanted word shall not be changed by a capital letter
             pair = self.new(draft)
             if pair is not None:
                 self.context.append(ContextPair(pair.english, pair.spanish, meaning.word, form, wrong))
-        self.gather(lambda draw: framed(draw, meaning), PER_SENSE)
+        self.gather(lambda picker: framed(picker, meaning), PER_SENSE)
 
 
 def common(texts: Iterable[str]) -> set[str]:

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from mirada.data.builtin.spanish.adjectives import ORDINALS, Adjective, describing
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.nouns import Noun, tagged
+from mirada.data.builtin.spanish.picker import Picker
 
 # English singular and plural; Spanish masculine and feminine singular, masculine and feminine plural
 DETERMINERS = {
@@ -102,21 +102,21 @@ def ordinal(noun: Noun, rank: str) -> Phrase:
     return Phrase(f"the {rank} {noun.english}", f"{article} {ORDINALS[rank][feminine]} {noun.spanish}", feminine)
 
 
-def definite(draw: Draw, noun: Noun, measures: str = "", plural: float = 0.3, owned: bool = True) -> Phrase:
+def definite(picker: Picker, noun: Noun, measures: str = "", plural: float = 0.3, owned: bool = True) -> Phrase:
     """A phrase for something known, now and then with an adjective for one of the measures."""
-    determiner = draw.pick(DEFINITE)
+    determiner = picker.pick(DEFINITE)
     if determiner in OWNED and not (owned and noun.owned):
         determiner = "the"
-    return phrase(noun, determiner, number(draw, noun, plural), adjective(draw, noun, measures))
+    return phrase(noun, determiner, number(picker, noun, plural), adjective(picker, noun, measures))
 
 
-def indefinite(draw: Draw, noun: Noun, measures: str = "", plural: float = 0.45) -> Phrase:
+def indefinite(picker: Picker, noun: Noun, measures: str = "", plural: float = 0.45) -> Phrase:
     """A phrase for something new: a, some, three, many; a mass has no determiner."""
-    word = adjective(draw, noun, measures)
+    word = adjective(picker, noun, measures)
     if "mass" in noun.tags:
         return bare(noun, word)
-    many = number(draw, noun, plural)
-    return phrase(noun, draw.pick(["a", *COUNTS]) if many else "a", many, word)
+    many = number(picker, noun, plural)
+    return phrase(noun, picker.pick(["a", *COUNTS]) if many else "a", many, word)
 
 
 def bare(noun: Noun, word: Adjective | None = None) -> Phrase:
@@ -131,17 +131,17 @@ def bare(noun: Noun, word: Adjective | None = None) -> Phrase:
     return Phrase(f"{word.english} {noun.english}", f"{noun.spanish} {word.forms[feminine]}", feminine)
 
 
-def number(draw: Draw, noun: Noun, plural: float) -> bool:
+def number(picker: Picker, noun: Noun, plural: float) -> bool:
     if "several" in noun.tags:
         return True
-    return not noun.tags & UNCOUNTED and draw.chance(plural)
+    return not noun.tags & UNCOUNTED and picker.chance(plural)
 
 
-def adjective(draw: Draw, noun: Noun, measures: str, share: float = 0.4) -> Adjective | None:
-    if not measures or not draw.chance(share):
+def adjective(picker: Picker, noun: Noun, measures: str, share: float = 0.4) -> Adjective | None:
+    if not measures or not picker.chance(share):
         return None
     fitting = describing(noun, "o", measures)
-    return draw.pick(fitting) if fitting else None
+    return picker.pick(fitting) if fitting else None
 
 
 class Subject(NamedTuple):
@@ -190,5 +190,5 @@ SPEAKERS = PRONOUNS + [ONE[word] for word in ("I", "I", "you", "you", "we", "we"
 SUBJECTS = [SPEAKERS] * 10 + [NAMED] * 4 + [RELATIVES] * 3 + [PEOPLE] * 3 + [PAIRS]
 
 
-def subject(draw: Draw) -> Subject:
-    return draw.pick(draw.pick(SUBJECTS))
+def subject(picker: Picker) -> Subject:
+    return picker.pick(picker.pick(SUBJECTS))

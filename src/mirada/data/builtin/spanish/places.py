@@ -1,8 +1,8 @@
 """Where things are and where one goes: prepositions go with the noun in English, in Spanish most are "en"."""
 
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.nouns import NOUNS, Noun, tagged
 from mirada.data.builtin.spanish.phrases import LOOKS, Phrase, definite, phrase
+from mirada.data.builtin.spanish.picker import Picker
 
 AT = ["cinema", "museum", "restaurant", "market", "store", "hospital", "library", "station", "hotel", "office", "beach"]
 IN = ["park", "garden", "forest", "city", "village", "kitchen", "house", "square"]
@@ -65,22 +65,22 @@ DESTINATIONS += [phrase(NOUNS[place], "this") for place in ("park", "museum", "b
 DESTINATIONS += [phrase(NOUNS["theater"], "the"), Phrase("school", "la escuela", True)]
 
 
-def inside(draw: Draw) -> Phrase:
+def inside(picker: Picker) -> Phrase:
     """On a piece of furniture or in something that holds things."""
-    if draw.chance(0.6):
-        place = definite(draw, NOUNS[draw.pick(SURFACES)], plural=0)
+    if picker.chance(0.6):
+        place = definite(picker, NOUNS[picker.pick(SURFACES)], plural=0)
         return Phrase(f"on {place.english}", f"en {place.spanish}")
-    place = definite(draw, NOUNS[draw.pick(INSIDE)], measures=LOOKS, plural=0)
+    place = definite(picker, NOUNS[picker.pick(INSIDE)], measures=LOOKS, plural=0)
     return Phrase(f"in {place.english}", f"en {place.spanish}")
 
 
-def beside(draw: Draw, building: Noun) -> Phrase:
+def beside(picker: Picker, building: Noun) -> Phrase:
     """Next to another building."""
-    english, spanish = draw.pick(list(BESIDE.items()))
-    place = definite(draw, draw.pick([noun for noun in tagged("landmark") if noun is not building]), plural=0)
+    english, spanish = picker.pick(list(BESIDE.items()))
+    place = definite(picker, picker.pick([noun for noun in tagged("landmark") if noun is not building]), plural=0)
     return Phrase(f"{english} {place.english}", f"{spanish} {place.spanish}")
 
 
-def under(draw: Draw) -> Phrase:
-    place = definite(draw, NOUNS[draw.pick([*SURFACES, "tree"])], plural=0)
+def under(picker: Picker) -> Phrase:
+    place = definite(picker, NOUNS[picker.pick([*SURFACES, "tree"])], plural=0)
     return Phrase(f"under {place.english}", f"debajo de {place.spanish}")

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.phrases import NAMED, PEOPLE, RELATIVES, SINGLE, Phrase, Subject
+from mirada.data.builtin.spanish.picker import Picker
 
 
 class Pronoun(NamedTuple):
@@ -51,23 +51,23 @@ GIVEN = [
 BESIDE = [Pronoun(f"with {who.english}", "", f"con {who.spanish}") for who in SINGLE]
 
 
-def fitting(draw: Draw, who: Subject, pronouns: list[Pronoun]) -> Pronoun:
+def fitting(picker: Picker, who: Subject, pronouns: list[Pronoun]) -> Pronoun:
     """One that is not the subject itself."""
     while True:
-        chosen = draw.pick(pronouns)
+        chosen = picker.pick(pronouns)
         itself = chosen.english.split()[-1] in who.english.split() or chosen.same == who.english
         if who.person not in chosen.not_with and not itself:
             return chosen
 
 
-def receiver(draw: Draw, who: Subject) -> Pronoun:
+def receiver(picker: Picker, who: Subject) -> Pronoun:
     """To whom something is given: "to her", "to my mother"."""
-    return fitting(draw, who, DATIVES if draw.chance(0.5) else GIVEN)
+    return fitting(picker, who, DATIVES if picker.chance(0.5) else GIVEN)
 
 
-def company(draw: Draw, who: Subject) -> Phrase:
+def company(picker: Picker, who: Subject) -> Phrase:
     """With whom: "with me", "with Ana"."""
-    chosen = fitting(draw, who, WITH if draw.chance(0.5) else BESIDE)
+    chosen = fitting(picker, who, WITH if picker.chance(0.5) else BESIDE)
     return Phrase(chosen.english, chosen.after)
 
 

@@ -12,7 +12,6 @@ from mirada.data.builtin.spanish.clauses import (
     spaced,
     spanish_verb,
 )
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.feelings import NEEDS
 from mirada.data.builtin.spanish.nouns import tagged
 from mirada.data.builtin.spanish.phrases import (
@@ -29,6 +28,7 @@ from mirada.data.builtin.spanish.phrases import (
     phrase,
     subject,
 )
+from mirada.data.builtin.spanish.picker import Picker
 from mirada.data.builtin.spanish.places import DESTINATIONS
 from mirada.data.builtin.spanish.sentences import HUMAN, description, joined, predicates, says
 from mirada.data.builtin.spanish.verbs import COPULAS, ESTAR, VERBS
@@ -44,77 +44,77 @@ GREETED = [YOU, *NAMED, *PEOPLE, *[who for who in RELATIVES if who.english.start
 RIDES = [acting(phrase(noun, "the")) for noun in tagged("vehicle")]
 
 
-def asked(draw: Draw, word: tuple[str, str], verb_name: str, who: Subject, moods: str) -> Draft:
+def asked(picker: Picker, word: tuple[str, str], verb_name: str, who: Subject, moods: str) -> Draft:
     """A question word, then the verb before its subject."""
     verb = VERBS[verb_name]
-    mood = mood_of(draw, verb, moods)
+    mood = mood_of(picker, verb, moods)
     _, _, first, rest = english_verb(verb, mood, who.person)
     english = spaced(word[0], first, who.english, rest)
     return Draft(english, spaced(word[1], spanish_verb(verb, mood, who.person), who.spanish), "?")
 
 
-def asking(draw: Draw) -> Draft:
+def asking(picker: Picker) -> Draft:
     """Where do you live? What is Ana reading? How much does the hat cost?"""
-    kind = draw.pick(KINDS)
-    who = YOU if draw.chance(0.35) else subject(draw)
+    kind = picker.pick(KINDS)
+    who = YOU if picker.chance(0.35) else subject(picker)
     if who.person in (0, 3):
         who = YOU
     if kind == "where":
-        verb = draw.pick(WHERE if who.english.split()[-1] not in CHILDREN else WHERE[2:])
-        return asked(draw, ("where", "dónde"), verb.base, who, "".join(mood for mood in verb.moods if mood in "sf"))
+        verb = picker.pick(WHERE if who.english.split()[-1] not in CHILDREN else WHERE[2:])
+        return asked(picker, ("where", "dónde"), verb.base, who, "".join(mood for mood in verb.moods if mood in "sf"))
     if kind == "what":
-        verb = draw.pick(WHAT)
-        return asked(draw, ("what", "qué"), verb.base, who, verb.moods.replace("p", ""))
+        verb = picker.pick(WHAT)
+        return asked(picker, ("what", "qué"), verb.base, who, verb.moods.replace("p", ""))
     if kind == "when":
-        if draw.chance(0.4):
-            return asked(draw, ("when", "cuándo"), "arrive", draw.pick(RIDES), "s")
-        return asked(draw, ("when", "cuándo"), draw.pick(["arrive", "travel", "eat", "work", "study"]), who, "f")
+        if picker.chance(0.4):
+            return asked(picker, ("when", "cuándo"), "arrive", picker.pick(RIDES), "s")
+        return asked(picker, ("when", "cuándo"), picker.pick(["arrive", "travel", "eat", "work", "study"]), who, "f")
     if kind == "how many":
-        noun = draw.pick(COUNTABLE)
+        noun = picker.pick(COUNTABLE)
         word = (f"how many {noun.plural}", f"{'cuántas' if noun.gender == 'f' else 'cuántos'} {noun.spanish_plural}")
-        return asked(draw, word, draw.pick(COUNTED).base, who, "s")
+        return asked(picker, word, picker.pick(COUNTED).base, who, "s")
     if kind == "where to":
-        return asked(draw, ("where", "adónde"), "go", who, "m")
-    return asked_of(draw, kind, who)
+        return asked(picker, ("where", "adónde"), "go", who, "m")
+    return asked_of(picker, kind, who)
 
 
-def asked_of(draw: Draw, kind: str, who: Subject) -> Draft:
+def asked_of(picker: Picker, kind: str, who: Subject) -> Draft:
     """Why, who, how, how much."""
     if kind == "why":
-        if draw.chance(0.5):
-            word = draw.pick([word for word in HUMAN if word.copula == "estar"])
+        if picker.chance(0.5):
+            word = picker.pick([word for word in HUMAN if word.copula == "estar"])
             spanish = spaced("por qué", ESTAR[who.person], word.forms[who.form], who.spanish)
             return Draft(f"why {BE[who.person]} {who.english} {word.english}", spanish, "?")
-        noun = draw.pick(tagged("opens", "hall", "broken"))
-        word = draw.pick([word for word in describing(noun) if word.copula == "estar"])
-        named = definite(draw, noun)
+        noun = picker.pick(tagged("opens", "hall", "broken"))
+        word = picker.pick([word for word in describing(noun) if word.copula == "estar"])
+        named = definite(picker, noun)
         be, verb = ("are", "están") if named.plural else ("is", "está")
         return Draft(
             f"why {be} {named.english} {word.english}", f"por qué {verb} {word.forms[named.form]} {named.spanish}", "?"
         )
     if kind == "who":
-        doing = draw.pick(ACTIONS)
+        doing = picker.pick(ACTIONS)
         moods = doing.moods.replace("s", "") or "s"
-        draft = clause(draw, WHO, doing, thing(draw, WHO, doing)._replace(timeless=True), moods, "said")
+        draft = clause(picker, WHO, doing, thing(picker, WHO, doing)._replace(timeless=True), moods, "said")
         return draft._replace(mark="?")
     if kind == "how much":
-        named = definite(draw, draw.pick(tagged("goods")), "color size age", plural=0.35, owned=False)
+        named = definite(picker, picker.pick(tagged("goods")), "color size age", plural=0.35, owned=False)
         do, verb = ("do", "cuestan") if named.plural else ("does", "cuesta")
         return Draft(f"how much {do} {named.english} cost", f"cuánto {verb} {named.spanish}", "?")
-    who = draw.pick(GREETED)
-    when, cuando = draw.pick([("", ""), ("today", "hoy"), ("now", "ahora")])
+    who = picker.pick(GREETED)
+    when, cuando = picker.pick([("", ""), ("today", "hoy"), ("now", "ahora")])
     english = spaced("how", BE[who.person], who.english, when)
     return Draft(english, spaced("cómo", ESTAR[who.person], who.spanish, cuando), "?")
 
 
-def thinking(draw: Draw) -> Draft:
+def thinking(picker: Picker) -> Draft:
     """I think that the book is interesting."""
-    who, how = (YOU, "asked") if draw.chance(0.25) else (subject(draw), "said")
-    idea = description(draw, questions=False)
+    who, how = (YOU, "asked") if picker.chance(0.25) else (subject(picker), "said")
+    idea = description(picker, questions=False)
     first = idea.english.split()[0]
     if first == "that" or (first in ("he", "she", "they") and who.person in (2, 4)):
-        return thinking(draw)  # "that that", and pronouns that might be the subject again
-    return clause(draw, who, VERBS["think"], Tail(f"that {idea.english}", f"que {idea.spanish}"), "s", how)
+        return thinking(picker)  # "that that", and pronouns that might be the subject again
+    return clause(picker, who, VERBS["think"], Tail(f"that {idea.english}", f"que {idea.spanish}"), "s", how)
 
 
 # what one does or does not do, and the state that explains it
@@ -135,21 +135,21 @@ REASONS = [
 ]
 
 
-def reason(draw: Draw) -> Draft:
+def reason(picker: Picker) -> Draft:
     """Ana is not dancing because she is tired."""
-    who = subject(draw)
-    name, how, states = draw.pick(REASONS)
-    state = draw.pick(states)
+    who = subject(picker)
+    name, how, states = picker.pick(REASONS)
+    state = picker.pick(states)
     tail = Tail("", "", timeless=True)
     if name == "go":
-        place = draw.pick(DESTINATIONS)
+        place = picker.pick(DESTINATIONS)
         tail = Tail(f"to {place.english}", f"a {place.spanish}", timeless=True)
-        start = clause(draw, who, VERBS["go"], tail, "c", how)
+        start = clause(picker, who, VERBS["go"], tail, "c", how)
     else:
-        if draw.chance(0.5) and name in SPOTS:
-            spot = draw.pick(SPOTS[name])
+        if picker.chance(0.5) and name in SPOTS:
+            spot = picker.pick(SPOTS[name])
             tail = Tail(spot.english, spot.spanish, timeless=True)
-        start = clause(draw, who, VERBS[name], tail, "gfc" if how == "denied" else "g", how)
+        start = clause(picker, who, VERBS[name], tail, "gfc" if how == "denied" else "g", how)
     if state in NEEDS:
         why = f"{COPULAS['tener'][who.person]} {NEEDS[state]}"
     else:
@@ -162,22 +162,22 @@ def reason(draw: Draw) -> Draft:
 ACTIVITIES = ["sing", "dance", "sleep", "run", "swim", "study", "cook", "eat", "read", "paint", "write"]
 
 
-def busy(draw: Draw, who: Subject, name: str) -> Draft:
+def busy(picker: Picker, who: Subject, name: str) -> Draft:
     """Ana is singing in the park"""
-    spot = draw.pick(SPOTS[name]) if name in SPOTS and draw.chance(0.4) else Phrase("", "")
-    how = draw.pick(["said", "said", "denied"])
-    return clause(draw, who, VERBS[name], Tail(spot.english, spot.spanish, timeless=True), "g", how)
+    spot = picker.pick(SPOTS[name]) if name in SPOTS and picker.chance(0.4) else Phrase("", "")
+    how = picker.pick(["said", "said", "denied"])
+    return clause(picker, who, VERBS[name], Tail(spot.english, spot.spanish, timeless=True), "g", how)
 
 
-def both(draw: Draw) -> Draft:
+def both(picker: Picker) -> Draft:
     """Ana is singing and Luis is dancing."""
-    one, other = draw.pick(NAMED + RELATIVES), draw.pick(NAMED + RELATIVES + PEOPLE)
+    one, other = picker.pick(NAMED + RELATIVES), picker.pick(NAMED + RELATIVES + PEOPLE)
     if one is other:
-        return both(draw)
-    verbs = draw.pick(ACTIVITIES), draw.pick(ACTIVITIES)
+        return both(picker)
+    verbs = picker.pick(ACTIVITIES), picker.pick(ACTIVITIES)
     if verbs[0] == verbs[1]:
-        return both(draw)
-    first, second = (busy(draw, who, name) for who, name in zip((one, other), verbs, strict=True))
+        return both(picker)
+    first, second = (busy(picker, who, name) for who, name in zip((one, other), verbs, strict=True))
     return Draft(f"{first.english} and {second.english}", joined(first.spanish, second.spanish), ".")
 
 
@@ -185,35 +185,35 @@ WANTED = {"s": ("need", "want", "see"), "g": ("read", "write", "look for", "eat"
           "m": ("buy", "read", "eat", "see"), "p": ("buy", "lose", "find", "see", "write")}  # fmt: skip
 
 
-def relative(draw: Draw) -> Draft:
+def relative(picker: Picker) -> Draft:
     """the girl who sings in the park; The book that Ana is reading is long."""
-    if draw.chance(0.4):
-        return doer(draw)
-    mood = draw.pick("sgmp")
-    verb = VERBS[draw.pick(WANTED[mood])]
-    noun = draw.pick([noun for noun in OBJECTS[verb.base] if describing(noun, "n") and "mass" not in noun.tags])
-    who = subject(draw)
+    if picker.chance(0.4):
+        return doer(picker)
+    mood = picker.pick("sgmp")
+    verb = VERBS[picker.pick(WANTED[mood])]
+    noun = picker.pick([noun for noun in OBJECTS[verb.base] if describing(noun, "n") and "mass" not in noun.tags])
+    who = subject(picker)
     if mood == "p" and who.person == 3:  # "compramos" would be both
-        return relative(draw)
-    head = phrase(noun, "the", number(draw, noun, 0.3))
-    inner = clause(draw, who, verb, Tail("", "", timeless=True), mood, "said")
+        return relative(picker)
+    head = phrase(noun, "the", number(picker, noun, 0.3))
+    inner = clause(picker, who, verb, Tail("", "", timeless=True), mood, "said")
     made = head._replace(english=f"{head.english} that {inner.english}", spanish=f"{head.spanish} que {inner.spanish}")
-    if draw.chance(0.35):
+    if picker.chance(0.35):
         return Draft(made.english, made.spanish, "")
     lasting = [word for word in predicates(noun) if word.copula == "ser"] or predicates(noun)
-    return says(draw, made, draw.pick(lasting), questions=False)
+    return says(picker, made, picker.pick(lasting), questions=False)
 
 
-def doer(draw: Draw) -> Draft:
-    noun = draw.pick(tagged("person"))
-    head = phrase(noun, "the", draw.chance(0.3))
+def doer(picker: Picker) -> Draft:
+    noun = picker.pick(tagged("person"))
+    head = phrase(noun, "the", picker.chance(0.3))
     verbs = "live sing dance run swim sleep eat study walk" + ("" if noun.english in CHILDREN else " work")
-    verb = VERBS[draw.pick(verbs.split())]
-    spot = draw.pick([spot for spot in SPOTS[verb.base] if "my" not in spot.english])
+    verb = VERBS[picker.pick(verbs.split())]
+    spot = picker.pick([spot for spot in SPOTS[verb.base] if "my" not in spot.english])
     tail, moods = Tail(*spot[:2], timeless=True), "".join(mood for mood in verb.moods if mood in "sg")
-    inner = clause(draw, acting(head), verb, tail, moods, "said")
+    inner = clause(picker, acting(head), verb, tail, moods, "said")
     english = inner.english.replace(head.english, f"{head.english} who", 1)
     spanish = inner.spanish.replace(head.spanish, f"{head.spanish} que", 1)
-    if draw.chance(0.4):
+    if picker.chance(0.4):
         return Draft(english, spanish, "")
-    return says(draw, head._replace(english=english, spanish=spanish), draw.pick(predicates(noun)), questions=False)
+    return says(picker, head._replace(english=english, spanish=spanish), picker.pick(predicates(noun)), questions=False)

@@ -4,7 +4,6 @@ from functools import cache
 
 from mirada.data.builtin.spanish.adjectives import ADJECTIVES, COMPARATIVES, ORDINALS, WORDS, Adjective, describing
 from mirada.data.builtin.spanish.clauses import BE, Draft, being, english_verb, spaced
-from mirada.data.builtin.spanish.draw import Draw
 from mirada.data.builtin.spanish.nouns import NOUNS, Noun, tagged
 from mirada.data.builtin.spanish.phrases import (
     COUNTS,
@@ -26,6 +25,7 @@ from mirada.data.builtin.spanish.phrases import (
     phrase,
     subject,
 )
+from mirada.data.builtin.spanish.picker import Picker
 from mirada.data.builtin.spanish.places import STAYS, beside, inside, under
 from mirada.data.builtin.spanish.verbs import COPULAS, VERBS, Verb
 
@@ -89,67 +89,67 @@ def joined(first: str, second: str) -> str:
     return f"{first} {'e' if second.startswith(('i', 'hi')) else 'y'} {second}"
 
 
-def described(draw: Draw) -> Draft:
+def described(picker: Picker) -> Draft:
     """the red house"""
-    word = draw.pick(ATTRIBUTES)
-    noun = draw.pick(DESCRIBED[word])
-    plural = number(draw, noun, 0.5)
+    word = picker.pick(ATTRIBUTES)
+    noun = picker.pick(DESCRIBED[word])
+    plural = number(picker, noun, 0.5)
     if "relative" in noun.tags:
-        made = phrase(noun, draw.pick(["my", "your", "our"]), False, word)
-    elif draw.chance(0.12) and "v" in word.use and not plural and "mass" not in noun.tags:
+        made = phrase(noun, picker.pick(["my", "your", "our"]), False, word)
+    elif picker.chance(0.12) and "v" in word.use and not plural and "mass" not in noun.tags:
         made = phrase(noun, "a", False, word, very=True)
-    elif draw.chance(0.55) or "mass" in noun.tags:
-        determiner = draw.pick(DEFINITE)
+    elif picker.chance(0.55) or "mass" in noun.tags:
+        determiner = picker.pick(DEFINITE)
         if determiner in OWNED and not noun.owned:
             determiner = "the"
         made = phrase(noun, determiner, plural, word)
     else:
-        made = phrase(noun, draw.pick(["a", *COUNTS]) if plural else "a", plural, word)
+        made = phrase(noun, picker.pick(["a", *COUNTS]) if plural else "a", plural, word)
     return Draft(made.english, made.spanish, "")
 
 
-def ranked(draw: Draw) -> Draft:
+def ranked(picker: Picker) -> Draft:
     """the first page of the book"""
-    part, wholes = draw.pick(list(RANKED.items()))
-    made = ordinal(NOUNS[part], draw.pick(list(ORDINALS)))
-    if not wholes or draw.chance(0.2):
+    part, wholes = picker.pick(list(RANKED.items()))
+    made = ordinal(NOUNS[part], picker.pick(list(ORDINALS)))
+    if not wholes or picker.chance(0.2):
         return Draft(made.english, made.spanish, "")
-    whole = definite(draw, NOUNS[draw.pick(wholes.split())], plural=0)
+    whole = definite(picker, NOUNS[picker.pick(wholes.split())], plural=0)
     return Draft(f"{made.english} of {whole.english}", f"{made.spanish} de {whole.spanish}", "")
 
 
-def part(draw: Draw) -> Draft:
+def part(picker: Picker) -> Draft:
     """the door of the house"""
-    name, wholes = draw.pick(list(PARTS.items()))
-    plural = name in ("page", "street") or (name not in ("name", "garden", "map") and draw.chance(0.4))
+    name, wholes = picker.pick(list(PARTS.items()))
+    plural = name in ("page", "street") or (name not in ("name", "garden", "map") and picker.chance(0.4))
     made = phrase(NOUNS[name], "the", plural)
-    whole = definite(draw, NOUNS[draw.pick(wholes.split())], measures="age size", plural=0)
+    whole = definite(picker, NOUNS[picker.pick(wholes.split())], measures="age size", plural=0)
     return Draft(f"{made.english} of {whole.english}", f"{made.spanish} de {whole.spanish}", "")
 
 
-def possession(draw: Draw, noun: Noun) -> Phrase:
+def possession(picker: Picker, noun: Noun) -> Phrase:
     """Ana's red car"""
-    owner = draw.pick(SINGLE)
+    owner = picker.pick(SINGLE)
     words = describing(noun, "o", LOOKS)
-    word = draw.pick(words) if words and draw.chance(0.35) else None
-    plural = draw.chance(0.25) and noun.english not in ("house", "garden", "room")
+    word = picker.pick(words) if words and picker.chance(0.35) else None
+    plural = picker.chance(0.25) and noun.english not in ("house", "garden", "room")
     made = phrase(noun, "the", plural, word)
     english = f"{owner.english}'s {made.english.removeprefix('the ')}"
     return Phrase(english, f"{made.spanish} de {owner.spanish}", made.feminine, made.plural)
 
 
-def belonging(draw: Draw) -> Draft:
+def belonging(picker: Picker) -> Draft:
     """Ana's book; the door of the house; Where is my brother's bicycle?"""
-    if draw.chance(0.35):
-        return part(draw)
-    noun = draw.pick(POSSESSIONS)
-    made = possession(draw, noun)
-    if draw.chance(0.4):
+    if picker.chance(0.35):
+        return part(picker)
+    noun = picker.pick(POSSESSIONS)
+    made = possession(picker, noun)
+    if picker.chance(0.4):
         return Draft(made.english, made.spanish, "")
     words = [word for word in predicates(noun) if word.measures not in LOOKS.split()]
-    if not words or (draw.chance(0.3) and noun.english not in ("garden", "room")):
+    if not words or (picker.chance(0.3) and noun.english not in ("garden", "room")):
         return where_is(made)
-    return says(draw, made, draw.pick(words))
+    return says(picker, made, picker.pick(words))
 
 
 def where_is(thing: Phrase) -> Draft:
@@ -164,14 +164,14 @@ def predicates(noun: Noun) -> list[Adjective]:
     return [word for word in describing(noun) if word.english != "great"]
 
 
-def says(draw: Draw, thing: Phrase, word: Adjective, questions: bool = True) -> Draft:
+def says(picker: Picker, thing: Phrase, word: Adjective, questions: bool = True) -> Draft:
     """The house is red. Is the house red?"""
     person = 4 if thing.plural else 2
     be, verb = BE[person], COPULAS[word.copula][person]
     english, spanish = word.english, word.forms[thing.form]
-    if "v" in word.use and draw.chance(0.2):
+    if "v" in word.use and picker.chance(0.2):
         english, spanish = f"very {english}", f"muy {spanish}"
-    chance = draw.random()
+    chance = picker.random()
     if chance < 0.2:
         return Draft(f"{thing.english} {be} not {english}", f"{thing.spanish} no {verb} {spanish}", ".")
     if chance < 0.4 and questions:
@@ -179,20 +179,20 @@ def says(draw: Draw, thing: Phrase, word: Adjective, questions: bool = True) -> 
     return Draft(f"{thing.english} {be} {english}", f"{thing.spanish} {verb} {spanish}", ".")
 
 
-def description(draw: Draw, questions: bool = True) -> Draft:
+def description(picker: Picker, questions: bool = True) -> Draft:
     """The house is big and white. She is tired."""
-    if draw.chance(0.35):
-        return portrait(draw, subject(draw), questions)
-    first = draw.pick(QUALITIES)
-    noun = draw.pick(DESCRIBED[first])
+    if picker.chance(0.35):
+        return portrait(picker, subject(picker), questions)
+    first = picker.pick(QUALITIES)
+    noun = picker.pick(DESCRIBED[first])
     if noun.tags & {"person", "relative"}:
-        return description(draw, questions)
-    thing, words = definite(draw, noun, plural=0.45), predicates(noun)
-    if draw.chance(0.25):
+        return description(picker, questions)
+    thing, words = definite(picker, noun, plural=0.45), predicates(noun)
+    if picker.chance(0.25):
         others = [word for word in words if word.copula == first.copula and word.measures != first.measures]
         if others:
-            return doubly(thing, first, draw.pick(others))
-    return says(draw, thing, first, questions)
+            return doubly(thing, first, picker.pick(others))
+    return says(picker, thing, first, questions)
 
 
 def doubly(thing: Phrase, first: Adjective, second: Adjective) -> Draft:
@@ -203,71 +203,71 @@ def doubly(thing: Phrase, first: Adjective, second: Adjective) -> Draft:
     return Draft(english, f"{thing.spanish} {COPULAS[first.copula][person]} {both}", ".")
 
 
-def portrait(draw: Draw, who: Subject, questions: bool = True) -> Draft:
+def portrait(picker: Picker, who: Subject, questions: bool = True) -> Draft:
     """My sister is very tall."""
-    word = draw.pick(HUMAN)
+    word = picker.pick(HUMAN)
     if word.english == "young" and "grand" in who.english:
-        return portrait(draw, who, questions)
+        return portrait(picker, who, questions)
     english, spanish = word.english, word.forms[who.form]
-    how = "" if questions else draw.pick(["said", "said", "said", "denied"])
-    if word.copula == "estar" and draw.chance(0.08):
+    how = "" if questions else picker.pick(["said", "said", "said", "denied"])
+    if word.copula == "estar" and picker.chance(0.08):
         how = "always"
-    elif draw.chance(0.2):
+    elif picker.chance(0.2):
         english, spanish = f"very {english}", f"muy {spanish}"
-    return being(draw, who, word.copula, english, spanish, how)
+    return being(picker, who, word.copula, english, spanish, how)
 
 
-def crowd(draw: Draw) -> Draft:
+def crowd(picker: Picker) -> Draft:
     """the tired women; The girls are happy."""
-    if draw.chance(0.5):
-        return portrait(draw, draw.pick(CROWDS))
-    word = draw.pick([word for word in HUMAN if "n" in word.use])
-    noun = draw.pick([noun for noun in DESCRIBED[word] if "person" in noun.tags])
-    made = phrase(noun, draw.pick(PLURALS), True, word)
+    if picker.chance(0.5):
+        return portrait(picker, picker.pick(CROWDS))
+    word = picker.pick([word for word in HUMAN if "n" in word.use])
+    noun = picker.pick([noun for noun in DESCRIBED[word] if "person" in noun.tags])
+    made = phrase(noun, picker.pick(PLURALS), True, word)
     return Draft(made.english, made.spanish, "")
 
 
-def comparison(draw: Draw) -> Draft:
+def comparison(picker: Picker) -> Draft:
     """The car is bigger than the bicycle. Ana is taller than Luis."""
-    if draw.chance(0.45):
-        word = WORDS[draw.pick(["tall", "strong", "young", "intelligent"])]
-        one, other = draw.pick(NAMED + RELATIVES), draw.pick(NAMED)
+    if picker.chance(0.45):
+        word = WORDS[picker.pick(["tall", "strong", "young", "intelligent"])]
+        one, other = picker.pick(NAMED + RELATIVES), picker.pick(NAMED)
         if one is other or (word.english == "young" and "grand" in one.english):
-            return comparison(draw)
+            return comparison(picker)
         first, second = Phrase(one.english, one.spanish, one.feminine), Phrase(other.english, other.spanish)
     else:
-        nouns, words = draw.pick(list(COMPARED.items()))
-        word = WORDS[draw.pick(words.split())]
-        noun, other_noun = NOUNS[draw.pick(nouns.split())], NOUNS[draw.pick(nouns.split())]
+        nouns, words = picker.pick(list(COMPARED.items()))
+        word = WORDS[picker.pick(words.split())]
+        noun, other_noun = NOUNS[picker.pick(nouns.split())], NOUNS[picker.pick(nouns.split())]
         if noun is other_noun:
-            return comparison(draw)
-        first = definite(draw, noun, plural=0 if other_noun.tags & UNCOUNTED else 0.3)
-        second = phrase(other_noun, draw.pick(["the", "the", "this", "that"]), first.plural)
+            return comparison(picker)
+        first = definite(picker, noun, plural=0 if other_noun.tags & UNCOUNTED else 0.3)
+        second = phrase(other_noun, picker.pick(["the", "the", "this", "that"]), first.plural)
     be, verb = ("are", "son") if first.plural else ("is", "es")
     english = f"{first.english} {be} {COMPARATIVES[word.english]} than {second.english}"
     return Draft(english, f"{first.spanish} {verb} más {word.forms[first.form]} que {second.spanish}", ".")
 
 
-def location(draw: Draw) -> Draft:
+def location(picker: Picker) -> Draft:
     """The book is on the table. There are two dogs under the tree. Where is my hat?"""
-    chance = draw.random()
+    chance = picker.random()
     if chance < 0.15:
-        noun = draw.pick(tagged("small", "pet", "landmark"))
-        return where_is(definite(draw, noun, plural=0 if "landmark" in noun.tags else 0.4))
+        noun = picker.pick(tagged("small", "pet", "landmark"))
+        return where_is(definite(picker, noun, plural=0 if "landmark" in noun.tags else 0.4))
     if chance < 0.3:
-        who, stay = draw.pick(draw.pick([PRONOUNS, SINGLE, PEOPLE])), draw.pick(STAYS)
-        return being(draw, who, "estar", stay.english, stay.spanish)
-    building = draw.chance(0.3)
+        who, stay = picker.pick(picker.pick([PRONOUNS, SINGLE, PEOPLE])), picker.pick(STAYS)
+        return being(picker, who, "estar", stay.english, stay.spanish)
+    building = picker.chance(0.3)
     nouns = tagged("landmark") if building else tagged("small", "pet")
-    noun = draw.pick(nouns)
-    place = beside(draw, noun) if building else inside(draw) if draw.chance(0.6) else under(draw)
-    if draw.chance(0.4):
-        thing = indefinite(draw, noun, LOOKS, plural=0 if building else 0.5)
+    noun = picker.pick(nouns)
+    place = beside(picker, noun) if building else inside(picker) if picker.chance(0.6) else under(picker)
+    if picker.chance(0.4):
+        thing = indefinite(picker, noun, LOOKS, plural=0 if building else 0.5)
         be = "are" if thing.plural else "is"
         return Draft(f"there {be} {thing.english} {place.english}", f"hay {thing.spanish} {place.spanish}", ".")
-    thing = definite(draw, noun, LOOKS, plural=0 if building else 0.4)
+    thing = definite(picker, noun, LOOKS, plural=0 if building else 0.4)
     be, verb = ("are", "están") if thing.plural else ("is", "está")
-    if draw.chance(0.2):
+    if picker.chance(0.2):
         return Draft(f"{thing.english} {be} not {place.english}", f"{thing.spanish} no {verb} {place.spanish}", ".")
     return Draft(f"{thing.english} {be} {place.english}", f"{thing.spanish} {verb} {place.spanish}", ".")
 
@@ -281,30 +281,30 @@ PASTIMES += [Phrase("to listen to music", "escuchar música"), Phrase("to go to 
 ENJOYED = tagged("film", "text", "clothes", "lovely", "visit", "go", "pet", "read")
 
 
-def liked(draw: Draw) -> Phrase:
+def liked(picker: Picker) -> Phrase:
     """What one likes: coffee, nachos, this film, to swim. Spanish needs the article."""
-    chance = draw.random()
+    chance = picker.random()
     if chance < 0.25:
-        return draw.pick(PASTIMES)
+        return picker.pick(PASTIMES)
     if chance < 0.55:
-        noun = draw.pick(tagged("food", "drink"))
+        noun = picker.pick(tagged("food", "drink"))
         plural = "mass" not in noun.tags
         made = phrase(noun, "the", plural)
         return made._replace(english=noun.plural if plural else noun.english)
-    noun = draw.pick(ENJOYED)
-    made = definite(draw, noun, LOOKS, plural=0.25)
+    noun = picker.pick(ENJOYED)
+    made = definite(picker, noun, LOOKS, plural=0.25)
     if made.plural and made.english.startswith("the "):  # "los nachos" is already "nachos"
-        return phrase(noun, draw.pick(["this", "that"]), True)
+        return phrase(noun, picker.pick(["this", "that"]), True)
     return made
 
 
-def liking(draw: Draw) -> Draft:
+def liking(picker: Picker) -> Draft:
     """I like nachos: me gustan los nachos."""
-    who, thing = subject(draw), liked(draw)
+    who, thing = subject(picker), liked(picker)
     said, denied, asked, rest = english_verb(LIKE, "s", who.person)
     verb = f"{CLITICS[who.person]} {'gustan' if thing.plural else 'gusta'} {thing.spanish}"
     experiencer = f"a {who.spanish}".replace(" y ", " y a ") if who.spanish else ""
-    chance = draw.random()
+    chance = picker.random()
     if chance < 0.22:
         return Draft(f"{who.english} {denied} {thing.english}", spaced(experiencer, "no", verb), ".")
     if chance < 0.42 and who.person in (1, 2, 4):

@@ -7,10 +7,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Draw:
+class Picker:
     """Picks from sequences.
 
-    >>> Draw(0).pick("abc") == Draw(0).pick("abc")
+    >>> Picker(0).pick("abc") == Picker(0).pick("abc")
     True
     """
 

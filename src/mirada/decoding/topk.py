@@ -9,15 +9,15 @@ MANY = 1 << 15  # scores from which the detour pays, if there are
 FEW = 4  # times more blocks than tokens wanted
 
 
-def top(
+def topk(
     logits: Float[Tensor, "rows vocab"], count: int
 ) -> tuple[Float[Tensor, "rows count"], Int[Tensor, "rows count"]]:
-    """The `count` largest scores of every row, largest first, and their tokens: `topk`, but quicker for a large vocabulary.
+    """The `count` largest scores of every row, largest first, and their tokens: `Tensor.topk`, but faster for a large vocabulary.
 
     The largest scores are in the blocks with the largest maxima, and maxima of blocks are found by vector instructions: only
     `count` blocks need to be sorted.
 
-    >>> top(torch.tensor([[0.1, 0.4, 0.2]]), 2)
+    >>> topk(torch.tensor([[0.1, 0.4, 0.2]]), 2)
     (tensor([[0.4000, 0.2000]]), tensor([[1, 2]]))
     """
     rows, vocab = logits.shape

@@ -1,7 +1,7 @@
-"""Parts spelled as words, so that a configuration can hold them: `rotary`, `relative:16`, `causal & window:128`.
+"""Parts written as words, so that a configuration can hold them: `rotary`, `relative:16`, `causal & window:128`.
 
 A word is the lower-case name of a class, its arguments follow a colon: `window:64,64`, `rotary:base=500`. What the model
-knows (width, heads, dim, ...) is filled in and not spelled. Neighborhoods combine with `&`, `|` and `~`; what they print,
+knows (width, heads, dim, ...) is filled in and not written. Neighborhoods combine with `&`, `|` and `~`; what they print,
 `Causal() & Window(left=128, right=0)`, is read as well.
 """
 
@@ -51,23 +51,23 @@ TERM = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?::(?P<arguments>[^\s&|~]+))?")
 
 
 class Given(NamedTuple):
-    """What the model gives to a spelled part, by the names of the constructors' parameters.
+    """What the model gives to a part, by the names of the constructors' parameters.
 
-    `known` is fixed by the model and cannot be spelled without its name; `usual` stands in where the text says nothing.
+    `known` is fixed by the model and cannot be written without its name; `usual` stands in where the text says nothing.
     """
 
     known: Mapping[str, object]
     usual: Mapping[str, object]
 
 
-def read(kind: str, text: str, known: Mapping[str, object] | None = None, **usual: object) -> Any:
-    """The part that a text spells, with what the model knows and what it would usually take.
+def parse(kind: str, text: str, known: Mapping[str, object] | None = None, **usual: object) -> Any:
+    """The part that a text describes, with what the model knows and what it would usually take.
 
-    >>> read("position", "relative:16", {"dim": 64})
+    >>> parse("position", "relative:16", {"dim": 64})
     Relative(64, clip=16, values=True)
-    >>> read("where", "causal & window:3")
+    >>> parse("where", "causal & window:3")
     Causal() & Window(left=3, right=0)
-    >>> read("where", "windwo:3")
+    >>> parse("where", "windwo:3")
     Traceback (most recent call last):
     ValueError: unknown where 'windwo'; known: causal, ... window. Did you mean 'window'?
     """
@@ -79,13 +79,13 @@ def read(kind: str, text: str, known: Mapping[str, object] | None = None, **usua
 
 
 def example(kind: str) -> str:
-    """A spelling to show in an error."""
+    """A text to show in an error."""
     return {"where": "'window:128' or 'causal & strided:8'", "position": "'rotary' or 'relative:16'"}.get(
         kind, f"'{next(iter(PARTS[kind]))}'"
     )
 
 
-def spelled(where: str | Neighborhood) -> str:
+def as_text(where: str | Neighborhood) -> str:
     """The text of a neighborhood that was given as a value."""
     return repr(where) if isinstance(where, Neighborhood) else where
 
@@ -135,15 +135,15 @@ def make(kind: str, name: str, values: list[object], named: dict[str, object], g
         return neighborhoods.PerHead(*values)  # type: ignore[arg-type]
     parameters = {word: p for word, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}  # type: ignore[assignment]
     free = [word for word in parameters if word not in given.known]
-    spelled_out = dict(zip(free, values, strict=False))
-    wrong = [word for word in named if word not in parameters or word in spelled_out]
-    filled = dict(given.usual) | dict(given.known) | spelled_out | named
+    written = dict(zip(free, values, strict=False))
+    wrong = [word for word in named if word not in parameters or word in written]
+    filled = dict(given.usual) | dict(given.known) | written | named
     filled = {word: filled[word] for word in parameters if word in filled}
     missing = [word for word in free if word not in filled and parameters[word].default is inspect.Parameter.empty]
     if missing or wrong or len(values) > len(free):
         takes = ", ".join(free) or "nothing"
         raise ValueError(f"{kind} {text!r} does not fit: {key} takes {takes}. For example {example(kind)}.")
-    for word, value in (spelled_out | named).items():
+    for word, value in (written | named).items():
         check_kind(f"{kind} {text!r} does not fit: {word}", value, parameters[word].annotation)
     try:
         return kinds[key](**filled)

@@ -1,4 +1,4 @@
-"""Parts spelled as words: everything can be read, what is printed too, and nothing else."""
+"""Parts written as words: everything can be read, what is printed too, and nothing else."""
 
 import os
 from pathlib import Path
@@ -23,12 +23,12 @@ from mirada.attention.neighborhoods import (
     Window,
 )
 from mirada.layers import norm
-from mirada.layers.spell import PARTS, read, spelled
+from mirada.layers.parse import PARTS, as_text, parse
 
 KNOWN = {"width": 21, "heads": 3, "dim": 14, "dim_q": 14, "dim_k": 14, "positions": 11, "max_keys": 13}
 SIZES = {"width": 21, "heads": 3}
 
-# kind, name, as it is spelled, the class, and what came out of the arguments
+# kind, name, as it is written, the class, and what came out of the arguments
 SPELLED = [
     ("score", "dot", "dot:0.5", scores.Dot, {"scale": 0.5}),
     ("score", "bilinear", "bilinear", scores.Bilinear, {"dim_q": 14, "dim_k": 14, "heads": 3}),
@@ -73,13 +73,13 @@ def known(kind: str) -> dict[str, int]:
     return {"where": {}, "normalizer": {}, "heads": SIZES, "norm": SIZES}.get(kind, KNOWN)
 
 
-def test_every_part_has_a_spelling_below() -> None:
+def test_every_part_is_written_below() -> None:
     assert {(kind, name) for kind, names in PARTS.items() for name in names} == {row[:2] for row in SPELLED}
 
 
 @pytest.mark.parametrize(("kind", "name", "text", "made", "values"), SPELLED, ids=[row[2] for row in SPELLED])
 def test_every_part_can_be_read(kind: str, name: str, text: str, made: type, values: dict[str, object]) -> None:
-    part = read(kind, text, known(kind))
+    part = parse(kind, text, known(kind))
     assert type(part) is made
     assert PARTS[kind][name] is made
     assert {word: getattr(part, word) for word in values} == values
@@ -106,7 +106,7 @@ def test_every_part_can_be_read(kind: str, name: str, text: str, made: type, val
     ],
 )
 def test_words_and_python_say_the_same(kind: str, short: str, python: str) -> None:
-    one, other = (read(kind, text, known(kind)) for text in (short, python))
+    one, other = (parse(kind, text, known(kind)) for text in (short, python))
     assert type(one) is type(other)
     assert repr(one) == repr(other)
     if isinstance(one, nn.Module):
@@ -114,18 +114,18 @@ def test_words_and_python_say_the_same(kind: str, short: str, python: str) -> No
 
 
 def test_what_is_usual_stands_in_where_the_text_says_nothing() -> None:
-    assert read("score", "additive", KNOWN, hidden=5).pair_width == 5
-    assert read("score", "additive:11", KNOWN, hidden=5).pair_width == 11
-    assert read("score", "additive:hidden=11", KNOWN, hidden=5).pair_width == 11
-    assert read("score", "concat:None", KNOWN, hidden=5).hidden is None
-    assert read("score", "dot", KNOWN, hidden=5).scale is None
+    assert parse("score", "additive", KNOWN, hidden=5).pair_width == 5
+    assert parse("score", "additive:11", KNOWN, hidden=5).pair_width == 11
+    assert parse("score", "additive:hidden=11", KNOWN, hidden=5).pair_width == 11
+    assert parse("score", "concat:None", KNOWN, hidden=5).hidden is None
+    assert parse("score", "dot", KNOWN, hidden=5).scale is None
     with pytest.raises(ValueError, match="score 'additive' does not fit: additive takes hidden"):
-        read("score", "additive", KNOWN)
+        parse("score", "additive", KNOWN)
 
 
 def test_what_is_known_can_be_said_otherwise() -> None:
-    assert read("position", "rotary:dim=6", KNOWN).dim == 6
-    assert read("score", "bilinear:heads=1", KNOWN).heads == 1
+    assert parse("position", "rotary:dim=6", KNOWN).dim == 6
+    assert parse("score", "bilinear:heads=1", KNOWN).heads == 1
 
 
 ATOMS = st.one_of(
@@ -151,8 +151,8 @@ NEIGHBORHOODS = st.recursive(
 @given(where=NEIGHBORHOODS)
 @settings(max_examples=60, deadline=None)
 def test_a_neighborhood_is_read_as_it_was_printed(where: Neighborhood) -> None:
-    assert read("where", repr(where)) == where
-    assert spelled(where) == repr(where)
+    assert parse("where", repr(where)) == where
+    assert as_text(where) == repr(where)
 
 
 @pytest.mark.parametrize(
@@ -169,17 +169,17 @@ def test_a_neighborhood_is_read_as_it_was_printed(where: Neighborhood) -> None:
     ids=repr,
 )
 def test_a_neighborhood_per_head_is_read_as_it_was_printed(where: Neighborhood) -> None:
-    assert read("where", repr(where)) == where
+    assert parse("where", repr(where)) == where
 
 
 def test_a_text_stays_a_text() -> None:
-    assert spelled("causal & window:3") == "causal & window:3"
+    assert as_text("causal & window:3") == "causal & window:3"
 
 
 @pytest.mark.parametrize("kind", PARTS)
 def test_an_unknown_name_is_answered_with_the_known_ones(kind: str) -> None:
     with pytest.raises(ValueError, match=f"unknown {kind} 'qqqq'; known: {', '.join(sorted(PARTS[kind]))}[.]$"):
-        read(kind, "qqqq", KNOWN)
+        parse(kind, "qqqq", KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(kind: str) -> None:
 )
 def test_an_unknown_name_is_answered_with_the_nearest(kind: str, text: str, near: str) -> None:
     with pytest.raises(ValueError, match=f"unknown {kind} .* Did you mean '{near}'[?]$"):
-        read(kind, text, KNOWN)
+        parse(kind, text, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(kind: str, text: str, near
 )
 def test_arguments_that_do_not_fit_are_refused(kind: str, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        read(kind, text, known(kind))
+        parse(kind, text, known(kind))
 
 
 @pytest.mark.parametrize(
@@ -243,9 +243,9 @@ def test_arguments_that_do_not_fit_are_refused(kind: str, text: str, message: st
         "causal; causal", "x = causal", "Window(3) if 1 else 2", "[causal]", "\x00", "Window(\n",
     ],
 )  # fmt: skip
-def test_what_is_not_spelled_right_is_shown_with_an_example(text: str) -> None:
+def test_what_cannot_be_parsed_is_shown_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"where cannot be read: got .*\. Write it as in 'window:128'"):
-        read("where", text)
+        parse("where", text)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_text_is_never_run(text: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(os, "system", ran.append)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError):  # noqa: PT011
-        read("where", text)
+        parse("where", text)
     assert ran == []
     assert list(tmp_path.iterdir()) == []
 
@@ -304,15 +304,15 @@ def test_a_text_is_never_run(text: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
     ],
     ids=lambda text: text[:30],
 )
-def test_odd_spellings_are_value_errors_too(kind: str, text: str) -> None:
+def test_odd_texts_are_value_errors_too(kind: str, text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
-        read(kind, text, known(kind))
+        parse(kind, text, known(kind))
 
 
-def test_values_that_are_data_cannot_be_spelled() -> None:
-    text = spelled(Causal() & Dense(torch.ones(2, 3, dtype=torch.bool)))
+def test_values_that_are_data_cannot_be_written() -> None:
+    text = as_text(Causal() & Dense(torch.ones(2, 3, dtype=torch.bool)))
     with pytest.raises(ValueError, match="unknown where 'Dense'"):
-        read("where", text)
+        parse("where", text)
 
 
 def test_every_neighborhood_that_can_be_printed_without_data_can_be_read() -> None:

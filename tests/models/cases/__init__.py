@@ -1,0 +1,19 @@
+"""The cases of the battery, one file per model."""
+
+from tests.models.cases.bert import BERTCase
+from tests.models.cases.captioner import CaptionerCase
+from tests.models.cases.case import Case
+from tests.models.cases.classifier import ClassifierCase
+from tests.models.cases.forecaster import ForecasterCase
+from tests.models.cases.gat import GATCase
+from tests.models.cases.gpt import GPTCase
+from tests.models.cases.reader import ReaderCase
+from tests.models.cases.seq2seq import Seq2SeqCase
+from tests.models.cases.transcriber import TranscriberCase
+from tests.models.cases.transformer import TransformerCase
+from tests.models.cases.vit import ViTCase
+
+CASES: list[Case] = [
+    BERTCase(), CaptionerCase(), ClassifierCase(), ForecasterCase(), GATCase(), GPTCase(), ReaderCase(), Seq2SeqCase(),
+    TranscriberCase(), TransformerCase(), ViTCase(),
+]  # fmt: skip

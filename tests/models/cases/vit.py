@@ -1,0 +1,66 @@
+"""The Vision Transformer in the battery."""
+
+import torch
+
+from mirada.models.vit import ViT, ViTConfig
+from tests.models.cases.case import BATCH, ENCODER_BLOCK, SIZES, Batch, Case, numbers
+
+POOLS = ["first", "mean", "max", "attention"]
+
+
+class ViTCase(Case):
+    model = ViT
+    base = ViTConfig(**SIZES | {"length": 10}, channels=2, size=15, patch=5, classes=7)  # 3 x 3 patches
+    values = ENCODER_BLOCK | {
+        "where": [where for where in ENCODER_BLOCK["where"] if where != "fixed:4,1"] + ["grid:2,5"],
+        "pool": POOLS,
+    }
+    variants = {
+        **{pool: {"pool": pool} for pool in POOLS},
+        **{f"batch {pool}": {"pool": pool, "norm": "batch"} for pool in POOLS},
+        "alibi": {"position": "alibi"},
+    }
+    refused = [
+        ({"size": 14}, r"a picture must divide into patches: got size=14, patch=5\. Change one of them"),
+        ({"length": 9}, "length=9 is too short for 10 places: give length=10"),
+        ({"pool": "flatten"}, "unknown pool 'flatten'; known: attention, first, max, mean"),
+        ({"classes": 0}, "ViTConfig: classes must be at least 1: got 0"),
+        ({"channels": 0}, "channels must be at least 1"),
+        ({"patch": 0}, "patch must be at least 1"),
+        ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
+        ({"dropout": -1}, r"dropout must lie in \[0, 1\): got -1.0"),
+        ({"size": 15.0}, "size must be of type int: got 15.0"),
+        ({"norm": "layer:1e-12,3"}, "norm 'layer:1e-12,3' does not fit"),
+        ({"position": "grid"}, "unknown position 'grid'"),
+        ({"position": "rotary", "heads": 8}, "dim must be even: got dim=3"),
+        ({"where": "grid:3,3"}, "10 places|cells"),  # nine cells for ten places
+        ({"score": "location", "position": "none", "length": 9}, "max_keys=9: got keys=10"),
+    ]
+    misfits = {
+        "width": (
+            {"pictures": torch.zeros(1, 2, 15, 16)}, r"must divide into patches of 5 x 5: got 15 x 16\. Crop or resize",
+        ),
+        "height": ({"pictures": torch.zeros(1, 2, 14, 15)}, "must divide into patches of 5 x 5: got 14 x 15"),
+        "channels": (
+            {"pictures": torch.zeros(1, 3, 15, 15)}, r"pictures must have 2 channels: got shape \(1, 3, 15, 15\)",
+        ),
+        "no batch": (
+            {"pictures": torch.zeros(2, 15, 15)},
+            r"pictures must have the axes \(batch channels height width\): got shape \(2, 15, 15\)",
+        ),
+        "no floats": (
+            {"pictures": torch.zeros(1, 2, 15, 15, dtype=torch.uint8)},
+            "pictures must hold floating-point numbers: got torch.uint8",
+        ),
+        "another size": (
+            {"pictures": torch.zeros(1, 2, 15, 20)}, "the model was made for pictures of 15 x 15: got",
+        ),
+    }  # fmt: skip
+    by_heart = {pool: {"pool": pool} for pool in POOLS}
+
+    def batch(self, config):
+        classes = torch.tensor([0, 2, 1])
+        return Batch({"pictures": numbers(BATCH, config.channels, config.size, config.size)}, {"classes": classes})
+
+    def shapes(self, config):
+        return [(BATCH, config.classes)]
