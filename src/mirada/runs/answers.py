@@ -1,0 +1,90 @@
+"""What is asked of a run, and what comes back: an answer, a score, and the way to look at how it came about."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.errors import require
+
+if TYPE_CHECKING:
+    from mirada.looking.record import Seen
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskOptions:
+    """How answers are wanted. The options of a task are the fields of its own class, beside these: none."""
+
+    unused: ClassVar[tuple[str, ...]] = ()  # inherited fields that change nothing in this task
+
+    @classmethod
+    def takes(cls) -> list[str]:
+        """The names of the options."""
+        return [item.name for item in fields(cls) if item.name not in cls.unused]
+
+    def changed(self, given: Mapping[str, Any], task: str) -> Self:
+        """With some options changed; what would change nothing is refused.
+
+        >>> RankAsk().changed({"beam": 4}, "classify")
+        Traceback (most recent call last):
+        ValueError: beam is not used by classify; it takes best, candidates
+        """
+        known = self.takes()
+        useless = [name for name in given if name not in known]
+        verb = "is" if len(useless) == 1 else "are"
+        listed = f"it takes {', '.join(known)}" if known else "it takes no options"
+        require(not useless, f"{', '.join(useless)} {verb} not used by {task}; {listed}")
+        return replace(self, **given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankAsk(AskOptions):
+    """How many of the likeliest answers are wanted, or which candidates are to be ranked."""
+
+    best: int = 1
+    candidates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(self.best >= 1, f"best must be at least 1: got {self.best}")
+
+    def listed(self, ranked: list[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+        """Those that are to be shown beside the answer: all candidates, or as many as were asked for."""
+        if self.candidates:
+            return tuple(ranked)
+        return tuple(ranked[: self.best]) if self.best > 1 else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """An answer to one input. `score` is a mean log-probability or a probability, as the task says.
+
+    `value` is the answer as the task computes with it, `text` as people read it, `more` what `--json` shows beside them.
+    `weights` has a row for everything `written` and a column for everything `read`, where the task has such a thing.
+    """
+
+    input: str
+    text: str
+    score: float
+    value: Any = None
+    ranked: tuple[tuple[str, float], ...] = ()  # alternatives or candidates, best first, where they were asked for
+    read: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    weights: Float[Tensor, "written read"] | None = None
+    tokens: tuple[int, ...] = ()  # what was written, by number
+    more: Mapping[str, Any] = field(default_factory=dict)
+    replay: Callable[[], "Seen"] | None = field(default=None, repr=False)
+
+    def look(self) -> "Seen":
+        """All attention of the model while it reads this input and writes this answer, exact."""
+        if self.replay is None:
+            raise ValueError("this answer did not come from a model that can be looked at")
+        return self.replay()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        described: dict[str, Any] = {"input": self.input, "text": self.text, "score": self.score}
+        if self.ranked:
+            described["ranked"] = [{"text": text, "score": score} for text, score in self.ranked]
+        return described | dict(self.more)

@@ -1,0 +1,38 @@
+"""`mirada.load`: a run from the folder that a training made."""
+
+from pathlib import Path
+from typing import Any
+
+from mirada.errors import require
+from mirada.runs.catalog import entry
+from mirada.runs.run import Run
+from mirada.runs.settings import CONFIG, Settings, read_settings
+from mirada.runs.task import Task
+from mirada.training.distributed import choose_device
+
+MODEL = "model.safetensors"
+
+
+def load(folder: str | Path, device: str = "cpu") -> Run:
+    """The run in a folder that `mirada train` made."""
+    folder = Path(folder).expanduser()
+    settings = read_settings(folder)
+    require(
+        (folder / MODEL).exists(),
+        f"{folder} has no model yet: its training stopped too early. Go on with --resume.",
+    )
+    task = entry(settings.task).task()
+    model = task.preset(settings.name).model.load(folder).to(choose_device(device))
+    known = load_known(task, settings, folder)
+    for name, size in task.sizes(known).items():
+        require(
+            getattr(settings.config, name) == size,
+            f"{folder}: {' and '.join(task.Known.files)} has {name}={size}, {CONFIG} has {name}="
+            f"{getattr(settings.config, name)}: they are not of one run. Restore the file.",
+        )
+    return Run(folder, task, model, known, settings)
+
+
+def load_known(task: Task, settings: Settings, folder: Path) -> Any:
+    """What the task of a run learned from its data."""
+    return task.Known.restore(settings.facts, {name: folder / name for name in task.Known.files})

@@ -1,0 +1,59 @@
+"""The report of a run: its numbers, curves, examples and worst errors, on one page."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirada.data.record import Record
+from mirada.drawing.charts import Chart
+from mirada.drawing.curves import Curve
+from mirada.drawing.page import Fact, Report, Section, html
+from mirada.runs.answers import Answer
+from mirada.runs.run import Run
+from mirada.runs.sources import Splits
+from mirada.training.checkpoint import write_whole
+from mirada.training.metrics_log import read_metrics
+
+
+def write_report(
+    run: Run,
+    splits: Splits,
+    records: Sequence[Record],
+    metrics: dict[str, float],
+    answers: Sequence[Answer],
+    example: str,
+) -> None:
+    """Write report.html into the run's folder; `example` is a command that asks the run something."""
+    events = read_metrics(run.folder / "metrics.jsonl")
+    last: dict[str, Any] = next((event for event in reversed(events) if "seconds" in event), {})
+    facts: list[Fact] = [
+        *metrics.items(),
+        ("measured on", f"{run.task.amount(records)} for {'test' if splits.test else 'validation'}"),
+        ("model", f"{type(run.model).__name__}, {sum(p.numel() for p in run.model.parameters()):,} parameters"),
+        ("learned from", run.task.amount(splits.train)),
+        ("steps", max((event["step"] for event in events if "step" in event), default=None)),
+        ("seconds of training", last.get("seconds")),
+    ]
+    about = "The loss of training counts label smoothing and dropout; that of validation does not."
+    sections = [Section("Training", about, charts(events)), *run.task.sections(run, records, answers)]
+    commands = (example, f"mirada eval {run.folder}")
+    page = html(Report(f"{run.task.name}: {run.folder.name}", tuple(facts), tuple(sections), commands))
+    write_whole(run.folder / "report.html", page.encode())
+
+
+def charts(events: Sequence[dict[str, Any]]) -> tuple[Chart, ...]:
+    """The metrics log as curves."""
+    steps = [event for event in events if "lr" in event]
+    valid = [event for event in events if "valid" in event and "averaged" not in event]
+
+    def curve(name: str, key: str) -> Curve:
+        return Curve(name, tuple((event["step"], event[key]) for event in steps))
+
+    losses = (
+        curve("training", "loss"),
+        Curve("validation", tuple((e["step"], e["valid"]["loss"]) for e in valid), "lowest"),
+    )
+    return (
+        Chart("Loss", losses),
+        Chart("Learning rate", (curve("learning rate", "lr"),)),
+        Chart("Speed", (curve("tokens per second", "tokens_per_second"),)),
+    )

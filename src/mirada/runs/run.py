@@ -1,0 +1,141 @@
+"""A trained run: the model, what its task knows, and the task, in Python as on the command line."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from mirada import engine
+from mirada.attention.observe import anybody_looks
+from mirada.data.check import shared
+from mirada.data.options import DataOptions
+from mirada.data.record import Problem
+from mirada.decoding.stepper import Stepper
+from mirada.errors import require
+from mirada.layers.model import Model
+from mirada.looking.record import Seen, look
+from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.batches import Examples
+from mirada.runs.settings import Settings
+from mirada.runs.sources import Source, Splits, fingerprint, require_good
+from mirada.runs.task import Task
+
+FIX_FILE = "Fix these records, or take them out of the file."
+
+
+@dataclass(eq=False)
+class Run:
+    """A model that does a task.
+
+    `run("the red house")` answers one input, `run([...])` many at once; `beam=4` and the other options of the task say how.
+    """
+
+    folder: Path
+    task: Task
+    model: Model[Any]
+    known: Any  # what the task learned from its data: tokens, labels, scales, a graph
+    settings: Settings
+    ask: AskOptions = field(default_factory=AskOptions)  # how answers are wanted unless a call says otherwise
+    _engine: engine.Engine | None = field(default=None, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.ask) is AskOptions:
+            self.ask = self.task.Ask()
+
+    @property
+    def options(self) -> DataOptions:
+        """How its data is read."""
+        return self.settings.data
+
+    @property
+    def source(self) -> Source:
+        """Where its data is."""
+        return self.settings.source
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    @property
+    def stepper(self) -> Stepper:
+        """What a search steps: the fast engine with the weights as they are now, or the model itself while somebody looks."""
+        if anybody_looks():
+            return cast(Stepper, self.model)
+        with self._lock:
+            if self._engine is None or not self._engine.holds(self.model):
+                self._engine = engine.fast(self.model)
+            return self._engine.stepper
+
+    def look(self, *inputs: Any) -> Seen:
+        """All attention of one pass of the model."""
+        with torch.no_grad(), look(self.model) as seen:
+            self.model(*(x.to(self.device) if isinstance(x, Tensor) else x for x in inputs))
+        return seen
+
+    def __call__(self, inputs: Any, **ask: Any) -> Any:
+        """The answer to one input; a list of inputs has a list of answers."""
+        many = inputs if isinstance(inputs, list) else [inputs]
+        with torch.inference_mode():
+            answers: list[Answer] = self.task.answer(self, many, self.asked(ask))
+        return answers if isinstance(inputs, list) else answers[0]
+
+    def stream(self, given: Any, **ask: Any) -> Iterator[str]:
+        """The answer to one input, piece by piece as it is written."""
+        return self.task.stream(self, given, self.asked(ask))
+
+    def asked(self, ask: Mapping[str, Any]) -> AskOptions:
+        """How answers are wanted; an option that would change nothing in this task is refused."""
+        return self.ask.changed(ask, self.task.name)
+
+    def problems(self, splits: Splits, *sets: tuple[Any, Examples]) -> list[Problem]:
+        """Every record that cannot be used: not readable, not fit for the model, or in both splits.
+
+        A set is some records and their examples.
+        """
+        found = list(splits.problems)
+        for records, examples in sets:
+            found += self.task.problems(records, examples, self.model.config)
+        return found + shared(splits.train, splits.valid, self.task.identity)
+
+    def examples(self, records: Any) -> Examples:
+        """Records as the model reads them."""
+        return self.task.examples(records, self.known, self.model.config)
+
+    def splits(self, data: Any = "") -> Splits:
+        """The records of a file as a test set, or those the run was trained with; bad ones are treated as in training."""
+        given = not isinstance(data, str) or bool(data)
+        source = Source(data, measured=True) if given else self.source
+        source.require_here()
+        found = self.task.read(source, self.options)
+        if source.builtin:
+            return found
+        sets = [("train", found.train), ("valid", found.valid), ("test", found.test)]
+        bad = self.problems(found, *((records, self.examples(records)) for _, records in sets if records))
+        require_good(bad, self.options, FIX_FILE)
+        places = {problem.where for problem in bad}
+        good = {name: [record for record in records if record.where not in places] for name, records in sets}
+        splits = Splits(**good, probes=found.probes, problems=bad, whole=found.whole)
+        if given:
+            require(len(splits.test) > 0, f"{data if isinstance(data, str) else 'the data'} has no record to measure with")
+        else:
+            require(
+                fingerprint(splits, self.task.identity) == self.settings.fingerprint,
+                f"{source.data} has changed since this run was trained: what was held out then may have been learned. "
+                "Measure on other data (--data).",
+            )
+        return splits
+
+    @torch.inference_mode()
+    def measure(self, data: Any = "") -> dict[str, float]:
+        """Metrics by name, on the records of a file or on the run's own test set (valid, where there is no test)."""
+        splits = data if isinstance(data, Splits) else self.splits(data)
+        metrics, _ = self.task.measure(self, splits.test or splits.valid)
+        for name, records in splits.probes.items():
+            metrics |= self.task.probe(self, name, records)
+        return metrics

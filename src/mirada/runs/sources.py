@@ -1,0 +1,171 @@
+"""Where a run's records come from, how they are divided, and which of them cannot be used."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from mirada.data.check import held_out, show
+from mirada.data.memory import rows_in_memory
+from mirada.data.options import DataOptions, TableOptions
+from mirada.data.record import Problem, Record
+from mirada.data.records import Fields, Read, Row, read_records
+from mirada.errors import require
+
+V = TypeVar("V")
+V_co = TypeVar("V_co", covariant=True)
+SETS = ("train", "valid", "test")
+NAMED = 5  # bad records that an error names; `mirada check` names all
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where data is, as the user said it: paths, values in memory, or nothing, which means the builtin data.
+
+    With `measured` it is not to learn from: all of it is a test set.
+    """
+
+    data: Any = ""
+    valid: Any = ""
+    measured: bool = False
+
+    @property
+    def builtin(self) -> bool:
+        return isinstance(self.data, str) and not self.data
+
+    @property
+    def in_memory(self) -> bool:
+        return not isinstance(self.data, str) or not isinstance(self.valid, str)
+
+    @property
+    def has_valid(self) -> bool:
+        return not isinstance(self.valid, str) or bool(self.valid)
+
+    def absolute(self) -> "Source":
+        """The same place with paths that can be found again from any folder."""
+        data, valid = (absolute(x) if isinstance(x, str) else x for x in (self.data, self.valid))
+        return Source(data, valid, self.measured)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What config.json holds of it: of data in memory only that it was there."""
+        if self.in_memory:
+            return {"data": "", "valid": "", "memory": True}
+        return {"data": self.data, "valid": self.valid}
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any], where: Path) -> "Source":
+        known = all(isinstance(described.get(key), str) for key in ("data", "valid"))
+        require(known, f"{where} does not describe a run: its place must have data and valid")
+        memory = LOST if described.get("memory") else ""
+        return cls(memory or described["data"], described["valid"])
+
+    def require_here(self) -> None:
+        """Require data that can be read: what was in memory once has to be given again."""
+        require(
+            self.data is not LOST,
+            "this run was trained on data in memory, which is gone: give the data again (data=..., or --data FILE)",
+        )
+
+
+class _Lost:
+    """The place of data that was in the memory of another program."""
+
+
+LOST: Any = _Lost()
+
+
+@dataclass(frozen=True)
+class Splits(Generic[V_co]):
+    """Records to learn from, to validate on and to be measured with, and those that cannot be used.
+
+    `probes` are further test sets with a name (the context test of the translations, ...). `whole` is what the records are
+    parts of, where there is such a thing: the graph of the nodes, the series of the windows.
+    """
+
+    train: Sequence[Record[V_co]]
+    valid: Sequence[Record[V_co]]
+    test: Sequence[Record[V_co]] = ()
+    probes: Mapping[str, Sequence[Record[V_co]]] = field(default_factory=dict)
+    problems: Sequence[Problem] = ()
+    whole: Any = None
+
+
+def from_tables(
+    source: Source,
+    columns: tuple[str, ...],
+    options: TableOptions,
+    read: Callable[[Any], Read] | None = None,
+) -> Splits[Fields]:
+    """The user's rows of fields, from files or from memory; without validation data, some are held out.
+
+    `read` is another reader of one source.
+    """
+
+    def rows(place: Any) -> Read:
+        if not isinstance(place, str):
+            return rows_in_memory(place, columns, options.names)
+        return read(place) if read is not None else read_records(place, columns, options.names)
+
+    found = rows(source.data)
+    if source.measured:
+        return Splits((), (), found.records, problems=found.problems)
+    if not source.has_valid:
+        return divided(found.records, found.problems)
+    more = rows(source.valid)
+    return Splits(found.records, more.records, problems=[*found.problems, *more.problems])
+
+
+def divided(records: Sequence[Row], found: Sequence[Problem]) -> Splits[Fields]:
+    """Rows to learn from and some to validate on; where bad ones leave too few, `require_both` will tell."""
+    if found and len({record.value[0] for record in records}) < 2:
+        return Splits(records, (), problems=found)
+    train, valid = held_out(records)
+    return Splits(train, valid, problems=found)
+
+
+def numbered(name: str, rows: Iterable[V]) -> list[Record[V]]:
+    """Builtin records, each with its place.
+
+    >>> numbered("test", [("a house", "una casa")])
+    [Record(where='builtin test:1', value=('a house', 'una casa'))]
+    """
+    return [Record(f"builtin {name}:{number}", row) for number, row in enumerate(rows, 1)]
+
+
+def require_good(found: Sequence[Problem], options: DataOptions, way_out: str) -> None:
+    """Raise an error that names the first bad records, unless they may be skipped."""
+    if found and options.bad == "stop":
+        raise ValueError(f"{show(found, NAMED)}\n{way_out}")
+
+
+def require_both(splits: Splits[V]) -> Splits[V]:
+    """The splits, if there is something to learn from and something to validate on."""
+    for records, use in ((splits.train, "learn from"), (splits.valid, "validate on")):
+        if not records:
+            bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
+            raise ValueError(f"{bad}no record is left to {use}. Give more data, or fix what is bad.")
+    return splits
+
+
+def fingerprint(splits: Splits[V], identity: Callable[[V], bytes]) -> str:
+    """A short name for exactly these records, so that a run is not resumed with others."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in (splits.train, splits.valid):
+        for record in part:
+            digest.update(identity(record.value) + b"\x1e")
+        digest.update(b"\x1d")
+    return digest.hexdigest()
+
+
+def absolute(path: str) -> str:
+    """Paths as they can be found again from any folder; a pair of files has a comma.
+
+    >>> absolute("/data/train.en, /data/train.es")
+    '/data/train.en,/data/train.es'
+    """
+    whole = os.path.expanduser(path)
+    if not path or os.path.exists(whole):
+        return os.path.abspath(whole) if path else ""
+    return ",".join(os.path.abspath(os.path.expanduser(part.strip())) for part in path.split(","))

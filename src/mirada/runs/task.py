@@ -1,0 +1,188 @@
+"""What every task must say about itself; the rest (training, saving, answering) is the same for all."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from mirada.config import Config
+from mirada.data.options import DataOptions
+from mirada.data.record import Problem, Record
+from mirada.errors import unknown
+from mirada.layers.model import Model
+from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.batches import Examples, FixedSize, in_sequence
+from mirada.runs.sources import Source, Splits
+from mirada.training.objectives import BatchSource, Microbatch, ModelLoss, Objective
+from mirada.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from mirada.drawing.page import Section
+    from mirada.runs.run import Run
+
+T = TypeVar("T")
+Input = TypeVar("Input")
+Value = TypeVar("Value")
+Learned = TypeVar("Learned", bound="Knowledge")
+SAMPLES = 5  # answers shown when a training ends
+
+
+class Knowledge(Protocol):
+    """What a task learns from its data before a model does: tokens, labels, scales, a graph."""
+
+    files: ClassVar[tuple[str, ...]]  # their names in the folder of a run
+
+    def facts(self) -> dict[str, Any]:
+        """What config.json holds of it."""
+
+    def contents(self) -> dict[str, bytes]:
+        """What its files hold, by name."""
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
+        """What `facts` and the files kept."""
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """For tasks that need to know nothing but their model."""
+
+    files: ClassVar[tuple[str, ...]] = ()
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+    def contents(self) -> dict[str, bytes]:
+        return {}
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
+        return cls()
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A model by the name that the command line uses: its class, and what sets it apart."""
+
+    model: type[Model]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Task(ABC, Generic[Input, Value, Learned]):
+    """One thing that people want done. A task has no state: what it learned is in a `Run`."""
+
+    name: ClassVar[str]
+    presets: ClassVar[Mapping[str, Preset]]
+    Data: ClassVar[type[DataOptions]] = DataOptions
+    Ask: ClassVar[type[AskOptions]] = AskOptions
+    Known: ClassVar[type[Knowledge]] = Nothing
+    brief: ClassVar[Mapping[str, Any]] = {}  # options of a short answer, to be shown while the model learns
+    streams: ClassVar[bool] = False  # whether an answer is worth showing while it is written
+
+    def preset(self, name: str) -> Preset:
+        """A model of this task by name."""
+        if name not in self.presets:
+            raise unknown(f"model for {self.name}", name, self.presets)
+        return self.presets[name]
+
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        """Settings that suit the data and the budget, by group (model, recipe, data); the user's keys stand above them."""
+        return {}
+
+    # from data to batches
+
+    @abstractmethod
+    def read(self, source: Source, options: Any) -> Splits[Value]:
+        """All records, and the problems found on the way. The task owns its split."""
+
+    def identity(self, value: Value) -> bytes:
+        """What tells a value from another one, for fingerprints and duplicates."""
+        return ("\x1f".join(map(str, value)) if isinstance(value, tuple | list) else str(value)).encode()
+
+    def learn(self, splits: Splits[Value], options: Any, start: Learned | None) -> Learned:
+        """What must be known to encode the data; `start` is what the run knows whose weights are started from."""
+        return Nothing()  # type: ignore[return-value]
+
+    def sizes(self, known: Learned) -> dict[str, Any]:
+        """The fields of the model's configuration that the data decides."""
+        return {}
+
+    def prepare(self, model: Model, known: Learned, options: Any) -> None:
+        """Let a new model start from more than random numbers: word vectors, for example."""
+
+    @abstractmethod
+    def examples(self, records: Sequence[Record[Value]], known: Learned, config: Any) -> Examples:
+        """Records as the model will read them. Called once for each set."""
+
+    def problems(self, records: Sequence[Record[Value]], examples: Any, config: Any) -> list[Problem]:
+        """The records that the model cannot read although they are whole: too long, for example."""
+        return []
+
+    def objective(self, model: Model, recipe: Recipe) -> Objective:
+        """What is made small: the loss that the model itself has."""
+        return ModelLoss(model, recipe.smoothing)
+
+    def batches(self, examples: Any, recipe: Recipe) -> BatchSource:
+        """Batches to learn from."""
+        return FixedSize(examples, recipe.batch_size, recipe.seed)
+
+    def in_order(self, examples: Any, recipe: Recipe) -> Sequence[Microbatch]:
+        """Every example once, in batches to validate on."""
+        return in_sequence(examples, recipe.batch_size)
+
+    # from inputs to answers
+
+    def parse(self, text: str) -> Input:
+        """An input as the command line gives it: a sentence, a path, a node."""
+        return text  # type: ignore[return-value]
+
+    @abstractmethod
+    def answer(self, run: "Run", inputs: Sequence[Input], ask: Any) -> list[Answer]:
+        """An answer for every input."""
+
+    def stream(self, run: "Run", given: Input, ask: Any) -> Iterator[str]:
+        """The answer in pieces; at once, where the task has no better way."""
+        yield self.answer(run, [given], ask)[0].text
+
+    # from answers to a report
+
+    @abstractmethod
+    def measure(self, run: "Run", records: Sequence[Record[Value]]) -> tuple[dict[str, float], list[Answer]]:
+        """Metrics by name, and the answers they were computed from."""
+
+    def probe(self, run: "Run", name: str, records: Sequence[Record[Value]]) -> dict[str, float]:
+        """Metrics of a further test set."""
+        return {f"{name}_{metric}": value for metric, value in self.measure(run, records)[0].items()}
+
+    def samples(self, run: "Run", splits: Splits[Value]) -> list[str]:
+        """Inputs, as the command line takes them, whose answers are shown when a training ends."""
+        return []
+
+    def length(self, value: Value) -> int | None:
+        """How long the input of a record is, for quality by length; None: they are all alike."""
+        return None
+
+    def amount(self, records: Sequence[Record[Value]]) -> str:
+        """How much some records are, in words."""
+        return f"{len(records):,} record{'' if len(records) == 1 else 's'}"
+
+    def sections(
+        self, run: "Run", records: Sequence[Record[Value]], answers: Sequence[Answer]
+    ) -> "list[Section]":  # fmt: skip
+        """The task's own part of the report."""
+        return []
+
+
+def spread(items: Sequence[T], count: int) -> Sequence[T]:
+    """So many items from the whole of a sequence: files are often sorted, and their beginning is not like the rest.
+
+    >>> spread("abcdefg", 3), spread("ab", 3)
+    ('ace', 'ab')
+    """
+    return items[:: max(1, len(items) // count)][:count]
+
+
+def with_sizes(config: Config, sizes: Mapping[str, Any]) -> Config:
+    """A model's configuration with what the data decided."""
+    return type(config).from_dict(config.to_dict() | dict(sizes))

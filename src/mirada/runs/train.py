@@ -1,0 +1,275 @@
+"""`mirada.train` and `mirada train`: from data to a trained run with its measured quality, sample answers and a report."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mirada.errors import require
+from mirada.runs.batches import Examples
+from mirada.runs.catalog import entry
+from mirada.runs.load import load, load_known
+from mirada.runs.report import write_report
+from mirada.runs.request import TrainingRequest
+from mirada.runs.run import Run
+from mirada.runs.settings import CONFIG, Settings
+from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
+from mirada.runs.task import Task, with_sizes
+from mirada.training.checkpoint import check_room, write_whole
+from mirada.training.distributed import ProcessGroup, process_group
+from mirada.training.loop import CHECKPOINTS, Interrupted, Training
+from mirada.training.training_state import LAST, put_weights, weights
+
+Print = Callable[[str], None]
+FIX = "Fix these records, or leave them out with bad=skip."
+
+
+def train(
+    task: str,
+    data: Any = None,
+    *,
+    model: str | None = None,
+    valid: Any = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    minutes: float | None = None,
+    seed: int | None = None,
+    device: str = "auto",
+    start: str | Path | None = None,
+    **settings: Any,
+) -> Run:
+    """Train a model for a task, measure it and write its report, as the command `mirada train` does; the run comes back.
+
+    `data` is a path, or data in memory: rows in the order of the task's columns, a dict or a data frame with those columns;
+    without it, the builtin data is learned. `settings` are the KEY=VALUE of the command (a dotted key as
+    `**{"model.width": 64}`). Progress goes to stderr, results to stdout.
+    """
+    source = Source(given_data(data), given_data(valid))
+    request = TrainingRequest(
+        task=task, model=model or "", source=source, out=str(out or ""), resume=resume, minutes=minutes or 0.0, seed=seed,
+        device=device, start=str(start or ""), keys=tuple(settings.items()),
+    )  # fmt: skip
+    return carry_out(request)
+
+
+def given_data(data: Any) -> Any:
+    """A path as a text; data in memory as it is."""
+    return "" if data is None else str(data) if isinstance(data, Path) else data
+
+
+def print_to_stderr(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def carry_out(request: TrainingRequest, print_progress: Print = print_to_stderr, print_result: Print = print) -> Run:
+    """Train and measure what was asked for."""
+    with process_group(request.device) as group:
+        if not group.leads:
+            print_progress = print_result = nothing
+        folder = request.folder()
+        settings = request.resumed(folder) if request.resume else request.settings()
+        with writable(folder, group):
+            splits = require_both(read(settings))
+            run = build(settings, splits, folder)
+            sets = encode(run, splits)
+            sets = sets.without_bad(run, print_progress)
+            run.settings = run.settings.changed(fingerprint=same_data(run, sets.splits))
+            training = sets.training(run, group, request.resume, print_progress)
+            write_settings(run, group)
+        describe(run, sets.splits, training, print_progress)
+        try:
+            training.run()
+            if group.leads:
+                conclude(run, sets.splits, print_progress, print_result)
+        except KeyboardInterrupt:
+            raise Interrupted("stopped") from None
+    return run
+
+
+def nothing(text: str) -> None:
+    """For the processes that do not speak."""
+
+
+@contextmanager
+def writable(folder: Path, group: ProcessGroup) -> Iterator[None]:
+    """A folder that can be written; if the run does not come so far, none is left behind empty."""
+    places = (folder / CHECKPOINTS, folder, *folder.parents)
+    new = [place for place in places if group.leads and not place.exists()]
+    try:
+        if group.leads:
+            check_room(folder, 0)
+        yield
+    except BaseException:
+        for place in new:
+            with suppress(OSError):  # it holds something
+                place.rmdir()
+        raise
+
+
+def read(settings: Settings) -> Splits:
+    """All records, and what is bad among them as far as reading shows it."""
+    settings.source.require_here()
+    return entry(settings.task).task().read(settings.source, settings.data)
+
+
+def build(settings: Settings, splits: Splits, folder: Path) -> Run:
+    """Learn or load what the task must know, and build the model; what the data decides is added to the settings."""
+    task = entry(settings.task).task()
+    origin = load(settings.start) if settings.start and not has_weights(settings, folder) else None
+    known = find_known(task, settings, splits, folder, origin)
+    settings = settings.changed(config=with_sizes(settings.config, task.sizes(known)), facts=known.facts())
+    torch.manual_seed(settings.recipe.seed)
+    model = task.preset(settings.name).model(settings.config)
+    run = Run(folder, task, model, known, settings)
+    if not has_weights(settings, folder):
+        task.prepare(model, known, settings.data)
+        if origin is not None:
+            put_weights(model, weights(origin.model))
+    return run
+
+
+def has_weights(settings: Settings, folder: Path) -> bool:
+    """Whether a checkpoint of this run has all weights."""
+    return settings.begun and (folder / CHECKPOINTS / LAST).exists()
+
+
+def find_known(task: Task, settings: Settings, splits: Splits, folder: Path, origin: Run | None) -> Any:
+    """What the run to go on with knows; otherwise what the data teaches, beside what the run to start from knows."""
+    if settings.begun and all((folder / name).exists() for name in task.Known.files):
+        return load_known(task, settings, folder)
+    return task.learn(splits, settings.data, None if origin is None else origin.known)
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Records and their examples, encoded once."""
+
+    splits: Splits
+    train: Examples
+    valid: Examples
+
+    def without_bad(self, run: Run, print_progress: Print) -> "Sets":
+        """The records that can be used; bad ones are an error, or are skipped where that is wanted."""
+        found = run.problems(self.splits, (self.splits.train, self.train), (self.splits.valid, self.valid))
+        require_good(found, run.options, FIX)
+        if not found:
+            return self
+        files = f" --data {run.source.data}" + (f" --valid {run.source.valid}" if run.source.has_valid else "")
+        listed = "" if run.source.in_memory else f"; `mirada check {run.task.name}{files}` lists them"
+        print_progress(f"{len(found):,} bad records are left out{listed}")
+        return self.skipping(found)
+
+    def skipping(self, found: Any) -> "Sets":
+        """Without the records that are in one of these places."""
+        bad = {problem.where for problem in found}
+        rows = [
+            [row for row, record in enumerate(records) if record.where not in bad]
+            for records in (self.splits.train, self.splits.valid)
+        ]
+        train, valid = (
+            [records[row] for row in good]
+            for records, good in zip((self.splits.train, self.splits.valid), rows, strict=True)
+        )
+        splits = require_both(replace(self.splits, train=train, valid=valid, problems=found))
+        return Sets(splits, self.train.take(rows[0]), self.valid.take(rows[1]))
+
+    def training(self, run: Run, group: ProcessGroup, resume: bool, print_progress: Print) -> Training:
+        """The training of a run on these sets."""
+        task, recipe = run.task, run.settings.recipe
+        return Training(
+            task.objective(run.model, recipe), task.batches(self.train, recipe), task.in_order(self.valid, recipe),
+            recipe, run.folder, group, resume, print_progress, preview(run, self.splits),
+        )  # fmt: skip
+
+
+def encode(run: Run, splits: Splits) -> Sets:
+    """The records to learn from and to validate on, as the model reads them."""
+    return Sets(splits, run.examples(splits.train), run.examples(splits.valid))
+
+
+def same_data(run: Run, splits: Splits) -> str:
+    """The fingerprint of the records; an error if the run was started with others."""
+    now, before = fingerprint(splits, run.task.identity), run.settings.fingerprint
+    require(
+        before in ("", now),
+        "the data has changed since this run was started: it cannot go on. Restore the data, or start another run with --out.",
+    )
+    return now
+
+
+def write_settings(run: Run, group: ProcessGroup) -> None:
+    """config.json and what the task knows, before the first step: a run that is stopped at any moment can be resumed.
+
+    The settings come first: whatever else is found beside them is of this run.
+    """
+    if group.leads:
+        described = json.dumps(run.settings.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        write_whole(run.folder / CONFIG, described.encode())
+        for name, content in run.known.contents().items():
+            write_whole(run.folder / name, content)
+    group.wait()
+
+
+def describe(run: Run, splits: Splits, training: Training, print_progress: Print) -> None:
+    """What will be trained, on what."""
+    size = sum(parameter.numel() for parameter in run.model.parameters())
+    print_progress(
+        f"{run.task.name}: {run.task.amount(splits.train)} to learn from, {run.task.amount(splits.valid)} to validate on, "
+        f"{len(training.batches):,} batches an epoch"
+    )
+    decided = [f"{name}={value:,}" for name, value in run.task.sizes(run.known).items() if isinstance(value, int)]
+    padding = getattr(training.batches, "padding", None)
+    decided += [] if padding is None else [f"{100 * padding:.1f} % padding"]
+    facts = f", {', '.join(decided)}" if decided else ""
+    print_progress(f"{type(run.model).__name__} with {size:,} parameters{facts}; writing to {run.folder}")
+
+
+def preview(run: Run, splits: Splits) -> Callable[[], str]:
+    """A sample answer after every validation: one sees the model learn."""
+    samples = run.task.samples(run, splits)[:1]
+
+    def text() -> str:
+        training = run.model.training
+        run.model.eval()
+        shown = ""
+        with suppress(ValueError):  # a model that diverges cannot answer; the loop has better words for it
+            shown = run(run.task.parse(samples[0]), **run.task.brief).text if samples else ""
+        run.model.train(training)
+        return f"  {' '.join(shown.split())[:70]}" if shown else ""
+
+    return text
+
+
+def conclude(run: Run, splits: Splits, print_progress: Print, print_result: Print) -> None:
+    """Measure, show sample answers, write the report."""
+    run.model.eval()
+    records = splits.test or splits.valid
+    with torch.inference_mode():
+        metrics, answers = run.task.measure(run, records)
+        for name, probe in splits.probes.items():
+            metrics |= run.task.probe(run, name, probe)
+    with open(run.folder / "metrics.jsonl", "a", encoding="utf-8") as log:
+        log.write(json.dumps({"test" if splits.test else "valid_metrics": metrics}) + "\n")
+    print_result(f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(metrics)}")
+    samples = run.task.samples(run, splits)
+    for text in samples:
+        answer = run(run.task.parse(text))
+        print_result(f"  {answer.input}  ->  {answer.text}")
+    example = f"mirada run {run.folder} {shlex.quote(min(samples, key=len, default='...'))}"
+    write_report(run, splits, records, metrics, answers, example)
+    print_progress(f"the report is {run.folder / 'report.html'}; go on with: {example}")
+
+
+def in_a_line(metrics: dict[str, float]) -> str:
+    """Metrics in one line.
+
+    >>> in_a_line({"bleu": 97.123, "chrf": 98.0})
+    'bleu 97.12, chrf 98.00'
+    """
+    return ", ".join(f"{name} {value:.2f}" for name, value in metrics.items())
