@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from mirada.layers.config import Config
 from torch import Tensor
 from torch.testing import assert_close
 
 import mirada.models
+from mirada.config import Config
 from mirada.decoding.stepper import Stepper
 from mirada.layers.model import Model
 from tests.models.cases import CASES

@@ -14,7 +14,7 @@ keras = pytest.importorskip("keras")
 
 from keras import layers  # noqa: E402
 
-from mirada.hub.mapping import Row, Table, copy_weights  # noqa: E402
+from mirada.hub.mapping import Row, WeightTable, copy_weights  # noqa: E402
 from mirada.models.classifier import Classifier, ClassifierConfig  # noqa: E402
 
 
@@ -37,8 +37,8 @@ CONVOLUTION = (
     Row("dense.bias", "dense/bias"),
     *CLASSES,
 )
-ONE_HEAD = Table("0.6", (*CONVOLUTION, Row("encoder.attention.score.scale", "attention/scale")))
-FIVE_HEADS = Table(
+ONE_HEAD = WeightTable("0.6", (*CONVOLUTION, Row("encoder.attention.score.scale", "attention/scale")))
+FIVE_HEADS = WeightTable(
     "0.6 with five heads",
     (
         *CONVOLUTION,
@@ -54,7 +54,7 @@ FIVE_HEADS = Table(
         Row("encoder.attention.heads.out.bias", "attention/attention_output/bias"),
     ),
 )
-RECURRENT = Table(
+RECURRENT = WeightTable(
     "4.7",
     (
         WORDS,
@@ -94,7 +94,7 @@ def texts() -> torch.Tensor:
     return torch.randint(1000, (BATCH, 5)).repeat(1, 24)
 
 
-def assert_same(ours: Classifier, theirs: "keras.Model", table: Table, tokens: torch.Tensor) -> None:
+def assert_same(ours: Classifier, theirs: "keras.Model", table: WeightTable, tokens: torch.Tensor) -> None:
     """Equal probabilities, equal gradients of all parameters, and as many parameters."""
     for variable in theirs.weights:  # away from their start, so that a forgotten one shows
         inputs = variable.value[..., 0].numel() if variable.path.endswith("kernel") else 1

@@ -8,7 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from mirada.attention.neighborhoods import Padding
-from mirada.hub.mapping import Row, Table, copy_weights
+from mirada.hub.mapping import Row, WeightTable, copy_weights
 from mirada.layers.block import BlockConfig
 from mirada.layers.stack import Decoder, Encoder
 
@@ -29,7 +29,7 @@ def attention(ours: str, theirs: str) -> tuple[Row, ...]:
     )
 
 
-TABLE = Table(
+TABLE = WeightTable(
     source="nn.Transformer",
     rows=(
         *attention("encoder.layers.{n}.self", "encoder.layers.{n}.self_attn"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from mirada.data.pack import pack_sentences
 from mirada.data.record import Problem, Record
-from mirada.data.records import Read, Row
+from mirada.data.records import Read, TableRow
 from mirada.data.text import Line, read_lines
 
 END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
@@ -14,7 +14,7 @@ WORDS = 48  # of a pair at most: tokens are not known yet, and words have few of
 
 def read_passages(paths: str) -> Read:
     """Pairs (first, second) of consecutive passages of text files; a blank line ends a document."""
-    records: list[Row] = []
+    records: list[TableRow] = []
     problems: list[Problem] = []
     for path in map(str.strip, paths.split(",")):
         paragraph: list[Line] = []
@@ -41,7 +41,7 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in END.split(text) if part.strip()]
 
 
-def packed(paragraph: list[Line]) -> Iterator[Row]:
+def packed(paragraph: list[Line]) -> Iterator[TableRow]:
     """As many sentences as fit, in two halves. A sentence may go on over several lines."""
     found = sentences(" ".join(line.text.strip() for line in paragraph))
     for first, last in pack_sentences([range(len(sentence.split())) for sentence in found], WORDS):

@@ -18,7 +18,7 @@ from mirada.data.text import nfc, opened, scan
 from mirada.errors import require, unknown
 
 Fields = tuple[str, ...]  # of a record
-Row = Record[Fields]
+TableRow = Record[Fields]
 Rows = Iterator[tuple[int, list[str], str]]  # the number of the line, its cells, what is wrong with it
 Objects = Iterator[tuple[int, Any, str]]  # the same with a value in the place of cells; None is an empty line
 SEPARATORS = {".tsv": "<TAB>", ".txt": "<TAB>", ".csv": ","}
@@ -29,7 +29,7 @@ OBJECTS = (".jsonl", ".json-lines", ".ndjson", ".parquet")
 class Read:
     """What a file holds, in its order. The value of a record are its fields, stripped and never empty."""
 
-    records: tuple[Row, ...]
+    records: tuple[TableRow, ...]
     problems: tuple[Problem, ...]
 
 
@@ -38,7 +38,7 @@ class Sorter:
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
-        self.records: list[Row] = []
+        self.records: list[TableRow] = []
         self.problems: list[Problem] = []
         self.blank: list[str] = []  # where the empty lines are that nothing has followed yet
 

@@ -34,7 +34,7 @@ class TrainingRequest:
         alone = self.source.has_valid and self.source.builtin and not self.resume
         require(not alone, "--valid needs --data: the builtin data has its own validation set")
         require(
-            not self.source.has_valid or valid is not data and (not isinstance(valid, str) or valid != data),
+            not self.source.has_valid or (valid is not data and (not isinstance(valid, str) or valid != data)),
             "--valid is the file of --data: a model is not measured on what it learned. Leave --valid out to hold some out.",
         )
 

@@ -122,7 +122,9 @@ class Run:
         good = {name: [record for record in records if record.where not in places] for name, records in sets}
         splits = Splits(**good, probes=found.probes, problems=bad, whole=found.whole)
         if given:
-            require(len(splits.test) > 0, f"{data if isinstance(data, str) else 'the data'} has no record to measure with")
+            require(
+                len(splits.test) > 0, f"{data if isinstance(data, str) else 'the data'} has no record to measure with"
+            )
         else:
             require(
                 fingerprint(splits, self.task.identity) == self.settings.fingerprint,

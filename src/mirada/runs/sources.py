@@ -11,7 +11,7 @@ from mirada.data.check import held_out, show
 from mirada.data.memory import rows_in_memory
 from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Problem, Record
-from mirada.data.records import Fields, Read, Row, read_records
+from mirada.data.records import Fields, Read, TableRow, read_records
 from mirada.errors import require
 
 V = TypeVar("V")
@@ -117,7 +117,7 @@ def from_tables(
     return Splits(found.records, more.records, problems=[*found.problems, *more.problems])
 
 
-def divided(records: Sequence[Row], found: Sequence[Problem]) -> Splits[Fields]:
+def divided(records: Sequence[TableRow], found: Sequence[Problem]) -> Splits[Fields]:
     """Rows to learn from and some to validate on; where bad ones leave too few, `require_both` will tell."""
     if found and len({record.value[0] for record in records}) < 2:
         return Splits(records, (), problems=found)

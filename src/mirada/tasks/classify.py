@@ -12,7 +12,7 @@ from mirada.data.builtin.sentiment import sentiment
 from mirada.data.check import show, too_long
 from mirada.data.options import TextOptions
 from mirada.data.record import Problem
-from mirada.data.records import Fields, Row
+from mirada.data.records import Fields, TableRow
 from mirada.data.tokenize import END, PAD
 from mirada.data.vocabulary import Vocabulary
 from mirada.drawing.heat import Weighed
@@ -95,13 +95,13 @@ class Classify(Task[str, Fields, Vocabulary]):
         if options.vectors:
             start_from_vectors(model, options.vectors, known.tokens)
 
-    def examples(self, records: Sequence[Row], known: Vocabulary, config: Any) -> EncodedRecords[Labelled]:
+    def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> EncodedRecords[Labelled]:
         texts = closed([record.value[0] for record in records], known, config)
         numbers = {label: number for number, label in enumerate(known.labels)}
         items = [(text, numbers.get(record.value[1], -1)) for text, record in zip(texts, records, strict=True)]
         return EncodedRecords(items, [(len(text),) for text in texts], collate)
 
-    def problems(self, records: Sequence[Row], examples: EncodedRecords[Labelled], config: Any) -> list[Problem]:
+    def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labelled], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS[:1])
 
     def batches(self, examples: EncodedRecords[Labelled], recipe: Recipe) -> Bucketed:
@@ -131,7 +131,7 @@ class Classify(Task[str, Fields, Vocabulary]):
                 answers[row] = Answer(inputs[row], *ranked[0], ranked=ask.listed(ranked), read=read, replay=replay)
         return [answers[row] for row in range(len(inputs))]
 
-    def measure(self, run: Run, records: Sequence[Row]) -> tuple[dict[str, float], list[Answer]]:
+    def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
         known = set(run.known.labels)  # an unseen label is an error here, not a wrong answer
         unseen = [unseen_label(record, known) for record in records if record.value[1] not in known]
         require(not unseen, show(unseen, NAMED))
@@ -145,7 +145,7 @@ class Classify(Task[str, Fields, Vocabulary]):
     def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
         return [record.value[0] for record in spread(splits.test or splits.valid, SAMPLES)]
 
-    def sections(self, run: Run, records: Sequence[Row], answers: Sequence[Answer]) -> list[Section]:
+    def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
         pairs = list(zip(answers, records, strict=True))
         wrong = sorted((p for p in pairs if p[0].text != p[1].value[1]), key=lambda pair: -pair[0].score)
         about = "The darker a word, the more the last attention layer looked at it, over all places and heads."
@@ -172,7 +172,7 @@ def with_every_label(splits: Splits[Fields]) -> Splits[Fields]:
     return Splits([*splits.train, *rare], valid, splits.test, problems=splits.problems) if rare else splits
 
 
-def unseen_label(record: Row, known: set[str]) -> Problem:
+def unseen_label(record: TableRow, known: set[str]) -> Problem:
     names = sorted(known)
     shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
     return Problem(record.where, f"label {record.value[1]!r} does not occur in training; known: {shown}")
@@ -190,7 +190,7 @@ def collate(items: list[Labelled]) -> Microbatch:
     return Microbatch({"tokens": tokens, "lengths": lengths, "classes": classes}, (len(items),), int(lengths.sum()))
 
 
-def weighed(answer: Answer, record: Row) -> Weighed:
+def weighed(answer: Answer, record: TableRow) -> Weighed:
     """An answer with how much the last attention layer looked at each word."""
     seen = answer.look()
     looked = seen[seen.names[-1]].weights()[0].mean((0, 1))

@@ -19,7 +19,7 @@ from mirada.data.corrupt import mask_tokens, second_of
 from mirada.data.options import TextOptions
 from mirada.data.passages import read_passages
 from mirada.data.record import Problem
-from mirada.data.records import OBJECTS, Fields, Row, ending_of
+from mirada.data.records import OBJECTS, Fields, TableRow, ending_of
 from mirada.data.tokenize import END, MASK, PAD, START, Tokenizer
 from mirada.data.vocabulary import Vocabulary
 from mirada.drawing.page import Section
@@ -138,11 +138,11 @@ class Fill(Task[str, Fields, Vocabulary]):
         if options.vectors:
             start_from_vectors(model, options.vectors, known.tokens)
 
-    def examples(self, records: Sequence[Row], known: Vocabulary, config: Any) -> SentencePairs:
+    def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> SentencePairs:
         sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
         return SentencePairs(list(zip(*sides, strict=True)), len(known), marks_of(known.tokenizer))
 
-    def problems(self, records: Sequence[Row], examples: SentencePairs, config: Any) -> list[Problem]:
+    def problems(self, records: Sequence[TableRow], examples: SentencePairs, config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, ("the pair",))
 
     def objective(self, model: Model, recipe: Recipe) -> Objective:
@@ -158,7 +158,7 @@ class Fill(Task[str, Fields, Vocabulary]):
         return [fill(run, text, ask) for text in inputs]
 
     @torch.no_grad()
-    def measure(self, run: Run, records: Sequence[Row]) -> tuple[dict[str, float], list[Answer]]:
+    def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
         """The percentage of hidden words and of orders that are right."""
         right, asked = [0, 0], [0, 0]
         for part in self.in_order(self.examples(records, run.known, run.model.config), Recipe(batch_tokens=4096)):
@@ -181,7 +181,7 @@ class Fill(Task[str, Fields, Vocabulary]):
             return ["Ana va al cine a ver una nueva ___.", "Luis va al museo a ver una nueva ___."]
         return [with_gap(record.value[0]) for record in askable(splits.valid, 3)]
 
-    def sections(self, run: Run, records: Sequence[Row], answers: Sequence[Answer]) -> list[Section]:
+    def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
         shown = []
         for record in askable(records, 8):
             text = with_gap(record.value[0])
@@ -213,7 +213,7 @@ def with_gap(text: str) -> str:
     return re.sub(r"\w+(\W*)$", r"___\1", text)
 
 
-def askable(records: Sequence[Row], count: int) -> list[Row]:
+def askable(records: Sequence[TableRow], count: int) -> list[TableRow]:
     """The first records whose last word can be hidden: they have one, and no gap of their own."""
     return list(islice((r for r in records if len(GAP.findall(with_gap(r.value[0]))) == 1), count))
 

@@ -11,7 +11,7 @@ from mirada.data.batch import in_order, pad
 from mirada.data.check import too_long
 from mirada.data.options import TextOptions
 from mirada.data.record import Problem, Record
-from mirada.data.records import Fields, Row
+from mirada.data.records import Fields, TableRow
 from mirada.data.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer
 from mirada.data.vocabulary import Vocabulary
 from mirada.decoding.hypothesis import Hypothesis
@@ -97,12 +97,12 @@ class Translate(Task[str, Fields, Vocabulary]):
         if options.vectors:
             start_from_vectors(model, options.vectors, known.tokens)
 
-    def examples(self, records: Sequence[Row], known: Vocabulary, config: Any) -> EncodedRecords[Tokens]:
+    def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> EncodedRecords[Tokens]:
         sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
         items = list(zip(*sides, strict=True))
         return EncodedRecords(items, [(len(source) + 1, len(target) + 1) for source, target in items], collate)
 
-    def problems(self, records: Sequence[Row], examples: EncodedRecords[Tokens], config: Any) -> list[Problem]:
+    def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Tokens], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS)
 
     def batches(self, examples: EncodedRecords[Tokens], recipe: Recipe) -> Bucketed:
@@ -124,13 +124,13 @@ class Translate(Task[str, Fields, Vocabulary]):
                 answers[row] = as_answer(run, inputs[row], sources[row], ranked)
         return [answers[row] for row in range(len(inputs))]
 
-    def measure(self, run: Run, records: Sequence[Row]) -> tuple[dict[str, float], list[Answer]]:
+    def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
         answers = run([record.value[0] for record in records])
         wanted = [record.value[1] for record in records]
         texts = [answer.text for answer in answers]
         return {"bleu": bleu(texts, wanted), "chrf": chrf(texts, wanted)}, answers
 
-    def sections(self, run: Run, records: Sequence[Row], answers: Sequence[Answer]) -> list[Section]:
+    def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
         pairs = list(zip(answers, records, strict=True))
         wrong = [pair for pair in pairs if pair[0].text != pair[1].value[1]]
         wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].value[1]))
@@ -155,7 +155,7 @@ class Translate(Task[str, Fields, Vocabulary]):
             "the red house",
         ]
 
-    def probe(self, run: Run, name: str, records: Sequence[Row]) -> dict[str, float]:
+    def probe(self, run: Run, name: str, records: Sequence[TableRow]) -> dict[str, float]:
         """The context test: a record also has the word that must be written and those that must not."""
         answers = run([record.value[0] for record in records])
         right = [
@@ -243,7 +243,7 @@ def attends(run: Run) -> bool:
     return getattr(run.model.config, "attention", "") != "no"
 
 
-def examples(run: Run, pairs: Sequence[tuple[Answer, Row]]) -> tuple[Item, ...]:
+def examples(run: Run, pairs: Sequence[tuple[Answer, TableRow]]) -> tuple[Item, ...]:
     """Translations with what they looked at, for the report; in a table, where the model looks nowhere."""
     if attends(run):
         return tuple(aligned(run, record) for _, record in pairs)
@@ -251,7 +251,7 @@ def examples(run: Run, pairs: Sequence[tuple[Answer, Row]]) -> tuple[Item, ...]:
     return (DataTable("", ("source", "written", "wanted"), rows),)
 
 
-def aligned(run: Run, record: Row) -> Aligned:
+def aligned(run: Run, record: TableRow) -> Aligned:
     """A translation with what it looked at."""
     answer = run(record.value[0], aligned=True)
     weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())

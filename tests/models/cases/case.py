@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from mirada.layers.config import Config
 from torch import Tensor
 from torch.testing import assert_close
 
 from mirada.attention.neighborhoods import Causal, PerHead, Strided, Window
+from mirada.config import Config
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 
