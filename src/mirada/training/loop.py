@@ -1,12 +1,10 @@
 """The training loop, readable from top to bottom."""
 
 import math
-import resource
-import signal
-import sys
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,17 +13,21 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from mirada.training.budget import ENOUGH_STEPS, Pace, StepPlan, corrected, needs, usual_every, within
 from mirada.training.checkpoint import check_room
 from mirada.training.distributed import ProcessGroup
+from mirada.training.interrupts import Interrupted, asked_to_stop
 from mirada.training.metrics_log import MetricsLog
 from mirada.training.objectives import BatchSource, Microbatch, Objective, evaluate, moved, seed_for
 from mirada.training.optimize import adam, clip, set_rate
-from mirada.training.progress import Progress, Silence, clock
+from mirada.training.progress import Progress, Silence, counted
 from mirada.training.recipe import Recipe
 from mirada.training.schedules import rate
+from mirada.training.stopping import falling, stale
 from mirada.training.training_state import (
     LAST,
     TrainingState,
+    average,
     kept_path,
     load_state,
     put_weights,
@@ -33,44 +35,25 @@ from mirada.training.training_state import (
     save_weights,
     weights,
 )
+from mirada.training.trial import Estimate, choose_threads, memory_in_use, spread_over, step_seconds
 
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
 A_LOOK = 0.3  # seconds of trial steps where no budget asks for more
-VALIDATIONS = 20  # in a run whose epochs are longer
-MOST_VALIDATIONS = 200  # in a run whose epochs are shorter
+PLANS = 20  # times that a budget's plan is looked at again, at most
 CHECKPOINTS = "checkpoints"
 
 
-class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
-    """Somebody asked the run to stop; it is saved and can be resumed."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a run will take on this machine, from a few steps that were measured and undone."""
-
-    steps: int
-    a_step: float
-    a_validation: float
-    validations: int
-    memory: int
-
-    @property
-    def seconds(self) -> float:
-        return self.steps * self.a_step + self.validations * self.a_validation
-
-    def text(self, minutes: float) -> str:
-        """The plan in a line."""
-        within = f" within {minutes:g} minutes" if minutes else ""
-        return (
-            f"{self.steps:,} steps{within}: about {clock(self.seconds)} and {self.memory / 1e9:.1f} GB of memory on this "
-            f"machine ({1000 * self.a_step:.0f} ms a step)"
-        )
+def silent(text: str) -> None:
+    """For whoever does not want to know."""
 
 
 @dataclass
 class Training:
-    """One run: what it trains, on what, how, and where it leaves its files."""
+    """One run: what it trains, on what, how, and where it leaves its files.
+
+    `preview` is called after a validation; what it returns is shown with it. `began` is when the run was asked for: a budget
+    counts from there. `settled` is told the number of threads, once it is known and before the first step.
+    """
 
     objective: Objective
     batches: BatchSource
@@ -79,8 +62,11 @@ class Training:
     folder: Path
     group: ProcessGroup = field(default_factory=ProcessGroup)
     resume: bool = False
-    print_progress: Callable[[str], None] = lambda text: None
-    preview: Callable[[], str] = str  # called after a validation; what it returns is told with it
+    print_progress: Callable[[str], None] = silent
+    preview: Callable[[], str] = str
+    began: float | None = None
+    settled: Callable[[int], None] = lambda threads: None
+    clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
         self.model: nn.Module = self.objective.model  # type: ignore[assignment]
@@ -93,37 +79,34 @@ class Training:
         self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay)
         self.scaler = torch.amp.GradScaler(self.group.device.type, enabled=self.recipe.precision == "float16")
         self.wrapped = self.group.wrap(self.objective)
+        self.began = self.clock() if self.began is None else self.began
+        self.spent_before = 0.0  # seconds of earlier starts of a run that was resumed
 
     def run(self) -> TrainingState:
         """Train to the end, or until somebody stops it."""
         state = self.start()
-        log = (
-            MetricsLog(self.folder / "metrics.jsonl", state.log_size if state.step else None)
-            if self.group.leads
-            else None
-        )
-        progress = (Progress if self.group.leads else Silence)(state.steps, state.step)
+        log = self.open_log(state)
+        progress = (Progress if self.group.leads else Silence)(state.steps, state.step, clock=self.clock)
         log_every = max(1, min(10, state.steps // 100))
-        validate_every = self.every(state.steps)
-        saved, began, tokens, marked = time.monotonic(), time.monotonic() - state.seconds, 0, time.monotonic()
+        saved, began = self.clock(), self.clock() - state.seconds
         self.objective.train()
         with asked_to_stop() as asked:
             while not self.over(state):
-                loss, seen, stop = self.step(state, bool(asked))
+                loss, seen, stop = self.timed_step(state, bool(asked), progress)
                 state.step += 1
-                state.loss_sum, state.loss_count, tokens = state.loss_sum + loss, state.loss_count + 1, tokens + seen
-                state.seconds = time.monotonic() - began
+                state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
+                state.seconds = self.clock() - began
                 if state.step % log_every == 0:
-                    mean, now = state.loss_sum / state.loss_count, time.monotonic()
-                    speed, tokens, marked = tokens / max(1e-9, now - marked), 0, now
+                    mean = state.loss_sum / state.loss_count
                     self.note(log, step=state.step, loss=mean, lr=self.lr(state.step - 1, state.steps),
-                              tokens_per_second=round(speed), seconds=round(state.seconds, 2))  # fmt: skip
-                    progress.show(state.step, mean, speed)
+                              tokens_per_second=round(progress.speed), seconds=round(state.seconds, 2))  # fmt: skip
+                    progress.show(state.step, mean)
                     state.loss_sum, state.loss_count = 0.0, 0
-                if state.step % validate_every == 0 or state.step == state.steps:
+                changed = self.follow_clock(state, progress)
+                if state.step % state.every == 0 or state.step >= state.steps:
                     self.validate(state, log, progress)
                     saved = self.save(state, log)
-                elif time.monotonic() - saved > self.recipe.save_seconds:
+                elif changed or self.clock() - saved > self.recipe.save_seconds:
                     saved = self.save(state, log)
                 if stop:
                     self.save(state, log)
@@ -133,74 +116,174 @@ class Training:
         self.finish(state, log)
         return state
 
-    def over(self, state: TrainingState) -> bool:
-        """Whether all steps are made, or the validations have not improved for too long."""
-        patience = self.recipe.patience
-        return state.finished or state.step >= state.steps or (0 < patience <= state.stale)
+    def open_log(self, state: TrainingState) -> MetricsLog | None:
+        """The metrics log, cut back to what belongs to the state; only the leader writes one."""
+        if not self.group.leads:
+            return None
+        return MetricsLog(self.folder / "metrics.jsonl", state.log_size if state.step else None)
+
+    def spent(self) -> float:
+        """Seconds of the budget that are used up, over all starts."""
+        assert self.began is not None
+        return self.spent_before + self.clock() - self.began
+
+    # planning
 
     def start(self) -> TrainingState:
-        """The state to go on from: a saved one, or a new one whose number of steps is fixed here, once."""
+        """The state to go on from: a saved one, or a new one whose number of steps is planned here."""
         if self.resume and (self.checkpoints / LAST).exists():
-            state = load_state(self.checkpoints, self.model, self.optimizer)
-            self.scaler.load_state_dict(state.scaler) if state.scaler else None
-            return state
-        plan = self.plan()
-        self.print_progress(plan.text(self.recipe.budget))
-        state = TrainingState(steps=plan.steps)
+            return self.resumed()
+        self.use_threads()
+        pace = self.measure()
+        plan = self.plan(pace)
+        self.print_plan(plan, pace)
+        state = TrainingState(steps=plan.steps, every=plan.every, share=plan.share, spent=self.spent())
+        state.pace, state.validation = pace.step, pace.validation
         self.save(state, None)
         return state
 
-    def plan(self) -> Estimate:
-        """How many steps there will be (`steps`, or what fits into `minutes`, or all `epochs`) and what they take here."""
-        recipe = self.recipe
-        budget = 60 * recipe.budget
-        began = time.monotonic()
-        a_step, a_validation = self.measure(min(20.0, 0.05 * budget) if budget else A_LOOK)
-        left = budget - (time.monotonic() - began)
-        if recipe.steps:
-            steps = recipe.steps
-        elif not budget:
-            steps = recipe.epochs * len(self.batches)
-        else:
-            between = recipe.validate or len(self.batches)
-            fitting = left / (a_step + a_validation / between)
-            epochs = fitting / between
-            if (
-                not recipe.validate and not VALIDATIONS <= epochs <= MOST_VALIDATIONS
-            ):  # then so many, whatever the steps
-                count = VALIDATIONS if epochs < VALIDATIONS else MOST_VALIDATIONS
-                fitting = (left - count * a_validation) / a_step
-            steps = int(self.group.agree(max(1, int(fitting))))
-        return Estimate(steps, a_step, a_validation, steps // self.every(steps), memory_in_use())
+    def resumed(self) -> TrainingState:
+        """The saved state. A budget that is larger than before is planned anew."""
+        self.use_threads()
+        state = load_state(self.checkpoints, self.model, self.optimizer)
+        self.scaler.load_state_dict(state.scaler) if state.scaler else None
+        state.every = state.every or self.recipe.validate or usual_every(state.steps, len(self.batches))
+        self.spent_before = state.spent
+        if self.recipe.budget > state.budget > 0:
+            left = 60 * self.recipe.budget - self.spent()
+            pace = Pace(state.pace, state.validation)
+            plan = within(left, pace, len(self.batches), self.recipe.validate)
+            state.steps, state.every, state.share = state.step + plan.steps, plan.every, plan.share
+            state.finished, state.ended, state.budget = False, "", self.recipe.budget
+            self.print_progress(f"{counted(plan.steps, 'more step')} in {self.recipe.budget:g} minutes altogether")
+        return state
 
-    def every(self, steps: int) -> int:
-        """Steps between two validations."""
-        return self.recipe.validate or max(1, min(len(self.batches), steps // VALIDATIONS), steps // MOST_VALIDATIONS)
+    def use_threads(self) -> None:
+        """Compute with as many threads as the recipe says; where it does not, all or one, whichever is faster here."""
+        threads = self.recipe.threads or torch.get_num_threads()
+        torch.set_num_threads(threads)
+        fixed = self.recipe.threads or "OMP_NUM_THREADS" in os.environ or self.group.world > 1
+        if not fixed and self.group.device.type == "cpu":
+            chosen = self.undone(lambda step: choose_threads(step, threads, self.clock))
+            if chosen != threads:
+                self.print_progress(
+                    f"computing with 1 thread: on this busy machine it is faster than {threads} (threads={threads} asks for them)"
+                )
+            threads = chosen
+        self.settled(threads)
 
-    def measure(self, seconds: float) -> tuple[float, float]:
-        """Seconds that a step and a validation take, measured and then undone."""
+    def plan(self, pace: Pace) -> StepPlan:
+        """How many steps there will be: `steps`, or what fits into `minutes`, or all `epochs`."""
+        recipe, epoch = self.recipe, len(self.batches)
+        if recipe.budget:
+            found = within(60 * recipe.budget - self.spent(), pace, epoch, recipe.validate)
+            steps, every = (int(self.group.agree(number)) for number in (found.steps, found.every))
+            return StepPlan(steps, every, self.group.agree(found.share))
+        steps = recipe.steps or recipe.epochs * epoch
+        return StepPlan(steps, recipe.validate or usual_every(steps, epoch))
+
+    def estimate(self) -> Estimate:
+        """What a run would take here."""
+        pace = self.measure()
+        plan = self.plan(pace)
+        return Estimate(plan.steps, pace, plan.share * (plan.steps // plan.every), memory_in_use())
+
+    def print_plan(self, plan: StepPlan, pace: Pace) -> None:
+        """What is going to happen, and what a budget does not allow."""
+        budget, validations = self.recipe.budget, plan.share * (plan.steps // plan.every)
+        self.print_progress(Estimate(plan.steps, pace, validations, memory_in_use()).text(budget))
+        if plan.share < 1:
+            records = len(self.valid_part(plan.share))
+            self.print_progress(
+                f"validations read {records} of {len(self.valid)} batches: all of them would take more than a tenth of the time"
+            )
+        if budget and plan.steps < ENOUGH_STEPS:
+            self.print_progress(
+                f"{budget:g} minutes are too short for this: give at least {needs(pace, self.spent()):.1f} minutes, "
+                "less data or a smaller model (width=, depth=)"
+            )
+
+    def measure(self) -> Pace:
+        """Seconds that a step and a whole validation take, measured and then undone."""
+        budget = 60 * self.recipe.budget
+        seconds = min(20.0, 0.05 * max(0.0, budget - self.spent())) if budget else A_LOOK
+
+        def enough(here: bool) -> bool:
+            return self.group.total([float(here)])[0] > 0
+
+        a_step = self.undone(lambda step: step_seconds(step, seconds, self.clock, enough))
+        some = spread_over(self.valid, 3 / len(self.valid))  # a whole validation may take as long as the budget
+        began = self.clock()
+        evaluate(self.objective, some, self.group)
+        return Pace(a_step, (self.clock() - began) * len(self.valid) / len(some))
+
+    def undone(self, trial: Callable[[Callable[[], object]], Any]) -> Any:
+        """What comes of some trial steps, whose effects are taken back."""
         before = {name: value.clone() for name, value in weights(self.model).items()}
-        trial = TrainingState(steps=1_000_000)
-        times: list[float] = []
-        while True:
-            began = time.monotonic()
-            self.step(trial, False)
-            times.append(time.monotonic() - began)
-            trial.step += 1
-            enough = len(times) >= 3 and sum(times) >= seconds
-            if self.group.total([float(enough)])[0] > 0:
-                break
-        began = time.monotonic()
-        evaluate(self.objective, self.valid, self.group)
-        a_validation = time.monotonic() - began
+        state = TrainingState(steps=1_000_000)
+
+        def step() -> None:
+            self.step(state, False)
+            state.step += 1
+
+        found = trial(step)
         put_weights(self.model, before)
         self.optimizer.state.clear()
-        warm = times[len(times) // 2 :]  # before that, memory and processor come out of their sleep
-        return sum(warm) / len(warm), a_validation
+        return found
+
+    def follow_clock(self, state: TrainingState, progress: Progress) -> bool:
+        """Change the plan of a budget where the clock says that it is off; whether that was so. It is to be saved then."""
+        budget = 60 * self.recipe.budget
+        if not budget or state.step >= state.steps:
+            return False
+        spent = state.spent = self.spent()
+        pace = Pace(progress.step_seconds or state.pace, state.validation)
+        ending = spent + pace.step + state.share * pace.validation >= budget
+        if not ending and spent < state.looked + budget / PLANS:
+            return False
+        state.looked = spent
+        plan = corrected(
+            state.step,
+            StepPlan(state.steps, state.every, state.share),
+            budget - spent - state.share * pace.validation,
+            pace,
+        )
+        steps = int(self.group.agree(state.step if ending else plan.steps))
+        changed, state.steps = steps != state.steps, max(1, steps)
+        progress.steps = state.steps
+        return changed
+
+    def over(self, state: TrainingState) -> bool:
+        """Whether the run has ended; `state.ended` says why."""
+        if state.finished:
+            return True
+        if state.step >= state.steps:
+            minutes = f" in {self.recipe.budget:g} minutes" if self.recipe.budget else ""
+            state.ended = f"made {counted(state.steps, 'step')}{minutes}"
+            return True
+        recipe, epoch = self.recipe, len(self.batches)
+        fell = falling(recipe.schedule, state.step, state.steps, recipe.warmup)
+        if fell and stale(state.step, state.steps, state.best_step, epoch, recipe.patience):
+            since = (state.step - state.best_step) / epoch
+            state.ended = (
+                f"stopped early at step {state.step:,} of {state.steps:,}: no better validation for {since:.1f} epochs "
+                f"(patience={recipe.patience:g})"
+            )
+            return True
+        return False
+
+    # stepping
 
     def lr(self, step: int, steps: int) -> float:
         """The learning rate of a step."""
         return self.recipe.lr * rate(self.recipe.schedule, step, steps, self.recipe.warmup)
+
+    def timed_step(self, state: TrainingState, stop: bool, progress: Progress) -> tuple[float, int, bool]:
+        """A step whose time and tokens the progress counts."""
+        began = self.clock()
+        found = self.step(state, stop)
+        progress.count(self.clock() - began, found[1])
+        return found
 
     def step(self, state: TrainingState, stop: bool) -> tuple[float, int, bool]:
         """One update from one whole batch: its loss, its tokens, and whether any process was asked to stop."""
@@ -250,14 +333,19 @@ class Training:
             return nullcontext()
         return torch.autocast(self.group.device.type, dtype=getattr(torch, self.recipe.precision))
 
+    # validating and ending
+
+    def valid_part(self, share: float) -> Sequence[Microbatch]:
+        """The batches that a validation reads: all of them, or a fixed part."""
+        return self.valid if share >= 1 else spread_over(self.valid, share)
+
     def validate(self, state: TrainingState, log: MetricsLog | None, progress: Progress) -> None:
         """Measure on held-out data, keep the best, remember the weights for the average."""
-        found = evaluate(self.objective, self.valid, self.group)
+        began = self.clock()
+        found = evaluate(self.objective, self.valid_part(state.share), self.group)
         better = found["loss"] < state.best
         if better:
-            state.best, state.best_step, state.stale = found["loss"], state.step, 0
-        else:
-            state.stale += 1
+            state.best, state.best_step = found["loss"], state.step
         if self.recipe.average > 1:
             state.kept = [*state.kept, state.step][-self.recipe.average :]
         if not self.group.leads:
@@ -266,23 +354,17 @@ class Training:
             save_weights(self.folder / "model.safetensors", self.model)
         if self.recipe.average > 1:
             save_weights(kept_path(self.checkpoints, state.step), self.model)
-        sample = self.preview()
+        shown = self.preview()
+        state.validation = (self.clock() - began) / min(1.0, state.share)
         self.note(log, step=state.step, valid=found)
-        progress.line(f"step {state.step:,}  valid loss {found['loss']:.4f}{' (best)' if better else ''}{sample}")
+        progress.line(f"step {state.step:,}  valid loss {found['loss']:.4f}{' (best)' if better else ''}{shown}")
 
     def finish(self, state: TrainingState, log: MetricsLog | None) -> None:
         """Average the last weights, keep the average if it is better than the best, and leave the model at that."""
         if not math.isfinite(state.best):
             raise ValueError(f"no validation gave a finite loss. Try a lower lr (it is {self.recipe.lr:g}).")
-        if not state.finished and len(state.kept) > 1:
-            self.group.wait()
-            put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
-            found = evaluate(self.objective, self.valid, self.group)
-            if found["loss"] < state.best:
-                state.best = found["loss"]
-                if self.group.leads:
-                    save_weights(self.folder / "model.safetensors", self.model)
-            self.note(log, step=state.step, averaged=len(state.kept), valid=found)
+        if not state.finished:
+            self.choose(state, log)
         state.finished, state.kept = True, []
         self.group.wait()
         put_weights(self.model, load_file(self.folder / "model.safetensors"))
@@ -290,10 +372,26 @@ class Training:
         if log:
             log.close()
         self.objective.eval()
+        self.print_progress(state.ended)
+
+    def choose(self, state: TrainingState, log: MetricsLog | None) -> None:
+        """Keep the weights of the best step, or the average of the last ones where that is better; say which."""
+        kept = f"the weights of step {state.best_step:,}"
+        if len(state.kept) > 1:
+            self.group.wait()
+            put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
+            found = evaluate(self.objective, self.valid_part(state.share), self.group)
+            if found["loss"] < state.best:
+                state.best, kept = found["loss"], f"the average of the last {len(state.kept)} validated weights"
+                if self.group.leads:
+                    save_weights(self.folder / "model.safetensors", self.model)
+            self.note(log, step=state.step, averaged=len(state.kept), valid=found)
+        state.ended = f"{state.ended}; kept {kept} (valid loss {state.best:.4f})"
+        self.note(log, step=state.step, ended=state.ended)
 
     def save(self, state: TrainingState, log: MetricsLog | None) -> float:
         """Write the state; then forget weights that no average will need."""
-        state.scaler = self.scaler.state_dict()
+        state.scaler, state.spent, state.budget = self.scaler.state_dict(), self.spent(), self.recipe.budget
         if self.group.leads:
             state.log_size = log.settle() if log else 0
             save_state(self.checkpoints, self.model, self.optimizer, state)
@@ -301,44 +399,8 @@ class Training:
             for path in self.checkpoints.glob("step-*.safetensors"):
                 if path not in kept:
                     path.unlink(missing_ok=True)
-        return time.monotonic()
+        return self.clock()
 
     def note(self, log: MetricsLog | None, **event: Any) -> None:
         if log:
             log.write(**event)
-
-
-def memory_in_use() -> int:
-    """The most memory this process has had so far, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def average(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """The mean of saved weights; what is no floating-point number (a counter) is the last one's."""
-    mean = {name: value.double() if value.is_floating_point() else value for name, value in load_file(paths[0]).items()}
-    for path in paths[1:]:
-        for name, value in load_file(path).items():
-            mean[name] = mean[name] + value if value.is_floating_point() else value
-    return {n: (v / len(paths)).float() if v.is_floating_point() else v for n, v in mean.items()}
-
-
-@contextmanager
-def asked_to_stop() -> Iterator[list[int]]:
-    """A list that fills when Ctrl-C or SIGTERM comes; a second Ctrl-C ends the program at once."""
-    asked: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        if asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: whoever runs us there looks after signals
-        before = {}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,32 +1,46 @@
 """Telling a person how far a run is: one line that renews itself on a terminal, plain lines now and then elsewhere."""
 
+import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 QUIET_SECONDS = 20.0  # between two plain lines
 REDRAW_SECONDS = 0.2
 BAR = 24
+SMOOTH = 0.1  # how much the last step counts in the speed
 
 
 class Progress:
-    """A bar with loss, speed and time left."""
+    """A bar with loss, speed and time left. The speed is that of the last steps; validations do not count in it."""
 
-    def __init__(self, steps: int, done: int = 0, out: TextIO | None = None) -> None:
+    def __init__(
+        self, steps: int, done: int = 0, out: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.out = out or sys.stderr
         self.live = self.out.isatty()
         self.color = self.live and "NO_COLOR" not in os.environ
-        self.steps, self.first, self.began, self.drawn = steps, done, time.monotonic(), 0.0
+        self.steps, self.first, self.clock = steps, done, clock
+        self.began, self.drawn = clock(), -math.inf
+        self.step_seconds, self.speed = 0.0, 0.0  # of a step, tokens a second: means that forget
 
-    def show(self, step: int, loss: float, speed: float) -> None:
+    def count(self, seconds: float, tokens: int) -> None:
+        """A step took so long, with so many tokens."""
+        speed = tokens / max(seconds, 1e-9)
+        weight = SMOOTH if self.speed else 1.0
+        self.step_seconds += weight * (seconds - self.step_seconds)
+        self.speed += weight * (speed - self.speed)
+
+    def show(self, step: int, loss: float) -> None:
         """Draw the line again, if it is time to."""
-        now = time.monotonic()
+        now = self.clock()
         if now - self.drawn < (REDRAW_SECONDS if self.live else QUIET_SECONDS) and step < self.steps:
             return
         self.drawn = now
         left = (now - self.began) / max(1, step - self.first) * (self.steps - step)
-        facts = f"step {step:,}/{self.steps:,}  loss {loss:.3f}  {speed:,.0f} tokens/s  {clock(left)} left"
+        facts = f"step {step:,}/{self.steps:,}  loss {loss:.3f}  {self.speed:,.0f} tokens/s  {as_clock(left)} left"
         if self.live:
             full = round(BAR * step / max(1, self.steps))
             bar = "━" * full + " " * (BAR - full)
@@ -50,7 +64,7 @@ class Progress:
 class Silence(Progress):
     """For the processes that do not lead."""
 
-    def show(self, step: int, loss: float, speed: float) -> None:
+    def show(self, step: int, loss: float) -> None:
         return
 
     def line(self, text: str) -> None:
@@ -60,12 +74,21 @@ class Silence(Progress):
         return
 
 
-def clock(seconds: float) -> str:
+def as_clock(seconds: float) -> str:
     """Minutes and seconds.
 
-    >>> clock(95), clock(3725)
+    >>> as_clock(95), as_clock(3725)
     ('1:35', '1:02:05')
     """
     whole = max(0, round(seconds))
     hours, minutes = whole // 3600, whole // 60 % 60
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def counted(count: int, word: str) -> str:
+    """How many there are of something, in words.
+
+    >>> counted(1, "step"), counted(1200, "step")
+    ('1 step', '1,200 steps')
+    """
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -17,7 +17,9 @@ class Recipe(Config):
     `batch_tokens` is the size of one whole batch, whatever it is divided into: `accumulate` parts, times the processes;
     where all examples have one size (pictures, windows of a series), `batch_size` counts them.
     `lr` is the highest learning rate, reached after `warmup` steps. `average` is how many of the last validated weights are
-    averaged at the end; the average is kept if it validates better than the best of them.
+    averaged at the end; the average is kept if it validates better than the best of them. `patience` is how many epochs the
+    validations may go without becoming better before a run ends early (0: it never does). `threads` are those of the CPU; 0
+    takes all, or one where that is clearly faster.
     """
 
     steps: int = 0
@@ -33,10 +35,11 @@ class Recipe(Config):
     smoothing: float = 0.1
     clip: float = 1.0
     validate: int = 0
-    patience: int = 10
+    patience: float = 10.0
     average: int = 5
     save_seconds: float = 60.0
     precision: str = "float32"
+    threads: int = 0
     seed: int = 0
 
     @property
@@ -46,7 +49,17 @@ class Recipe(Config):
 
     def check(self) -> None:
         self.at_least(
-            0, "steps", "minutes", "warmup", "decay", "clip", "validate", "patience", "average", "save_seconds"
+            0,
+            "steps",
+            "minutes",
+            "warmup",
+            "decay",
+            "clip",
+            "validate",
+            "patience",
+            "average",
+            "save_seconds",
+            "threads",
         )
         self.at_least(1, "epochs", "batch_tokens", "batch_size", "accumulate")
         self.probability("smoothing")

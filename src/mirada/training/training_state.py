@@ -1,12 +1,12 @@
 """All that a run needs to go on: in memory while it trains, in one file when it is saved."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from mirada.training.checkpoint import read_checkpoint, write_checkpoint, write_whole
@@ -14,6 +14,7 @@ from mirada.training.optimize import named_state, restore_state
 
 LAST = "last.safetensors"
 RENAMED = {"journal": "log_size"}  # what checkpoints called it before
+GONE = ("stale",)  # what they have no more
 
 
 @dataclass
@@ -24,14 +25,21 @@ class TrainingState:
     steps: int = 0
     best: float = float("inf")
     best_step: int = 0
-    stale: int = 0  # validations since the best
-    seconds: float = 0.0
+    every: int = 0  # steps between two validations
+    share: float = 1.0  # of the validation's batches that are read
+    seconds: float = 0.0  # of training
+    spent: float = 0.0  # of the budget, over all starts, from the start of the command
+    budget: float = 0.0  # minutes that the plan was made for
+    looked: float = 0.0  # how much of the budget was spent when the plan was looked at last
+    pace: float = 0.0  # seconds of a step, and of a validation, when they were measured
+    validation: float = 0.0
     log_size: int = 0  # bytes of the metrics log that belong to this state
     loss_sum: float = 0.0  # since the last line of the metrics log
     loss_count: int = 0
     skipped: int = 0  # steps in a row whose gradient was not finite
     kept: list[int] = field(default_factory=list)  # steps whose weights are kept for the average
     finished: bool = False
+    ended: str = ""  # why, and which weights were kept
     scaler: dict[str, Any] = field(default_factory=dict)
 
 
@@ -66,7 +74,7 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
     tensors, facts = read_checkpoint(folder / LAST)
     put_weights(model, {name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
     restore_state(model, optimizer, tensors)
-    facts = {RENAMED.get(name, name): value for name, value in facts.items()}
+    facts = {RENAMED.get(name, name): value for name, value in facts.items() if name not in GONE}
     return TrainingState(**facts)
 
 
@@ -79,3 +87,12 @@ def save_weights(path: Path, model: nn.Module) -> None:
 def kept_path(folder: Path, step: int) -> Path:
     """Where the weights of a validated step are kept for the average."""
     return folder / f"step-{step:08}.safetensors"
+
+
+def average(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of saved weights; what is no floating-point number (a counter) is the last one's."""
+    mean = {name: value.double() if value.is_floating_point() else value for name, value in load_file(paths[0]).items()}
+    for path in paths[1:]:
+        for name, value in load_file(path).items():
+            mean[name] = mean[name] + value if value.is_floating_point() else value
+    return {n: (v / len(paths)).float() if v.is_floating_point() else v for n, v in mean.items()}
