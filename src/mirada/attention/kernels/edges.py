@@ -9,7 +9,7 @@ from einops import rearrange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Product
@@ -43,7 +43,7 @@ class EdgesKernel:
             return f"{graph.pairs.shape[1]} edges among {graph.nodes} nodes are too dense"
         return None
 
-    def run(self, request: Request) -> Answer:
+    def run(self, request: Request) -> KernelOutput:
         assert isinstance(request.where, Edges)
         _, v = request.visible()
         scores = edge_scores(request).to(v.dtype)
@@ -51,7 +51,7 @@ class EdgesKernel:
         if request.normalizer.training and request.normalizer.dropout:  # type: ignore[attr-defined]
             kept = request.normalizer.drop(torch.ones_like(scores, memory_format=torch.contiguous_format))
         output = MixEdges.apply(scores, to_rows(v), kept, request.where)
-        return Answer(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
+        return KernelOutput(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
 
 
 def edge_scores(request: Request) -> Tensor:
