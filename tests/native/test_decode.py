@@ -190,6 +190,7 @@ MISFITS = {
     "writers must be rows": {"filled": 3, "written": 1, "writers": torch.tensor([0, 2])},
     "writers must be": {"filled": 3, "written": 1, "writers": torch.tensor([0, -1])},
     "entries must be rows": {"cross": 1, "source_length": 3, "source_count": 2, "entry": torch.tensor([0, 2])},
+    "the activation must be": {"activation": 4},
     "entries must be": {"cross": 1, "source_length": 3, "entry": torch.tensor([0, -1])},
 }
 

@@ -23,6 +23,7 @@ MISFITS = {
     -3: "there must be room in the caches for one more place, and it must be written there",
     -4: "writers must be rows of the caches",
     -5: "entries must be rows of the sources",
+    -6: f"the activation must be the number of one of {', '.join(ACTIVATIONS)}",
 }
 
 
@@ -33,7 +34,7 @@ def step(job: DecodeStep) -> bool:
     """
     answer = loaded().decode_step(ctypes.byref(job))
     if answer in MISFITS:
-        raise ValueError(f"a decoding step does not fit its memory: {MISFITS[answer]}")
+        raise ValueError(f"a decoding step does not fit: {MISFITS[answer]}")
     return answer == 0
 
 
