@@ -39,7 +39,7 @@ def test_products_are_those_of_a_linear_layer(
 def test_products_of_other_sizes_are_refused() -> None:
     matrix = packed(torch.randn(7, 5), torch.randn(7))
     for wrong in (lambda: product(torch.randn(3, 6), matrix, 7), lambda: product(torch.randn(3, 5), matrix[:-1], 7)):
-        with pytest.raises(AssertionError, match="panels of 7 columns"):
+        with pytest.raises(ValueError, match="a matrix of 7 columns in panels must be"):
             wrong()
 
 
