@@ -20,8 +20,8 @@ def both(tensors: list[Tensor], where: Neighborhood) -> list[tuple[Tensor, ...]]
     for kernel, dtype in (("fused", torch.float32), ("reference", torch.float64)):
         inputs = [x.to(dtype, copy=True, memory_format=torch.preserve_format).requires_grad_() for x in tensors]
         output = attend(*inputs, where=where, kernel=kernel)
-        slope = torch.randn(output.shape, generator=torch.Generator().manual_seed(3)).to(dtype)
-        found.append((output.float(), *(x.float() for x in torch.autograd.grad(output, inputs, slope))))
+        grad = torch.randn(output.shape, generator=torch.Generator().manual_seed(3)).to(dtype)
+        found.append((output.float(), *(x.float() for x in torch.autograd.grad(output, inputs, grad))))
     return found
 
 
@@ -75,8 +75,8 @@ def test_nothing_to_see_gives_zeros_and_no_slope(short_way: str) -> None:
     tensors = [torch.randn(2, 2, 5, 16, requires_grad=True) for _ in "qkv"]
     output = attend(*tensors, where=Padding([5, 0]), kernel="fused")
     assert_close(output[1], torch.zeros(2, 5, 16))
-    for slope in torch.autograd.grad(output.square().sum(), tensors):
-        assert_close(slope[1], torch.zeros(2, 5, 16))
+    for grad in torch.autograd.grad(output.square().sum(), tensors):
+        assert_close(grad[1], torch.zeros(2, 5, 16))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -88,8 +88,8 @@ def test_what_is_padded_reaches_nothing(short_way: str, bad: float) -> None:
     tensors = [x.requires_grad_() for x in (q, k, v)]
     output = attend(*tensors, where=where)
     assert_close(output, expected)
-    for slope in torch.autograd.grad(output.square().sum(), tensors):
-        assert slope.isfinite().all()
+    for grad in torch.autograd.grad(output.square().sum(), tensors):
+        assert grad.isfinite().all()
 
 
 def test_heads_may_share_keys_and_values(short_way: str) -> None:

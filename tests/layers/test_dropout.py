@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from mirada.attention.drop import STEPS, random_bytes
+from mirada.attention.dropout import STEPS, random_bytes
 from mirada.layers.dropout import Dropout
 from tests.ways import WAYS, take
 
@@ -88,11 +88,11 @@ def test_the_input_stays_as_it_is() -> None:
 
 
 def test_the_gradient_goes_through_the_same_mask() -> None:
-    x, slope = torch.randn(3, 5, 11, requires_grad=True), torch.randn(3, 5, 11)
+    x, grad = torch.randn(3, 5, 11, requires_grad=True), torch.randn(3, 5, 11)
     y = seeded_dropout(x, 0.3)
-    (y * slope).sum().backward()
+    (y * grad).sum().backward()
     scale = STEPS / (STEPS - round(0.3 * STEPS))
-    assert_close(x.grad, slope * (y != 0) * scale)
+    assert_close(x.grad, grad * (y != 0) * scale)
 
 
 def test_nothing_of_the_input_is_kept_for_the_gradient(way: str) -> None:
@@ -113,26 +113,26 @@ def test_gradients_of_gradients_in_float32() -> None:
     x = torch.randn(5, 101, requires_grad=True)
     y = seeded_dropout(x, 0.3)
     kept = (y != 0) * (y / x).detach()
-    (slope,) = torch.autograd.grad((y**3).sum(), x, create_graph=True)
-    assert_close(slope, 3 * x**2 * kept**3)
-    (bend,) = torch.autograd.grad(slope.sum(), x)
-    assert_close(bend, 6 * x * kept**3)
+    (grad,) = torch.autograd.grad((y**3).sum(), x, create_graph=True)
+    assert_close(grad, 3 * x**2 * kept**3)
+    (second,) = torch.autograd.grad(grad.sum(), x)
+    assert_close(second, 6 * x * kept**3)
 
 
 def test_many_gradients_at_once() -> None:
     x = torch.randn(5, 11, requires_grad=True)
     y = seeded_dropout(x, 0.3)
-    slopes = torch.randn(3, 5, 11)
-    (found,) = torch.autograd.grad(y, x, slopes, is_grads_batched=True, retain_graph=True)
-    for slope, each in zip(slopes, found, strict=True):
-        assert_close(each, torch.autograd.grad(y, x, slope, retain_graph=True)[0])
+    grads = torch.randn(3, 5, 11)
+    (found,) = torch.autograd.grad(y, x, grads, is_grads_batched=True, retain_graph=True)
+    for grad, each in zip(grads, found, strict=True):
+        assert_close(each, torch.autograd.grad(y, x, grad, retain_graph=True)[0])
 
 
 def test_a_gradient_that_is_not_contiguous() -> None:
     x = torch.randn(5, 11, requires_grad=True)
     y = seeded_dropout(x, 0.3)
-    slope = torch.randn(11, 5).T
-    assert_close(torch.autograd.grad(y, x, slope)[0], slope * (y / x).detach())
+    grad = torch.randn(11, 5).T
+    assert_close(torch.autograd.grad(y, x, grad)[0], grad * (y / x).detach())
 
 
 def test_numbers_far_apart_are_dropped_for_themselves() -> None:
@@ -156,13 +156,13 @@ def test_one_thread_drops_what_several_drop() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 5, 11), (64,), (4, 100)], ids=str)
 def test_a_base_is_added(shape: tuple[int, ...]) -> None:
-    x, base, slope = torch.randn(shape, requires_grad=True), torch.randn(shape, requires_grad=True), torch.randn(shape)
+    x, base, grad = torch.randn(shape, requires_grad=True), torch.randn(shape, requires_grad=True), torch.randn(shape)
     torch.manual_seed(3)
     y = Dropout(0.3)(x, base)
     alone = seeded_dropout(x, 0.3)
     assert_close(y, base + alone)
-    found = torch.autograd.grad(y, (x, base), slope)
-    assert_close(found, torch.autograd.grad(base + alone, (x, base), slope))
+    found = torch.autograd.grad(y, (x, base), grad)
+    assert_close(found, torch.autograd.grad(base + alone, (x, base), grad))
     assert_close(Dropout(0.3).eval()(x, base), base + x)
     assert_close(Dropout(0.0)(x, base), base + x)
 
@@ -216,3 +216,19 @@ def test_it_can_be_compiled_and_mapped():
     assert set(compiled(torch.ones(101)).tolist()) == {0.0, 2.0}
     mapped = torch.func.vmap(Dropout(0.5), randomness="different")(torch.ones(3, 101))
     assert set(mapped.flatten().tolist()) == {0.0, 2.0}
+
+
+@pytest.mark.parametrize("default", [torch.float64, torch.float16])
+def test_many_gradients_at_once_under_another_default_dtype(default: torch.dtype) -> None:
+    """C reads float32: what it is given must not depend on the default."""
+    x = torch.randn(5, 1001, requires_grad=True)
+    y = seeded_dropout(x, 0.3)
+    grads = torch.randn(3, 5, 1001)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        (found,) = torch.autograd.grad(y, x, grads, is_grads_batched=True, retain_graph=True)
+    finally:
+        torch.set_default_dtype(before)
+    assert found.dtype == torch.float32
+    assert_close(found, grads * (y / x).detach())

@@ -141,10 +141,10 @@ def test_gradients_only_where_they_are_asked_for(needs: tuple[bool, ...]) -> Non
     for x, needed in zip(inputs, needs, strict=True):
         x.requires_grad_(needed)
     cross_entropy(*inputs, words(7)).backward()
-    for x, needed, slope in zip(inputs, needs, wanted, strict=True):
+    for x, needed, grad in zip(inputs, needs, wanted, strict=True):
         assert (x.grad is not None) == needed
         if needed:
-            assert_close(x.grad, slope)
+            assert_close(x.grad, grad)
 
 
 def test_the_value_is_the_same_without_gradients() -> None:
@@ -167,34 +167,34 @@ def test_the_inputs_stay_as_they_are() -> None:
 
 def test_backward_as_often_as_one_likes() -> None:
     h, weight = numbers(7, WIDTH), numbers(VOCAB, WIDTH, seed=1)
-    slopes = both(h, weight, None, words(7))[1][1:]
+    grads = both(h, weight, None, words(7))[1][1:]
     loss = cross_entropy(h.requires_grad_(), weight.requires_grad_(), None, words(7))
     for times in (1, 2, 3):
         loss.backward(retain_graph=True)
-        assert_close((h.grad, weight.grad), tuple(times * slope for slope in slopes))
+        assert_close((h.grad, weight.grad), tuple(times * grad for grad in grads))
 
 
 def test_a_gradient_may_be_changed_before_the_next_backward() -> None:
     h, weight = numbers(7, WIDTH), numbers(VOCAB, WIDTH, seed=1)
-    slopes = both(h, weight, None, words(7))[1][1:]
+    grads = both(h, weight, None, words(7))[1][1:]
     loss = cross_entropy(h.requires_grad_(), weight.requires_grad_(), None, words(7))
     loss.backward(retain_graph=True)
     torch.nn.utils.clip_grad_norm_([h, weight], 1e-3)
     h.grad.zero_()
     weight.grad.zero_()
     loss.backward()
-    assert_close((h.grad, weight.grad), slopes)
+    assert_close((h.grad, weight.grad), grads)
 
 
 def test_a_gradient_that_was_handed_out_stays_as_it_is() -> None:
     h, weight = numbers(7, WIDTH).requires_grad_(), numbers(VOCAB, WIDTH, seed=1).requires_grad_()
     loss = cross_entropy(h, weight, None, words(7))
-    slopes = torch.autograd.grad(loss, (h, weight), retain_graph=True)
-    before = tuple(slope.clone() for slope in slopes)
+    grads = torch.autograd.grad(loss, (h, weight), retain_graph=True)
+    before = tuple(grad.clone() for grad in grads)
     loss.backward()
     h.grad.zero_()
     weight.grad.zero_()
-    assert_close(slopes, before, rtol=0, atol=0)
+    assert_close(grads, before, rtol=0, atol=0)
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -324,7 +324,7 @@ def test_huge_logits_stay_finite(dtype: torch.dtype) -> None:
     assert weight.grad.isfinite().all()
 
 
-def test_words_that_cannot_come_have_no_slope() -> None:
+def test_words_that_cannot_come_have_no_gradient() -> None:
     """A bias of -inf takes a word out of the vocabulary."""
     h, weight, bias = numbers(7, WIDTH), numbers(VOCAB, WIDTH, seed=1), numbers(VOCAB, seed=2)
     bias[VOCAB - 1] = -math.inf
@@ -439,10 +439,34 @@ def test_many_places_in_half_precision_keep_their_gradients(monkeypatch):
     monkeypatch.setattr("mirada.layers.output.SMALL", 0)
     h, weight = torch.randn(4099, 5), torch.randn(1009, 5)
     targets = torch.randint(0, 1009, (4099,))
-    slopes = []
+    grads = []
     for dtype in (torch.float32, torch.float16):
         rows, table = (x.detach().to(dtype).clone().requires_grad_() for x in (h, weight))
         (cross_entropy(rows, table, None, targets) * 65536).backward()
-        slopes.append((rows.grad.float(), table.grad.float()))
-    for exact, half in zip(*slopes, strict=True):
+        grads.append((rows.grad.float(), table.grad.float()))
+    for exact, half in zip(*grads, strict=True):
         assert (exact - half).norm() < 0.01 * exact.norm()
+
+
+@pytest.mark.parametrize("size", [0, 1, VOCAB - 1, VOCAB + 1])
+def test_a_bias_of_another_size_is_refused(size: int) -> None:
+    h, weight = torch.randn(7, WIDTH), torch.randn(VOCAB, WIDTH)
+    with pytest.raises(ValueError, match=rf"a bias for every word: got weight \(11, 5\), bias \({size},\)"):
+        cross_entropy(h, weight, torch.zeros(size), words(7))
+
+
+def test_a_weight_of_another_width_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"vectors of that width: got h \(7, 5\), weight \(11, 6\)"):
+        cross_entropy(torch.randn(7, WIDTH), torch.randn(VOCAB, WIDTH + 1), None, words(7))
+
+
+def test_the_default_dtype_decides_nothing() -> None:
+    h, weight, bias = torch.randn(7, WIDTH), torch.randn(VOCAB, WIDTH), torch.randn(VOCAB)
+    expected = cross_entropy(h, weight, bias, words(7), 0.1)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = cross_entropy(h, weight, bias, words(7), 0.1)
+    finally:
+        torch.set_default_dtype(before)
+    assert_close(found, expected, rtol=0, atol=0)

@@ -158,7 +158,7 @@ def no_home() -> Path:
 
 def test_no_home_folder_gives_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "")
+    monkeypatch.setenv("HOME", "somewhere")
     with pytest.raises(build.NotBuiltError, match="no home folder"):
         build.cache_home()
     monkeypatch.setattr(Path, "home", no_home)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.drop import drop
+from mirada.attention.dropout import dropout
 from mirada.errors import require
 
 Scores = Float[Tensor, "batch heads queries keys"]
@@ -141,7 +141,7 @@ class Softmax(Normalizer):
         return Normalized(masked_softmax(scores, mask))
 
     def drop(self, weights: Scores) -> Scores:
-        return drop(weights, self.dropout) if self.training else weights
+        return dropout(weights, self.dropout) if self.training else weights
 
     def extra_repr(self) -> str:
         return f"dropout={self.dropout}" if self.dropout else ""

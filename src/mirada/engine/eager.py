@@ -11,7 +11,7 @@ from mirada.attention.cache import Cache, writable
 from mirada.attention.memory import Memory
 from mirada.engine.anatomy import Half, PositionTable, Sublayer, joined
 from mirada.engine.state import Decoding, Index, Rows, Scores
-from mirada.layers.bent import ACTIVATIONS
+from mirada.layers.linear_activation import ACTIVATIONS
 from mirada.layers.stack import caches
 
 

@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mirada.errors import require, unknown
-from mirada.layers.bent import ACTIVATIONS
+from mirada.layers.linear_activation import ACTIVATIONS
 from mirada.shapes import check_axes, check_dtype, check_size, show
 
 

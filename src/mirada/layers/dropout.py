@@ -2,12 +2,12 @@
 
 from torch import Tensor, nn
 
-from mirada.attention.drop import drop
+from mirada.attention.dropout import dropout
 from mirada.errors import require
 
 
 class Dropout(nn.Module):
-    """Zero numbers at random in training and scale the others up; see `attention/drop.py` for how the rate is rounded.
+    """Zero numbers at random in training and scale the others up; see `attention/dropout.py` for how the rate is rounded.
 
     What is given as `base` is added to that: base + dropout(x).
 
@@ -23,7 +23,7 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor, base: Tensor | None = None) -> Tensor:
         if self.training:
-            return drop(x, self.rate, base)
+            return dropout(x, self.rate, base)
         return x if base is None else base + x
 
     def extra_repr(self) -> str:

@@ -6,13 +6,13 @@ from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.errors import require, unknown
-from mirada.layers.bent import ACTIVATIONS, bent
+from mirada.layers.linear_activation import ACTIVATIONS, linear_activation
 
 Input = Float[Tensor, "*batch width"]
 
 
 class FeedForward(nn.Module):
-    """Widen, bend, narrow.
+    """Widen, activate, narrow.
 
     h = W_2 act(W_1 x + b_1) + b_2, with act relu, gelu, gelu-tanh or silu
 
@@ -33,7 +33,7 @@ class FeedForward(nn.Module):
         self.narrow = linear(hidden, width, bias=True)
 
     def forward(self, x: Input) -> Input:
-        return self.narrow(bent(self.widen, x, self.activation))
+        return self.narrow(linear_activation(self.widen, x, self.activation))
 
     def extra_repr(self) -> str:
         return f"activation={self.activation!r}"

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.errors import require
-from mirada.native.cross_entropy import cross_entropy_backward_
+from mirada.native import cross_entropy as compiled
 from mirada.native.library import serves
 from mirada.shapes import check_integers, show
 
@@ -67,6 +67,14 @@ def cross_entropy(
     Equal to `F.cross_entropy(F.linear(h, weight, bias), targets, label_smoothing=smoothing)`, forward and backward.
     """
     require(isinstance(targets, Tensor), f"targets must be a tensor of token ids: got {type(targets).__name__}")
+    require(
+        weight.ndim == 2 and h.shape[-1:] == weight.shape[1:],
+        f"a weight of (vocab, width) for vectors of that width: got h {show(h)}, weight {show(weight)}",
+    )
+    require(
+        bias is None or bias.shape == weight.shape[:1],
+        f"a bias for every word: got weight {show(weight)}, bias {show(bias) if bias is not None else None}",
+    )
     require(h.shape[:-1] == targets.shape, f"a target for every vector: got h {show(h)}, targets {show(targets)}")
     check_smoothing(smoothing)
     check_integers("targets", targets)
@@ -91,10 +99,10 @@ def check_smoothing(smoothing: float) -> None:
     require(0 <= smoothing < 1, f"smoothing must lie in [0, 1): got {smoothing}")
 
 
-def slopes_(
+def cross_entropy_backward_(
     logits: Float[Tensor, "n vocab"], bias: Float[Tensor, " vocab"] | None, targets: Int[Tensor, " n"], smoothing: float
 ) -> Float[Tensor, " n"]:
-    """The cross-entropy of logits + bias for every row; the logits become its slopes: softmax - what was wanted of it."""
+    """The cross-entropy of logits + bias for every row; the logits become its gradient: softmax - what was wanted of it."""
     if bias is not None:
         logits.add_(bias)
     logits.sub_(logits.amax(-1, keepdim=True))
@@ -127,24 +135,25 @@ class ChunkedCrossEntropy(torch.autograd.Function):
                 strict=False,
             )
         )
-        slopes_of = cross_entropy_backward_ if serves(rows, weight, *([] if bias is None else [bias])) else slopes_
+        serve = serves(rows, weight, *([] if bias is None else [bias]))
+        backward_ = compiled.cross_entropy_backward_ if serve else cross_entropy_backward_
         for first in range(0, len(rows), ROWS_AT_ONCE):
             here = slice(first, first + ROWS_AT_ONCE)
             chunk = rows[here]
-            slope = (chunk @ weight.T.to(rows.dtype)).to(precise)
-            total += slopes_of(slope, bias, targets[here], smoothing).sum()
+            d_logits = (chunk @ weight.T.to(rows.dtype)).to(precise)
+            total += backward_(d_logits, bias, targets[here], smoothing).sum()
             if not tracked:
                 continue
             if d_bias is not None:
-                d_bias += slope.sum(0)
+                d_bias += d_logits.sum(0)
             # the division by the number of places waits: half precision has no room for it
-            slope = slope.to(rows.dtype)
+            d_logits = d_logits.to(rows.dtype)
             if d_rows is not None:
-                d_rows[here] = slope @ weight.to(rows.dtype)
+                d_rows[here] = d_logits @ weight.to(rows.dtype)
             if d_weight is not None and rows.dtype == precise:
-                d_weight.addmm_(slope.T, chunk)
+                d_weight.addmm_(d_logits.T, chunk)
             elif d_weight is not None:
-                d_weight += slope.T @ chunk
+                d_weight += d_logits.T @ chunk
         ctx.save_for_backward(d_rows, d_weight, d_bias)
         ctx.count, ctx.dtypes = count, [None if x is None else x.dtype for x in (rows, weight, bias)]
         return total / count

@@ -13,32 +13,18 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include <stddef.h>
 
-#include "elements.h"
+#include "activations.h"
+#include "threads.h"
+#include "tiles.h"
 
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
-#if defined(__AVX512F__) || defined(__aarch64__)
-#define VECTORS 4 /* of 32 registers: ROWS x VECTORS sums, a row of the panel, a number of the input */
-#else
-#define VECTORS 2
-#endif
-#define ROWS 6
+#define ROWS 6 /* of a tile at most */
 #define PANEL (LANES * VECTORS)
 #define BLOCK 96 /* rows whose inputs stay in the cache while a panel passes */
 #define SHARE 16 /* rows that are worth a thread of their own through all layers */
 
-typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float four __attribute__((vector_size(16)));
-typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* a vector at any address */
 
 typedef struct { int64_t next, done, apart[6]; } Phase; /* a cache line each */
 
@@ -47,7 +33,7 @@ typedef struct {
     int64_t length; /* 0: a step; else a pass: every `length` rows are the places of one source, which see each other */
     int64_t rows, first, all; /* rows of this piece, the first of them, and of all pieces */
     int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
-    int64_t filled, written, source_length, vocab, work; /* work: multiplications per row, about */
+    int64_t filled, written, source_length, source_count, vocab, work; /* work: multiplications per row, about; source_count 0: not known */
     float enlarged; /* what the vectors of words are multiplied by */
     const float *weights;
     float *const *caches;        /* keys and values of every layer */
@@ -61,7 +47,7 @@ typedef struct {
     const float *scores;         /* the matrix of the output layer; null: the stack's own outputs are wanted */
     float *output, *asked, *scratch, *own; /* scratch is for all rows, and some of its own for each thread */
     Phase *phases;                         /* some for each thread */
-} Step;
+} DecodeStep;
 
 int64_t decode_panel(void) { return PANEL; }
 
@@ -95,17 +81,11 @@ static Phase *finish(Phase *phase, int64_t pieces) {
 /* Elements */
 
 static void activate(float *x, int64_t n, int64_t kind) {
-    if (kind == 0)
-        for (int64_t i = 0; i < n; i++) x[i] = x[i] > 0.0f || x[i] != x[i] ? x[i] : 0.0f;
-    else if (kind == 1)
-        for (int64_t i = 0; i < n; i++) x[i] = 0.5f * x[i] * (1.0f + error_function(x[i] * 0.707106781f));
-    else if (kind == 2)
-        for (int64_t i = 0; i < n; i++) {
-            const float u = 0.797884561f * (x[i] + 0.044715f * x[i] * x[i] * x[i]);
-            x[i] = x[i] - x[i] / (1.0f + exponential(2.0f * u)); /* x (1 + tanh u) / 2 */
-        }
-    else
-        for (int64_t i = 0; i < n; i++) x[i] = x[i] / (1.0f + exponential(-x[i]));
+#define ACTIVATED(known)                                            \
+    case known:                                                     \
+        for (int64_t i = 0; i < n; i++) x[i] = activated(known, x[i]); \
+        break;
+    switch (kind) { ACTIVATED(RELU) ACTIVATED(GELU) ACTIVATED(GELU_TANH) ACTIVATED(SILU) }
 }
 
 INLINE float total(vec x) { /* by halves: one number after the other would wait for every sum */
@@ -143,22 +123,6 @@ static void norm_row(const float *x, const float *weights, float *out, int64_t w
 
 enum { SET, ADD, ACTIVATE };
 
-INLINE void tile(const int rows, const int fetch, const float *x, int64_t stride, int64_t in, const float *panel, const char *ahead,
-                 int64_t pace, const float *bias, vec sums[ROWS][VECTORS]) {
-    vec s[ROWS][VECTORS];
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < VECTORS; v++) s[r][v] = *(const loose *)(bias + v * LANES);
-    for (int64_t k = 0; k < in; k++, ahead += pace) {
-        vec w[VECTORS];
-        for (int v = 0; v < VECTORS; v++) w[v] = *(const loose *)(panel + k * PANEL + v * LANES);
-        if (fetch) __builtin_prefetch(ahead, 0, 2);
-        for (int r = 0; r < rows; r++)
-            for (int v = 0; v < VECTORS; v++) s[r][v] += x[r * stride + k] * w[v];
-    }
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < VECTORS; v++) sums[r][v] = s[r][v];
-}
-
 /* Some rows times one panel. `columns` of it are stored; `next` is the panel that this thread will probably need after it, and is
  * brought nearer meanwhile. */
 static void columns_of(const float *x, int64_t x_stride, int64_t rows, int64_t in, const float *panel, const float *next, const float *bias,
@@ -168,13 +132,14 @@ static void columns_of(const float *x, int64_t x_stride, int64_t rows, int64_t i
         const int64_t first = rows * t / tiles, count = rows * (t + 1) / tiles - first;
         const float *from = x + first * x_stride;
         const char *ahead = (const char *)next + t * pace * in;
-        vec sums[ROWS][VECTORS];
-#define TILE(rows)                                                                                                                 \
-    case rows:                                                                                                                     \
-        if (tiles > 1) tile(rows, 1, from, x_stride, in, panel, ahead, pace, bias, sums);                                          \
-        else tile(rows, 0, from, x_stride, in, panel, ahead, pace, bias, sums); /* a single stream is fetched by the processor */ \
+        vec sums[TILE_ROWS][VECTORS];
+#define TILE(rows, fetch) tile(rows, VECTORS, in, from, x_stride, 1, panel, PANEL, bias, fetch, ahead, pace, sums)
+#define TILE_OF(rows)                                                                      \
+    case rows:                                                                             \
+        if (tiles > 1) TILE(rows, 1);                                                      \
+        else TILE(rows, 0); /* a single stream is fetched by the processor */              \
         break;
-        switch (count) { TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) }
+        switch (count) { TILE_OF(1) TILE_OF(2) TILE_OF(3) TILE_OF(4) TILE_OF(5) TILE_OF(6) }
         for (int64_t r = 0; r < count; r++) {
             float *to = out + (first + r) * out_stride;
             if (mode == ADD)
@@ -209,7 +174,7 @@ static Phase *multiply(Phase *phase, int64_t threads, const float *x, int64_t x_
     return finish(phase, groups * blocks);
 }
 
-static Phase *normalize(Phase *phase, const float *x, const float *weights, float *out, int64_t out_stride, const Step *job) {
+static Phase *normalize(Phase *phase, const float *x, const float *weights, float *out, int64_t out_stride, const DecodeStep *job) {
     const int64_t stride = padded(job->width), pieces = (job->rows + 7) / 8;
     EACH(piece, pieces)
         for (int64_t r = piece * 8; r < smaller(job->rows, piece * 8 + 8); r++)
@@ -217,7 +182,7 @@ static Phase *normalize(Phase *phase, const float *x, const float *weights, floa
     return finish(phase, pieces);
 }
 
-static Phase *copy(Phase *phase, const float *x, int64_t x_stride, float *out, int64_t out_stride, const Step *job) {
+static Phase *copy(Phase *phase, const float *x, int64_t x_stride, float *out, int64_t out_stride, const DecodeStep *job) {
     const int64_t pieces = (job->rows + 31) / 32;
     EACH(piece, pieces)
         for (int64_t r = piece * 32; r < smaller(job->rows, piece * 32 + 32); r++)
@@ -225,7 +190,7 @@ static Phase *copy(Phase *phase, const float *x, int64_t x_stride, float *out, i
     return finish(phase, pieces);
 }
 
-static Phase *embed(Phase *phase, float *out, const Step *job) {
+static Phase *embed(Phase *phase, float *out, const DecodeStep *job) {
     const int64_t pieces = (job->rows + 31) / 32, width = job->width;
     EACH(piece, pieces)
         for (int64_t r = piece * 32; r < smaller(job->rows, piece * 32 + 32); r++) {
@@ -277,14 +242,14 @@ INLINE void fetch(const float *at, int64_t dim) {
     for (int64_t d = 0; d < dim; d += 16) __builtin_prefetch(at + d, 0, 3);
 }
 
-INLINE int64_t place_of(const Step *job, int64_t unit, int64_t s) { /* where the key of place s stands, for that row and head */
+INLINE int64_t place_of(const DecodeStep *job, int64_t unit, int64_t s) { /* where the key of place s stands, for that row and head */
     const int64_t row = unit / job->heads, head = unit % job->heads;
     const int64_t writer = s < job->written ? job->writers[s * job->all + row] : job->first + row;
     return writer * job->cache_row + head * job->cache_head + s * job->dim;
 }
 
 /* Self-attention: the new key and value go to place `filled` of the cache first. What the next unit reads is fetched meanwhile. */
-static Phase *look_back(Phase *phase, const Step *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
+static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
                         int64_t *offsets) {
     const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
     const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few, last = job->filled;
@@ -307,7 +272,7 @@ static Phase *look_back(Phase *phase, const Step *job, int64_t layer, float scal
 }
 
 /* Self-attention of whole sources: keys and values are in the rows beside. */
-static Phase *look_around(Phase *phase, const Step *job, float scale, const float *qkv, float *out, float *weights, int64_t *offsets) {
+static Phase *look_around(Phase *phase, const DecodeStep *job, float scale, const float *qkv, float *out, float *weights, int64_t *offsets) {
     const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
     const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
     for (int64_t s = 0; s < job->length; s++) offsets[s] = s * stride;
@@ -323,7 +288,7 @@ static Phase *look_around(Phase *phase, const Step *job, float scale, const floa
 }
 
 /* Attention over the sources. */
-static Phase *look_across(Phase *phase, const Step *job, int64_t layer, float scale, const float *q, float *out, float *weights,
+static Phase *look_across(Phase *phase, const DecodeStep *job, int64_t layer, float scale, const float *q, float *out, float *weights,
                           int64_t *offsets) {
     const int64_t stride = padded(job->heads * job->dim), units = job->rows * job->heads;
     const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
@@ -340,7 +305,7 @@ static Phase *look_across(Phase *phase, const Step *job, int64_t layer, float sc
 }
 
 /* x = x + f(norm(x)) or norm(x + f(x)) for every f of every layer; each f begins with its norm's weights. */
-static void run(const Step *job, int64_t thread) {
+static void run(const DecodeStep *job, int64_t thread) {
     const int64_t rows = job->rows, width = job->width, inner = job->heads * job->dim, hidden = job->hidden;
     const int64_t wide = padded(width), tall = padded(inner), norm = PANEL + 2 * wide, kinds = job->cross ? 3 : 2;
     float *x = job->scratch, *h = x + rows * wide, *queries = h + rows * wide, *mixed = queries + rows * padded(3 * inner);
@@ -383,14 +348,14 @@ static void run(const Step *job, int64_t thread) {
 
 int64_t decode_phases(int64_t depth) { return 16 * depth + 4; } /* that a step has at most */
 
-static int64_t scratch_of(const Step *job) { /* numbers per row */
+static int64_t scratch_of(const DecodeStep *job) { /* numbers per row */
     const int64_t inner = job->heads * job->dim;
     return 2 * padded(job->width) + padded(3 * inner) + padded(inner) + padded(job->hidden);
 }
 
 /* The rows first <= r < last through all layers, by one thread. */
-static void run_alone(const Step *job, int64_t thread, int64_t first, int64_t last) {
-    Step piece = *job;
+static void run_alone(const DecodeStep *job, int64_t thread, int64_t first, int64_t last) {
+    DecodeStep piece = *job;
     piece.first = first, piece.rows = last - first, piece.threads = 1;
     piece.scratch += first * scratch_of(job), piece.phases += thread * decode_phases(job->depth), piece.own += thread * 3 * job->places;
     piece.output += first * (job->scores ? job->vocab : job->width);
@@ -404,62 +369,81 @@ static void run_alone(const Step *job, int64_t thread, int64_t first, int64_t la
     run(&piece, 0);
 }
 
-static void run_shared(const Step *job) {
+static void run_shared(const DecodeStep *job) {
     const int64_t unit = larger(1, job->length), units = job->rows / unit; /* a source stays in one piece */
     const int64_t most = (job->length ? 6 : 2) * SHARE, size = larger(SHARE, smaller(most, job->rows / job->threads));
     const int64_t pieces = smaller(units, job->rows / size);
     Phase whole = {0}, *phase = &whole;
     if (pieces < job->threads) memset(job->phases, 0, decode_phases(job->depth) * sizeof(Phase));
-#ifdef _OPENMP
 #pragma omp parallel num_threads(job->threads) if (job->threads > 1)
-#endif
     {
-#ifdef _OPENMP
-        const int64_t thread = omp_get_thread_num();
-#else
-        const int64_t thread = 0;
-#endif
+        const int64_t thread = this_thread();
         if (pieces < job->threads) run(job, thread);
         else EACH(piece, pieces) run_alone(job, thread, units * piece / pieces * unit, units * (piece + 1) / pieces * unit);
     }
 }
 
-int64_t alone;               /* steps to be taken by one thread before several try again */
-static int64_t penalty = 4; /* and how many the next time */
-static float paces[128];    /* nanoseconds per multiplication of one thread, by the size of the batch; 0: not known */
+/* Whether sharing pays, as found by the steps that the calling thread took before: others may decode at the same time. */
+static _Thread_local struct {
+    int64_t alone, penalty; /* steps to be taken by one thread before several try again, and how many the next time */
+    float paces[128];       /* nanoseconds per multiplication of one thread, by the size of the batch; 0: not known */
+} past = {0, 4, {0}};
 
-/* Take a step; -1 if a token is not in the vocabulary. */
-int64_t decode_step(const Step *job) {
+/* Forget that: several threads share the next steps as soon as it is known how long one takes. */
+void decode_forget(void) { past.alone = 0, past.penalty = 4; }
+
+INLINE int out_of(int64_t x, int64_t last) { return x < 0 || x > last; }
+
+/* What is read as an index or a length must lie within the memory it speaks of: 0, or what does not. */
+static int64_t misfit(const DecodeStep *job) {
     for (int64_t r = 0; job->tokens && r < job->rows; r++)
-        if (job->tokens[r] < 0 || job->tokens[r] >= job->vocab) return -1;
+        if (out_of(job->tokens[r], job->vocab - 1)) return -1;
+    if (job->length) {
+        for (int64_t i = 0; job->lengths && i < job->rows / job->length; i++)
+            if (out_of(job->lengths[i], job->length)) return -2;
+        return job->rows % job->length || job->length > job->places ? -2 : 0;
+    }
+    if ((job->filled + 1) * job->dim > job->cache_head || job->filled >= job->places || job->written > job->filled) return -3;
+    for (int64_t i = 0; job->writers && i < job->written * job->all; i++)
+        if (out_of(job->writers[i], job->all - 1)) return -4;
+    for (int64_t r = 0; job->cross && r < job->rows; r++) {
+        const int64_t entry = job->entry ? job->entry[r] : r;
+        if (entry < 0 || (job->source_count && entry >= job->source_count)) return -5;
+        if (job->lengths && out_of(job->lengths[entry], job->source_length)) return -2;
+    }
+    return job->cross && job->source_length > job->places ? -2 : 0;
+}
+
+/* Take a step; not 0 if something does not fit, as decode.py says. */
+int64_t decode_step(const DecodeStep *job) {
+    const int64_t wrong = misfit(job);
+    if (wrong || job->rows < 1) return wrong;
     if (job->threads == 1) {
         run_alone(job, 0, 0, job->rows);
         return 0;
     }
-    float *own = &paces[(job->length ? 64 : 0) + 63 - __builtin_clzll(job->rows)];
-    const int shared = alone <= 0 && *own > 0;
+    float *own = &past.paces[(job->length ? 64 : 0) + 63 - __builtin_clzll((uint64_t)job->rows)];
+    const int shared = past.alone <= 0 && *own > 0;
     const int64_t begin = now();
     if (shared) run_shared(job);
     else run_alone(job, 0, 0, job->rows);
     const float pace = (float)(now() - begin) / (job->rows * job->work);
     if (!shared) {
         *own = *own > 0 ? 0.75f * *own + 0.25f * pace : pace;
-        alone -= alone > 0;
+        past.alone -= past.alone > 0;
     } else if (pace > 1.1f * *own) {
-        alone = penalty;
-        penalty = smaller(2 * penalty, 256);
+        past.alone = past.penalty;
+        past.penalty = smaller(2 * past.penalty, 256);
     } else
-        penalty = larger(penalty / 2, 4);
+        past.penalty = larger(past.penalty / 2, 4);
     return 0;
 }
 
 /* x (rows, in) times a matrix of that many columns. */
 void decode_product(int64_t rows, int64_t in, int64_t columns, int64_t threads, const float *matrix, const float *x, float *out) {
     Phase phase = {0};
-    threads = alone > 0 ? 1 : threads;
-#ifdef _OPENMP
+    threads = past.alone > 0 ? 1 : threads;
 #pragma omp parallel num_threads(threads) if (threads > 1)
-#endif
     multiply(&phase, threads, x, in, rows, in, columns, matrix, out, columns, SET, 0, 1);
 }
 
@@ -471,4 +455,17 @@ void enlarge(char *start, int64_t bytes) {
 #else
     (void)start, (void)bytes;
 #endif
+}
+
+/* Where each field lies, and how large all of it is: Python compares. */
+int64_t decode_layout(int64_t *offsets) {
+#define AT(field) offsetof(DecodeStep, field)
+    const int64_t found[] = {AT(width), AT(heads), AT(dim), AT(hidden), AT(depth), AT(activation), AT(rms), AT(post), AT(cross),
+                             AT(last_norm), AT(length), AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row),
+                             AT(cache_head), AT(source_row), AT(source_head), AT(source_place), AT(filled), AT(written),
+                             AT(source_length), AT(source_count), AT(vocab), AT(work), AT(enlarged), AT(weights), AT(caches),
+                             AT(sources), AT(writers), AT(entry), AT(lengths), AT(tokens), AT(input), AT(words), AT(position),
+                             AT(scores), AT(output), AT(asked), AT(scratch), AT(own), AT(phases), sizeof(DecodeStep)};
+    if (offsets) memcpy(offsets, found, sizeof found);
+    return sizeof found / sizeof *found;
 }

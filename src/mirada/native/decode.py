@@ -11,37 +11,35 @@ from torch import Tensor
 
 from mirada.native.constants import ACTIVATIONS
 from mirada.native.library import addresses, library, loaded, threads_for
+from mirada.native.structures import DecodeStep
 
-__all__ = ["ACTIVATIONS", "DecodeStep", "checksum", "enlarge", "panel", "phases", "product", "step"]
+__all__ = ["ACTIVATIONS", "DecodeStep", "checksum", "enlarge", "forget", "panel", "phases", "product", "step"]
 
 CHECKSUM_WORK = 2  # multiplications per byte
 
 
-def numbers(*names: str) -> list[tuple[str, type]]:
-    return [(name, ctypes.c_int64) for name in names]
-
-
-def pointers(*names: str) -> list[tuple[str, type]]:
-    return [(name, ctypes.c_void_p) for name in names]
-
-
-class DecodeStep(ctypes.Structure):
-    """What `decode_step` is told: the structure of the same name in decode.c, field by field."""
-
-    _fields_ = (
-        numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length")
-        + numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
-        + numbers("source_row", "source_head", "source_place")
-        + numbers("filled", "written", "source_length", "vocab", "work")
-        + [("enlarged", ctypes.c_float)]
-        + pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens")
-        + pointers("input", "words", "position", "scores", "output", "asked", "scratch", "own", "phases")
-    )
+MISFITS = {
+    -2: "lengths must lie in 0..length of the sources, and there must be room for them",
+    -3: "there must be room in the caches for one more place, and it must be written there",
+    -4: "writers must be rows of the caches",
+    -5: "entries must be rows of the sources",
+}
 
 
 def step(job: DecodeStep) -> bool:
-    """Take a step, or a pass over whole sources; False if a token is not in the vocabulary."""
-    return loaded().decode_step(ctypes.byref(job)) == 0
+    """Take a step, or a pass over whole sources; False if a token is not in the vocabulary.
+
+    All that C reads as an index or a length is checked before; `source_count` 0 leaves the entries' upper bound unchecked.
+    """
+    answer = loaded().decode_step(ctypes.byref(job))
+    if answer in MISFITS:
+        raise ValueError(f"a decoding step does not fit its memory: {MISFITS[answer]}")
+    return answer == 0
+
+
+def forget() -> None:
+    """Let several threads share the next step of this thread, though sharing did not pay before."""
+    loaded().decode_forget()
 
 
 def product(

@@ -11,7 +11,7 @@
 
 INLINE float exponential(float x) { /* 2^n times a polynomial, to float's last digits */
     x = x < -87.3f ? -87.3f : x > 88.3f ? 88.3f : x;
-    const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f; /* rounds to an integer */
+    const float shifted = x * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f; /* rounds to an integer */
     const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
     float p = 1.38889e-3f;
     p = p * r + 8.3333333e-3f;
@@ -20,7 +20,9 @@ INLINE float exponential(float x) { /* 2^n times a polynomial, to float's last d
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    const int32_t bits = ((int32_t)n + 127) << 23;
+    uint32_t bits; /* the lowest ones of what was shifted are n, whatever it is: a cast would not take what is no number */
+    memcpy(&bits, &shifted, 4);
+    bits = (bits + 127u) << 23;
     float power;
     memcpy(&power, &bits, 4);
     return p * power;

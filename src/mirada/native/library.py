@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.native.build import NotBuiltError, Recipe, build, recipes
+from mirada.native.structures import DecodeStep, ShortAttention, layout
 
 WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them
 PLAIN = (Tensor, nn.Parameter)
@@ -32,9 +33,18 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # what each function 
     "decode_phases": (_number, [_number]),
     "decode_step": (_number, [_pointer]),
     "decode_product": (None, [_number, _number, _number, _number, _pointer, _pointer, _pointer]),
+    "decode_forget": (None, []),
     "enlarge": (None, [_pointer, _number]),
     "checksum": (_bits, [_pointer, _pointer, _number, _number]),
+    **{
+        f"{name}_{real}": (None, [*[_number] * 3, *[_pointer] * pointers, _number])
+        for name, pointers in (("edges_forward", 8), ("edges_score_gradient", 8), ("edges_value_gradient", 7))
+        for real in ("float", "double")
+    },
+    "decode_layout": (_number, [_pointer]),
+    "short_layout": (_number, [_pointer]),
 }
+LAYOUTS = {"decode_layout": DecodeStep, "short_layout": ShortAttention}
 
 
 class Found(NamedTuple):
@@ -67,6 +77,12 @@ def declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     for name, (result, arguments) in SIGNATURES.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
+    for name, structure in LAYOUTS.items():
+        report = getattr(loaded, name)
+        offsets = (ctypes.c_int64 * report(None))()
+        report(offsets)
+        if list(offsets) != layout(structure):
+            raise AssertionError(f"{structure.__name__} differs from that of C: {layout(structure)}, C {list(offsets)}")
     return loaded
 
 
@@ -140,3 +156,12 @@ def address(tensor: Tensor | None) -> int | None:
 def addresses(tensors: Sequence[Tensor]) -> ctypes.Array:
     """Where the tensors lie, for C. They must outlive it."""
     return (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+
+
+def check(name: str, x: Tensor, shape: Sequence[int], dtype: torch.dtype) -> None:
+    """Require a contiguous tensor of that shape and dtype, on a CPU: C reads it as it lies."""
+    if tuple(x.shape) != tuple(shape) or x.dtype != dtype or x.device.type != "cpu" or not x.is_contiguous():
+        raise ValueError(
+            f"{name} must be a contiguous {tuple(shape)} of {dtype} on a CPU: got {tuple(x.shape)} of {x.dtype} on {x.device}"
+            f"{'' if x.is_contiguous() else ', not contiguous'}"
+        )

@@ -1,24 +1,6 @@
 /* act(h + bias) and its backward pass, each in one pass over memory: float32, shared among torch's threads. */
 
-#include "elements.h"
-
-INLINE float inner(float x) { /* 1 / (1 + exp(2 u)) with the u whose tanh GPT-2's gelu has */
-    const float u = 1.595769122f * x * (1.0f + 0.044715f * x * x);
-    return 1.0f / (1.0f + exponential(u > 80.0f ? 80.0f : u)); /* no smaller numbers than processors are quick with */
-}
-
-INLINE float activated(const int kind, float x) {
-    if (kind == RELU) return x <= 0.0f ? 0.0f : x; /* what is not a number stays that */
-    if (kind == GELU) return 0.5f * x * (1.0f + error_function(0.707106781f * x));
-    return x - x * inner(x);
-}
-
-INLINE float activation_gradient(const int kind, float x) {
-    if (kind == RELU) return x <= 0.0f ? 0.0f : 1.0f;
-    if (kind == GELU) return 0.5f + 0.5f * error_function(0.707106781f * x) + 0.398942280f * x * exponential(-0.5f * x * x);
-    const float s = inner(x);
-    return (1.0f - s) * (1.0f + x * s * 1.595769122f * (1.0f + 0.134145f * x * x));
-}
+#include "activations.h"
 
 INLINE void activate_rows(const int kind, int64_t first, int64_t last, int64_t n, float *h, const float *bias, float *y) {
     for (int64_t row = first; row < last; row++) {
@@ -43,7 +25,7 @@ void linear_activation(int64_t kind, int64_t rows, int64_t n, float *h, const fl
 }
 
 INLINE void backward_rows(const int kind, int64_t first, int64_t last, int64_t n, const float *restrict gradient, const float *restrict h,
-                       float *restrict d, float *restrict sum) {
+                          float *restrict d, float *restrict sum) {
     for (int64_t row = first; row < last; row++) {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) {
@@ -55,7 +37,8 @@ INLINE void backward_rows(const int kind, int64_t first, int64_t last, int64_t n
 }
 
 /* d = gradient act'(h), and its sums over each thread's rows. */
-void linear_activation_backward(int64_t kind, int64_t rows, int64_t n, const float *gradient, const float *h, float *d, float *sums, int64_t threads) {
+void linear_activation_backward(int64_t kind, int64_t rows, int64_t n, const float *gradient, const float *h, float *d, float *sums,
+                                int64_t threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t part = 0; part < threads; part++) {
         const int64_t first = rows * part / threads, last = rows * (part + 1) / threads;

@@ -4,30 +4,28 @@
  * vector stand next to each other; places, heads and sequences may be any distance apart.
  */
 
-#include "elements.h"
+#include <stddef.h>
 
-#define LANES SHORT_LANES
+#include "tiles.h"
+
 #define LONGEST SHORT_LONGEST /* keys, and so numbers in a row of weights, at most */
-#define WIDEST SHORT_WIDEST   /* numbers in a vector at most; a multiple of LANES */
+#define WIDEST SHORT_WIDEST   /* numbers in a vector at most */
+#define WIDE SHORT_LANES      /* vectors and rows of weights are multiples of it, and sums of rows are made side by side */
+_Static_assert(WIDE % LANES == 0 && LONGEST % WIDE == 0 && WIDEST % WIDE == 0, "rows of short attention are whole vectors");
 
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef struct { float *start; int64_t sequence, head, place; } Vectors; /* where a tensor lies, and its distances */
+typedef struct { float *start; int64_t sequence, head, place; } Strides; /* where a tensor lies, and its distances */
 
-INLINE float *at(Vectors x, int64_t sequence, int64_t head) {
+INLINE float *at(Strides x, int64_t sequence, int64_t head) {
     return x.start + sequence * x.sequence + head * x.head;
 }
 
-/* c (R x V vectors) = a b, with a of (R, depth) and b of (depth, V vectors); the sums stay in registers. */
-INLINE void tile(const int R, const int V, int64_t depth, const float *a, int64_t down, int64_t along, const float *b,
-                 int64_t next_b, float *c, int64_t next_c) {
-    vec sums[8][4];
+/* c (R x V vectors) = a b: as `tile` in tiles.h, and stored. */
+INLINE void stored_tile(const int R, const int V, int64_t depth, const float *a, int64_t down, int64_t along, const float *b,
+                        int64_t next_b, float *c, int64_t next_c) {
+    vec sums[TILE_ROWS][VECTORS];
+    tile(R, V, depth, a, down, along, b, next_b, NULL, 0, NULL, 0, sums);
     for (int r = 0; r < R; r++)
-        for (int v = 0; v < V; v++) sums[r][v] = (vec){0};
-    for (int64_t k = 0; k < depth; k++)
-        for (int r = 0; r < R; r++)
-            for (int v = 0; v < V; v++) sums[r][v] += a[r * down + k * along] * *(const vec *)(b + k * next_b + LANES * v);
-    for (int r = 0; r < R; r++)
-        for (int v = 0; v < V; v++) *(vec *)(c + r * next_c + LANES * v) = sums[r][v];
+        for (int v = 0; v < V; v++) *(loose *)(c + r * next_c + LANES * v) = sums[r][v];
 }
 
 /* c (rows x columns) = a (rows x depth) b (depth x columns), columns a multiple of LANES. a may lie any way: a step down and a step
@@ -35,19 +33,18 @@ INLINE void tile(const int R, const int V, int64_t depth, const float *a, int64_
 static void product(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t down, int64_t along, const float *b,
                     int64_t next_b, float *c, int64_t next_c) {
     int64_t column = 0;
-    for (; column + 4 * LANES <= columns; column += 4 * LANES) {
+#define TILES(R, V)                                                                                                              \
+    for (; row + R <= rows; row += R)                                                                                            \
+    stored_tile(R, V, depth, a + row * down, down, along, b + column, next_b, c + row * next_c + column, next_c)
+    for (; column + VECTORS * LANES <= columns; column += VECTORS * LANES) {
         int64_t row = 0;
-        for (; row + 4 <= rows; row += 4)
-            tile(4, 4, depth, a + row * down, down, along, b + column, next_b, c + row * next_c + column, next_c);
-        for (; row < rows; row++)
-            tile(1, 4, depth, a + row * down, down, along, b + column, next_b, c + row * next_c + column, next_c);
+        TILES(4, VECTORS);
+        TILES(1, VECTORS);
     }
     for (; column < columns; column += LANES) {
         int64_t row = 0;
-        for (; row + 8 <= rows; row += 8)
-            tile(8, 1, depth, a + row * down, down, along, b + column, next_b, c + row * next_c + column, next_c);
-        for (; row < rows; row++)
-            tile(1, 1, depth, a + row * down, down, along, b + column, next_b, c + row * next_c + column, next_c);
+        TILES(8, 1);
+        TILES(1, 1);
     }
 }
 
@@ -64,18 +61,18 @@ INLINE int64_t seen(int64_t real, int64_t causal, int64_t query) { /* how many k
 }
 
 INLINE void softmax(int64_t n, int64_t padded, float scale, float *x) { /* over the first n; the others become 0. The scale is above 0. */
-    float tops[LANES], sums[LANES] = {0}, top = -INFINITY, sum = 0.0f;
+    float tops[WIDE], sums[WIDE] = {0}, top = -INFINITY, sum = 0.0f;
     for (int64_t i = n; i < padded; i++) x[i] = -INFINITY;
-    for (int i = 0; i < LANES; i++) tops[i] = -INFINITY;
-    for (int64_t first = 0; first < padded; first += LANES)
-        for (int i = 0; i < LANES; i++) tops[i] = x[first + i] > tops[i] ? x[first + i] : tops[i];
-    for (int i = 0; i < LANES; i++) top = tops[i] > top ? tops[i] : top;
-    for (int64_t first = 0; first < padded; first += LANES)
-        for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < WIDE; i++) tops[i] = -INFINITY;
+    for (int64_t first = 0; first < padded; first += WIDE)
+        for (int i = 0; i < WIDE; i++) tops[i] = x[first + i] > tops[i] ? x[first + i] : tops[i];
+    for (int i = 0; i < WIDE; i++) top = tops[i] > top ? tops[i] : top;
+    for (int64_t first = 0; first < padded; first += WIDE)
+        for (int i = 0; i < WIDE; i++) {
             x[first + i] = first + i < n ? exponential((x[first + i] - top) * scale) : 0.0f;
             sums[i] += x[first + i];
         }
-    for (int i = 0; i < LANES; i++) sum += sums[i];
+    for (int i = 0; i < WIDE; i++) sum += sums[i];
     const float share = n ? 1.0f / sum : 0.0f;
     for (int64_t i = 0; i < padded; i++) x[i] *= share;
 }
@@ -85,14 +82,15 @@ typedef struct {
     float scale;
     const int64_t *lengths; /* of the sequences; null: all keys are real */
     float *weights;         /* (batch, heads, queries, padded) */
-    Vectors q, k, v, out, dq, dk, dv; /* backward, `out` is the gradient of the output */
-} Job;
+    Strides q, k, v, out, dq, dk, dv; /* backward, `out` is the gradient of the output */
+} ShortAttention;
 
-INLINE int64_t real_keys(const Job *job, int64_t sequence) {
-    return job->lengths && job->lengths[sequence] < job->keys ? job->lengths[sequence] : job->keys;
+INLINE int64_t real_keys(const ShortAttention *job, int64_t sequence) {
+    if (!job->lengths || job->lengths[sequence] > job->keys) return job->keys;
+    return job->lengths[sequence] < 0 ? 0 : job->lengths[sequence];
 }
 
-void short_forward(const Job *job) {
+void short_forward(const ShortAttention *job) {
 #pragma omp parallel for num_threads(job->threads) if (job->threads > 1)
     for (int64_t pair = 0; pair < job->batch * job->heads; pair++) {
         const int64_t sequence = pair / job->heads, head = pair % job->heads, real = real_keys(job, sequence);
@@ -111,7 +109,7 @@ static void clear(int64_t first, int64_t last, int64_t dim, float *x, int64_t pl
     for (int64_t i = first; i < last; i++) memset(x + i * place, 0, (size_t)dim * sizeof(float));
 }
 
-void short_backward(const Job *job) {
+void short_backward(const ShortAttention *job) {
 #pragma omp parallel for num_threads(job->threads) if (job->threads > 1)
     for (int64_t pair = 0; pair < job->batch * job->heads; pair++) {
         const int64_t sequence = pair / job->heads, head = pair % job->heads, real = real_keys(job, sequence), n = job->padded;
@@ -122,10 +120,10 @@ void short_backward(const Job *job) {
         for (int64_t i = 0; i < job->queries; i++) {
             const float *p = w + i * n; /* 0 for keys that the query does not see */
             float *d = scores + i * n, dot = 0.0f;
-            float dots[LANES] = {0};
-            for (int64_t first = 0; first < n; first += LANES)
-                for (int j = 0; j < LANES; j++) dots[j] += p[first + j] * d[first + j];
-            for (int j = 0; j < LANES; j++) dot += dots[j];
+            float dots[WIDE] = {0};
+            for (int64_t first = 0; first < n; first += WIDE)
+                for (int j = 0; j < WIDE; j++) dots[j] += p[first + j] * d[first + j];
+            for (int j = 0; j < WIDE; j++) dot += dots[j];
             for (int64_t j = 0; j < n; j++) d[j] = p[j] * (d[j] - dot) * job->scale;
         }
         float *dk = at(job->dk, sequence, head), *dv = at(job->dv, sequence, head);
@@ -136,4 +134,14 @@ void short_backward(const Job *job) {
         clear(real, job->keys, job->dim, dk, job->dk.place);
         clear(real, job->keys, job->value_dim, dv, job->dv.place);
     }
+}
+
+/* Where each field lies, and how large all of it is: Python compares. */
+int64_t short_layout(int64_t *offsets) {
+#define AT(field) offsetof(ShortAttention, field)
+    const int64_t found[] = {AT(batch), AT(heads), AT(queries), AT(keys), AT(padded), AT(dim), AT(value_dim), AT(causal), AT(threads),
+                             AT(scale), AT(lengths), AT(weights), AT(q), AT(k), AT(v), AT(out), AT(dq), AT(dk), AT(dv),
+                             sizeof(ShortAttention)};
+    if (offsets) memcpy(offsets, found, sizeof found);
+    return sizeof found / sizeof *found;
 }

@@ -1,7 +1,7 @@
 """Attention over the edges of a graph: a score per edge, a softmax per node, a sum per node. Nothing is nodes x nodes.
 
-Edges are sorted by target once and kept with the neighborhood. Rows are gathered by `index_select`; where a C compiler is
-found, softmax and sum run in one pass of compiled code.
+Edges are sorted by target once and kept with the neighborhood. Rows are gathered by `index_select`; where there is
+compiled C, softmax and sum run in one pass of it.
 """
 
 import torch
@@ -9,11 +9,12 @@ from einops import rearrange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mirada.attention.kernels import native
 from mirada.attention.kernels.request import Answer, Request
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Product
+from mirada.native.edges import REALS, edges_backward, edges_forward
+from mirada.native.library import serves
 
 # shares of all pairs, measured by benchmarks/thresholds.py on two cores: a denser graph is better off as a mask
 DENSEST_PRODUCT = 0.01  # where the fused kernel could take over
@@ -49,7 +50,7 @@ class EdgesKernel:
         kept = None
         if request.normalizer.training and request.normalizer.dropout:  # type: ignore[attr-defined]
             kept = request.normalizer.drop(torch.ones_like(scores, memory_format=torch.contiguous_format))
-        output = Mix.apply(scores, to_rows(v), kept, request.where)
+        output = MixEdges.apply(scores, to_rows(v), kept, request.where)
         return Answer(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
 
 
@@ -76,7 +77,7 @@ def to_rows(x: Tensor) -> Tensor:
     return rearrange(x, "b h n d -> n (b h) d").contiguous()
 
 
-class Mix(torch.autograd.Function):
+class MixEdges(torch.autograd.Function):
     """Weights from scores, per target, and the sum of weighted values: (nodes, heads, dim).
 
     `kept` multiplies the weights as they meet the values: dropout. None keeps all.
@@ -85,14 +86,8 @@ class Mix(torch.autograd.Function):
     @staticmethod
     def forward(ctx, scores: Tensor, values: Tensor, kept: Tensor | None, graph: Edges) -> Tensor:  # type: ignore[no-untyped-def]
         scores = scores.contiguous()
-        heads, dim = values.shape[1:]
-        steps = graph.pairs.shape[1] * heads * dim
-        if native.serves(scores):
-            weights, output = torch.empty_like(scores), torch.empty_like(values)
-            source = graph.pairs[0]
-            native.in_parallel(
-                "mix", graph.nodes, steps, heads, dim, graph.offsets, source, scores, values, kept, weights, output
-            )  # fmt: skip
+        if serves(scores, values, *([] if kept is None else [kept]), dtypes=tuple(REALS)):
+            weights, output = edges_forward(scores, values, kept, graph.offsets, graph.pairs[0])
         else:
             weights = segment_softmax(scores, graph)
             used = weights if kept is None else weights * kept
@@ -107,20 +102,10 @@ class Mix(torch.autograd.Function):
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         weights, values, kept = ctx.saved_tensors
         graph, grad = ctx.graph, grad.contiguous()
-        heads, dim = values.shape[1:]
         source, target = graph.pairs
-        steps = len(source) * heads * dim
-        if native.serves(weights):
-            d_scores, d_values = torch.empty_like(weights), torch.empty_like(values)
-            native.in_parallel(
-                "score_gradient", graph.nodes, steps, heads, dim, graph.offsets, source, weights, kept, values, grad,
-                d_scores,
-            )  # fmt: skip
-            offsets, order = graph.outgoing
-            native.in_parallel(
-                "value_gradient", graph.nodes, steps, heads, dim, offsets, order, target, weights, kept, grad, d_values
-            )  # fmt: skip
-            return d_scores, d_values, None, None
+        if serves(grad, weights, values, *([] if kept is None else [kept]), dtypes=tuple(REALS)):
+            given = grad, weights, values, kept, graph.offsets, graph.pairs, graph.outgoing
+            return *edges_backward(*given), None, None
         here = grad.index_select(0, target)
         used = weights if kept is None else weights * kept
         d_values = torch.zeros_like(values).index_add_(0, source, here * used.unsqueeze(-1))

@@ -1,4 +1,4 @@
-"""PyTorch's scaled_dot_product_attention: no n x n matrix of weights, forward or backward. Short sequences go to `short.py`.
+"""PyTorch's scaled_dot_product_attention: no n x n matrix of weights, forward or backward.
 
 It takes every score that is a product of what it prepares (Dot, Bilinear), with a softmax, and any neighborhood. The usual
 ones need no mask tensor; the others are given one.
@@ -8,9 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mirada.attention.kernels import short
 from mirada.attention.kernels.request import Answer, Request
-from mirada.attention.neighborhoods import Causal, Complete, Padding, lengths_of
+from mirada.attention.neighborhoods import Causal, Complete, Padding
 from mirada.attention.normalizers import Softmax
 from mirada.attention.places import Places
 from mirada.attention.positions import Position
@@ -34,11 +33,6 @@ class Fused:
 
     def run(self, request: Request) -> Answer:
         keys = last_key(request)
-        if simple(request) and type(request.score) is Dot:
-            k, v = (x[:, :, :keys] for x in shared(request))
-            q, k, scale = factors(request, k)
-            if short.serves(q, k, v):
-                return Answer(short.attend(q, k, v, lengths_of(request.where), is_causal(request), scale))
         mask, by_itself = masking(request, keys)
         whole = mask if mask is not None and mask.dtype == torch.bool and not simple(request) else None
         k, v = shared(request) if mask is None else request.visible(whole)

@@ -10,6 +10,7 @@ from mirada.attention.kernels.edges import edges
 from mirada.attention.kernels.fused import fused
 from mirada.attention.kernels.reference import reference
 from mirada.attention.kernels.request import Answer, Kernel, Request
+from mirada.attention.kernels.short import short
 from mirada.attention.kernels.strided import strided
 from mirada.attention.neighborhoods import Neighborhood, PerHead, intersect
 from mirada.errors import unknown
@@ -19,6 +20,7 @@ KERNELS: tuple[Kernel, ...] = (
     edges,
     strided,
     banded,
+    short,
     fused,
     reference,
 )  # fastest first; the last takes everything

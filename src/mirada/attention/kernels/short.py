@@ -1,65 +1,76 @@
-"""Attention over short sequences in C: what `fused` computes, in less time than PyTorch's kernel takes to set up its blocks."""
-
-import ctypes
+"""Attention over short sequences in compiled C: what `fused` computes, in less time than PyTorch's kernel takes to set up."""
 
 import torch
 from torch import Tensor
 
+from mirada.attention.kernels.fused import factors, is_causal, last_key, refuses_product, shared, simple
+from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.neighborhoods import lengths_of
+from mirada.attention.scores import Dot
 from mirada.native import library
 from mirada.native.constants import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
-
-WORK = 2  # multiplications that one of these is worth
-
-
-class Vectors(ctypes.Structure):
-    """A tensor with the axes (sequence head place number): where it lies, and how far one thing is from the next."""
-
-    _fields_ = (("start", ctypes.c_void_p), *((name, ctypes.c_int64) for name in ("sequence", "head", "place")))
-
-    @classmethod
-    def of(cls, x: Tensor) -> "Vectors":
-        return cls(x.data_ptr(), *x.stride()[:3])
+from mirada.native.short import short_backward, short_forward
 
 
-class Job(ctypes.Structure):
-    """As in short.c."""
+class ShortKernel:
+    name = "short"
 
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("batch", "heads", "queries", "keys", "padded", "dim", "value_dim")),
-        ("causal", ctypes.c_int64),
-        ("threads", ctypes.c_int64),
-        ("scale", ctypes.c_float),
-        ("lengths", ctypes.c_void_p),
-        ("weights", ctypes.c_void_p),
-        *((name, Vectors) for name in ("q", "k", "v", "out", "dq", "dk", "dv")),
-    )
+    def refuses(self, request: Request) -> str | None:
+        reason = refuses_product(request)
+        if reason:
+            return reason
+        if type(request.score) is not Dot:
+            return f"it is for Dot, not {type(request.score).__name__}"
+        if not simple(request):
+            return "it takes no mask: complete, causal and padded neighborhoods only, and no bias"
+        return refuses_sizes(request) or refuses_numbers(request)
 
-
-def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether these are short and of a kind that the library can work on. One query alone gains nothing."""
-    short = 1 < q.shape[2] <= SHORT_LONGEST and k.shape[2] <= SHORT_LONGEST
-    dims = {q.shape[3], v.shape[3]}
-    narrow = all(dim <= SHORT_WIDEST and dim % SHORT_LANES == 0 for dim in dims)
-    return short and narrow and not torch.is_autocast_enabled("cpu") and library.serves(q, k, v)
+    def run(self, request: Request) -> Answer:
+        keys = last_key(request)
+        k, v = (x[:, :, :keys] for x in shared(request))
+        q, k, scale = factors(request, k)
+        return Answer(attend_short(q, k, v, lengths_of(request.where), is_causal(request), scale))
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, causal: bool, scale: float) -> Tensor:
+def refuses_sizes(request: Request) -> str | None:
+    """Why these are not short, if they are not. One query alone gains nothing."""
+    queries, keys = request.queries, last_key(request)
+    if not 1 < queries <= SHORT_LONGEST or keys > SHORT_LONGEST:
+        return (
+            f"it takes 2 to {SHORT_LONGEST} queries and up to {SHORT_LONGEST} keys: got queries={queries}, keys={keys}"
+        )
+    dims = request.q.shape[-1], request.v.shape[-1]
+    if any(dim > SHORT_WIDEST or dim % SHORT_LANES for dim in dims):
+        return f"dims must be multiples of {SHORT_LANES} up to {SHORT_WIDEST}: got {dims[0]} and {dims[1]}"
+    return None
+
+
+def refuses_numbers(request: Request) -> str | None:
+    """Why C cannot work on these tensors, if it cannot."""
+    if library.library() is None:
+        return library.describe()
+    if torch.is_autocast_enabled("cpu"):
+        return "autocast is on"
+    scale = request.score.factor(request.q.shape[-1])  # type: ignore[operator, union-attr]
+    tensors = [request.q, request.k, request.v, *([scale] if isinstance(scale, Tensor) else [])]
+    if not library.serves(*tensors):
+        return f"it works on plain float32 tensors on a CPU that nobody traces: got {request.q.dtype} on {request.q.device}"
+    return None
+
+
+def attend_short(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, causal: bool, scale: float) -> Tensor:
     """softmax(scale q.k) v over the first `lengths` keys of each sequence; with `causal`, none after a query's own place."""
     if lengths is not None:
-        lengths = lengths.to(torch.int64).expand(len(q)).contiguous()
-    return Short.apply(q, k, v, lengths, causal, scale)
+        lengths = lengths.to("cpu", torch.int64).expand(len(q)).clone()  # whoever changes theirs does not change ours
+    return AttendShort.apply(q, k, v, lengths, causal, scale)
 
 
-class Short(torch.autograd.Function):
+class AttendShort(torch.autograd.Function):
     """The weights are kept for the backward pass: they are few."""
 
     @staticmethod
     def forward(ctx, q, k, v, lengths, causal, scale):  # type: ignore[no-untyped-def]
-        q, k, v = (vectors(x) for x in (q, k, v))
-        padded = -(-k.shape[2] // SHORT_LANES) * SHORT_LANES
-        weights = q.new_empty(*q.shape[:3], padded)
-        output = like(q, v.shape[3])
-        call("forward", job(q, k, v, lengths, causal, scale, weights, output))
+        output, weights = short_forward(q, k, v, lengths, causal, scale)
         ctx.save_for_backward(q, k, v, weights, lengths)
         ctx.causal, ctx.scale = causal, scale
         return output
@@ -68,38 +79,12 @@ class Short(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         q, k, v, weights, lengths = ctx.saved_tensors
-        gradients = [like(x, x.shape[3]) for x in (q, k, v)]
-        work = job(q, k, v, lengths, ctx.causal, ctx.scale, weights, grad := vectors(grad))
-        work.dq, work.dk, work.dv = (Vectors.of(x) for x in gradients)
-        call("backward", work)
-        return *gradients, None, None, None
+        if library.serves(grad):
+            return *short_backward(grad, q, k, v, lengths, ctx.causal, ctx.scale, weights), None, None, None
+        weights = weights[..., : k.shape[2]]  # many gradients at once
+        d_weights = grad @ v.mT
+        d_scores = weights * (d_weights - (weights * d_weights).sum(-1, keepdim=True)) * ctx.scale
+        return d_scores @ k, d_scores.mT @ q, weights.mT @ grad, None, None, None
 
 
-def job(
-    q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, causal: bool, scale: float, weights: Tensor, output: Tensor
-) -> Job:
-    """What C is told. The tensors must outlive it."""
-    batch, heads, queries, dim = q.shape
-    keys, value_dim = k.shape[2], v.shape[3]
-    work = batch * heads * queries * keys * (dim + value_dim)
-    return Job(
-        batch=batch, heads=heads, queries=queries, keys=keys, padded=weights.shape[-1], dim=dim, value_dim=value_dim,
-        causal=causal, threads=library.threads_for(WORK * work), scale=scale,
-        lengths=None if lengths is None else lengths.data_ptr(), weights=weights.data_ptr(),
-        q=Vectors.of(q), k=Vectors.of(k), v=Vectors.of(v), out=Vectors.of(output),
-    )  # fmt: skip
-
-
-def call(name: str, work: Job) -> None:
-    getattr(library.loaded(), f"short_{name}")(ctypes.byref(work))
-
-
-def vectors(x: Tensor) -> Tensor:
-    """The tensor, with the numbers of each vector next to each other."""
-    return x if x.stride(-1) == 1 else x.contiguous()
-
-
-def like(x: Tensor, dim: int) -> Tensor:
-    """Room for a vector for each of those of x; the heads of a place lie side by side, as the layer around them wants it."""
-    batch, heads, length, _ = x.shape
-    return x.new_empty(batch, length, heads, dim).transpose(1, 2)
+short = ShortKernel()

@@ -3,50 +3,51 @@
 import torch
 from torch import Tensor
 
-from mirada.native.dropout import dropout
+from mirada.native import dropout as compiled
 from mirada.native.library import serves
 
 STEPS = 256  # a random byte decides
 
 
-def drop(x: Tensor, rate: float, base: Tensor | None = None) -> Tensor:
+def dropout(x: Tensor, rate: float, base: Tensor | None = None) -> Tensor:
     """x with numbers zeroed at random and the others scaled up, so that the expectation stays; `base` is added to that.
 
     A random byte decides for each number, so the rate is a multiple of 1/256, the nearest to `rate`; the scale matches the
     rate in use. Eight bytes come from 64 random bits, which takes a tenth of the time of a draw per number.
 
-    >>> sorted(set(drop(torch.ones(1000), 0.5).tolist()))
+    >>> sorted(set(dropout(torch.ones(1000), 0.5).tolist()))
     [0.0, 2.0]
     """
     if base is not None and not (base.shape == x.shape and serves(x, base)):
-        return base + drop(x, rate)
+        return base + dropout(x, rate)
     dropped = min(round(rate * STEPS), STEPS - 1)
     if not dropped:
         return x if base is None else base + x
     scale = STEPS / (STEPS - dropped)
     if serves(x):
-        return Compiled.apply(x, base, int(torch.randint(2**63 - 1, ())), dropped, scale)
-    return Drop.apply(x, random_bytes(x) >= dropped, scale)
+        return SeededDropout.apply(x, base, int(torch.randint(2**63 - 1, (), device="cpu")), dropped, scale)
+    return MaskedDropout.apply(x, random_bytes(x) >= dropped, scale)
 
 
-class Compiled(torch.autograd.Function):
-    """The same in one pass. Nothing is kept for the backward pass: the seed tells again what was dropped."""
+class SeededDropout(torch.autograd.Function):
+    """In one pass of compiled C. Nothing is kept for the backward pass: the seed tells again what was dropped."""
 
     @staticmethod
     def forward(ctx, x: Tensor, base: Tensor | None, *how: float) -> Tensor:  # type: ignore[no-untyped-def]
         ctx.how = how
-        return dropout(x, base, *how)  # type: ignore[arg-type]
+        return compiled.dropout(x, base, *how)  # type: ignore[arg-type]
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         if serves(grad):
-            slope = Compiled.apply(grad, None, *ctx.how)
+            found = SeededDropout.apply(grad, None, *ctx.how)
         else:  # many gradients at once
-            slope = grad * dropout(torch.ones(grad.shape), None, *ctx.how)
-        return slope, grad if ctx.needs_input_grad[1] else None, None, None, None
+            ones = torch.ones(grad.shape, dtype=torch.float32, device="cpu")
+            found = grad * compiled.dropout(ones, None, *ctx.how)
+        return found, grad if ctx.needs_input_grad[1] else None, None, None, None
 
 
-class Drop(torch.autograd.Function):
+class MaskedDropout(torch.autograd.Function):
     """x * kept * scale. Of x nothing is kept for the backward pass but the mask."""
 
     generate_vmap_rule = True
@@ -63,7 +64,7 @@ class Drop(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         (kept,) = ctx.saved_tensors
-        return Drop.apply(grad, kept, ctx.scale), None, None
+        return MaskedDropout.apply(grad, kept, ctx.scale), None, None
 
 
 def random_bytes(like: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules import module as everywhere
 
-from mirada.native import library
+from mirada.native.library import serves
 from mirada.native.linear_activation import KINDS, activate_, activate_backward
 
 
@@ -23,30 +23,45 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
 }
 
+LINEAR_FORWARD = nn.Linear.forward  # as it was when this was imported: some replace it
 
-def bent(layer: nn.Linear, x: Tensor, activation: str) -> Tensor:
+
+def linear_activation(layer: nn.Module, x: Tensor, activation: str) -> Tensor:
     """activation(layer(x)).
 
     >>> layer, x = nn.Linear(2, 1), torch.randn(5, 2)
-    >>> bool((bent(layer, x, "relu") == torch.relu(layer(x))).all())
+    >>> bool((linear_activation(layer, x, "relu") == torch.relu(layer(x))).all())
     True
     """
-    if not serves(layer, x, activation):
+    if not replaceable(layer, x, activation):
         return ACTIVATIONS[activation](layer(x))
-    return Bent.apply(x.flatten(0, -2), layer.weight, layer.bias, activation).unflatten(0, x.shape[:-1])
+    rows = x.flatten(0, -2)
+    return LinearActivation.apply(rows, layer.weight, layer.bias, activation).unflatten(0, x.shape[:-1])
 
 
-def serves(layer: nn.Linear, x: Tensor, activation: str) -> bool:
-    """Whether the layer can be passed by: nobody watches it, and its numbers are the usual ones."""
-    own = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
-    if type(layer) is not nn.Linear or own or everywhere._has_any_global_hook() or layer.bias is None:
+def replaceable(layer: nn.Module, x: Tensor, activation: str) -> bool:
+    """Whether calling the layer would do nothing but W x + b on plain numbers: then C may do it in its place."""
+    if type(layer) is not nn.Linear or not untouched(layer) or activation not in KINDS:
         return False
-    if activation not in KINDS or torch.is_autocast_enabled("cpu"):
+    weight, bias = layer._parameters.get("weight"), layer._parameters.get("bias")
+    if weight is None or bias is None or torch.is_autocast_enabled("cpu"):
         return False
-    return library.serves(x, layer.weight, layer.bias) and x.ndim > 1
+    fits = weight.ndim == 2 and bias.shape == weight.shape[:1] and x.ndim > 1 and x.shape[-1] == weight.shape[1]
+    return fits and serves(x, weight, bias)
 
 
-class Bent(torch.autograd.Function):
+def untouched(layer: nn.Module) -> bool:
+    """Whether a module is called as its class says: no hook, no method and no weight of its own in the way."""
+    hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
+    if nn.Linear.forward is not LINEAR_FORWARD:
+        return False
+    own = {"forward", "__call__", "_call_impl", "_slow_forward", "weight", "bias", "_compiled_call_impl"} & vars(
+        layer
+    ).keys()
+    return not hooks and not everywhere._has_any_global_hook() and all(vars(layer)[name] is None for name in own)
+
+
+class LinearActivation(torch.autograd.Function):
     """Kept for the backward pass: the input, and the product with its bias, or for relu its result."""
 
     @staticmethod
@@ -61,7 +76,7 @@ class Bent(torch.autograd.Function):
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         rows, weight, bias, h = ctx.saved_tensors
         needs = ctx.needs_input_grad[:3]
-        if not library.serves(grad) or torch.is_grad_enabled():  # many gradients at once, or those of gradients
+        if not serves(grad) or torch.is_grad_enabled():  # many gradients at once, or those of gradients
             again = torch.is_grad_enabled()
             with torch.enable_grad():
                 y = ACTIVATIONS[ctx.activation](F.linear(rows, weight, bias))

@@ -1,0 +1,37 @@
+/* Activations and their gradients, numbered as constants.py says. What is too large for the short cuts below, infinite or not a
+ * number gives what PyTorch gives. */
+
+#ifndef MIRADA_ACTIVATIONS
+#define MIRADA_ACTIVATIONS
+
+#include "elements.h"
+
+#define HUGE_INPUT 1e6f /* beyond it a third power may leave the range of float */
+
+INLINE float gelu_tail(float x) { /* 1 / (1 + exp(2 u)) with the u whose tanh GPT-2's gelu has */
+    const float u = 1.595769122f * x * (1.0f + 0.044715f * x * x);
+    return 1.0f / (1.0f + exponential(u > 80.0f ? 80.0f : u)); /* no smaller numbers than processors are quick with */
+}
+
+INLINE float activated(const int kind, float x) {
+    if (kind == RELU) return x <= 0.0f ? 0.0f : x; /* what is not a number stays that */
+    if (kind == GELU) return 0.5f * x * (1.0f + error_function(0.707106781f * x));
+    if (kind == GELU_TANH) {
+        const float y = x - x * gelu_tail(x);
+        return x > HUGE_INPUT ? x : y; /* infinity less infinity is no number */
+    }
+    const float power = exponential(-x); /* silu */
+    return x / (1.0f + (x < -88.0f ? INFINITY : power));
+}
+
+INLINE float activation_gradient(const int kind, float x) { /* of all but silu, which training leaves to PyTorch */
+    if (kind == RELU) return x <= 0.0f ? 0.0f : 1.0f;
+    if (kind == GELU) {
+        const float square = x * x, power = exponential(-0.5f * square);
+        return 0.5f + 0.5f * error_function(0.707106781f * x) + 0.398942280f * x * (square > 1e4f ? 0.0f : power);
+    }
+    const float s = gelu_tail(x), part = fabsf(x) > HUGE_INPUT ? x * x * 0.0f : x * s;
+    return (1.0f - s) * (1.0f + part * 1.595769122f * (1.0f + 0.134145f * x * x));
+}
+
+#endif

@@ -1,0 +1,91 @@
+"""Attention over short sequences, forward and backward (`short.c`): float32 on a CPU."""
+
+import ctypes
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mirada.native.constants import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
+from mirada.native.library import address, check, loaded, threads_for
+from mirada.native.structures import ShortAttention, Strides
+
+WORK = 2  # multiplications that one of these is worth
+
+Queries = Float[Tensor, "batch heads queries dim"]
+Keys = Float[Tensor, "batch heads keys dim"]
+Values = Float[Tensor, "batch heads keys value_dim"]
+Output = Float[Tensor, "batch heads queries value_dim"]
+Weights = Float[Tensor, "batch heads queries padded"]
+Lengths = Int[Tensor, " batch"]
+
+
+def short_forward(
+    q: Queries, k: Keys, v: Values, lengths: Lengths | None, causal: bool, scale: float
+) -> tuple[Output, Weights]:
+    """softmax(scale q.k) v over the first `lengths` keys, and the weights, with zeros behind them to a multiple of the lanes."""
+    q, k, v = (vectors(x) for x in (q, k, v))
+    weights = q.new_empty(*q.shape[:3], -(-k.shape[2] // SHORT_LANES) * SHORT_LANES)
+    output = like(q, v.shape[3])
+    job = described(q, k, v, lengths, causal, scale, weights, output)
+    loaded().short_forward(ctypes.byref(job))
+    return output, weights
+
+
+def short_backward(
+    grad: Output, q: Queries, k: Keys, v: Values, lengths: Lengths | None, causal: bool, scale: float, weights: Weights
+) -> tuple[Queries, Keys, Values]:
+    """The gradients of queries, keys and values."""
+    q, k, v, grad = (vectors(x) for x in (q, k, v, grad))
+    check("weights", weights, (*q.shape[:3], -(-k.shape[2] // SHORT_LANES) * SHORT_LANES), torch.float32)
+    found = like(q, q.shape[3]), like(k, k.shape[3]), like(v, v.shape[3])
+    job = described(q, k, v, lengths, causal, scale, weights, grad)
+    job.dq, job.dk, job.dv = (strides(x) for x in found)
+    loaded().short_backward(ctypes.byref(job))
+    return found
+
+
+def described(
+    q: Queries,
+    k: Keys,
+    v: Values,
+    lengths: Lengths | None,
+    causal: bool,
+    scale: float,
+    weights: Weights,
+    output: Output,
+) -> ShortAttention:
+    """What C is told. The tensors must outlive it."""
+    (batch, heads, queries, dim), (keys, value_dim) = q.shape, v.shape[2:]
+    fits = queries <= SHORT_LONGEST and keys <= SHORT_LONGEST
+    fits = fits and all(n <= SHORT_WIDEST and n % SHORT_LANES == 0 for n in (dim, value_dim))
+    fits = fits and k.shape == (batch, heads, keys, dim) and v.shape[:2] == q.shape[:2]
+    fits = fits and output.shape == (batch, heads, queries, value_dim)
+    if not fits or {x.dtype for x in (q, k, v, output)} != {torch.float32}:
+        raise ValueError(
+            f"short attention takes float32 of up to {SHORT_LONGEST} places and dims up to {SHORT_WIDEST} that are multiples of "
+            f"{SHORT_LANES}: got q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
+        )
+    if lengths is not None:
+        check("lengths", lengths, (batch,), torch.int64)
+    return ShortAttention(
+        batch=batch, heads=heads, queries=queries, keys=keys, padded=weights.shape[-1], dim=dim, value_dim=value_dim,
+        causal=causal, threads=threads_for(WORK * batch * heads * queries * keys * (dim + value_dim)), scale=scale,
+        lengths=address(lengths), weights=weights.data_ptr(), q=strides(q), k=strides(k), v=strides(v), out=strides(output),
+    )  # fmt: skip
+
+
+def strides(x: Tensor) -> Strides:
+    """Where a tensor lies."""
+    return Strides(x.data_ptr(), *x.stride()[:3])
+
+
+def vectors(x: Tensor) -> Tensor:
+    """The tensor, with the numbers of each vector next to each other."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def like(x: Tensor, dim: int) -> Tensor:
+    """Room for a vector for each of those of x; the heads of a place lie side by side, as the layer around them wants it."""
+    batch, heads, length, _ = x.shape
+    return x.new_empty(batch, length, heads, dim).transpose(1, 2)

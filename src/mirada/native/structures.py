@@ -1,0 +1,47 @@
+"""What C is told in one piece: structures, field by field as they stand in the C files. The loader compares the two."""
+
+import ctypes
+
+
+def numbers(*names: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_int64) for name in names]
+
+
+def pointers(*names: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_void_p) for name in names]
+
+
+class DecodeStep(ctypes.Structure):
+    """What `decode_step` in decode.c is told."""
+
+    _fields_ = (
+        numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length")
+        + numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
+        + numbers("source_row", "source_head", "source_place")
+        + numbers("filled", "written", "source_length", "source_count", "vocab", "work")
+        + [("enlarged", ctypes.c_float)]
+        + pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens")
+        + pointers("input", "words", "position", "scores", "output", "asked", "scratch", "own", "phases")
+    )
+
+
+class Strides(ctypes.Structure):
+    """A tensor with the axes (sequence head place number): where it lies, and how far one thing is from the next."""
+
+    _fields_ = pointers("start") + numbers("sequence", "head", "place")
+
+
+class ShortAttention(ctypes.Structure):
+    """What the functions of short.c are told."""
+
+    _fields_ = (
+        numbers("batch", "heads", "queries", "keys", "padded", "dim", "value_dim", "causal", "threads")
+        + [("scale", ctypes.c_float)]
+        + pointers("lengths", "weights")
+        + [(name, Strides) for name in ("q", "k", "v", "out", "dq", "dk", "dv")]
+    )
+
+
+def layout(structure: type[ctypes.Structure]) -> list[int]:
+    """Where each field lies, and how large all of it is."""
+    return [getattr(structure, field[0]).offset for field in structure._fields_] + [ctypes.sizeof(structure)]

@@ -1,0 +1,13 @@
+/* Threads: OpenMP's, which PyTorch has loaded already; where that cannot be had, one. */
+
+#ifndef MIRADA_THREADS
+#define MIRADA_THREADS
+
+#ifdef _OPENMP
+#include <omp.h>
+#define this_thread() omp_get_thread_num()
+#else
+#define this_thread() 0
+#endif
+
+#endif
