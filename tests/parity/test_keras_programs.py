@@ -14,7 +14,7 @@ keras = pytest.importorskip("keras")
 
 from keras import layers  # noqa: E402
 
-from mirada.hub.mapping import Row, Table, copy_weights  # noqa: E402
+from mirada.hub.mapping import Row, WeightTable, copy_weights  # noqa: E402
 from mirada.models.classifier import Classifier, ClassifierConfig  # noqa: E402
 
 
@@ -37,8 +37,8 @@ CONVOLUTION = (
     Row("dense.bias", "dense/bias"),
     *CLASSES,
 )
-ONE_HEAD = Table("0.6", (*CONVOLUTION, Row("encoder.attention.score.scale", "attention/scale")))
-FIVE_HEADS = Table(
+ONE_HEAD = WeightTable("0.6", (*CONVOLUTION, Row("encoder.attention.score.scale", "attention/scale")))
+FIVE_HEADS = WeightTable(
     "0.6 with five heads",
     (
         *CONVOLUTION,
@@ -54,7 +54,7 @@ FIVE_HEADS = Table(
         Row("encoder.attention.heads.out.bias", "attention/attention_output/bias"),
     ),
 )
-RECURRENT = Table(
+RECURRENT = WeightTable(
     "4.7",
     (
         WORDS,
@@ -94,7 +94,7 @@ def texts() -> torch.Tensor:
     return torch.randint(1000, (BATCH, 5)).repeat(1, 24)
 
 
-def assert_same(ours: Classifier, theirs: "keras.Model", table: Table, tokens: torch.Tensor) -> None:
+def assert_same(ours: Classifier, theirs: "keras.Model", table: WeightTable, tokens: torch.Tensor) -> None:
     """Equal probabilities, equal gradients of all parameters, and as many parameters."""
     for variable in theirs.weights:  # away from their start, so that a forgotten one shows
         inputs = variable.value[..., 0].numel() if variable.path.endswith("kernel") else 1
@@ -111,9 +111,9 @@ def assert_same(ours: Classifier, theirs: "keras.Model", table: Table, tokens: t
     # a table that leads from weights to weights leads from gradients to gradients
     expected = copy.deepcopy(ours)
     copy_weights(expected, table, {variable.path: variable.value.grad for variable in theirs.weights})
-    for (name, parameter), slope in zip(ours.named_parameters(), expected.parameters(), strict=True):
-        assert_close(parameter.grad, slope.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
-        assert "key.bias" in name or slope.abs().max() > 0.01  # softmax does not see what is added to all keys
+    for (name, parameter), gradient in zip(ours.named_parameters(), expected.parameters(), strict=True):
+        assert_close(parameter.grad, gradient.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
+        assert "key.bias" in name or gradient.abs().max() > 0.01  # softmax does not see what is added to all keys
 
 
 def test_program_0_6_with_a_learned_scale() -> None:
