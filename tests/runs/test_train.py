@@ -11,7 +11,7 @@ from mirada.native import library
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.train import carry_out
-from mirada.training.loop import Interrupted
+from mirada.training.interrupts import Interrupted
 from mirada.training.metrics_log import read_metrics
 from mirada.training.training_state import weights
 from tests.runs.small import QUICK, SIZES, pairs, quiet, request, trained, write_rows

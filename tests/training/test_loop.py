@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 from mirada.training import loop, training_state
-from mirada.training.loop import Interrupted, average
+from mirada.training.interrupts import Interrupted
 from mirada.training.metrics_log import read_metrics
 from mirada.training.objectives import Microbatch, evaluate
 from mirada.training.recipe import Recipe
-from mirada.training.training_state import save_weights, weights
+from mirada.training.training_state import average, save_weights, weights
 from tests.training.toy import Distance, Rows, Toy, toy_training
 
 
@@ -127,10 +127,22 @@ def test_accumulation_changes_nothing_but_rounding(tmp_path: Path, accumulate: i
 
 
 def test_patience_ends_a_run_that_no_longer_improves(tmp_path: Path) -> None:
+    """An epoch has 10 steps. The end says why it came, and which weights were kept."""
     training = toy_training(tmp_path, steps=400, lr=1e-12, validate=5, patience=3)
+    shown: list[str] = []
+    training.print_progress = shown.append
     found = training.run()
-    assert found.step < 400
-    assert found.stale == 3
+    assert found.step - found.best_step == 40, "three epochs are less than a tenth of this run"
+    assert found.ended.startswith(f"stopped early at step {found.step} of 400: no better validation for 4.0 epochs")
+    assert "; kept the " in found.ended
+    assert shown[-1] == found.ended
+    assert lines(tmp_path)[-1] == {"step": found.step, "ended": found.ended}
+
+
+def test_a_plateau_before_the_learning_rate_falls_ends_nothing(tmp_path: Path) -> None:
+    slow = {"steps": 400, "lr": 1e-12, "validate": 5, "patience": 1}
+    assert toy_training(tmp_path / "long", warmup=80, **slow).run().step >= 80
+    assert toy_training(tmp_path / "never", **(slow | {"patience": 0})).run().ended.startswith("made 400 steps; kept")
 
 
 def test_minutes_fix_the_steps_once(tmp_path: Path) -> None:
@@ -142,26 +154,19 @@ def test_minutes_fix_the_steps_once(tmp_path: Path) -> None:
 
 
 def test_steps_decide_where_minutes_are_given_too(tmp_path: Path) -> None:
-    assert toy_training(tmp_path, steps=7, minutes=5.0).plan().steps == 7
+    assert toy_training(tmp_path, steps=7, minutes=5.0).planning.estimate().steps == 7
     assert (Recipe(steps=7, minutes=5.0).budget, Recipe(minutes=5.0).budget) == (0.0, 5.0)
-
-
-@pytest.mark.parametrize(("steps", "wanted"), [(10, 1), (100, 5), (1000, 10), (2000, 10), (5000, 25), (100_000, 500)])
-def test_validations_are_once_an_epoch_but_neither_few_nor_many(tmp_path: Path, steps: int, wanted: int) -> None:
-    """An epoch has 10 steps: twenty to two hundred validations."""
-    assert toy_training(tmp_path, validate=0).every(steps) == wanted
-    assert toy_training(tmp_path, validate=3).every(steps) == 3
 
 
 def test_measuring_leaves_no_trace(tmp_path: Path) -> None:
     training, fresh = toy_training(tmp_path / "a"), toy_training(tmp_path / "b")
-    training.measure(0.05)
+    training.planning.measure()
     assert_same_weights(training.model, fresh.model)
     assert not training.optimizer.state
 
 
 def test_epochs_are_the_default_length(tmp_path: Path) -> None:
-    assert toy_training(tmp_path, steps=0, epochs=3).plan().steps == 3 * len(Rows())
+    assert toy_training(tmp_path, steps=0, epochs=3).planning.estimate().steps == 3 * len(Rows())
 
 
 def test_a_run_that_diverges_says_so(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ def test_a_terminal_has_a_bar_that_renews_itself(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("NO_COLOR", raising=False)
     out = Terminal()
     progress = Progress(100, 0, out)
-    progress.show(100, 1.25, 4321.0)
+    progress.count(1.0, 4321)
+    progress.show(100, 1.25)
     assert "step 100/100  loss 1.250  4,321 tokens/s  0:00 left" in out.getvalue()
     assert out.getvalue().startswith("\r\x1b[2K\x1b[36m")
     assert "\n" not in out.getvalue()
@@ -58,7 +59,7 @@ def test_a_terminal_has_a_bar_that_renews_itself(monkeypatch: pytest.MonkeyPatch
 def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     out = Terminal()
-    Progress(100, 0, out).show(100, 1.0, 1.0)
+    Progress(100, 0, out).show(100, 1.0)
     assert "\x1b[36m" not in out.getvalue()
 
 
@@ -66,7 +67,7 @@ def test_a_pipe_gets_plain_lines_now_and_then() -> None:
     out = io.StringIO()
     progress = Progress(1000, 0, out)
     for step in range(1, 1001):
-        progress.show(step, 1.0, 1.0)
+        progress.show(step, 1.0)
     progress.line("done")
     progress.end()
     lines = out.getvalue().splitlines()
@@ -78,7 +79,7 @@ def test_a_pipe_gets_plain_lines_now_and_then() -> None:
 def test_silence_is_silent() -> None:
     out = io.StringIO()
     silence = Silence(10, 0, out)
-    silence.show(10, 1.0, 1.0)
+    silence.show(10, 1.0)
     silence.line("x")
     silence.end()
     assert out.getvalue() == ""

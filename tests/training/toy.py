@@ -1,5 +1,6 @@
 """A small problem for the training loop: a linear map with dropout, learned from rows that are a function of the step."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -46,6 +47,42 @@ class Rows:
         if index >= ROWS:
             return Microbatch({"x": x[:1], "y": y[:1]}, (0,), 0)
         return Microbatch({"x": x[mine], "y": y[mine]}, (len(x[mine]),), len(x[mine]))
+
+
+class Clock:
+    """Time that passes only where somebody says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class TimedDistance(Distance):
+    """A step and a batch of a validation take as long as they are told to."""
+
+    def __init__(self, model: nn.Module, clock: Clock, step: Callable[[float], float], batch: float) -> None:
+        super().__init__(model)
+        self.clock, self.step, self.batch = clock, step, batch
+
+    def forward(self, x: Tensor, y: Tensor) -> Float[Tensor, " terms"]:
+        self.clock.now += self.step(self.clock.now) if self.training else self.batch
+        return super().forward(x, y)
+
+
+def timed_training(
+    folder: Path, minutes: float, step: Callable[[float], float], batch: float, batches: int = 20, **more
+) -> Training:
+    """A toy whose steps take `step(now)` seconds and whose validations take `batches` times `batch`."""
+    torch.manual_seed(3)
+    clock = more.pop("clock", None) or Clock()
+    fields = {name: more.pop(name) for name in ("resume", "print_progress", "began") if name in more}
+    x, y = rows(99, 20)
+    valid = [Microbatch({"x": x[:4], "y": y[:4]}, (4,), 4) for _ in range(batches)]
+    recipe = Recipe(**{"minutes": minutes, "lr": 1e-2, "warmup": 5, "patience": 0, "average": 0, "threads": 1} | more)
+    objective = TimedDistance(Toy(), clock, step, batch)
+    return Training(objective, Rows(), valid, recipe, folder, clock=clock, **fields)
 
 
 def toy_training(

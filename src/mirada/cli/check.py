@@ -61,7 +61,7 @@ def is_usable(request: "TrainingRequest") -> bool:
             typer.echo(FIX)
             return False
         training = (sets.skipping(found) if found else sets).training(run, ProcessGroup(), False, nothing)
-        typer.echo(training.plan().text(run.settings.recipe.budget))
+        typer.echo(training.planning.estimate().text(run.settings.recipe.budget))
     return True
 
 

@@ -1,6 +1,6 @@
 """What a person asks for with `mirada train`, and the settings and the folder that it makes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,10 @@ class TrainingRequest:
         )
 
     def folder(self) -> Path:
-        """Where the run goes: as told, or runs/TASK, or the next free name beside it; resumed, the last of these."""
+        """Where the run goes: as told, or runs/TASK, or the next free name beside it; resumed, the last of these.
+
+        Where nothing was saved yet, a run that is to be resumed begins: a scheduler repeats one command.
+        """
         if self.out:
             folder = Path(self.out).expanduser()
             taken = (folder / CONFIG).exists()
@@ -47,8 +50,7 @@ class TrainingRequest:
             names = [Path("runs") / (self.task if n == 1 else f"{self.task}-{n}") for n in range(1, 10_000)]
             free = next(n for n, name in enumerate(names) if not (name / CONFIG).exists())
             folder, taken = names[max(0, free - 1) if self.resume else free], self.resume and free > 0
-        if self.resume:
-            require(taken, f"there is nothing to resume: {folder} has no {CONFIG}. Start the run without --resume.")
+        if self.resume and taken:
             return folder
         require(not taken, f"{folder} holds a run already. Go on with it (--resume) or choose another --out.")
         written = (*entry(self.task).task().Known.files, *WRITTEN)
@@ -116,9 +118,13 @@ class TrainingRequest:
         require(self.model in ("", there.name), f"{folder} holds a {there.name}, not a {self.model}")
         task = entry(self.task).task()
         homes = {"recipe": there.recipe, "data": there.data, "model": there.config}
+        recipe = there.recipe
         for group, values in self.given(task, task.preset(there.name)).items():
             for key, value in values.items():
                 now = getattr(homes[group], key)
+                if key == "minutes" and 0 < now < value:  # the total over all starts
+                    recipe = replace(recipe, minutes=value)
+                    continue
                 require(
                     now == value,
                     f"a resumed run keeps its settings: {key} is {now!r}, not {value!r}. Use another --out.",
@@ -132,4 +138,4 @@ class TrainingRequest:
         data = before.data if self.source.builtin else now.data
         source = Source(data, now.valid if self.source.has_valid else before.valid)
         source.require_here()
-        return there.changed(source=source)
+        return there.changed(source=source, recipe=recipe)

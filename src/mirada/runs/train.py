@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,7 +25,8 @@ from mirada.runs.sources import Source, Splits, fingerprint, require_both, requi
 from mirada.runs.task import Task, with_sizes
 from mirada.training.checkpoint import check_room, write_whole
 from mirada.training.distributed import ProcessGroup, process_group
-from mirada.training.loop import CHECKPOINTS, Interrupted, Training
+from mirada.training.interrupts import Interrupted
+from mirada.training.loop import CHECKPOINTS, Training
 from mirada.training.training_state import LAST, put_weights, weights
 
 Print = Callable[[str], None]
@@ -69,19 +71,21 @@ def print_to_stderr(text: str) -> None:
 
 
 def carry_out(request: TrainingRequest, print_progress: Print = print_to_stderr, print_result: Print = print) -> Run:
-    """Train and measure what was asked for."""
+    """Train and measure what was asked for. A budget counts from here."""
+    began = time.monotonic()
     with process_group(request.device) as group:
         if not group.leads:
             print_progress = print_result = nothing
         folder = request.folder()
-        settings = same_code(request.resumed(folder), print_progress) if request.resume else request.settings()
+        resume = request.resume and (folder / CONFIG).exists()
+        settings = same_code(request.resumed(folder), print_progress) if resume else request.settings()
         with writable(folder, group):
             splits = require_both(read(settings))
             run = build(settings, splits, folder)
             sets = encode(run, splits)
             sets = sets.without_bad(run, print_progress)
             run.settings = run.settings.changed(fingerprint=same_data(run, sets.splits))
-            training = sets.training(run, group, request.resume, print_progress)
+            training = sets.training(run, group, resume, print_progress, began)
             write_settings(run, group)
         describe(run, sets.splits, training, print_progress)
         try:
@@ -188,12 +192,21 @@ class Sets:
         splits = require_both(replace(self.splits, train=train, valid=valid, problems=found))
         return Sets(splits, self.train.take(rows[0]), self.valid.take(rows[1]))
 
-    def training(self, run: Run, group: ProcessGroup, resume: bool, print_progress: Print) -> Training:
-        """The training of a run on these sets."""
+    def training(
+        self, run: Run, group: ProcessGroup, resume: bool, print_progress: Print, began: float | None = None
+    ) -> Training:
+        """The training of a run on these sets. The number of threads that it settles on is written to the settings."""
+
+        def settled(threads: int) -> None:
+            recipe = replace(run.settings.recipe, threads=threads)
+            run.settings = run.settings.changed(recipe=recipe)
+            if run.folder.joinpath(CONFIG).exists():
+                write_settings(run, group)
+
         task, recipe = run.task, run.settings.recipe
         return Training(
             task.objective(run.model, recipe), task.batches(self.train, recipe), task.in_order(self.valid, recipe),
-            recipe, run.folder, group, resume, print_progress, preview(run, self.splits),
+            recipe, run.folder, group, resume, print_progress, preview(run, self.splits), began, settled,
         )  # fmt: skip
 
 

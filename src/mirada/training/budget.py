@@ -39,11 +39,11 @@ def usual_every(steps: int, epoch: int) -> int:
     return max(1, min(epoch, steps // USUAL), steps // MOST)
 
 
-def within(seconds: float, pace: Pace, epoch: int, every: int = 0) -> StepPlan:
+def within(seconds: float, pace: Pace, epoch: int, every: int = 0, least: float = 0.0) -> StepPlan:
     """What fits into some seconds, the last validation included.
 
     Validations take a tenth of them at most: fewer validations than usual, and rather than fewer than five, validations on
-    a part of the records. An interval that somebody asked for stays.
+    a part of the records, `least` of them at least. An interval that somebody asked for stays.
 
     >>> within(60, Pace(step=0.1, validation=0.05), epoch=100)
     StepPlan(steps=590, every=30, share=1.0)
@@ -58,7 +58,8 @@ def within(seconds: float, pace: Pace, epoch: int, every: int = 0) -> StepPlan:
     count, share = min(wanted, allowed / max(pace.validation, 1e-9)), 1.0
     if count < min(wanted, FEWEST):
         count = min(wanted, FEWEST)
-        share = allowed / (count * pace.validation)
+        share = max(least, allowed / (count * pace.validation))
+        count = min(count, max(1.0, allowed / (share * pace.validation)))
     steps = max(1, int((seconds - count * share * pace.validation) / pace.step))
     return StepPlan(steps, max(1, ceil(steps / max(1.0, int(count)))), share)
 

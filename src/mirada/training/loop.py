@@ -1,7 +1,6 @@
 """The training loop, readable from top to bottom."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -13,13 +12,13 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from mirada.training.budget import ENOUGH_STEPS, Pace, StepPlan, corrected, needs, usual_every, within
 from mirada.training.checkpoint import check_room
 from mirada.training.distributed import ProcessGroup
 from mirada.training.interrupts import Interrupted, asked_to_stop
 from mirada.training.metrics_log import MetricsLog
 from mirada.training.objectives import BatchSource, Microbatch, Objective, evaluate, moved, seed_for
 from mirada.training.optimize import adam, clip, set_rate
+from mirada.training.planning import Planning
 from mirada.training.progress import Progress, Silence, counted
 from mirada.training.recipe import Recipe
 from mirada.training.schedules import rate
@@ -33,13 +32,10 @@ from mirada.training.training_state import (
     put_weights,
     save_state,
     save_weights,
-    weights,
 )
-from mirada.training.trial import Estimate, choose_threads, memory_in_use, spread_over, step_seconds
+from mirada.training.trial import spread_over
 
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
-A_LOOK = 0.3  # seconds of trial steps where no budget asks for more
-PLANS = 20  # times that a budget's plan is looked at again, at most
 CHECKPOINTS = "checkpoints"
 
 
@@ -79,8 +75,7 @@ class Training:
         self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay)
         self.scaler = torch.amp.GradScaler(self.group.device.type, enabled=self.recipe.precision == "float16")
         self.wrapped = self.group.wrap(self.objective)
-        self.began = self.clock() if self.began is None else self.began
-        self.spent_before = 0.0  # seconds of earlier starts of a run that was resumed
+        self.planning = Planning(self, self.clock() if self.began is None else self.began)
 
     def run(self) -> TrainingState:
         """Train to the end, or until somebody stops it."""
@@ -92,7 +87,7 @@ class Training:
         self.objective.train()
         with asked_to_stop() as asked:
             while not self.over(state):
-                loss, seen, stop = self.timed_step(state, bool(asked), progress)
+                loss, stop = self.timed_step(state, bool(asked), progress)
                 state.step += 1
                 state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
                 state.seconds = self.clock() - began
@@ -102,7 +97,7 @@ class Training:
                               tokens_per_second=round(progress.speed), seconds=round(state.seconds, 2))  # fmt: skip
                     progress.show(state.step, mean)
                     state.loss_sum, state.loss_count = 0.0, 0
-                changed = self.follow_clock(state, progress)
+                changed = self.planning.follow_clock(state, progress)
                 if state.step % state.every == 0 or state.step >= state.steps:
                     self.validate(state, log, progress)
                     saved = self.save(state, log)
@@ -122,136 +117,17 @@ class Training:
             return None
         return MetricsLog(self.folder / "metrics.jsonl", state.log_size if state.step else None)
 
-    def spent(self) -> float:
-        """Seconds of the budget that are used up, over all starts."""
-        assert self.began is not None
-        return self.spent_before + self.clock() - self.began
-
-    # planning
-
     def start(self) -> TrainingState:
         """The state to go on from: a saved one, or a new one whose number of steps is planned here."""
+        self.planning.choose_threads()
         if self.resume and (self.checkpoints / LAST).exists():
-            return self.resumed()
-        self.use_threads()
-        pace = self.measure()
-        plan = self.plan(pace)
-        self.print_plan(plan, pace)
-        state = TrainingState(steps=plan.steps, every=plan.every, share=plan.share, spent=self.spent())
-        state.pace, state.validation = pace.step, pace.validation
+            state = load_state(self.checkpoints, self.model, self.optimizer)
+            self.scaler.load_state_dict(state.scaler) if state.scaler else None
+            self.planning.go_on(state)
+            return state
+        state = self.planning.begin()
         self.save(state, None)
         return state
-
-    def resumed(self) -> TrainingState:
-        """The saved state. A budget that is larger than before is planned anew."""
-        self.use_threads()
-        state = load_state(self.checkpoints, self.model, self.optimizer)
-        self.scaler.load_state_dict(state.scaler) if state.scaler else None
-        state.every = state.every or self.recipe.validate or usual_every(state.steps, len(self.batches))
-        self.spent_before = state.spent
-        if self.recipe.budget > state.budget > 0:
-            left = 60 * self.recipe.budget - self.spent()
-            pace = Pace(state.pace, state.validation)
-            plan = within(left, pace, len(self.batches), self.recipe.validate)
-            state.steps, state.every, state.share = state.step + plan.steps, plan.every, plan.share
-            state.finished, state.ended, state.budget = False, "", self.recipe.budget
-            self.print_progress(f"{counted(plan.steps, 'more step')} in {self.recipe.budget:g} minutes altogether")
-        return state
-
-    def use_threads(self) -> None:
-        """Compute with as many threads as the recipe says; where it does not, all or one, whichever is faster here."""
-        threads = self.recipe.threads or torch.get_num_threads()
-        torch.set_num_threads(threads)
-        fixed = self.recipe.threads or "OMP_NUM_THREADS" in os.environ or self.group.world > 1
-        if not fixed and self.group.device.type == "cpu":
-            chosen = self.undone(lambda step: choose_threads(step, threads, self.clock))
-            if chosen != threads:
-                self.print_progress(
-                    f"computing with 1 thread: on this busy machine it is faster than {threads} (threads={threads} asks for them)"
-                )
-            threads = chosen
-        self.settled(threads)
-
-    def plan(self, pace: Pace) -> StepPlan:
-        """How many steps there will be: `steps`, or what fits into `minutes`, or all `epochs`."""
-        recipe, epoch = self.recipe, len(self.batches)
-        if recipe.budget:
-            found = within(60 * recipe.budget - self.spent(), pace, epoch, recipe.validate)
-            steps, every = (int(self.group.agree(number)) for number in (found.steps, found.every))
-            return StepPlan(steps, every, self.group.agree(found.share))
-        steps = recipe.steps or recipe.epochs * epoch
-        return StepPlan(steps, recipe.validate or usual_every(steps, epoch))
-
-    def estimate(self) -> Estimate:
-        """What a run would take here."""
-        pace = self.measure()
-        plan = self.plan(pace)
-        return Estimate(plan.steps, pace, plan.share * (plan.steps // plan.every), memory_in_use())
-
-    def print_plan(self, plan: StepPlan, pace: Pace) -> None:
-        """What is going to happen, and what a budget does not allow."""
-        budget, validations = self.recipe.budget, plan.share * (plan.steps // plan.every)
-        self.print_progress(Estimate(plan.steps, pace, validations, memory_in_use()).text(budget))
-        if plan.share < 1:
-            records = len(self.valid_part(plan.share))
-            self.print_progress(
-                f"validations read {records} of {len(self.valid)} batches: all of them would take more than a tenth of the time"
-            )
-        if budget and plan.steps < ENOUGH_STEPS:
-            self.print_progress(
-                f"{budget:g} minutes are too short for this: give at least {needs(pace, self.spent()):.1f} minutes, "
-                "less data or a smaller model (width=, depth=)"
-            )
-
-    def measure(self) -> Pace:
-        """Seconds that a step and a whole validation take, measured and then undone."""
-        budget = 60 * self.recipe.budget
-        seconds = min(20.0, 0.05 * max(0.0, budget - self.spent())) if budget else A_LOOK
-
-        def enough(here: bool) -> bool:
-            return self.group.total([float(here)])[0] > 0
-
-        a_step = self.undone(lambda step: step_seconds(step, seconds, self.clock, enough))
-        some = spread_over(self.valid, 3 / len(self.valid))  # a whole validation may take as long as the budget
-        began = self.clock()
-        evaluate(self.objective, some, self.group)
-        return Pace(a_step, (self.clock() - began) * len(self.valid) / len(some))
-
-    def undone(self, trial: Callable[[Callable[[], object]], Any]) -> Any:
-        """What comes of some trial steps, whose effects are taken back."""
-        before = {name: value.clone() for name, value in weights(self.model).items()}
-        state = TrainingState(steps=1_000_000)
-
-        def step() -> None:
-            self.step(state, False)
-            state.step += 1
-
-        found = trial(step)
-        put_weights(self.model, before)
-        self.optimizer.state.clear()
-        return found
-
-    def follow_clock(self, state: TrainingState, progress: Progress) -> bool:
-        """Change the plan of a budget where the clock says that it is off; whether that was so. It is to be saved then."""
-        budget = 60 * self.recipe.budget
-        if not budget or state.step >= state.steps:
-            return False
-        spent = state.spent = self.spent()
-        pace = Pace(progress.step_seconds or state.pace, state.validation)
-        ending = spent + pace.step + state.share * pace.validation >= budget
-        if not ending and spent < state.looked + budget / PLANS:
-            return False
-        state.looked = spent
-        plan = corrected(
-            state.step,
-            StepPlan(state.steps, state.every, state.share),
-            budget - spent - state.share * pace.validation,
-            pace,
-        )
-        steps = int(self.group.agree(state.step if ending else plan.steps))
-        changed, state.steps = steps != state.steps, max(1, steps)
-        progress.steps = state.steps
-        return changed
 
     def over(self, state: TrainingState) -> bool:
         """Whether the run has ended; `state.ended` says why."""
@@ -262,8 +138,9 @@ class Training:
             state.ended = f"made {counted(state.steps, 'step')}{minutes}"
             return True
         recipe, epoch = self.recipe, len(self.batches)
+        validated = state.step > 0 and state.step % state.every == 0
         fell = falling(recipe.schedule, state.step, state.steps, recipe.warmup)
-        if fell and stale(state.step, state.steps, state.best_step, epoch, recipe.patience):
+        if validated and fell and stale(state.step, state.steps, state.best_step, epoch, recipe.patience):
             since = (state.step - state.best_step) / epoch
             state.ended = (
                 f"stopped early at step {state.step:,} of {state.steps:,}: no better validation for {since:.1f} epochs "
@@ -278,12 +155,12 @@ class Training:
         """The learning rate of a step."""
         return self.recipe.lr * rate(self.recipe.schedule, step, steps, self.recipe.warmup)
 
-    def timed_step(self, state: TrainingState, stop: bool, progress: Progress) -> tuple[float, int, bool]:
+    def timed_step(self, state: TrainingState, stop: bool, progress: Progress) -> tuple[float, bool]:
         """A step whose time and tokens the progress counts."""
         began = self.clock()
-        found = self.step(state, stop)
-        progress.count(self.clock() - began, found[1])
-        return found
+        loss, tokens, stopped = self.step(state, stop)
+        progress.count(self.clock() - began, tokens)
+        return loss, stopped
 
     def step(self, state: TrainingState, stop: bool) -> tuple[float, int, bool]:
         """One update from one whole batch: its loss, its tokens, and whether any process was asked to stop."""
@@ -391,7 +268,7 @@ class Training:
 
     def save(self, state: TrainingState, log: MetricsLog | None) -> float:
         """Write the state; then forget weights that no average will need."""
-        state.scaler, state.spent, state.budget = self.scaler.state_dict(), self.spent(), self.recipe.budget
+        state.scaler, state.spent, state.budget = self.scaler.state_dict(), self.planning.spent(), self.recipe.budget
         if self.group.leads:
             state.log_size = log.settle() if log else 0
             save_state(self.checkpoints, self.model, self.optimizer, state)

@@ -31,8 +31,8 @@ class Estimate:
         """The estimate in a line."""
         inside = f" within {minutes:g} minutes" if minutes else ""
         return (
-            f"{counted(self.steps, 'step')}{inside}: about {as_clock(self.seconds)} and {self.memory / 1e9:.1f} GB of memory on this machine "
-            f"({1000 * self.pace.step:.0f} ms a step)"
+            f"{counted(self.steps, 'step')}{inside}: about {as_clock(self.seconds)} and {self.memory / 1e9:.1f} GB of "
+            f"memory on this machine ({1000 * self.pace.step:.0f} ms a step)"
         )
 
 
@@ -52,7 +52,7 @@ def step_seconds(step: Callable[[], object], seconds: float, clock: Callable[[],
     return sum(warm) / len(warm)
 
 
-def choose_threads(step: Callable[[], object], threads: int, clock: Callable[[], float]) -> int:
+def faster_threads(step: Callable[[], object], threads: int, clock: Callable[[], float]) -> int:
     """One thread if it is clearly faster than `threads` of them, measured in turns: beside busy processes, threads that wait
     for each other take longer than one alone.
     """
