@@ -1,13 +1,13 @@
 """Compiled steps: sources read and remembered as by the modules, on any number of threads."""
 
-import ctypes
+from dataclasses import replace
 
 import pytest
 import torch
 
 from mirada import engine
 from mirada.engine.compiled import LONGEST, check_lengths
-from mirada.native import library
+from mirada.native import decode, library
 from tests.engine.models import LENGTHS, SIZES, assert_same, gpt, read, transformer, walk, words
 
 pytestmark = pytest.mark.skipif(library.library() is None, reason="nothing is compiled here")
@@ -77,12 +77,12 @@ def test_what_is_remembered_is_what_the_layers_remember() -> None:
 def test_any_number_of_threads(threads: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "WORTH_A_THREAD", 1)
     model = transformer(width=72, vocab=1003, heads=4)
-    stepper, alone = engine.fast(model).stepper, ctypes.c_int64.in_dll(library.loaded(), "alone")
+    stepper = engine.fast(model).stepper
     expected, _ = walk(model, model.start(read(model, model, batch)), 6)
     torch.set_num_threads(threads)
     state = stepper.start(read(model, stepper, batch))
     for time, right in enumerate(expected):
-        alone.value = 0  # on a busy machine steps might be taken by one thread
+        decode.forget()  # on a busy machine steps might be taken by one thread
         logits, state = stepper.step(words(batch, seed=time), state)
         assert_same(logits, right)
     assert state.decoding.job.threads == threads
@@ -113,6 +113,16 @@ def test_the_default_dtype_is_none_of_its_business() -> None:
         finally:
             torch.set_default_dtype(default)
     torch.testing.assert_close(*results, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("entry", [[3, 0, 1], [0, -1, 1]], ids=str)
+@torch.no_grad()
+def test_c_reads_no_source_that_is_not_there(entry: list[int]) -> None:
+    model = transformer()
+    stepper = engine.fast(model).stepper
+    state = replace(stepper.start(read(model, stepper, 3)), entry=torch.tensor(entry))
+    with pytest.raises(ValueError, match="entries must be rows of the sources"):
+        stepper.step(words(3), state)
 
 
 @pytest.mark.parametrize("lengths", [[8, 3], [-1, 3], [7, 3, 2]], ids=str)

@@ -231,6 +231,9 @@ OTHERS: dict[str, Callable[[Transformer], object]] = {
     "decoder.norm has a parameter 'extra'": lambda model: model.decoder.norm.register_parameter(
         "extra", nn.Parameter(torch.zeros(1))
     ),
+    "decoder.norm has no parameter 'bias'": replaced("decoder.norm.bias", None),
+    "decoder.layers.0.feed.widen has no parameter 'weight'": replaced("decoder.layers.0.feed.widen.weight", None),
+    "decoder.layers.0.feed is NoneType": replaced("decoder.layers.0.feed", None),
     "decoder.norm has a buffer 'extra'": lambda model: model.decoder.norm.register_buffer("extra", torch.zeros(1)),
     "decoder.norm keeps a tensor 'shift' beside its parameters": lambda model: setattr(
         model.decoder.norm, "shift", torch.zeros(1)
@@ -286,6 +289,14 @@ def test_a_hook_for_all_modules_is_a_reason() -> None:
     finally:
         handle.remove()
     assert engine.fast(gpt()).reason is None
+
+
+def test_a_forward_that_was_replaced_for_all_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, before = gpt(), nn.Linear.forward
+    made = engine.fast(model)
+    monkeypatch.setattr(nn.Linear, "forward", lambda own, x: 2 * before(own, x))
+    assert engine.fast(model).reason == "somebody replaced the forward of Linear"
+    assert not made.holds(model)
 
 
 def test_a_subclass_of_a_model_is_another_model() -> None:

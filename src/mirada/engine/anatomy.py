@@ -134,7 +134,7 @@ def sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
     return [*parts, Sublayer(layer.around_feed.norm, 1.0, (layer.feed.widen,), layer.feed.narrow)]
 
 
-def joined(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
+def joined(*linears: nn.Linear | Output) -> tuple[Tensor, Tensor]:
     """Weight and bias of several linear layers of one input, as those of one; no copy of a single one's weight."""
     weights = [linear.weight.detach() for linear in linears]
     biases = [

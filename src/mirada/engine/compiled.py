@@ -152,7 +152,8 @@ class CompiledDecoding(Decoding):
         assert tensors[0].stride(3) == 1
         job, padding = self.job, sources[0].padding
         self.places = addresses(tensors)
-        job.sources, job.source_length = ctypes.addressof(self.places), tensors[0].shape[2]
+        job.sources, job.source_count = ctypes.addressof(self.places), tensors[0].shape[0]
+        job.source_length = tensors[0].shape[2]
         job.source_row, job.source_head, job.source_place, _ = tensors[0].stride()
         if padding is not None:
             self.lengths = padding.lengths.to(torch.int64, copy=True)

@@ -4,6 +4,8 @@ Whoever stands in a module's place (an adapter, a quantized layer, a subclass, a
 types must be the very ones of these tables, not subclasses of them.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as everywhere
@@ -80,6 +82,16 @@ PARAMETERS: dict[type, set[str]] = {
     nn.Linear: {"weight", "bias"}, nn.Conv1d: {"weight", "bias"}, nn.Conv2d: {"weight", "bias"},
     LayerNorm: {"weight", "bias"}, RMSNorm: {"weight"}, Words: {"weight"}, Output: {"weight", "bias"}, Learned: {"table"},
 }  # fmt: skip
+NO_BIAS = (nn.Linear, nn.Conv1d, nn.Conv2d, Output)  # what may do without one
+KNOWN: set[Any] = {
+    *CHILDREN,
+    *MEMBERS,
+    *PARAMETERS,
+    *(kind for inside in CHILDREN.values() for kinds in inside.values() for kind in kinds),
+}
+FORWARDS: dict[Any, object] = {
+    kind: kind.forward for kind in KNOWN - {NOTHING}
+}  # as they were when this was imported: some replace them
 
 
 def refuses(model: nn.Module) -> str | None:
@@ -88,6 +100,9 @@ def refuses(model: nn.Module) -> str | None:
         return f"no engine knows a {type(model).__name__}"
     if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
         return "a forward hook is registered for all modules"
+    for kind, forward in FORWARDS.items():
+        if kind.forward is not forward:
+            return f"somebody replaced the forward of {kind.__name__}"
     reason = refuses_inside(model, "")
     if reason is not None:
         return reason
@@ -133,8 +148,13 @@ def refuses_module(module: nn.Module, path: str) -> str | None:
             return f"{name} keeps a tensor {attribute!r} beside its parameters"
     if module._buffers:
         return f"{name} has a buffer {min(module._buffers)!r}"
-    extra = module._parameters.keys() - PARAMETERS.get(kind, set())
-    return f"{name} has a parameter {min(extra)!r}" if extra else None
+    known = PARAMETERS.get(kind, set())
+    for extra in module._parameters.keys() - known:
+        return f"{name} has a parameter {extra!r}"
+    for needed in known - {"bias"} if kind in NO_BIAS else known:
+        if module._parameters.get(needed) is None:
+            return f"{name} has no parameter {needed!r}"
+    return None
 
 
 def refuses_half(half: Half, causal: bool) -> str | None:

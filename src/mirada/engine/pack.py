@@ -15,7 +15,7 @@ from mirada.engine.anatomy import Half, joined
 from mirada.layers.norm import LayerNorm, Norm
 from mirada.native import decode
 
-Numbers = Float[Tensor, " numbers"]
+Numbers = Float[Tensor, " _"]  # as many as there are
 
 
 class Packed(NamedTuple):
@@ -31,7 +31,7 @@ def pack(half: Half) -> Packed:
     return Packed(
         together(in_order(half)),
         [panels(*joined(cross.heads.key, cross.heads.value)) for cross in half.across],  # type: ignore[arg-type]
-        None if half.output is None else together([panels(*joined(half.output))]),  # type: ignore[arg-type]
+        None if half.output is None else together([panels(*joined(half.output))]),
     )
 
 
