@@ -65,7 +65,7 @@ def test_the_scores(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = module("near_score")
     assert capsys.readouterr().out == "fused\n"
     q, k, v = numbers(2, 3, 5, 7), numbers(2, 3, 11, 7), numbers(2, 3, 11, 7)
-    assert_close(made.Near()(q, k), -torch.cdist(q, k) ** 2 / 2, rtol=1e-4, atol=1e-4)
+    assert_close(made.Near()(q, k), -(torch.cdist(q, k) ** 2) / 2, rtol=1e-4, atol=1e-4)
     assert_close(made.Cosine(3.0)(q, k), 3 * torch.cosine_similarity(q.unsqueeze(3), k.unsqueeze(2), dim=-1))
     cosine = made.Cosine()
     assert_close(attend(q, k, v, score=cosine, kernel="fused"), attend(q, k, v, score=cosine, kernel="reference"))
