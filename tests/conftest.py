@@ -10,17 +10,32 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 import pytest
 import torch
 
+SEED = 7
+TINY = {"models", "layers", "decoding", "parity", "tasks", "training", "cli"}  # folders in which models are tiny
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(7)
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """What a module draws when it is imported does not depend on the modules before it."""
+    torch.manual_seed(SEED)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    """One thread where models are tiny: two would wait for each other most of the time."""
+def _module(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a module's fixtures draw does not depend on the tests before it. Tiny models have one thread: two would wait."""
+    torch.manual_seed(SEED)
     before = torch.get_num_threads()
-    if {"models", "layers", "decoding", "parity", "tasks", "training", "cli"} & set(request.path.parts):
+    if TINY & set(request.path.relative_to(request.config.rootpath).parts):
         torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _test() -> Iterator[None]:
+    """A test draws the same numbers whatever ran before it, and leaves PyTorch as it found it, also when it fails."""
+    torch.manual_seed(SEED)
+    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    yield
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
+    torch.set_default_dtype(dtype)

@@ -42,12 +42,12 @@ def test_tables_start_with_the_spread_they_promise() -> None:
 
 
 def test_the_gradient_counts_every_use_of_a_row(tokens: Tensor) -> None:
-    words, slope = Words(VOCAB, WIDTH, scaled=True), torch.randn(BATCH, LENGTH, WIDTH)
-    (words(tokens) * slope).sum().backward()
+    words, gradient = Words(VOCAB, WIDTH, scaled=True), torch.randn(BATCH, LENGTH, WIDTH)
+    (words(tokens) * gradient).sum().backward()
     expected = torch.zeros(VOCAB, WIDTH)
     for sample in range(BATCH):
         for place in range(LENGTH):
-            expected[tokens[sample, place]] += math.sqrt(WIDTH) * slope[sample, place]
+            expected[tokens[sample, place]] += math.sqrt(WIDTH) * gradient[sample, place]
     assert_close(words.weight.grad, expected)
 
 

@@ -94,14 +94,14 @@ def test_the_gradients_are_those_of_torch(cell: str, lengths: Tensor | None) -> 
     ours = seeded(Recurrent(cell, WIDTH, HIDDEN, depth=2, directions=2))
     theirs = as_torch(ours)
     x, twin = (numbers(BATCH, LENGTH, WIDTH).requires_grad_() for _ in range(2))
-    slope = numbers(BATCH, LENGTH, HIDDEN, seed=1)
+    gradient = numbers(BATCH, LENGTH, HIDDEN, seed=1)
     if lengths is None:
         wanted, _ = theirs(twin)
     else:
         packed = nn.utils.rnn.pack_padded_sequence(twin, lengths, batch_first=True, enforce_sorted=False)
         wanted, _ = nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True)
-    (ours(x, lengths)[0] * slope).sum().backward()
-    (wanted * slope).sum().backward()
+    (ours(x, lengths)[0] * gradient).sum().backward()
+    (wanted * gradient).sum().backward()
     assert_close(x.grad, twin.grad)
     for row, name in enumerate(("l0", "l0_reverse", "l1", "l1_reverse")):
         assert_close(ours.read[row].grad, getattr(theirs, f"weight_ih_{name}").grad)

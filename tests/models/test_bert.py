@@ -201,10 +201,10 @@ def test_every_place_sees_every_real_place():
     model.words.register_forward_hook(lambda module, inputs, output: kept.append(output))
     h, mix = model.encode(texts, LENGTHS), torch.randn(24, dtype=torch.float64)
     for place in range(4):
-        (slope,) = torch.autograd.grad((h[:, place] @ mix).sum(), kept[0], retain_graph=True)
-        assert (slope[0].abs().amax(-1) > 1e-9).all()
-        assert (slope[1, :4].abs().amax(-1) > 1e-9).all()
-        assert_close(slope[1, 4:], torch.zeros_like(slope[1, 4:]), rtol=0, atol=0)
+        (gradient,) = torch.autograd.grad((h[:, place] @ mix).sum(), kept[0], retain_graph=True)
+        assert (gradient[0].abs().amax(-1) > 1e-9).all()
+        assert (gradient[1, :4].abs().amax(-1) > 1e-9).all()
+        assert_close(gradient[1, 4:], torch.zeros_like(gradient[1, 4:]), rtol=0, atol=0)
 
 
 # Weights and errors

@@ -166,12 +166,12 @@ def test_the_loss_is_the_mean_squared_error_under_teacher_forcing(config):
 
 
 @every_variant
-def test_the_gradient_of_a_forecast_is_its_slope_through_all_its_own_predictions(config):
+def test_the_gradient_of_a_forecast_is_its_derivative_through_all_its_own_predictions(config):
     model, (series, first, _) = seeded(config), batch()
     probe, parameters = numbers(BATCH, HORIZON, TARGETS, seed=4), list(model.parameters())
     directions = [numbers(*x.shape, seed=200 + place) for place, x in enumerate(parameters)]
     gradients = torch.autograd.grad((model(series, first) * probe).sum(), parameters)
-    slope = sum((g * d).sum() for g, d in zip(gradients, directions, strict=True))
+    derivative = sum((g * d).sum() for g, d in zip(gradients, directions, strict=True))
     step, sides = 1e-6, []
     for sign in (1, -1):
         moved = seeded(config)
@@ -179,7 +179,7 @@ def test_the_gradient_of_a_forecast_is_its_slope_through_all_its_own_predictions
             parameter.data.add_(direction, alpha=sign * step)
         with torch.no_grad():
             sides.append((moved(series, first) * probe).sum())
-    assert_close(slope, (sides[0] - sides[1]) / (2 * step), rtol=1e-5, atol=1e-6)
+    assert_close(derivative, (sides[0] - sides[1]) / (2 * step), rtol=1e-5, atol=1e-6)
 
 
 # Where it looks

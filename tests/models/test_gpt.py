@@ -163,9 +163,9 @@ def test_no_gradient_comes_from_later_words():
     model.words.register_forward_hook(lambda module, inputs, output: kept.append(output))
     logits, mix = model(words(BATCH, LENGTH)), torch.randn(13, dtype=torch.float64)
     for place in range(LENGTH):
-        (slope,) = torch.autograd.grad((logits[:, place] @ mix).sum(), kept[0], retain_graph=True)
-        assert_close(slope[:, place + 1 :], torch.zeros_like(slope[:, place + 1 :]), rtol=0, atol=0)
-        assert (slope[:, : place + 1].abs().amax(-1) > 1e-9).all()
+        (gradient,) = torch.autograd.grad((logits[:, place] @ mix).sum(), kept[0], retain_graph=True)
+        assert_close(gradient[:, place + 1 :], torch.zeros_like(gradient[:, place + 1 :]), rtol=0, atol=0)
+        assert (gradient[:, : place + 1].abs().amax(-1) > 1e-9).all()
 
 
 @torch.no_grad()

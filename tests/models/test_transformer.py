@@ -196,9 +196,9 @@ def test_no_gradient_comes_from_later_words():
     logits = model(pair()[0], LENGTHS, pair()[1])
     mix = torch.randn(13, dtype=torch.float64)
     for place in range(TARGET):
-        (slope,) = torch.autograd.grad((logits[:, place] @ mix).sum(), kept[0], retain_graph=True)
-        assert_close(slope[:, place + 1 :], torch.zeros_like(slope[:, place + 1 :]), rtol=0, atol=0)
-        assert (slope[:, : place + 1].abs().amax(-1) > 1e-9).all()
+        (gradient,) = torch.autograd.grad((logits[:, place] @ mix).sum(), kept[0], retain_graph=True)
+        assert_close(gradient[:, place + 1 :], torch.zeros_like(gradient[:, place + 1 :]), rtol=0, atol=0)
+        assert (gradient[:, : place + 1].abs().amax(-1) > 1e-9).all()
 
 
 def test_the_encoder_sees_all_real_places_and_no_padding():
@@ -207,8 +207,8 @@ def test_the_encoder_sees_all_real_places_and_no_padding():
     states = model.encode(pair()[0], LENGTHS).states
     mix = torch.randn(24, dtype=torch.float64)
     for place in range(SOURCE):
-        (slope,) = torch.autograd.grad((states[:, place] @ mix).sum(), kept[0], retain_graph=True)
-        size = slope.abs().amax(-1)
+        (gradient,) = torch.autograd.grad((states[:, place] @ mix).sum(), kept[0], retain_graph=True)
+        size = gradient.abs().amax(-1)
         assert (size[0] > 1e-9).all()
         assert (size[1, :4] > 1e-9).all()
         padding = [other for other in range(4, SOURCE) if other != place]  # a padded place may see itself
@@ -221,9 +221,9 @@ def test_every_word_of_the_target_sees_all_of_the_source():
     logits = model(pair()[0], LENGTHS, pair()[1])
     mix = torch.randn(13, dtype=torch.float64)
     for place in range(TARGET):
-        (slope,) = torch.autograd.grad((logits[:, place] @ mix).sum(), kept[0], retain_graph=True)
-        assert (slope[0].abs().amax(-1) > 1e-9).all()
-        assert_close(slope[1, 4:], torch.zeros_like(slope[1, 4:]), rtol=0, atol=0)
+        (gradient,) = torch.autograd.grad((logits[:, place] @ mix).sum(), kept[0], retain_graph=True)
+        assert (gradient[0].abs().amax(-1) > 1e-9).all()
+        assert_close(gradient[1, 4:], torch.zeros_like(gradient[1, 4:]), rtol=0, atol=0)
 
 
 # Padding

@@ -143,8 +143,8 @@ def test_every_place_sees_every_pixel():
     model, seen = made(config()), pictures().requires_grad_()
     h, mix = model.encode(seen), torch.randn(24, dtype=torch.float64)
     for place in range(PLACES):
-        (slope,) = torch.autograd.grad((h[:, place] @ mix).sum(), seen, retain_graph=True)
-        assert (slope != 0).all()
+        (gradient,) = torch.autograd.grad((h[:, place] @ mix).sum(), seen, retain_graph=True)
+        assert (gradient != 0).all()
 
 
 # The loss

@@ -68,10 +68,10 @@ def test_outputs_and_all_gradients_are_equal_in_a_padded_batch(
     wanted_follows = wanted.seq_relationship_logits.flip(-1)
     ((wanted.prediction_logits[REAL] * words).sum() + (wanted_follows * follows).sum()).backward()
     # a table that leads from weights to weights leads from gradients to gradients
-    slopes = bert.load(theirs.config.to_dict(), {name: p.grad for name, p in theirs.named_parameters()})
-    for (name, parameter), slope in zip(ours.named_parameters(), slopes.parameters(), strict=True):
-        assert_close(parameter.grad, slope.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
-        assert "key.bias" in name or slope.abs().max() > 0.1  # softmax does not see what is added to all keys
+    gradients = bert.load(theirs.config.to_dict(), {name: p.grad for name, p in theirs.named_parameters()})
+    for (name, parameter), gradient in zip(ours.named_parameters(), gradients.parameters(), strict=True):
+        assert_close(parameter.grad, gradient.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
+        assert "key.bias" in name or gradient.abs().max() > 0.1  # softmax does not see what is added to all keys
 
 
 def test_a_loss_of_ours_is_the_loss_of_theirs(theirs: nn.Module, texts: tuple[torch.Tensor, torch.Tensor]) -> None:

@@ -86,8 +86,8 @@ def test_outputs_and_all_gradients_are_equal(edges: torch.Tensor, score: str, de
         assert_close(got[0], ours.layers[-1].heads.bias, **NEAR)  # who sees nothing is left with the bias
 
     probe = torch.randn_like(got)
-    slopes = [torch.autograd.grad((y * probe).sum(), nodes, retain_graph=True) for y in (got, wanted)]
-    assert_close(*slopes, **NEAR)
+    gradients = [torch.autograd.grad((y * probe).sum(), nodes, retain_graph=True) for y in (got, wanted)]
+    assert_close(*gradients, **NEAR)
     (got * probe).sum().backward()
     (wanted * probe).sum().backward()
     for mine, other in pairs(ours, theirs):

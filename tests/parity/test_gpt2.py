@@ -46,10 +46,10 @@ def assert_same(theirs: nn.Module) -> None:
     (got * probe).sum().backward()
     (wanted * probe).sum().backward()
     # a table that leads from weights to weights leads from gradients to gradients
-    slopes = gpt2.load(theirs.config.to_dict(), {name: p.grad for name, p in theirs.named_parameters()})
-    for (name, parameter), slope in zip(ours.named_parameters(), slopes.parameters(), strict=True):
-        assert_close(parameter.grad, slope.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
-        assert "key.bias" in name or slope.abs().max() > 0.1  # softmax does not see what is added to all keys
+    gradients = gpt2.load(theirs.config.to_dict(), {name: p.grad for name, p in theirs.named_parameters()})
+    for (name, parameter), gradient in zip(ours.named_parameters(), gradients.parameters(), strict=True):
+        assert_close(parameter.grad, gradient.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
+        assert "key.bias" in name or gradient.abs().max() > 0.1  # softmax does not see what is added to all keys
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,9 @@ def assert_same(ours: Classifier, theirs: "keras.Model", table: WeightTable, tok
     # a table that leads from weights to weights leads from gradients to gradients
     expected = copy.deepcopy(ours)
     copy_weights(expected, table, {variable.path: variable.value.grad for variable in theirs.weights})
-    for (name, parameter), slope in zip(ours.named_parameters(), expected.parameters(), strict=True):
-        assert_close(parameter.grad, slope.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
-        assert "key.bias" in name or slope.abs().max() > 0.01  # softmax does not see what is added to all keys
+    for (name, parameter), gradient in zip(ours.named_parameters(), expected.parameters(), strict=True):
+        assert_close(parameter.grad, gradient.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
+        assert "key.bias" in name or gradient.abs().max() > 0.01  # softmax does not see what is added to all keys
 
 
 def test_program_0_6_with_a_learned_scale() -> None:

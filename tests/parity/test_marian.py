@@ -78,10 +78,10 @@ def test_outputs_and_all_gradients_are_equal_in_a_padded_batch(settings: dict[st
     # a table that leads from weights to weights leads from gradients to gradients
     theirs_at = {name: p.grad for name, p in theirs.named_parameters() if "embed_positions" not in name}
     theirs_at["final_logits_bias"] = theirs.final_logits_bias.grad
-    slopes = marian.load(theirs.config.to_dict(), theirs_at)
-    for (name, parameter), slope in zip(ours.named_parameters(), slopes.parameters(), strict=True):
-        assert_close(parameter.grad, slope.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
-        assert "key.bias" in name or slope.abs().max() > 0.02  # softmax does not see what is added to all keys
+    gradients = marian.load(theirs.config.to_dict(), theirs_at)
+    for (name, parameter), gradient in zip(ours.named_parameters(), gradients.parameters(), strict=True):
+        assert_close(parameter.grad, gradient.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
+        assert "key.bias" in name or gradient.abs().max() > 0.02  # softmax does not see what is added to all keys
 
 
 def test_steps_give_what_their_whole_pass_gives() -> None:

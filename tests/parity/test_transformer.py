@@ -104,16 +104,16 @@ def test_outputs_and_all_gradients_are_equal_in_a_padded_batch(norm_first: bool,
     assert_close(got, wanted, **NEAR)
 
     probe = torch.randn_like(got)
-    slopes = [torch.autograd.grad((y * probe).sum(), (source, target), retain_graph=True) for y in (got, wanted)]
-    assert_close(*slopes, **NEAR)
+    gradients = [torch.autograd.grad((y * probe).sum(), (source, target), retain_graph=True) for y in (got, wanted)]
+    assert_close(*gradients, **NEAR)
     (got * probe).sum().backward()
     (wanted * probe).sum().backward()
     # a table that leads from weights to weights leads from gradients to gradients
     expected = copy.deepcopy(ours)
     copy_weights(expected, TABLE, {name: p.grad for name, p in theirs.named_parameters()})
-    for (name, parameter), slope in zip(ours.named_parameters(), expected.parameters(), strict=True):
-        assert_close(parameter.grad, slope.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
-        assert "key.bias" in name or slope.abs().max() > 0.02  # softmax does not see what is added to all keys
+    for (name, parameter), gradient in zip(ours.named_parameters(), expected.parameters(), strict=True):
+        assert_close(parameter.grad, gradient.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
+        assert "key.bias" in name or gradient.abs().max() > 0.02  # softmax does not see what is added to all keys
 
 
 @pytest.mark.parametrize("norm_first", [True, False])

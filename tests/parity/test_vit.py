@@ -51,10 +51,10 @@ def test_outputs_and_all_gradients_are_equal(settings: dict[str, object]) -> Non
     (got * probe).sum().backward()
     (wanted * probe).sum().backward()
     # a table that leads from weights to weights leads from gradients to gradients
-    slopes = vit.load(theirs.config.to_dict(), {name: p.grad for name, p in theirs.named_parameters()})
-    for (name, parameter), slope in zip(ours.named_parameters(), slopes.parameters(), strict=True):
-        assert_close(parameter.grad, slope.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
-        assert "key.bias" in name or slope.abs().max() > 0.1  # softmax does not see what is added to all keys
+    gradients = vit.load(theirs.config.to_dict(), {name: p.grad for name, p in theirs.named_parameters()})
+    for (name, parameter), gradient in zip(ours.named_parameters(), gradients.parameters(), strict=True):
+        assert_close(parameter.grad, gradient.detach(), **NEAR, msg=lambda text, name=name: f"{name}: {text}")
+        assert "key.bias" in name or gradient.abs().max() > 0.1  # softmax does not see what is added to all keys
 
 
 def test_every_patch_has_the_vector_that_theirs_has() -> None:

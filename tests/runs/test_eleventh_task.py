@@ -80,6 +80,6 @@ def test_a_stopped_run_ends_with_the_same_weights(tmp_path: Path, monkeypatch: p
 
 def test_its_attention_can_be_looked_at(tmp_path: Path) -> None:
     run = mirada.train("sort", out=tmp_path / "run", steps=3)
-    seen = mirada.load(run.folder)((3, 1, 4, 15, 9)).look()
+    seen = mirada.load(run.folder)([(3, 1, 4, 15, 9)])[0].look()
     assert seen.names == ["attention"]
     torch.testing.assert_close(seen["attention"].weights().sum(-1), torch.ones(1, 2, 5))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from mirada.native import library
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.train import carry_out
@@ -57,7 +58,17 @@ def test_settings_are_complete_and_fit_the_model(made: Run) -> None:
     assert Path(described["place"]["data"]).is_absolute()
 
 
-def test_the_journal_ends_with_the_metrics(made: Run) -> None:
+def test_the_code_that_computes_is_recorded_and_another_one_is_told(made: Run, copy: Path) -> None:
+    described = json.loads((made.folder / "config.json").read_text(encoding="utf-8"))
+    assert described["native"] == library.identity()
+    (copy / "config.json").write_text(json.dumps(described | {"native": "compiled-elsewhere"}), encoding="utf-8")
+    lines: list[str] = []
+    carry_out(request("translate", out=str(copy), resume=True), lines.append, quiet)
+    assert lines[0].startswith("this run was begun with compiled-elsewhere code and goes on with ")
+    assert json.loads((copy / "config.json").read_text(encoding="utf-8"))["native"] == library.identity()
+
+
+def test_the_metrics_log_ends_with_the_metrics(made: Run) -> None:
     events = read_metrics(made.folder / "metrics.jsonl")
     assert [event["step"] for event in events if "lr" in event] == [1, 2, 3, 4, 5, 6]
     assert set(events[-1]["valid_metrics"]) == {"bleu", "chrf"}

@@ -70,7 +70,7 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
                 typer.echo(piece, nl=False)
             typer.echo()
             return
-        for found in run([run.task.parse(text) for text in inputs]):
+        for found in run.answers([run.task.parse(text) for text in inputs]):
             print_answer(found, as_json)
         return
     if sys.stdin.isatty():
@@ -84,7 +84,7 @@ def converse(run: "Run", as_json: bool) -> None:
     typer.echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
     for line in filter(str.strip, lines()):
         try:
-            print_answer(run(run.task.parse(line)), as_json)
+            print_answer(run.answers([run.task.parse(line)])[0], as_json)
         except ValueError as error:
             typer.echo(f"mirada: {error}", err=True)
 
@@ -96,7 +96,7 @@ def answer_lines(run: "Run", as_json: bool) -> None:
     some = False
     read = lines()
     while batch := list(islice(read, AT_ONCE)):
-        answers = iter(run([run.task.parse(line) for line in batch if line.strip()]))
+        answers = iter(run.answers([run.task.parse(line) for line in batch if line.strip()]))
         for line in batch:
             print_answer(next(answers) if line.strip() else Answer(line, "", 0.0), as_json)
         sys.stdout.flush()

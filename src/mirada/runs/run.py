@@ -79,11 +79,15 @@ class Run:
         return seen
 
     def __call__(self, inputs: Any, **ask: Any) -> Any:
-        """The answer to one input; a list of inputs has a list of answers."""
-        many = inputs if isinstance(inputs, list) else [inputs]
-        with torch.inference_mode():
-            answers: list[Answer] = self.task.answer(self, many, self.asked(ask))
-        return answers if isinstance(inputs, list) else answers[0]
+        """The answer to one input; a list or tuple of inputs has a list of answers."""
+        many = isinstance(inputs, list | tuple)
+        answers = self.answers(list(inputs) if many else [inputs], **ask)
+        return answers if many else answers[0]
+
+    @torch.inference_mode()
+    def answers(self, inputs: list[Any], **ask: Any) -> list[Answer]:
+        """An answer for every input."""
+        return self.task.answer(self, inputs, self.asked(ask))
 
     def stream(self, given: Any, **ask: Any) -> Iterator[str]:
         """The answer to one input, piece by piece as it is written."""

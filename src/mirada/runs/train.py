@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from mirada.errors import require
+from mirada.native import library
 from mirada.runs.batches import Examples
 from mirada.runs.catalog import entry
 from mirada.runs.load import load, load_known
@@ -73,7 +74,7 @@ def carry_out(request: TrainingRequest, print_progress: Print = print_to_stderr,
         if not group.leads:
             print_progress = print_result = nothing
         folder = request.folder()
-        settings = request.resumed(folder) if request.resume else request.settings()
+        settings = same_code(request.resumed(folder), print_progress) if request.resume else request.settings()
         with writable(folder, group):
             splits = require_both(read(settings))
             run = build(settings, splits, folder)
@@ -90,6 +91,14 @@ def carry_out(request: TrainingRequest, print_progress: Print = print_to_stderr,
         except KeyboardInterrupt:
             raise Interrupted("stopped") from None
     return run
+
+
+def same_code(settings: Settings, print_progress: Print) -> Settings:
+    """The settings of a resumed run, with the code that will compute from here on; other code than before is told."""
+    before, now = settings.native, library.identity()
+    if before not in ("", now):
+        print_progress(f"this run was begun with {before} code and goes on with {now}: its last digits will differ")
+    return settings.changed(native=now)
 
 
 def nothing(text: str) -> None:
@@ -239,7 +248,7 @@ def preview(run: Run, splits: Splits) -> Callable[[], str]:
         run.model.eval()
         shown = ""
         with suppress(ValueError):  # a model that diverges cannot answer; the loop has better words for it
-            shown = run(run.task.parse(samples[0]), **run.task.brief).text if samples else ""
+            shown = run.answers([run.task.parse(samples[0])], **run.task.brief)[0].text if samples else ""
         run.model.train(training)
         return f"  {' '.join(shown.split())[:70]}" if shown else ""
 
@@ -259,7 +268,7 @@ def conclude(run: Run, splits: Splits, print_progress: Print, print_result: Prin
     print_result(f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(metrics)}")
     samples = run.task.samples(run, splits)
     for text in samples:
-        answer = run(run.task.parse(text))
+        (answer,) = run.answers([run.task.parse(text)])
         print_result(f"  {answer.input}  ->  {answer.text}")
     example = f"mirada run {run.folder} {shlex.quote(min(samples, key=len, default='...'))}"
     write_report(run, splits, records, metrics, answers, example)

@@ -108,10 +108,10 @@ class MixEdges(torch.autograd.Function):
             return *edges_backward(*given), None, None
         here = grad.index_select(0, target)
         used = weights if kept is None else weights * kept
-        d_values = torch.zeros_like(values).index_add_(0, source, here * used.unsqueeze(-1))
+        d_values = torch.zeros_like(values).index_add(0, source, here * used.unsqueeze(-1))
         d_weights = (here * values.index_select(0, source)).sum(-1)
         d_weights = d_weights if kept is None else d_weights * kept
-        mean = torch.zeros_like(values[..., 0]).index_add_(0, target, d_weights * weights)
+        mean = torch.zeros_like(values[..., 0]).index_add(0, target, d_weights * weights)
         return weights * (d_weights - mean.index_select(0, target)), d_values, None, None
 
 
