@@ -24,17 +24,17 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What the compiler is asked to make: a small library, quickly."""
     asked: list[list[str]] = []
 
-    def small(recipe: build.Recipe, target: Path) -> list[str]:
+    def small(recipe: build.BuildRecipe, target: Path) -> list[str]:
         asked.append([*recipe.flags])
         return [recipe.compiler, "-shared", "-fPIC", "-x", "c", "-o", str(target), os.devnull]
 
-    monkeypatch.setattr(build.Recipe, "command", small)
+    monkeypatch.setattr(build.BuildRecipe, "command", small)
     return asked
 
 
-def recipe(**changed: object) -> build.Recipe:
+def recipe(**changed: object) -> build.BuildRecipe:
     first = build.recipes()[0]
-    return build.Recipe(**{"compiler": first.compiler, "version": first.version, "flags": first.flags, **changed})
+    return build.BuildRecipe(**{"compiler": first.compiler, "version": first.version, "flags": first.flags, **changed})
 
 
 # The key
@@ -199,11 +199,11 @@ def test_a_failed_build_is_remembered_until_something_changes(
     broken = tmp_path / "broken.c"
     broken.write_text("int x = y;\n")
 
-    def command(given: build.Recipe, target: Path) -> list[str]:
+    def command(given: build.BuildRecipe, target: Path) -> list[str]:
         calls.append(given.flags)
         return [given.compiler, "-c", "-o", str(target), str(broken)]
 
-    monkeypatch.setattr(build.Recipe, "command", command)
+    monkeypatch.setattr(build.BuildRecipe, "command", command)
     with pytest.raises(build.NotBuiltError, match=r"cc failed: .*broken.c:1:9: error: .*y.*undeclared"):
         build.build(recipe())
     with pytest.raises(build.NotBuiltError, match=r"undeclared.*remembered: remove .*\.failed to try again"):
@@ -233,7 +233,7 @@ def test_a_compiler_that_does_not_run_gives_no_library(
 def test_without_openmp_there_is_a_library_for_one_thread(
     folder: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def only_plain(given: build.Recipe) -> Path:
+    def only_plain(given: build.BuildRecipe) -> Path:
         if build.THREADS in given.flags:
             raise build.NotBuiltError("no OpenMP")
         return made(given)
@@ -253,6 +253,6 @@ def test_it_says_what_is_compiled_or_why_nothing_is(monkeypatch: pytest.MonkeyPa
         assert library.describe().startswith("compiled by /")
         assert "-march=native" in library.describe()
         assert library.identity() == f"compiled-{recipe().key}"
-    monkeypatch.setattr(library, "found", lambda: library.Found(None, "there is no C compiler"))
+    monkeypatch.setattr(library, "found", lambda: library.FoundLibrary(None, "there is no C compiler"))
     assert library.describe().startswith("not compiled: there is no C compiler.")
     assert library.identity() == "plain"

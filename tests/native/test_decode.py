@@ -1,6 +1,7 @@
 """The bindings of decode.c: products, checksums, and steps that do not fit their memory."""
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -12,16 +13,10 @@ from torch.testing import assert_close
 
 from mirada.native import decode, library
 from mirada.native.decode import DecodeStep, checksum, panel, product
+from tests.native.stack import Shape, Stack, decoded, packed, read
 from tests.ways import WAYS, take
 
 needs_compiler = pytest.mark.skipif(library.library() is None, reason=f"nothing is compiled here: {library.reason()}")
-
-
-def packed(weight: Tensor, bias: Tensor) -> Tensor:
-    """A matrix in panels of columns, and its bias behind it."""
-    room = -len(weight) % panel()
-    panels = F.pad(weight, (0, 0, 0, room)).view(-1, panel(), weight.shape[1]).transpose(1, 2)
-    return torch.cat([panels.flatten(), F.pad(bias, (0, room))])
 
 
 # Products
@@ -44,7 +39,7 @@ def test_products_are_those_of_a_linear_layer(
 def test_products_of_other_sizes_are_refused() -> None:
     matrix = packed(torch.randn(7, 5), torch.randn(7))
     for wrong in (lambda: product(torch.randn(3, 6), matrix, 7), lambda: product(torch.randn(3, 5), matrix[:-1], 7)):
-        with pytest.raises(AssertionError, match="panels of 7 columns"):
+        with pytest.raises(ValueError, match="a matrix of 7 columns in panels must be"):
             wrong()
 
 
@@ -108,6 +103,48 @@ def test_the_number_of_threads_does_not_count(monkeypatch: pytest.MonkeyPatch) -
     assert len(sums) == 1
 
 
+# Steps and passes
+
+SHAPES = [
+    Shape(16, 1, 16, 16), Shape(5, 1, 3, 7), Shape(24, 3, 8, 37, post=True), Shape(72, 4, 18, 33, rms=True, vocab=101),
+    Shape(40, 2, 17, 65, cross=True), Shape(64, 4, 16, 128, depth=3, cross=True, post=True, rms=True, vocab=7),
+]  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 7, 65])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_steps_are_those_of_the_formula(shape: Shape, rows: int, threads: int) -> None:
+    decode.forget()
+    assert_close(*decoded(Stack(shape), rows, 4, threads), rtol=1e-4, atol=1e-4)
+
+
+@needs_compiler
+@pytest.mark.parametrize("activation", decode.ACTIVATIONS)
+def test_every_activation_of_a_step(activation: str) -> None:
+    assert_close(*decoded(Stack(Shape(24, 3, 8, 37, activation=activation)), 5, 3, 1), rtol=1e-4, atol=1e-4)
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("batch", "length"), [(1, 1), (3, 5), (9, 31)])
+@pytest.mark.parametrize("shape", SHAPES[:4], ids=str)
+def test_passes_are_those_of_the_formula(shape: Shape, batch: int, length: int, threads: int) -> None:
+    decode.forget()
+    assert_close(*read(Stack(shape), batch, length, threads), rtol=1e-4, atol=1e-4)
+
+
+@needs_compiler
+def test_threads_may_decode_at_once() -> None:
+    """Each with a job of its own, and each sharing its work: what one learns of a busy machine is not another's."""
+    stacks = [Stack(SHAPES[4], seed) for seed in range(8)]
+    expected = [decoded(Stack(SHAPES[4], seed), 33, 5, 2)[0] for seed in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda stack: decoded(stack, 33, 5, 2)[0], stacks))
+    assert_close(found, expected, rtol=0, atol=0)
+
+
 # Steps that do not fit
 
 
@@ -153,6 +190,7 @@ MISFITS = {
     "writers must be rows": {"filled": 3, "written": 1, "writers": torch.tensor([0, 2])},
     "writers must be": {"filled": 3, "written": 1, "writers": torch.tensor([0, -1])},
     "entries must be rows": {"cross": 1, "source_length": 3, "source_count": 2, "entry": torch.tensor([0, 2])},
+    "the activation must be": {"activation": 4},
     "entries must be": {"cross": 1, "source_length": 3, "entry": torch.tensor([0, -1])},
 }
 

@@ -64,7 +64,7 @@ def test_what_is_traced_or_mapped_is_not_served() -> None:
 
 
 def test_without_a_library_nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "found", lambda: library.Found(None, "a test turned it off"))
+    monkeypatch.setattr(library, "found", lambda: library.FoundLibrary(None, "a test turned it off"))
     assert not library.serves(torch.zeros(3))
     assert (library.library(), library.reason()) == (None, "a test turned it off")
 

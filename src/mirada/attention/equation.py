@@ -14,7 +14,7 @@ from mirada.attention.heads import Heads
 from mirada.attention.kernels.plan import Plan, plan
 from mirada.attention.kernels.plan import run as run_planned
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE, weigh, widen
-from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding, PerHead, as_neighborhood
 from mirada.attention.normalizers import Normalizer, Softmax, publish
@@ -347,7 +347,7 @@ def fit(score: Score, position: Position, q: Tensor, k: Tensor, v: Tensor) -> No
     score.check(q, k)
 
 
-def run(request: Request, chosen: Plan) -> Answer:
+def run(request: Request, chosen: Plan) -> KernelOutput:
     """Compute as planned, and hand what was drawn to every open `draws()`."""
     answer = run_planned(request, chosen)
     if answer.draw is not None and request.normalizer.training:

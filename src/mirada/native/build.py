@@ -33,7 +33,7 @@ class NotBuiltError(Exception):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class BuildRecipe:
     """All that decides what is compiled."""
 
     compiler: str
@@ -51,7 +51,7 @@ class Recipe:
         return [self.compiler, *self.flags, *SHARED, *DEFINED, "-I", str(HERE), "-o", str(target), *files, "-lm"]
 
 
-def recipes() -> list[Recipe]:
+def recipes() -> list[BuildRecipe]:
     """What to try, one after the other: with threads, and without."""
     if os.environ.get("MIRADA_NATIVE") == "0":
         raise NotBuiltError("MIRADA_NATIVE=0 turns it off")
@@ -61,7 +61,7 @@ def recipes() -> list[Recipe]:
     if not hasattr(os, "geteuid"):
         raise NotBuiltError("this system has no owners of files, so none can be known to be ours")
     version = version_of(compiler)
-    return [Recipe(compiler, version, flags) for flags in ((*FLAGS, THREADS), FLAGS)]
+    return [BuildRecipe(compiler, version, flags) for flags in ((*FLAGS, THREADS), FLAGS)]
 
 
 def version_of(compiler: str) -> str:
@@ -73,7 +73,7 @@ def version_of(compiler: str) -> str:
     return next(iter(said.stdout.splitlines()), "").strip()
 
 
-def build(recipe: Recipe) -> Path:
+def build(recipe: BuildRecipe) -> Path:
     """The library of that recipe, made if it is not there."""
     try:
         folder, key = private_folder(), recipe.key
@@ -89,7 +89,7 @@ def build(recipe: Recipe) -> Path:
         raise NotBuiltError(f"the library could not be kept: {failed}") from failed
 
 
-def compiled(recipe: Recipe, folder: Path, key: str, failure: Path) -> Path:
+def compiled(recipe: BuildRecipe, folder: Path, key: str, failure: Path) -> Path:
     """Compile, in a folder of its own, and move the result to its place at once."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "made"

@@ -4,7 +4,6 @@ ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")  # what C computes; C number
 SHORT_LONGEST = 64  # places of short attention at most
 SHORT_WIDEST = 128  # numbers in its vectors at most
 SHORT_LANES = 16  # their number is a multiple of this
-BYTE_VALUES = 256  # dropout: a random byte decides
 
 DEFINED = tuple(
     f"-D{name}={value}"

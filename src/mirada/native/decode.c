@@ -396,6 +396,7 @@ INLINE int out_of(int64_t x, int64_t last) { return x < 0 || x > last; }
 
 /* What is read as an index or a length must lie within the memory it speaks of: 0, or what does not. */
 static int64_t misfit(const DecodeStep *job) {
+    if (out_of(job->activation, ACTIVATION_COUNT - 1)) return -6;
     for (int64_t r = 0; job->tokens && r < job->rows; r++)
         if (out_of(job->tokens[r], job->vocab - 1)) return -1;
     if (job->length) {

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.native.constants import ACTIVATIONS
-from mirada.native.library import addresses, library, loaded, threads_for
+from mirada.native.library import addresses, check, library, loaded, threads_for
 from mirada.native.structures import DecodeStep
 
 __all__ = ["ACTIVATIONS", "DecodeStep", "checksum", "enlarge", "forget", "panel", "phases", "product", "step"]
@@ -23,6 +23,7 @@ MISFITS = {
     -3: "there must be room in the caches for one more place, and it must be written there",
     -4: "writers must be rows of the caches",
     -5: "entries must be rows of the sources",
+    -6: f"the activation must be the number of one of {', '.join(ACTIVATIONS)}",
 }
 
 
@@ -33,7 +34,7 @@ def step(job: DecodeStep) -> bool:
     """
     answer = loaded().decode_step(ctypes.byref(job))
     if answer in MISFITS:
-        raise ValueError(f"a decoding step does not fit its memory: {MISFITS[answer]}")
+        raise ValueError(f"a decoding step does not fit: {MISFITS[answer]}")
     return answer == 0
 
 
@@ -51,12 +52,10 @@ def product(
     """
     rows, inner = x.shape
     padded = -(-columns // panel()) * panel()
-    fits = len(matrix) == padded * (inner + 1) and matrix.is_contiguous()
-    assert fits, f"panels of {columns} columns and {inner} rows: got {tuple(matrix.shape)}"
     x, out = x.contiguous(), x.new_empty(rows, columns) if out is None else out
-    assert out.is_contiguous()
-    assert out.numel() == rows * columns
-    assert {x.dtype, matrix.dtype, out.dtype} == {torch.float32}
+    check("x", x, x.shape, torch.float32)
+    check(f"a matrix of {columns} columns in panels", matrix, (padded * (inner + 1),), torch.float32)
+    check("out", out.view(-1), (rows * columns,), torch.float32)
     threads = threads_for(rows * len(matrix))
     loaded().decode_product(rows, inner, columns, threads, matrix.data_ptr(), x.data_ptr(), out.data_ptr())
     return out

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mirada.native.build import NotBuiltError, Recipe, build, recipes
+from mirada.native.build import BuildRecipe, NotBuiltError, build, recipes
 from mirada.native.structures import DecodeStep, ShortAttention, layout
 
 WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them
@@ -47,29 +47,29 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # what each function 
 LAYOUTS = {"decode_layout": DecodeStep, "short_layout": ShortAttention}
 
 
-class Found(NamedTuple):
+class FoundLibrary(NamedTuple):
     """The library, or why there is none."""
 
     library: ctypes.CDLL | None
     reason: str | None
-    built: tuple[Recipe, Path] | None = None
+    built: tuple[BuildRecipe, Path] | None = None
 
 
-def search() -> Found:
+def search() -> FoundLibrary:
     """Load the library, built if need be: with threads, or else without."""
     reason: str | None = None
     try:
         for recipe in recipes():
             try:
                 path = build(recipe)
-                return Found(declared(ctypes.CDLL(str(path))), None, (recipe, path))
+                return FoundLibrary(declared(ctypes.CDLL(str(path))), None, (recipe, path))
             except OSError as failed:
                 reason = reason or f"the library could not be loaded: {failed}"
             except NotBuiltError as failed:
                 reason = reason or str(failed)
     except NotBuiltError as missing:
         reason = str(missing)
-    return Found(None, reason)
+    return FoundLibrary(None, reason)
 
 
 def declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
@@ -90,7 +90,7 @@ _once = Lock()
 
 
 @cache
-def found() -> Found:
+def found() -> FoundLibrary:
     """What `search` found when first asked."""
     with _once:
         return search()

@@ -18,7 +18,7 @@ def activate_(h: Float[Tensor, "n width"], bias: Float[Tensor, " width"], kind: 
     check("bias", bias, h.shape[1:], torch.float32)
     made = h if kind == "relu" else torch.empty_like(h)
     given = h.data_ptr(), bias.data_ptr(), made.data_ptr()
-    loaded().linear_activation(ACTIVATIONS.index(kind), *h.shape, *given, threads_for(WORK * h.numel()))
+    loaded().linear_activation(KINDS.index(kind), *h.shape, *given, threads_for(WORK * h.numel()))
     return made
 
 
@@ -31,5 +31,5 @@ def activate_backward(
     check("gradient", grad, h.shape, torch.float32)
     found, sums = torch.empty_like(h), h.new_zeros(threads, h.shape[1])
     given = grad.data_ptr(), h.data_ptr(), found.data_ptr(), sums.data_ptr()
-    loaded().linear_activation_backward(ACTIVATIONS.index(kind), *h.shape, *given, threads)
+    loaded().linear_activation_backward(KINDS.index(kind), *h.shape, *given, threads)
     return found, sums.sum(0)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim, with_bias
-from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, available
 from mirada.attention.neighborhoods import Neighborhood, intersect
 from mirada.attention.places import Places
@@ -42,7 +42,7 @@ class Banded:
             return f"the band of {left + right + 1:.0f} keys is too wide for {request.keys}"
         return None
 
-    def run(self, request: Request) -> Answer:
+    def run(self, request: Request) -> KernelOutput:
         where, left, right = request.where, *map(int, request.where.band)
         start, places = request.places.start, request.full_places
         # no query reaches beyond these keys: of a long cache only the end is read
@@ -57,7 +57,7 @@ class Banded:
         q, k, v = same_dim(q, k, v)
         position, dtype = request.position, q.dtype
         tiling = Tiling(lambda: tiles(where, places, position, dtype))
-        return Answer(Tiled.apply(q, k, v, (tiling,), scale, tuple(where.tensors()))[..., :dim])
+        return KernelOutput(Tiled.apply(q, k, v, (tiling,), scale, tuple(where.tensors()))[..., :dim])
 
 
 def block(where: Neighborhood) -> int:

@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from einops import rearrange, repeat
 
-from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.neighborhoods import Complete, Grid
 from mirada.attention.normalizers import Identity
 from mirada.attention.scores import Offset
@@ -27,7 +27,7 @@ class Convolution:
             return f"nothing to convolve: v {tuple(request.v.shape)}"
         return None
 
-    def run(self, request: Request) -> Answer:
+    def run(self, request: Request) -> KernelOutput:
         score, where = request.score, request.where
         assert isinstance(score, Offset)
         radius = min(score.radius, where.radius) if isinstance(where, Grid) else score.radius
@@ -37,7 +37,7 @@ class Convolution:
         picture = rearrange(v, "b h (y x) d -> b (h d) y x", y=score.height)
         kernel = repeat(weight.to(v.dtype), "h y x -> (h d) 1 y x", d=v.shape[-1])
         output = F.conv2d(picture, kernel, padding=radius, groups=picture.shape[1])
-        return Answer(rearrange(output, "b (h d) y x -> b h (y x) d", h=request.heads))
+        return KernelOutput(rearrange(output, "b (h d) y x -> b h (y x) d", h=request.heads))
 
 
 convolution = Convolution()

@@ -9,7 +9,7 @@ from einops import rearrange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Product
@@ -43,7 +43,7 @@ class EdgesKernel:
             return f"{graph.pairs.shape[1]} edges among {graph.nodes} nodes are too dense"
         return None
 
-    def run(self, request: Request) -> Answer:
+    def run(self, request: Request) -> KernelOutput:
         assert isinstance(request.where, Edges)
         _, v = request.visible()
         scores = edge_scores(request).to(v.dtype)
@@ -51,7 +51,7 @@ class EdgesKernel:
         if request.normalizer.training and request.normalizer.dropout:  # type: ignore[attr-defined]
             kept = request.normalizer.drop(torch.ones_like(scores, memory_format=torch.contiguous_format))
         output = MixEdges.apply(scores, to_rows(v), kept, request.where)
-        return Answer(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
+        return KernelOutput(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
 
 
 def edge_scores(request: Request) -> Tensor:
@@ -108,10 +108,10 @@ class MixEdges(torch.autograd.Function):
             return *edges_backward(*given), None, None
         here = grad.index_select(0, target)
         used = weights if kept is None else weights * kept
-        d_values = torch.zeros_like(values).index_add_(0, source, here * used.unsqueeze(-1))
+        d_values = torch.zeros_like(values).index_add(0, source, here * used.unsqueeze(-1))
         d_weights = (here * values.index_select(0, source)).sum(-1)
         d_weights = d_weights if kept is None else d_weights * kept
-        mean = torch.zeros_like(values[..., 0]).index_add_(0, target, d_weights * weights)
+        mean = torch.zeros_like(values[..., 0]).index_add(0, target, d_weights * weights)
         return weights * (d_weights - mean.index_select(0, target)), d_values, None, None
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.neighborhoods import Causal, Complete, Padding
 from mirada.attention.normalizers import Softmax
 from mirada.attention.places import Places
@@ -31,7 +31,7 @@ class Fused:
             return f"it would need a mask of {mask_numbers(request):,} numbers"
         return None
 
-    def run(self, request: Request) -> Answer:
+    def run(self, request: Request) -> KernelOutput:
         keys = last_key(request)
         mask, by_itself = masking(request, keys)
         whole = mask if mask is not None and mask.dtype == torch.bool and not simple(request) else None
@@ -42,7 +42,7 @@ class Fused:
         if mask is not None and by_itself and not joins_masks(q, k, v):
             mask, by_itself = mask & Causal().sees(request.places)[..., :keys], False
         output = F.scaled_dot_product_attention(q, k, v, mask, is_causal=by_itself, scale=scale)
-        return Answer(output[..., :dim])
+        return KernelOutput(output[..., :dim])
 
 
 def refuses_product(request: Request) -> str | None:

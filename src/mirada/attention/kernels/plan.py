@@ -9,7 +9,7 @@ from mirada.attention.kernels.convolution import convolution
 from mirada.attention.kernels.edges import edges
 from mirada.attention.kernels.fused import fused
 from mirada.attention.kernels.reference import reference
-from mirada.attention.kernels.request import Answer, Kernel, Request
+from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.short import short
 from mirada.attention.kernels.strided import strided
 from mirada.attention.neighborhoods import Neighborhood, PerHead, intersect
@@ -72,14 +72,14 @@ def plan(request: Request, force: str | None = None) -> Plan:
     raise AssertionError("the reference kernel takes every request")
 
 
-def run(request: Request, chosen: Plan) -> Answer:
+def run(request: Request, chosen: Plan) -> KernelOutput:
     """Compute the request as planned."""
     if not chosen.groups:
         return named(chosen.kernel).run(request)
     answers = [run(request.for_heads(list(heads), where), plan) for where, heads, plan in chosen.groups]
     order = torch.tensor([head for _, heads, _ in chosen.groups for head in heads], device=request.q.device)
     output = torch.cat([answer.output for answer in answers], dim=1)
-    return Answer(output.index_select(1, order.argsort()))
+    return KernelOutput(output.index_select(1, order.argsort()))
 
 
 def head_groups(request: Request) -> dict[Neighborhood, list[int]]:

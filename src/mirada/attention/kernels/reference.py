@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.normalizers import Draw, Normalized
 
 NUMBERS_AT_ONCE = 2**22  # in the largest intermediate tensor of one chunk; measured, see docs/log.md
@@ -21,7 +21,7 @@ class Reference:
     def refuses(self, request: Request) -> str | None:
         return None
 
-    def run(self, request: Request) -> Answer:
+    def run(self, request: Request) -> KernelOutput:
         step = chunk(request)
         k, v = request.visible(rows_at_once=step)
         q, k, v = request.score.queries(widen(request.q)), request.score.keys(widen(k)), widen(v)
@@ -36,13 +36,13 @@ class Reference:
                 answer = rows(request, q, k, v, first, last)
             outputs.append(answer.output)
             draws.append(answer.draw)
-        return Answer(torch.cat(outputs, dim=2), Draw.join(draws) if draws[0] is not None else None)
+        return KernelOutput(torch.cat(outputs, dim=2), Draw.join(draws) if draws[0] is not None else None)
 
 
-def rows(request: Request, q: Tensor, k: Tensor, v: Tensor, first: int, last: int) -> Answer:
+def rows(request: Request, q: Tensor, k: Tensor, v: Tensor, first: int, last: int) -> KernelOutput:
     """The outputs of the queries first, ..., last - 1, from prepared queries and keys."""
     weights, draw = weigh(request, q, k, first, last)
-    return Answer(mix(request, request.normalizer.drop(weights), v, first, last), draw)
+    return KernelOutput(mix(request, request.normalizer.drop(weights), v, first, last), draw)
 
 
 def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Normalized:

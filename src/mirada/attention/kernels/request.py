@@ -86,7 +86,7 @@ class Request:
         return k.masked_fill(hidden.unsqueeze(-1), 0), v.masked_fill(hidden.unsqueeze(-1), 0)
 
 
-class Answer(NamedTuple):
+class KernelOutput(NamedTuple):
     """The output of a kernel, and what a hard normalizer chose."""
 
     output: Float[Tensor, "batch heads queries value_dim"]
@@ -101,5 +101,5 @@ class Kernel(Protocol):
     def refuses(self, request: Request) -> str | None:
         """Why this kernel cannot or should not run the request; None if it can."""
 
-    def run(self, request: Request) -> Answer:
+    def run(self, request: Request) -> KernelOutput:
         """The result. Only called where `refuses` gave None."""

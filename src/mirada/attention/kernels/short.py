@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from mirada.attention.kernels.fused import factors, is_causal, last_key, refuses_product, shared, simple
-from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.neighborhoods import lengths_of
 from mirada.attention.scores import Dot
 from mirada.native import library
@@ -25,11 +25,11 @@ class ShortKernel:
             return "it takes no mask: complete, causal and padded neighborhoods only, and no bias"
         return refuses_sizes(request) or refuses_numbers(request)
 
-    def run(self, request: Request) -> Answer:
+    def run(self, request: Request) -> KernelOutput:
         keys = last_key(request)
         k, v = (x[:, :, :keys] for x in shared(request))
         q, k, scale = factors(request, k)
-        return Answer(attend_short(q, k, v, lengths_of(request.where), is_causal(request), scale))
+        return KernelOutput(attend_short(q, k, v, lengths_of(request.where), is_causal(request), scale))
 
 
 def refuses_sizes(request: Request) -> str | None:

@@ -18,7 +18,7 @@ from mirada.attention.kernels.banded import additive
 from mirada.attention.kernels.banded import tiles as band_tiles
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE
-from mirada.attention.kernels.request import Answer, Request
+from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, available
 from mirada.attention.neighborhoods import Causal, Complete, Fixed, Padding, Strided, Window
 
@@ -44,13 +44,13 @@ class StridedKernel:
             return f"it pays from {SMALLEST} keys on: got {request.keys}"
         return None
 
-    def run(self, request: Request) -> Answer:
+    def run(self, request: Request) -> KernelOutput:
         k, v = request.visible(rows_at_once=max(1, NUMBERS_AT_ONCE // request.keys))
         q, k, scale = factors(request, k)
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v)
         data = tuple(request.where.tensors())
-        return Answer(Tiled.apply(q, k, v, tilings(request, q.dtype), scale, data)[..., :dim])
+        return KernelOutput(Tiled.apply(q, k, v, tilings(request, q.dtype), scale, data)[..., :dim])
 
 
 def pattern(request: Request) -> Strided | Fixed | None:

@@ -1,0 +1,136 @@
+"""Every C function under the address and undefined-behavior sanitizers, over many sizes: `python -m tests.native.sanitize`.
+
+The library is compiled with them into a folder of its own, and this program starts itself again with the sanitizers' library
+loaded first, so that what PyTorch allocates is watched too. It prints what was run; a finding ends it with a report.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+from itertools import product
+from pathlib import Path
+
+import torch
+
+from mirada.native import build, decode, library
+from mirada.native.constants import ACTIVATIONS
+from mirada.native.cross_entropy import cross_entropy_backward_
+from mirada.native.dropout import dropout
+from mirada.native.edges import edges_backward, edges_forward
+from mirada.native.linear_activation import KINDS, activate_, activate_backward
+from mirada.native.short import short_backward, short_forward
+from tests.native.stack import Shape, Stack, decoded, packed, read
+
+SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+FLAGS = ("-O1", "-g", "-march=native", "-fno-math-errno", *SANITIZERS)
+ODD = (float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 1e-40)
+
+
+def start() -> int:
+    """Compile, and run the rest in a process in which the sanitizers come first."""
+    compiler = build.recipes()[0].compiler
+    first = [found for name in ("libasan.so", "libubsan.so") if (found := file_of(compiler, name))]
+    if not first:
+        print("not run: the compiler brings no sanitizers (install libasan and libubsan)")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"XDG_CACHE_HOME": folder, "MIRADA_SANITIZED": "1", "OMP_NUM_THREADS": "3"}
+        os.environ["XDG_CACHE_HOME"] = folder
+        build.build(build.recipes()[0])
+        environment |= {
+            "LD_PRELOAD": " ".join(first),
+            "ASAN_OPTIONS": "detect_leaks=0",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        }
+        return subprocess.run([sys.executable, "-m", "tests.native.sanitize"], env=environment).returncode
+
+
+def file_of(compiler: str, name: str) -> str | None:
+    """Where a library of the compiler lies."""
+    said = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    return str(Path(said).resolve()) if Path(said).is_absolute() and Path(said).exists() else None
+
+
+def passes_over_memory() -> None:
+    for n in (0, 1, 7, 63, 64, 65, 1000):
+        x = torch.randn(n)
+        x[: len(ODD)] = torch.tensor(ODD)[:n]
+        dropout(x, None, 2**64 - 1, 77, 1.4)
+        dropout(x, torch.randn(n), 3, 255, 256.0)
+    for rows, width in product((0, 1, 5, 64), (1, 3, 16, 33, 257)):
+        for kind in KINDS:
+            h = torch.randn(rows, width)
+            h.view(-1)[: len(ODD)] = torch.tensor(ODD)[: h.numel()]
+            activate_(h, torch.randn(width), kind)
+            activate_backward(torch.randn(rows, width), h, kind)
+        for bias, smoothing in product((None, torch.randn(width)), (0.0, 0.1)):
+            logits = 30 * torch.randn(rows, width)
+            logits.view(-1)[: len(ODD)] = torch.tensor(ODD)[: logits.numel()]
+            cross_entropy_backward_(logits, bias, torch.randint(width, (rows,)), smoothing)
+
+
+def short_attention() -> None:
+    for queries, keys in ((1, 1), (2, 3), (16, 16), (17, 33), (64, 64), (64, 1), (63, 64)):
+        for (dim, value_dim), causal in product(((16, 16), (128, 128), (48, 16), (16, 112)), (False, True)):
+            for lengths in (None, torch.tensor([keys, 0]), torch.tensor([-3, keys + 5]), torch.tensor([1, keys // 2])):
+                q, k, v = (torch.randn(2, 2, n, d) for n, d in ((queries, dim), (keys, dim), (keys, value_dim)))
+                q[0, 0, 0, : len(ODD)] = torch.tensor(ODD)
+                output, weights = short_forward(q, k, v, lengths, causal, 0.3)
+                short_backward(torch.randn_like(output), q, k, v, lengths, causal, 0.3, weights)
+
+
+def graphs() -> None:
+    for nodes, edges, (heads, dim), dtype in product(
+        (1, 7, 101), (1, 40, 400), ((1, 1), (3, 5), (8, 16)), (torch.float32, torch.float64)
+    ):
+        pairs = torch.randint(nodes, (2, edges))
+        pairs = pairs[:, pairs[1].argsort(stable=True)].contiguous()
+        offsets = torch.searchsorted(pairs[1], torch.arange(nodes + 1))
+        sources, order = torch.sort(pairs[0], stable=True)
+        outgoing = torch.searchsorted(sources, torch.arange(nodes + 1)), order
+        scores, values = torch.randn(edges, heads, dtype=dtype), torch.randn(nodes, heads, dim, dtype=dtype)
+        for kept in (None, torch.rand(edges, heads, dtype=dtype)):
+            weights, output = edges_forward(scores, values, kept, offsets, pairs[0])
+            edges_backward(torch.randn_like(output), weights, values, kept, offsets, pairs, outgoing)
+
+
+def decoding() -> None:
+    for rows, inner, columns in product((1, 6, 7, 13, 97, 200), (1, 5, 64), (1, 63, 64, 65, 130)):
+        decode.product(torch.randn(rows, inner), packed(torch.randn(columns, inner), torch.randn(columns)), columns)
+    shapes = [
+        Shape(5, 1, 3, 7), Shape(16, 1, 16, 16, post=True), Shape(72, 4, 18, 33, rms=True, vocab=101),
+        Shape(40, 2, 17, 65, cross=True, vocab=3), Shape(64, 4, 16, 128, cross=True, post=True),
+        *(Shape(24, 3, 8, 37, activation=activation) for activation in ACTIVATIONS),
+    ]  # fmt: skip
+    for shape, threads in product(shapes, (1, 3)):
+        for rows in (1, 7, 49):
+            decode.forget()
+            decoded(Stack(shape), rows, 3, threads, source_length=11)
+        if not shape.cross:
+            for batch, length in ((1, 1), (3, 5), (7, 33)):
+                read(Stack(shape), batch, length, threads)
+    for sizes in ((), (0,), (1,), (3, 0, 64), (65, 1000, 70_000, 300_001)):
+        decode.checksum([torch.randn(n) for n in sizes])
+        decode.checksum([torch.zeros(n, dtype=torch.uint8) for n in sizes])
+    decode.enlarge(torch.empty(3 * 2**20))
+    decode.enlarge(torch.empty(3))
+
+
+def main() -> int:
+    build.FLAGS = FLAGS
+    if "MIRADA_SANITIZED" not in os.environ:
+        return start()
+    assert library.library() is not None, library.reason()
+    assert hasattr(ctypes.CDLL(None), "__asan_init"), "the sanitizers are not loaded"
+    for worth in (2**19, 1):  # by one thread, and by several
+        library.WORTH_A_THREAD = worth
+        for part in (passes_over_memory, short_attention, graphs, decoding):
+            part()
+            print(f"{part.__name__}: nothing found (worth a thread: {worth})", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

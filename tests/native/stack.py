@@ -1,0 +1,166 @@
+"""A random stack of Transformer layers, as decode.c is told of it and as a formula in float64."""
+
+import ctypes
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mirada.layers.linear_activation import ACTIVATIONS
+from mirada.native import decode
+from mirada.native.decode import DecodeStep, panel
+from mirada.native.library import address, addresses
+
+EPS = 1e-5
+
+
+def padded(n: int) -> int:
+    return n + -n % panel()
+
+
+def packed(weight: Tensor, bias: Tensor) -> Tensor:
+    """A matrix in panels of columns, and its bias behind it."""
+    room = -len(weight) % panel()
+    panels = F.pad(weight, (0, 0, 0, room)).view(-1, panel(), weight.shape[1]).transpose(1, 2)
+    return torch.cat([panels.flatten(), F.pad(bias, (0, room))])
+
+
+@dataclass(frozen=True)
+class Shape:
+    width: int
+    heads: int
+    dim: int
+    hidden: int
+    depth: int = 2
+    activation: str = "relu"
+    rms: bool = False
+    post: bool = False
+    cross: bool = False
+    vocab: int = 0  # 0: the stack's own outputs
+
+
+class Stack:
+    """Weights, and the job that knows them."""
+
+    def __init__(self, shape: Shape, seed: int = 0) -> None:
+        self.shape, self.random = shape, torch.Generator().manual_seed(seed)
+        inner, width = shape.heads * shape.dim, shape.width
+        matrices = [(3 * inner, width), (width, inner)] + ([(inner, width), (width, inner)] if shape.cross else [])
+        matrices += [(shape.hidden, width), (width, shape.hidden)]
+        self.norms = [(self.draw(width), self.draw(width)) for _ in range(shape.depth * len(matrices) // 2 + 1)]
+        self.matrices = [(self.draw(*size), self.draw(size[0])) for _ in range(shape.depth) for size in matrices]
+        self.output = (self.draw(shape.vocab, width), self.draw(shape.vocab)) if shape.vocab else None
+        pieces = []
+        for place, norm in enumerate(self.norms[:-1]):
+            pieces += [self.norm_of(norm), *(packed(*matrix) for matrix in self.matrices[2 * place : 2 * place + 2])]
+        self.weights = torch.cat([*pieces, self.norm_of(self.norms[-1])])
+        self.scores = None if self.output is None else packed(*self.output)
+
+    def draw(self, *size: int) -> Tensor:
+        return 0.4 * torch.randn(size, generator=self.random)
+
+    def norm_of(self, norm: tuple[Tensor, Tensor]) -> Tensor:
+        small = torch.zeros(panel())
+        small[0], small[1] = EPS, 1 / math.sqrt(self.shape.dim)
+        shift = torch.zeros_like(norm[1]) if self.shape.rms else norm[1]
+        room = padded(self.shape.width) - self.shape.width
+        return torch.cat([small, F.pad(norm[0], (0, room)), F.pad(shift, (0, room))])
+
+    def job(self, rows: int, places: int, threads: int, **more: int | None) -> tuple[DecodeStep, list[Tensor]]:
+        """What C is told, and the memory that must outlive it; the first of it is the output."""
+        shape, inner = self.shape, self.shape.heads * self.shape.dim
+        per_row = sum(map(padded, (shape.width, shape.width, 3 * inner, inner, shape.hidden)))
+        kept = [
+            torch.empty(rows, shape.vocab or shape.width),
+            torch.empty(rows * per_row),
+            torch.empty(threads * 3 * padded(places)),
+            torch.empty(threads * 8 * decode.phases(shape.depth), dtype=torch.int64),
+        ]
+        output, scratch, own, phases = (x.data_ptr() for x in kept)
+        job = DecodeStep(
+            width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=shape.depth,
+            activation=decode.ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
+            last_norm=1, rows=rows, all=rows, threads=threads, places=padded(places), vocab=shape.vocab,
+            work=len(self.weights), weights=self.weights.data_ptr(), scores=address(self.scores), output=output,
+            scratch=scratch, own=own, phases=phases, **more,
+        )  # fmt: skip
+        return job, kept
+
+    # The formula
+
+    def normalized(self, x: Tensor, place: int) -> Tensor:
+        weight, bias = (part.double() for part in self.norms[place])
+        if self.shape.rms:
+            return F.rms_norm(x, x.shape[-1:], weight, EPS)
+        return F.layer_norm(x, x.shape[-1:], weight, bias, EPS)
+
+    def linear(self, x: Tensor, place: int) -> Tensor:
+        weight, bias = (part.double() for part in self.matrices[place])
+        return F.linear(x, weight, bias)
+
+    def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        """(batch, queries, inner) over (batch, keys, inner)."""
+        heads = (x.unflatten(-1, (self.shape.heads, -1)).transpose(1, 2) for x in (q, k, v))
+        return F.scaled_dot_product_attention(*heads, mask.unsqueeze(1)).transpose(1, 2).flatten(2)
+
+    def formula(self, x: Tensor, own: Tensor, sources: list[tuple[Tensor, Tensor]], across: Tensor | None) -> Tensor:
+        """The outputs at all places of x, (batch, places, width); `own` and `across` say who sees whom."""
+        x, kinds, place = x.double(), 3 if self.shape.cross else 2, 0
+        for layer in range(self.shape.depth):
+            for kind in range(kinds):
+                h = x if self.shape.post else self.normalized(x, place)
+                first = self.linear(h, 2 * place)
+                if kind == kinds - 1:
+                    made = ACTIVATIONS[self.shape.activation](first)
+                elif kind == 0:
+                    made = self.attended(*first.chunk(3, -1), own)
+                else:
+                    keys, values = (part.double() for part in sources[layer])
+                    made = self.attended(first, keys, values, across)
+                x = x + self.linear(made, 2 * place + 1)
+                x = self.normalized(x, place) if self.shape.post else x
+                place += 1
+        x = self.normalized(x, place)
+        return x if self.output is None else F.linear(x, *(part.double() for part in self.output))
+
+
+def decoded(stack: Stack, rows: int, steps: int, threads: int, source_length: int = 7) -> tuple[Tensor, Tensor]:
+    """The outputs of some steps over random inputs, (rows, steps, ...): C's, and the formula's."""
+    shape, inner = stack.shape, stack.shape.heads * stack.shape.dim
+    x = stack.draw(rows, steps, shape.width)
+    caches = [torch.empty(rows, shape.heads, steps, shape.dim) for _ in range(2 * shape.depth)]
+    sources = [
+        (stack.draw(rows, source_length, inner), stack.draw(rows, source_length, inner)) for _ in range(shape.depth)
+    ]
+    lengths = torch.randint(1, source_length + 1, (rows,), generator=stack.random)
+    read = [part for pair in sources for part in pair]
+    where, from_where = addresses(caches), addresses(read)
+    job, kept = stack.job(
+        rows, max(steps, source_length), threads, cache_row=inner * steps, cache_head=steps * shape.dim,
+        caches=ctypes.addressof(where), sources=ctypes.addressof(from_where), source_row=source_length * inner,
+        source_head=shape.dim, source_place=inner, source_length=source_length, source_count=rows,
+        lengths=lengths.data_ptr(),
+    )  # fmt: skip
+    found = []
+    for time in range(steps):
+        now = x[:, time].contiguous()
+        job.filled, job.input = time, now.data_ptr()
+        assert decode.step(job)
+        found.append(kept[0].clone())
+    own = torch.ones(steps, steps, dtype=torch.bool).tril().expand(rows, -1, -1)
+    across = (torch.arange(source_length) < lengths.view(-1, 1, 1)).expand(-1, steps, -1)
+    return torch.stack(found, 1).double(), stack.formula(x, own, sources, across)
+
+
+def read(stack: Stack, batch: int, length: int, threads: int) -> tuple[Tensor, Tensor]:
+    """The outputs of one pass over whole sources: C's, and the formula's."""
+    x = stack.draw(batch, length, stack.shape.width)
+    lengths = torch.randint(1, length + 1, (batch,), generator=stack.random)
+    job, kept = stack.job(
+        batch * length, length, threads, length=length, lengths=lengths.data_ptr(), input=x.data_ptr()
+    )
+    assert decode.step(job)
+    mask = (torch.arange(length) < lengths.view(-1, 1, 1)).expand(-1, length, -1)
+    return kept[0].view(batch, length, -1).double(), stack.formula(x, mask, [], None)
