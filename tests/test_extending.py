@@ -144,7 +144,8 @@ def test_the_task_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(CATALOG, "most", module("most").ENTRY)
     run = mirada.train("most", out=folder / "run", steps=300, lr=1e-2, device="cpu")
     assert run.measure()["accuracy"] > 90
-    assert mirada.load(folder / "run")((3, 3, 1, 3, 0, 3, 2, 3, 4)).value == 3
+    (answer,) = mirada.load(folder / "run")([(3, 3, 1, 3, 0, 3, 2, 3, 4)])
+    assert answer.value == 3
     assert (folder / "run" / "report.html").exists()
 
 
