@@ -21,9 +21,10 @@ def text_of(page: Path) -> str:
 
 
 def paths_of(text: str) -> set[str]:
-    """What looks like the path of a file or folder of ours: in backticks, or first in a line of a map."""
+    """What looks like the path of a file or folder of ours: in backticks, or source with its folder anywhere."""
     words = re.findall(r"`([\w./-]+)(?:::\w+)?`", text)
-    return {word for word in words if word.endswith(ENDINGS) and word not in WRITTEN_BY_RUNS}
+    in_backticks = {word for word in words if word.endswith(ENDINGS) and word not in WRITTEN_BY_RUNS}
+    return in_backticks | set(re.findall(r"(?<![\w./-])(?:\w+/)+\w+\.(?:py|c|h)\b", text))
 
 
 @EVERY_PAGE
