@@ -129,6 +129,12 @@ def test_layers_take_the_short_kernel() -> None:
     assert layer.plan(torch.randn(2, 65, 64)).kernel == "fused"
 
 
+def test_what_is_traced_goes_to_pytorch() -> None:
+    x = torch.randn(2, 3, 7, 16)
+    traced = torch.compile(lambda x: attend(x, x, x, where=Causal()), backend="eager", fullgraph=True)
+    assert_close(traced(x), attend(x, x, x, where=Causal()))
+
+
 # Gradients
 
 

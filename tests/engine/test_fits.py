@@ -279,7 +279,7 @@ def test_a_learned_table_of_another_width_is_never_read() -> None:
 
 def test_many_weights_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fits, "MOST", 1000)
-    assert "weights would be kept twice: more than 1,000" in str(engine.fast(gpt()).reason)
+    assert "weights would be copied twice: more than 1,000" in str(engine.fast(gpt()).reason)
 
 
 def test_a_hook_for_all_modules_is_a_reason() -> None:

@@ -292,7 +292,19 @@ def test_no_gradient_is_tracked_and_no_precision_lost(way: str, model: Any) -> N
     logits, _ = stepper.step(words(3), stepper.start(memory))
     assert not logits.requires_grad
     with torch.autocast("cpu", torch.bfloat16):
-        scores, _ = walk(stepper, stepper.start(read(model, stepper, 3)), 3)
+        scores, state = walk(stepper, stepper.start(read(model, stepper, 3)), 3)
+        assert stepper.alignment(state).dtype == torch.float32
+    assert_close(scores, expected, rtol=0, atol=0)
+
+
+@torch.no_grad()
+def test_an_empty_source_loses_no_precision_either(way: str) -> None:
+    model, lengths = transformer(), torch.tensor([7, 0, 4])
+    stepper = engine.fast(model).stepper
+    expected, _ = walk(stepper, started(model, stepper, 3, lengths), 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        scores, state = walk(stepper, started(model, stepper, 3, lengths), 3)
+        assert stepper.alignment(state).dtype == torch.float32
     assert_close(scores, expected, rtol=0, atol=0)
 
 

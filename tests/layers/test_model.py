@@ -241,7 +241,8 @@ def test_lengths_are_a_padding() -> None:
     lengths = torch.tensor([7, 2, 0])
     padding = as_padding(lengths, 3, 7)
     assert isinstance(padding, Padding)
-    assert padding.lengths is lengths
+    lengths.zero_()  # it belongs to who called
+    assert padding.lengths.tolist() == [7, 2, 0]
     assert as_padding(torch.tensor([2, 2, 2]), 3, 7) is not None
 
 

@@ -96,7 +96,7 @@ def test_one_text_at_a_time_by_default():
     scores, state = model.step(text, model.start())
     assert_near(scores, model(text)[:, -1])
     assert state.filled == LENGTH
-    with pytest.raises(ValueError, match="the cache was made for batch=1: got batch=2"):
+    with pytest.raises(ValueError, match="tokens must have batch=1: got batch=2"):
         model.step(words(2), model.start())
 
 

@@ -240,4 +240,4 @@ def refuses_weights(model: nn.Module) -> str | None:
     if not all(weight.is_contiguous() and weight.numel() for weight in weights):
         return "a weight is a view of another tensor, or empty"
     numbers = sum(weight.numel() for weight in weights)
-    return f"its {numbers:,} weights would be kept twice: more than {MOST:,}" if numbers > MOST else None
+    return f"its {numbers:,} weights would be copied twice: more than {MOST:,}" if numbers > MOST else None

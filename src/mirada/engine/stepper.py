@@ -44,10 +44,10 @@ class PackedStepper:
 
     def start(self, memory: int = 1) -> EngineState | DecoderState:
         """The state of an empty text, for that many texts at once."""
-        if type(memory) is not int or memory < 1:
-            return self.model.start(memory)
         check_traced()
         with unmixed():
+            if type(memory) is not int or memory < 1:
+                return self.model.start(memory)
             return EngineState(self, self.decoder.begin(memory, []))
 
     def step(
@@ -55,7 +55,8 @@ class PackedStepper:
     ) -> tuple[Float[Tensor, "batch vocab"], EngineState | DecoderState]:
         """The scores of every next token after these, and the state that leads on."""
         if isinstance(state, DecoderState):
-            return self.model.step(tokens, state)
+            with unmixed():
+                return self.model.step(tokens, state)
         check_state(state, EngineState, self)
         check_traced()
         state.reserve(1)
@@ -88,7 +89,8 @@ class PackedStepper:
     def alignment(self, state: EngineState | DecoderState) -> Float[Tensor, "batch keys"]:
         """Where the model looked in the last step: the mean of the heads of the top layer."""
         if isinstance(state, DecoderState):
-            return self.model.alignment(state)
+            with unmixed():
+                return self.model.alignment(state)
         check_state(state, EngineState, self)
         if not state.decoding.sources:  # it looks at its own text, which is in the caches
             state.decoding.settle()

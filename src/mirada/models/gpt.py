@@ -17,7 +17,7 @@ from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, start_small
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import DecoderState, Encoder
-from mirada.shapes import check_axes
+from mirada.shapes import check_axes, check_size
 
 Tokens = Int[Tensor, "batch length"]
 
@@ -108,6 +108,7 @@ class GPT(Model[GPTConfig]):
         """The scores after one more token of each text, or after several at once (a prompt)."""
         tokens = tokens.unsqueeze(1) if isinstance(tokens, Tensor) and tokens.ndim == 1 else tokens
         check_axes("tokens", tokens, "batch length")
+        check_size("tokens", tokens, 0, "batch", state.batch)
         require(tokens.shape[1] > 0, "a step needs at least one token: got none")
         h, state = self.decoder.step(self.place(self.words(tokens), start=state.filled), state)
         return self.output(h[:, -1]), state

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from mirada.native.constants import DEFINED
@@ -40,7 +40,7 @@ class BuildRecipe:
     version: str
     flags: tuple[str, ...]
 
-    @property
+    @cached_property
     def key(self) -> str:
         decides = [self.compiler, self.version, *self.flags, *SHARED, *DEFINED, processor()]
         text = "\0".join([*decides, *(f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in sources())])

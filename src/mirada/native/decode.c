@@ -1,39 +1,31 @@
 /* A stack of Transformer layers, float32: one decoding step, with one new place per row, or one pass over whole sources.
  *
  * A matrix is stored in panels of PANEL columns, each a block of (in, PANEL) numbers, so that any number of rows reads it in one
- * stream. The weights of a stack lie one after the other in the order in which a step uses them (see decode.py).
+ * stream. The weights of a stack lie one after the other in the order in which a step uses them.
  *
  * Threads share many rows by taking some of them through all layers each, and few rows by taking columns of every matrix in turn:
  * whoever is free takes the next piece, and all wait until the last one is done. Where other processes want the same cores, waiting
  * takes longer than the work; so a step that took longer than one thread alone would have is followed by some that one thread takes.
  */
 
-#include <sched.h>
 #include <time.h>
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
 #include <stddef.h>
 
-#include "activations.h"
+#include "panels.h"
 #include "threads.h"
-#include "tiles.h"
 
-#define ROWS 6 /* of a tile at most */
-#define PANEL (LANES * VECTORS)
-#define BLOCK 96 /* rows whose inputs stay in the cache while a panel passes */
 #define SHARE 16 /* rows that are worth a thread of their own through all layers */
-
-typedef float four __attribute__((vector_size(16)));
-
-typedef struct { int64_t next, done, apart[6]; } Phase; /* a cache line each */
 
 typedef struct {
     int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, last_norm; /* of the stack */
     int64_t length; /* 0: a step; else a pass: every `length` rows are the places of one source, which see each other */
     int64_t rows, first, all; /* rows of this piece, the first of them, and of all pieces */
     int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
-    int64_t filled, written, source_length, source_count, vocab, work; /* work: multiplications per row, about; source_count 0: not known */
+    int64_t filled, written, source_length; /* places of the caches, those of them that have writers, and places of the sources */
+    int64_t source_count, vocab, work;      /* sources (0: not known), words, and multiplications per row, about */
     float enlarged; /* what the vectors of words are multiplied by */
     const float *weights;
     float *const *caches;        /* keys and values of every layer */
@@ -50,129 +42,6 @@ typedef struct {
 } DecodeStep;
 
 int64_t decode_panel(void) { return PANEL; }
-
-INLINE int64_t padded(int64_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
-INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
-/* Phases */
-
-INLINE int64_t take(Phase *phase) { return __atomic_fetch_add(&phase->next, 1, __ATOMIC_RELAXED); }
-INLINE void give(Phase *phase) { __atomic_fetch_add(&phase->done, 1, __ATOMIC_RELEASE); }
-
-static int64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
-static Phase *finish(Phase *phase, int64_t pieces) {
-    for (int64_t turn = 0; __atomic_load_n(&phase->done, __ATOMIC_ACQUIRE) < pieces; turn++) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-        if (turn > 2000) sched_yield();
-    }
-    return phase + 1;
-}
-
-#define EACH(piece, pieces) for (int64_t piece; (piece = take(phase)) < (pieces); give(phase))
-
-/* Elements */
-
-static void activate(float *x, int64_t n, int64_t kind) {
-#define ACTIVATED(known)                                            \
-    case known:                                                     \
-        for (int64_t i = 0; i < n; i++) x[i] = activated(known, x[i]); \
-        break;
-    switch (kind) { ACTIVATED(RELU) ACTIVATED(GELU) ACTIVATED(GELU_TANH) ACTIVATED(SILU) }
-}
-
-INLINE float total(vec x) { /* by halves: one number after the other would wait for every sum */
-    four part[LANES / 4];
-    memcpy(part, &x, sizeof x);
-    for (int size = LANES / 8; size > 0; size /= 2)
-        for (int i = 0; i < size; i++) part[i] += part[i + size];
-    const four pairs = part[0] + (four){part[0][2], part[0][3], part[0][0], part[0][1]};
-    return pairs[0] + pairs[1];
-}
-
-static void norm_row(const float *x, const float *weights, float *out, int64_t width, int64_t rms) {
-    const float eps = weights[0], *scale = weights + PANEL, *shift = scale + padded(width);
-    const int64_t whole = width / LANES * LANES;
-    float mean = 0, square = 0;
-    if (!rms) {
-        vec sum = {0};
-        for (int64_t i = 0; i < whole; i += LANES) sum += *(const loose *)(x + i);
-        mean = total(sum);
-        for (int64_t i = whole; i < width; i++) mean += x[i];
-        mean /= width;
-    }
-    vec sum = {0};
-    for (int64_t i = 0; i < whole; i += LANES) {
-        const vec apart = *(const loose *)(x + i) - mean;
-        sum += apart * apart;
-    }
-    square = total(sum);
-    for (int64_t i = whole; i < width; i++) square += (x[i] - mean) * (x[i] - mean);
-    const float by = 1.0f / sqrtf(square / width + eps);
-    for (int64_t i = 0; i < width; i++) out[i] = (x[i] - mean) * by * scale[i] + shift[i];
-}
-
-/* Products */
-
-enum { SET, ADD, ACTIVATE };
-
-/* Some rows times one panel. `columns` of it are stored; `next` is the panel that this thread will probably need after it, and is
- * brought nearer meanwhile. */
-static void columns_of(const float *x, int64_t x_stride, int64_t rows, int64_t in, const float *panel, const float *next, const float *bias,
-                       float *out, int64_t out_stride, int64_t columns, int mode, int64_t activation) {
-    const int64_t tiles = (rows + ROWS - 1) / ROWS, pace = (4 * PANEL + tiles - 1) / tiles;
-    for (int64_t t = 0; t < tiles; t++) {
-        const int64_t first = rows * t / tiles, count = rows * (t + 1) / tiles - first;
-        const float *from = x + first * x_stride;
-        const char *ahead = (const char *)next + t * pace * in;
-        vec sums[TILE_ROWS][VECTORS];
-#define TILE(rows, fetch) tile(rows, VECTORS, in, from, x_stride, 1, panel, PANEL, bias, fetch, ahead, pace, sums)
-#define TILE_OF(rows)                                                                      \
-    case rows:                                                                             \
-        if (tiles > 1) TILE(rows, 1);                                                      \
-        else TILE(rows, 0); /* a single stream is fetched by the processor */              \
-        break;
-        switch (count) { TILE_OF(1) TILE_OF(2) TILE_OF(3) TILE_OF(4) TILE_OF(5) TILE_OF(6) }
-        for (int64_t r = 0; r < count; r++) {
-            float *to = out + (first + r) * out_stride;
-            if (mode == ADD)
-                for (int v = 0; v < VECTORS; v++) *(loose *)(to + v * LANES) += sums[r][v];
-            else if (columns == PANEL)
-                for (int v = 0; v < VECTORS; v++) *(loose *)(to + v * LANES) = sums[r][v];
-            else
-                memcpy(to, sums[r], columns * sizeof(float));
-            if (mode == ACTIVATE) activate(to, PANEL, activation);
-        }
-    }
-}
-
-/* One phase: x (rows, in) times a matrix, plus its bias. Rows of the output have room for whole panels unless `exact`. */
-static Phase *multiply(Phase *phase, int64_t threads, const float *x, int64_t x_stride, int64_t rows, int64_t in, int64_t columns,
-                       const float *matrix, float *out, int64_t out_stride, int mode, int64_t activation, int exact) {
-    const int64_t panels = padded(columns) / PANEL, blocks = (rows + BLOCK - 1) / BLOCK;
-    const int64_t few = larger(1, rows > ROWS ? 1 : panels / (6 * threads)); /* panels in a piece: with few rows they are quickly done */
-    const int64_t groups = (panels + few - 1) / few;
-    const float *bias = matrix + panels * in * PANEL;
-    EACH(piece, groups * blocks) {
-        const int64_t block = piece / groups, group = piece % groups;
-        const int64_t first = rows * block / blocks, count = rows * (block + 1) / blocks - first;
-        for (int64_t p = group * few; p < smaller(panels, (group + 1) * few); p++) {
-            const float *panel = matrix + p * in * PANEL;
-            const float *next = panel + (few > 1 ? 1 : threads) * in * PANEL;
-            const int64_t stored = exact ? smaller(PANEL, columns - p * PANEL) : PANEL;
-            columns_of(x + first * x_stride, x_stride, count, in, panel, next, bias + p * PANEL, out + first * out_stride + p * PANEL,
-                       out_stride, stored, mode, activation);
-        }
-    }
-    return finish(phase, groups * blocks);
-}
 
 static Phase *normalize(Phase *phase, const float *x, const float *weights, float *out, int64_t out_stride, const DecodeStep *job) {
     const int64_t stride = padded(job->width), pieces = (job->rows + 7) / 8;
@@ -381,6 +250,12 @@ static void run_shared(const DecodeStep *job) {
         if (pieces < job->threads) run(job, thread);
         else EACH(piece, pieces) run_alone(job, thread, units * piece / pieces * unit, units * (piece + 1) / pieces * unit);
     }
+}
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
 /* Whether sharing pays, as found by the steps that the calling thread took before: others may decode at the same time. */

@@ -47,6 +47,8 @@ def refuses_sizes(request: Request) -> str | None:
 
 def refuses_numbers(request: Request) -> str | None:
     """Why C cannot work on these tensors, if it cannot."""
+    if torch.compiler.is_compiling():  # asked first: what is traced must not meet the loader
+        return "it is being traced"
     if library.library() is None:
         return library.describe()
     if torch.is_autocast_enabled("cpu"):
