@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirada.data.options import TableOptions
 from mirada.data.record import Record
-from mirada.data.records import Read, comma_rows, read_records
+from mirada.data.records import Read, quoted_rows, read_records
 
 PAIR = ("source", "target")
 
 
 def read(path: Path, data: str | bytes, columns: tuple[str, ...] = PAIR, names: tuple[str, ...] = ()) -> Read:
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return read_records(str(path), columns, names)
+    return read_records(str(path), columns, TableOptions(columns=",".join(names)))
 
 
 def fields(read: Read) -> list[tuple[str, ...]]:
@@ -214,7 +215,7 @@ def test_what_the_csv_writer_writes_is_read(tmp_path_factory: pytest.TempPathFac
     path, buffer = tmp_path_factory.mktemp("csv") / "x.csv", io.StringIO()
     csv.writer(buffer).writerows(rows)
     path.write_bytes(buffer.getvalue().encode())
-    assert [(cells, fault) for _, cells, fault in comma_rows(str(path))] == [(row, "") for row in rows]
+    assert [(cells, fault) for _, cells, fault in quoted_rows(str(path))] == [(row, "") for row in rows]
 
 
 # JSON lines
@@ -311,10 +312,12 @@ def test_parquet(tmp_path: Path) -> None:
     found = read_records(path, ("text", "label"))
     assert found.records == (Record(f"{path}:1", ("good", "1")),)
     assert problems(found) == [(2, "text is null, not text.")]
-    assert read_records(path, PAIR, ("pair.es", "score")).records[0].value == ("b", "0.5")
-    assert problems(read_records(path, PAIR, ("pair.en", "score"))) == [(2, "target is a number, not text.")]
+    assert read_records(path, PAIR, TableOptions(columns="pair.es,score")).records[0].value == ("b", "0.5")
+    assert problems(read_records(path, PAIR, TableOptions(columns="pair.en,score"))) == [
+        (2, "target is a number, not text.")
+    ]
     with pytest.raises(ValueError, match=r"unknown key 'txt'; known: label, .* Did you mean 'text'\?"):
-        read_records(path, ("text",), ("txt",))
+        read_records(path, ("text",), TableOptions(columns="txt"))
     with pytest.raises(ValueError, match=r"x.parquet: not a Parquet file, or a damaged one"):
         read(path, path.read_bytes()[:-9])
 
@@ -370,7 +373,7 @@ def test_aligned_files_that_make_no_sense(tmp_path: Path) -> None:
     ):
         read_records(data, ("text",))
     with pytest.raises(ValueError, match=r"columns= chooses columns of one file: got 1,2 for .* Leave it out."):
-        read_records(data, PAIR, ("1", "2"))
+        read_records(data, PAIR, TableOptions(columns="1,2"))
     with pytest.raises(ValueError, match=r"b.tsv: a table among aligned text files. Give one table"):
         read_records("a.txt,b.tsv", PAIR)
     with pytest.raises(ValueError, match=r"train.fr: no such file"):

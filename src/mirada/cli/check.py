@@ -49,6 +49,8 @@ def is_usable(request: "TrainingRequest") -> bool:
     settings = request.settings()
     with tempfile.TemporaryDirectory() as folder:
         splits = read(settings)
+        for note in splits.notes:
+            typer.echo(note)
         if splits.problems and not (splits.train and splits.valid):
             print_records(entry_of(request), splits, splits.problems)
             typer.echo("Fix these records: the others are too few.")

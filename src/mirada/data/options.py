@@ -1,5 +1,6 @@
 """How data is read: the KEY=VALUE of a command that are about its files."""
 
+import codecs
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,11 +22,35 @@ class DataOptions(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(DataOptions):
-    """Rows of cells. `columns` names the header's words, JSON keys or numbers of the columns to take, by commas."""
+    """Rows of cells. `columns` names the header's words, JSON keys or numbers of the columns to take, by commas.
 
-    of_files: ClassVar[tuple[str, ...]] = ("bad", "columns")
+    What is recognized by itself can be said: `header` (yes or no), `separator` (a character, or tab), `encoding` (of Python).
+    """
+
+    of_files: ClassVar[tuple[str, ...]] = ("bad", "columns", "header", "separator", "encoding")
 
     columns: str = ""
+    header: str = ""
+    separator: str = ""
+    encoding: str = ""
+
+    def check(self) -> None:
+        super().check()
+        self.one_of("header", "", "yes", "no")
+        if self.encoding:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise ValueError(
+                    f"unknown encoding {self.encoding!r}; known are utf-8, latin-1, cp1252, utf-16, ..."
+                ) from None
+        if len(self.separator.replace("tab", "\t").replace("\\t", "\t")) > 1:
+            raise ValueError(f"separator must be one character, or tab: got {self.separator!r}")
+
+    @property
+    def delimiter(self) -> str:
+        """The separator as a character; none where it is to be recognized."""
+        return {"tab": "\t", "\\t": "\t"}.get(self.separator, self.separator)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -37,7 +62,7 @@ class TableOptions(DataOptions):
 class TextOptions(TableOptions):
     """Texts and their tokens. `vectors` is a file of pretrained word vectors to start from, in text format."""
 
-    of_files: ClassVar[tuple[str, ...]] = ("bad", "columns", "vectors")
+    of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "vectors")
     fixed: ClassVar[tuple[str, ...]] = ("tokenizer", "vocab", "lowercase")
 
     tokenizer: str = "bpe"

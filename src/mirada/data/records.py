@@ -7,12 +7,15 @@ import csv
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mirada.data.header import recognize
+from mirada.data.options import TableOptions
 from mirada.data.record import Problem, Record
 from mirada.data.text import nfc, opened, scan
 from mirada.errors import require, unknown
@@ -22,6 +25,9 @@ TableRow = Record[Fields]
 Rows = Iterator[tuple[int, list[str], str]]  # the number of the line, its cells, what is wrong with it
 Objects = Iterator[tuple[int, Any, str]]  # the same with a value in the place of cells; None is an empty line
 SEPARATORS = {".tsv": "<TAB>", ".txt": "<TAB>", ".csv": ","}
+DELIMITERS = (",", "\t", ";", "|")
+SNIFFED, SAMPLE = 50, 500  # lines that tell the separator, rows that tell the columns
+AS_IT_COMES = TableOptions()
 OBJECTS = (".jsonl", ".json-lines", ".ndjson", ".parquet")
 
 
@@ -31,6 +37,7 @@ class Read:
 
     records: tuple[TableRow, ...]
     problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()  # what was recognized, for the person
 
 
 class Sorter:
@@ -60,15 +67,15 @@ class Sorter:
         self.problems += [Problem(where, "empty line. Take it out.") for where in self.blank]
         self.blank = []
 
-    def read(self) -> Read:
-        return Read(tuple(self.records), tuple(self.problems))
+    def read(self, note: str = "") -> Read:
+        return Read(tuple(self.records), tuple(self.problems), (note,) if note else ())
 
 
-def read_records(data: str | Path, columns: tuple[str, ...], names: tuple[str, ...] = ()) -> Read:
+def read_records(data: str | Path, columns: tuple[str, ...], options: TableOptions = AS_IT_COMES) -> Read:
     r"""Read what a user passed as `--data`: one file, or one text file per column, with commas between them.
 
-    `columns` are our words for the fields. `names` chooses cells by the names in the header, by the keys of the objects, or
-    by numbers from 1 in a table without header. Without names a first line that equals `columns` is a header, too.
+    `columns` are our words for the fields. `options.columns` chooses cells by the names in the header, by the keys of the
+    objects, or by numbers from 1. Without it, a header is recognized, and what was taken is noted.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "pairs.tsv")
@@ -79,7 +86,7 @@ def read_records(data: str | Path, columns: tuple[str, ...], names: tuple[str, .
     >>> read.problems[0].what
     'expected 2 columns, found 1. Each line is source<TAB>target.'
     """
-    count = len(columns)
+    count, names = len(columns), options.names
     require(
         len(names) in (0, count),
         f"columns= must name {count} ({', '.join(columns)}): got {len(names)} ({','.join(names)})",
@@ -87,16 +94,32 @@ def read_records(data: str | Path, columns: tuple[str, ...], names: tuple[str, .
     path = str(data)
     if "," in path and not os.path.exists(os.path.expanduser(path)):
         require(not names, f"columns= chooses columns of one file: got {','.join(names)} for {path}. Leave it out.")
-        return read_aligned([part.strip() for part in path.split(",")], columns)
+        return read_aligned([part.strip() for part in path.split(",")], columns, options.encoding)
     ending = ending_of(path)
     if ending == ".parquet":
         return read_objects(path, parquet_objects(path, names or columns), columns, names)
     if ending in OBJECTS:
-        return read_objects(path, json_objects(path), columns, names)
-    if ending == ".csv":
-        return read_table(path, comma_rows(path), columns, names, ",")
-    rows = tab_rows(path)
-    return read_table(path, rows if ending in SEPARATORS else sniffed(path, rows), columns, names, "<TAB>")
+        return read_objects(path, json_objects(path, options.encoding), columns, names)
+    delimiter = options.delimiter or sniffed(path, count, options.encoding)
+    plain = delimiter == "\t" and ending != ".csv"  # quotes are letters there
+    rows = tab_rows(path, options.encoding) if plain else quoted_rows(path, delimiter, options.encoding)
+    return read_table(path, rows, columns, options, "<TAB>" if delimiter == "\t" else delimiter)
+
+
+def sniffed(path: str, count: int, encoding: str) -> str:
+    """The character that divides most of the first lines into equally many cells, at least `count`; else that of the ending."""
+    usual = {".csv": ",", ".tsv": "\t", ".txt": "\t"}.get(ending_of(path), "")
+    lines = [text for _, text, _ in islice(scan(path, encoding), SNIFFED) if text.strip()]
+    best, share = usual, 0.0
+    for delimiter in dict.fromkeys((usual or "\t", *DELIMITERS)):
+        sizes = Counter(len(next(csv.reader([line], delimiter=delimiter))) for line in lines)
+        size, times = max(sizes.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
+        if size >= count and times / len(lines) > share + 0.1:  # clearly better than what came before
+            best, share = delimiter, times / len(lines)
+    if not best:
+        error = unknown("format", ending_of(path), [*SEPARATORS, *OBJECTS])
+        raise ValueError(f"{path}: {error} Aligned text files are given as one.en,other.es.")
+    return best
 
 
 def ending_of(path: str) -> str:
@@ -104,7 +127,7 @@ def ending_of(path: str) -> str:
     return os.path.splitext(path.lower().removesuffix(".gz"))[1]
 
 
-def read_aligned(paths: list[str], columns: tuple[str, ...]) -> Read:
+def read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = "") -> Read:
     """One text file per column: line i of each makes record i."""
     require(
         len(paths) == len(columns),
@@ -113,7 +136,7 @@ def read_aligned(paths: list[str], columns: tuple[str, ...]) -> Read:
     for path in paths:
         table = ending_of(path) in (".tsv", ".csv", *OBJECTS)
         require(not table, f"{path}: a table among aligned text files. Give one table: join several into one file.")
-    sorter, files = Sorter(columns), [scan(path) for path in paths]
+    sorter, files = Sorter(columns), [scan(path, encoding) for path in paths]
     for number, lines in enumerate(zip_longest(*files), 1):
         if None in lines:
             counts = [number - (line is None) + sum(1 for _ in rest) for line, rest in zip(lines, files, strict=True)]
@@ -135,25 +158,16 @@ def read_aligned(paths: list[str], columns: tuple[str, ...]) -> Read:
 # Tables: rows of cells
 
 
-def tab_rows(path: str) -> Rows:
-    for number, text, fault in scan(path):
+def tab_rows(path: str, encoding: str = "") -> Rows:
+    for number, text, fault in scan(path, encoding):
         yield number, text.split("\t"), fault
-
-
-def sniffed(path: str, rows: Rows) -> Rows:
-    """The rows, if the first shows that they are separated by tabs: the ending of the path does not say it."""
-    first = next(rows)
-    if len(first[1]) == 1:
-        error = unknown("format", ending_of(path), [*SEPARATORS, *OBJECTS])
-        raise ValueError(f"{path}: {error} Aligned text files are given as one.en,other.es.")
-    return chain([first], rows)
 
 
 class Feed:
     """Lines for the CSV reader, which says nothing about where a record began or that a line of it was bad."""
 
-    def __init__(self, path: str) -> None:
-        self.lines = scan(path)
+    def __init__(self, path: str, encoding: str = "") -> None:
+        self.lines = scan(path, encoding)
         self.number = 0
         self.bad: tuple[int, str] | None = None  # the first bad line of the record
 
@@ -167,13 +181,13 @@ class Feed:
         return text + "\n"
 
 
-def comma_rows(path: str) -> Rows:
+def quoted_rows(path: str, delimiter: str = ",", encoding: str = "") -> Rows:
     """The records of a CSV file. A bad line is parsed with the others, so that its quotes count, and refused then.
 
     RFC 4180.
     """
-    feed = Feed(path)
-    reader = csv.reader(feed, strict=True)
+    feed = Feed(path, encoding)
+    reader = csv.reader(feed, strict=True, delimiter=delimiter)
     while True:
         first, feed.bad = feed.number + 1, None
         try:
@@ -204,20 +218,26 @@ class Layout:
         return cells == self.cells or (self.at_least and cells > self.cells)
 
 
-def read_table(path: str, rows: Rows, columns: tuple[str, ...], names: tuple[str, ...], separator: str) -> Read:
-    form = f"Each line is {separator.join(columns)}."
-    layout = Layout(tuple(range(len(columns))), len(columns), at_least=False)
+def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOptions, separator: str) -> Read:
+    """The records of a table: where its fields stand is said, or recognized from its first rows."""
+    form, names = f"Each line is {separator.join(columns)}.", options.names
+    layout, note = Layout(tuple(range(len(columns))), len(columns), at_least=False), ""
     if names and all(name.isascii() and name.isdecimal() for name in names):
         picked = tuple(int(name) - 1 for name in names)
         require(min(picked) >= 0, f"columns= counts from 1: got {','.join(names)}")
         layout = Layout(picked, max(picked) + 1, at_least=True)
-    else:
+        rows = islice(rows, 1, None) if options.header == "yes" else rows
+    elif names:
         number, cells, fault = next(rows)
-        header = [cell.strip() for cell in cells]
-        if names:
-            layout = by_header(f"{path}:{number}", header, names, fault)
-        elif fault or [cell.casefold() for cell in header] != [column.casefold() for column in columns]:
-            rows = chain([(number, cells, fault)], rows)
+        layout = by_header(f"{path}:{number}", [cell.strip() for cell in cells], names, fault)
+    else:
+        sample = list(islice(rows, SAMPLE))
+        whole = [cells for _, cells, fault in sample if not fault and any(map(str.strip, cells))]
+        found = recognize(whole, columns, options.header) if whole and not sample[0][2] else None
+        if found is not None:
+            layout, note = Layout(found.picked, len(whole[0]), at_least=False), found.note and f"{path}: {found.note}"
+            sample = sample[1:] if found.header else sample
+        rows = chain(sample, rows)
     sorter, picked = Sorter(columns), layout.picked
     as_they_are = picked == tuple(range(layout.cells)) and not layout.at_least
     for number, cells, fault in rows:
@@ -230,7 +250,7 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], names: tuple[str
             sorter.take(where, cells if as_they_are else [cells[place] for place in picked])
         else:
             sorter.refuse(where, f"{misfit(layout, cells, separator)} {form if not names else ''}".rstrip())
-    return sorter.read()
+    return sorter.read(note)
 
 
 def by_header(where: str, header: list[str], names: tuple[str, ...], fault: str) -> Layout:
@@ -251,8 +271,6 @@ def misfit(layout: Layout, cells: list[str], separator: str) -> str:
     if len(cells) > layout.cells:
         some = ",".join(str(place + 1) for place in layout.picked)
         return f"{fault} Choose columns by number, columns={some}, or by the names in the first line."
-    if separator == "," and len(cells) == 1 and ";" in cells[0]:
-        return f"{fault} The line has semicolons: save the file with commas, or as TSV."
     return fault
 
 
@@ -270,8 +288,8 @@ def refuse_constant(text: str) -> NoReturn:
 DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=refuse_constant)
 
 
-def json_objects(path: str) -> Objects:
-    for number, text, fault in scan(path):
+def json_objects(path: str, encoding: str = "") -> Objects:
+    for number, text, fault in scan(path, encoding):
         value = None
         if not fault and text.strip():
             try:

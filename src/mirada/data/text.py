@@ -1,5 +1,6 @@
 """The lines of a text file: packed by gzip or not, in UTF-8, with whatever line ends, and the bad ones named."""
 
+import codecs
 import gzip
 import os
 import zlib
@@ -25,9 +26,8 @@ FOREIGN = {  # how files begin that hold text, but are not text
     b"BZh91AY&SY": "packed by bzip2. Unpack it, or pack it by gzip",
     b"\xfd7zXZ\x00": "packed by xz. Unpack it, or pack it by gzip",
     b"\x28\xb5\x2f\xfd": "packed by zstd. Unpack it, or pack it by gzip",
-    b"\xff\xfe": "in UTF-16. Save it as UTF-8",
-    b"\xfe\xff": "in UTF-16. Save it as UTF-8",
 }
+MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # byte order marks, and what they tell
 SHOWN = 3  # names of files in an error
 
 
@@ -69,21 +69,21 @@ def read_text(path: str | Path) -> tuple[str, list[Problem]]:
     return "".join(texts), problems
 
 
-def scan(path: str | Path) -> Iterator[tuple[int, str, str]]:
+def scan(path: str | Path, encoding: str = "") -> Iterator[tuple[int, str, str]]:
     """The lines as (number, text, fault): plain tuples, since millions of them are made.
 
     The text of a faulty line is not to be used as data, only to follow the form of the file: U+FFFD is in the place of what
     could not be read.
     """
-    for first, passage, fault in passages(path):
+    for first, passage, fault in passages(path, encoding):
         for number, text in enumerate(passage.removesuffix("\n").split("\n"), first):
             yield number, text, fault
 
 
-def passages(path: str | Path) -> Iterator[tuple[int, str, str]]:
+def passages(path: str | Path, encoding: str = "") -> Iterator[tuple[int, str, str]]:
     """The file as (number of the first line, text of whole lines with their ends, fault); a faulty passage is one line."""
     number = 1
-    for block in blocks(path):
+    for block in blocks(path, encoding):
         text, fault = decode(block)
         parts = (
             [(block, text, fault)] if not fault else [(raw, *decode(raw)) for raw in block.splitlines(keepends=True)]
@@ -101,7 +101,8 @@ def decode(raw: bytes) -> tuple[str, str]:
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
-        fault = f"not UTF-8: byte {error.start + 1} of the line is {raw[error.start]:#04x}. Save the file as UTF-8."
+        wrong = f"byte {error.start + 1} of the line is {raw[error.start]:#04x}"
+        fault = f"not UTF-8: {wrong}. Save the file as UTF-8, or pass encoding=latin-1, ..."
         return raw.decode(errors="replace"), fault
     return nfc(text), ""
 
@@ -111,12 +112,29 @@ def nfc(text: str) -> str:
     return text if text.isascii() or is_normalized("NFC", text) else normalize("NFC", text)
 
 
-def blocks(path: str | Path) -> Iterator[bytes]:
-    r"""The bytes of a file in blocks of whole lines, without byte order mark, with \n as line end."""
+def blocks(path: str | Path, encoding: str = "") -> Iterator[bytes]:
+    r"""The file in UTF-8, in blocks of whole lines, without byte order mark, with \n as line end."""
     with opened(path) as file:
         start = file.read(BLOCK)
         check_start(path, start)
-        yield from whole_lines(unix_ends(chain([start.removeprefix(BOM)], iter(lambda: file.read(BLOCK), b""))))
+        parts: Iterator[bytes] = chain([start], iter(lambda: file.read(BLOCK), b""))
+        if known := encoding or MARKS.get(start[:2], ""):
+            parts = recoded(parts, known, path)
+        first = next(parts).removeprefix(BOM)
+        yield from whole_lines(unix_ends(chain([first], parts)))
+
+
+def recoded(parts: Iterable[bytes], encoding: str, path: str | Path) -> Iterator[bytes]:
+    """Bytes of another encoding in UTF-8."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for part in parts:
+            yield decoder.decode(part).encode()
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError as error:
+        raise ValueError(
+            f"{path}: not {encoding}: {error}. Pass another encoding=, or save the file as UTF-8."
+        ) from None
 
 
 def unix_ends(parts: Iterable[bytes]) -> Iterator[bytes]:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -123,8 +123,8 @@ class Run:
         bad = self.problems(found, *((records, self.examples(records)) for _, records in sets if records))
         require_good(bad, self.options, FIX_FILE)
         places = {problem.where for problem in bad}
-        good = {name: [record for record in records if record.where not in places] for name, records in sets}
-        splits = Splits(**good, probes=found.probes, problems=bad, whole=found.whole)
+        train, valid, test = ([record for record in records if record.where not in places] for _, records in sets)
+        splits = replace(found, train=train, valid=valid, test=test, problems=bad)
         if given:
             require(
                 len(splits.test) > 0, f"{data if isinstance(data, str) else 'the data'} has no record to measure with"

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -89,6 +89,7 @@ class Splits(Generic[V_co]):
     test: Sequence[Record[V_co]] = ()
     probes: Mapping[str, Sequence[Record[V_co]]] = field(default_factory=dict)
     problems: Sequence[Problem] = ()
+    notes: Sequence[str] = ()  # what was recognized in the files
     whole: Any = None
 
 
@@ -106,15 +107,16 @@ def from_tables(
     def rows(place: Any) -> Read:
         if not isinstance(place, str):
             return rows_in_memory(place, columns, options.names)
-        return read(place) if read is not None else read_records(place, columns, options.names)
+        return read(place) if read is not None else read_records(place, columns, options)
 
     found = rows(source.data)
     if source.measured:
-        return Splits((), (), found.records, problems=found.problems)
+        return Splits((), (), found.records, problems=found.problems, notes=found.notes)
     if not source.has_valid:
-        return divided(found.records, found.problems)
+        return replace(divided(found.records, found.problems), notes=found.notes)
     more = rows(source.valid)
-    return Splits(found.records, more.records, problems=[*found.problems, *more.problems])
+    problems, notes = [*found.problems, *more.problems], [*found.notes, *more.notes]
+    return Splits(found.records, more.records, problems=problems, notes=notes)
 
 
 def divided(records: Sequence[TableRow], found: Sequence[Problem]) -> Splits[Fields]:

@@ -81,6 +81,8 @@ def carry_out(request: TrainingRequest, print_progress: Print = print_to_stderr,
         settings = same_code(request.resumed(folder), print_progress) if resume else request.settings()
         with writable(folder, group):
             splits = require_both(read(settings))
+            for note in splits.notes:
+                print_progress(note)
             run = build(settings, splits, folder)
             sets = encode(run, splits)
             sets = sets.without_bad(run, print_progress)

@@ -1,7 +1,7 @@
 """classify: a text in, one of the labels it was trained with out, with the words the model looked at."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -78,7 +78,7 @@ class Classify(Task[str, Fields, Vocabulary]):
         splits = splits if source.has_valid else with_every_label(splits)
         known = {record.value[1] for record in splits.train}
         unseen = [unseen_label(record, known) for record in splits.valid if known and record.value[1] not in known]
-        return Splits(splits.train, splits.valid, splits.test, problems=[*splits.problems, *unseen])
+        return replace(splits, problems=[*splits.problems, *unseen])
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: Vocabulary | None) -> Vocabulary:
         labels = sorted({record.value[1] for record in splits.train})
@@ -169,7 +169,7 @@ def with_every_label(splits: Splits[Fields]) -> Splits[Fields]:
     known = {record.value[1] for record in splits.train}
     rare = [record for record in splits.valid if record.value[1] not in known]
     valid = [record for record in splits.valid if record.value[1] in known]
-    return Splits([*splits.train, *rare], valid, splits.test, problems=splits.problems) if rare else splits
+    return replace(splits, train=[*splits.train, *rare], valid=valid) if rare else splits
 
 
 def unseen_label(record: TableRow, known: set[str]) -> Problem:

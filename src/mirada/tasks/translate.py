@@ -180,7 +180,7 @@ def turned(splits: Splits[Fields]) -> Splits[Fields]:
         [Record(record.where, (record.value[1], record.value[0])) for record in part]
         for part in (splits.train, splits.valid, splits.test)
     )
-    return Splits(train, valid, test, problems=splits.problems)
+    return Splits(train, valid, test, problems=splits.problems, notes=splits.notes)
 
 
 def collate(items: list[Tokens]) -> Microbatch:
