@@ -93,7 +93,7 @@ def test_a_bad_line_is_named_and_reading_goes_on(path: Path) -> None:
     assert list(read_lines(path)) == [
         Line(f"{path}:1", "uno"),
         Line(f"{path}:2", "señor"),
-        Problem(f"{path}:3", "not UTF-8: byte 3 of the line is 0xf1. Save the file as UTF-8."),
+        Problem(f"{path}:3", "not UTF-8: byte 3 of the line is 0xf1. Save the file as UTF-8, or pass its encoding=."),
         Problem(f"{path}:4", "a NUL character: byte 2 of the line. Is it a text file in UTF-8?"),
         Line(f"{path}:5", "mañana"),
     ]
@@ -132,7 +132,7 @@ def test_a_whole_text_leaves_out_bad_lines(path: Path) -> None:
     path.write_bytes("e\u0301l\n".encode() + b"\xff\nb\n")
     assert read_text(path) == (
         "él\nb\n",
-        [Problem(f"{path}:2", "not UTF-8: byte 1 of the line is 0xff. Save the file as UTF-8.")],
+        [Problem(f"{path}:2", "not UTF-8: byte 1 of the line is 0xff. Save the file as UTF-8, or pass its encoding=.")],
     )
 
 
@@ -196,8 +196,6 @@ def tarred() -> bytes:
         (bz2.compress(b"one\n"), "bzip2"),
         (lzma.compress(b"one\n"), "xz"),
         (gzip.compress(gzip.compress(b"one\n")), "gzip twice"),
-        ("one\n".encode("utf-16"), "UTF-16. Save it as UTF-8"),
-        (b"\xfe\xff" + "one\n".encode("utf-16-be"), "UTF-16"),
     ],
 )
 def test_what_is_packed_in_another_way_is_named(path: Path, data: bytes, word: str) -> None:
@@ -263,3 +261,18 @@ def test_the_home_folder_may_be_short(path: Path, monkeypatch: pytest.MonkeyPatc
     path.write_text("one\n")
     monkeypatch.setenv("HOME", str(path.parent))
     assert list(read_lines("~/words.txt")) == [Line("~/words.txt:1", "one")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_byte_order_mark_tells_the_encoding(path: Path, encoding: str) -> None:
+    mark = b"\xff\xfe" if encoding == "utf-16-le" else b"\xfe\xff"
+    path.write_bytes(mark + "caf\u00e9\r\nma\u00f1ana\n".encode(encoding))
+    assert read_text(path) == ("caf\u00e9\nma\u00f1ana\n", [])
+
+
+def test_an_encoding_can_be_said(path: Path) -> None:
+    path.write_bytes("ni\u00f1o\n".encode("latin-1"))
+    assert [problem.what[:9] for problem in read_text(path)[1]] == ["not UTF-8"]
+    assert read_text(path, "latin-1") == ("ni\u00f1o\n", [])
+    with pytest.raises(ValueError, match=r"words.txt: not ascii: .*Pass another encoding="):
+        read_text(path, "ascii")

@@ -12,13 +12,13 @@ END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
 WORDS = 48  # of a pair at most: tokens are not known yet, and words have few of them
 
 
-def read_passages(paths: str) -> Read:
+def read_passages(paths: str, encoding: str = "") -> Read:
     """Pairs (first, second) of consecutive passages of text files; a blank line ends a document."""
     records: list[TableRow] = []
     problems: list[Problem] = []
     for path in map(str.strip, paths.split(",")):
         paragraph: list[Line] = []
-        for line in read_lines(path):
+        for line in read_lines(path, encoding):
             if isinstance(line, Problem):
                 problems.append(line)
             elif line.text.strip():

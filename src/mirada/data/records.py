@@ -114,7 +114,9 @@ def sniffed(path: str, count: int, encoding: str) -> str:
     for delimiter in dict.fromkeys((usual or "\t", *DELIMITERS)):
         sizes = Counter(len(next(csv.reader([line], delimiter=delimiter))) for line in lines)
         size, times = max(sizes.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
-        if size >= count and times / len(lines) > share + 0.1:  # clearly better than what came before
+        if (
+            size >= (count if delimiter == usual else max(2, count)) and times / len(lines) > share + 0.1
+        ):  # clearly better than what came before
             best, share = delimiter, times / len(lines)
     if not best:
         error = unknown("format", ending_of(path), [*SEPARATORS, *OBJECTS])

@@ -39,7 +39,7 @@ class Line:
     text: str
 
 
-def read_lines(path: str | Path) -> Iterator[Line | Problem]:
+def read_lines(path: str | Path, encoding: str = "") -> Iterator[Line | Problem]:
     r"""The lines of a file, one after the other; a line that is no text is a problem, and reading goes on.
 
     Lines end with LF, CRLF or CR and nowhere else. The text is NFC, so that an accent is written in one way only.
@@ -50,18 +50,18 @@ def read_lines(path: str | Path) -> Iterator[Line | Problem]:
     >>> for line in read_lines(path):
     ...     print(line.text if isinstance(line, Line) else line.what)
     café
-    not UTF-8: byte 4 of the line is 0xe9. Save the file as UTF-8.
+    not UTF-8: byte 4 of the line is 0xe9. Save the file as UTF-8, or pass its encoding=.
     te
     """
-    for number, text, fault in scan(path):
+    for number, text, fault in scan(path, encoding):
         where = f"{path}:{number}"
         yield Problem(where, fault) if fault else Line(where, text)
 
 
-def read_text(path: str | Path) -> tuple[str, list[Problem]]:
+def read_text(path: str | Path, encoding: str = "") -> tuple[str, list[Problem]]:
     r"""The file as one text, NFC, with \n as line end; the bad lines are left out and named."""
     texts, problems = [], []
-    for number, text, fault in passages(path):
+    for number, text, fault in passages(path, encoding):
         if fault:
             problems.append(Problem(f"{path}:{number}", fault))
         else:
@@ -102,7 +102,7 @@ def decode(raw: bytes) -> tuple[str, str]:
         text = raw.decode()
     except UnicodeDecodeError as error:
         wrong = f"byte {error.start + 1} of the line is {raw[error.start]:#04x}"
-        fault = f"not UTF-8: {wrong}. Save the file as UTF-8, or pass encoding=latin-1, ..."
+        fault = f"not UTF-8: {wrong}. Save the file as UTF-8, or pass its encoding=."
         return raw.decode(errors="replace"), fault
     return nfc(text), ""
 

@@ -126,7 +126,9 @@ class Fill(Task[str, Fields, Vocabulary]):
         if source.builtin:
             return builtin()
         table = not isinstance(source.data, str) or ending_of(source.data) in TABLES
-        return from_tables(source, COLUMNS, options, None if table else read_passages)
+        return from_tables(
+            source, COLUMNS, options, None if table else partial(read_passages, encoding=options.encoding)
+        )
 
     def learn(self, splits: Splits[Fields], options: TextOptions, start: Vocabulary | None) -> Vocabulary:
         return Vocabulary.learn([text for record in splits.train for text in record.value], options, start)

@@ -113,11 +113,11 @@ class Write(Task[str, str, Vocabulary]):
     def read(self, source: Source, options: WriteOptions) -> Splits[str]:
         if source.builtin:
             return divided([Record("builtin manual", manual())])
-        found, bad = texts_of(source.data)
+        found, bad = texts_of(source.data, options.encoding)
         if source.measured:
             return Splits((), (), found, problems=bad)
         if source.has_valid:
-            valid, more = texts_of(source.valid)
+            valid, more = texts_of(source.valid, options.encoding)
             return Splits(found, valid, problems=bad + more)
         return replace(divided(found), problems=bad)
 
@@ -221,14 +221,14 @@ def continued(run: Run, before: list[int], tokens: list[int]) -> str:
     return run.known.tokenizer.decode([*before, *tokens])[len(run.known.tokenizer.decode(before)) :]
 
 
-def texts_of(data: Any) -> tuple[list[Record[str]], list[Problem]]:
+def texts_of(data: Any, encoding: str) -> tuple[list[Record[str]], list[Problem]]:
     """The texts of files, by commas, without their bad lines, and those; or the texts in memory."""
     if not isinstance(data, str):
         found = rows_in_memory(data, ("text",))
         return [Record(record.where, record.value[0]) for record in found.records], list(found.problems)
     records, problems = [], []
     for path in data.split(","):
-        text, bad = read_text(path.strip())
+        text, bad = read_text(path.strip(), encoding)
         problems += bad
         if text.strip():
             records.append(Record(path, text))
