@@ -70,8 +70,7 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
                 typer.echo(piece, nl=False)
             typer.echo()
             return
-        for found in run.answers([run.task.parse(text) for text in inputs]):
-            print_answer(found, as_json)
+        print_answers(run.answers_in_place(inputs), as_json)
         return
     if sys.stdin.isatty():
         converse(run, as_json)
@@ -93,15 +92,31 @@ def answer_lines(run: "Run", as_json: bool) -> None:
     """Answer the lines of a pipe or file, many at once: line i of the output is the answer to line i."""
     from mirada.runs.answers import Answer
 
-    some = False
-    read = lines()
+    some, failed, read = False, 0, lines()
     while batch := list(islice(read, AT_ONCE)):
-        answers = iter(run.answers([run.task.parse(line) for line in batch if line.strip()]))
-        for line in batch:
-            print_answer(next(answers) if line.strip() else Answer(line, "", 0.0), as_json)
+        answers = iter(run.answers_in_place([line for line in batch if line.strip()]))
+        found = [next(answers) if line.strip() else Answer(line, "", 0.0) for line in batch]
+        failed += print_each(found, as_json)
         sys.stdout.flush()
         some = some or any(map(str.strip, batch))
     require(some, "there is no input: give one as an argument, or lines on standard input")
+    if failed:
+        raise typer.Exit(1)
+
+
+def print_answers(found: "Sequence[Answer]", as_json: bool) -> None:
+    """All answers, one after the other; the command fails if one of them did."""
+    if print_each(found, as_json):
+        raise typer.Exit(1)
+
+
+def print_each(found: "Sequence[Answer]", as_json: bool) -> int:
+    """Answers one by one. What went wrong is told on stderr, and is an empty line here; how many did comes back."""
+    for answer in found:
+        print_answer(answer, as_json)
+        if answer.error and not as_json:
+            typer.echo(f"mirada: {answer.error}", err=True)
+    return sum(bool(answer.error) for answer in found)
 
 
 def lines() -> Iterator[str]:

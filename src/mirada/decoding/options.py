@@ -1,6 +1,7 @@
 """How texts are searched for, as a person asks for it: from options to a search."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mirada.decoding.beam import Beam
 from mirada.decoding.greedy import Greedy
@@ -16,11 +17,13 @@ class SearchOptions:
     4
     """
 
+    usual_temperature: ClassVar[float] = 0.0  # where none is asked for; 0 takes the likeliest token
+
     beam: int = 1
     best: int = 1
     length_penalty: float = 1.0
     coverage: float = 0.0
-    temperature: float | None = None  # above 0 texts are drawn at random; None: as suits the task
+    temperature: float | None = None  # above 0 texts are drawn at random; None: the usual one
     top_k: int = 0
     top_p: float = 1.0
     seed: int = 0
@@ -32,9 +35,10 @@ class SearchOptions:
             f"beam and best must be at least 1: got beam={self.beam}, best={self.best}",
         )
         require(self.tokens >= 0, f"tokens must be at least 1, or 0 for what suits the task: got {self.tokens}")
+        self.search()  # options that do not fit together are told at once
 
-    def search(self, temperature: float = 0.0) -> Greedy | Beam | Sample:
-        """Sampling where a temperature is given (or is the task's usual one), a beam where one is asked for, else greedy."""
+    def search(self) -> Greedy | Beam | Sample:
+        """Sampling where a temperature is given (or is the usual one), a beam where one is asked for, else greedy."""
         few = self.top_k != 0 or self.top_p != 1
         if self.beam > 1 or self.best > 1:
             drawn = self.temperature is not None or few
@@ -42,7 +46,7 @@ class SearchOptions:
             return Beam(max(self.beam, self.best), self.length_penalty, self.coverage, self.best)
         ranked = self.length_penalty != 1 or self.coverage != 0
         require(not ranked, "length_penalty and coverage rank the texts of a beam: ask for one as well, such as beam=4")
-        temperature = temperature if self.temperature is None else self.temperature
+        temperature = self.usual_temperature if self.temperature is None else self.temperature
         if temperature > 0:
             return Sample(temperature, self.top_k, self.top_p, self.seed)
         require(temperature == 0, f"temperature must not be negative: got {temperature}")

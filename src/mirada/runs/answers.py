@@ -74,6 +74,7 @@ class Answer:
     weights: Float[Tensor, "written read"] | None = None
     tokens: tuple[int, ...] = ()  # what was written, by number
     more: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""  # why there is none, in the place of an answer
     replay: Callable[[], "Seen"] | None = field(default=None, repr=False)
 
     def look(self) -> "Seen":
@@ -84,6 +85,8 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """What `--json` prints."""
+        if self.error:
+            return {"input": self.input, "error": self.error}
         described: dict[str, Any] = {"input": self.input, "text": self.text, "score": self.score}
         if self.ranked:
             described["ranked"] = [{"text": text, "score": score} for text, score in self.ranked]

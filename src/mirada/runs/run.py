@@ -1,7 +1,8 @@
 """A trained run: the model, what its task knows, and the task, in Python as on the command line."""
 
+import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -88,6 +89,21 @@ class Run:
     def answers(self, inputs: list[Any], **ask: Any) -> list[Answer]:
         """An answer for every input."""
         return self.task.answer(self, inputs, self.asked(ask))
+
+    def answers_in_place(self, texts: Sequence[str], **ask: Any) -> list[Answer]:
+        """An answer for every input of a command line; one that cannot be answered has an error and hinders no other."""
+        asked = self.asked(ask)
+        with torch.inference_mode():
+            try:
+                return self.task.answer(self, [self.task.parse(text) for text in texts], asked)
+            except ValueError:
+                return [self._answer_or_error(text, asked) for text in texts]
+
+    def _answer_or_error(self, text: str, ask: AskOptions) -> Answer:
+        try:
+            return self.task.answer(self, [self.task.parse(text)], ask)[0]
+        except ValueError as error:
+            return Answer(text, "", math.nan, error=str(error))
 
     def stream(self, given: Any, **ask: Any) -> Iterator[str]:
         """The answer to one input, piece by piece as it is written."""

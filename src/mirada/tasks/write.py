@@ -36,7 +36,6 @@ from mirada.training.metrics import perplexity
 from mirada.training.objectives import Microbatch, evaluate
 from mirada.training.recipe import Recipe
 
-TEMPERATURE = 0.8  # without one asked for
 TOKENS = 300
 VALID_SHARE = 0.1
 NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # these are no text
@@ -55,6 +54,7 @@ class WriteAsk(SearchOptions, AskOptions):
     """How a continuation is drawn or searched for: one of them, and there is no source to cover."""
 
     unused: ClassVar[tuple[str, ...]] = ("best", "coverage")
+    usual_temperature: ClassVar[float] = 0.8
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Write(Task[str, str, Vocabulary]):
         prompt, score = start_of(run, text), 0.0
         written: list[int] = []
         wanted = ask.tokens or TOKENS
-        search, stepper = ask.search(TEMPERATURE), run.stepper
+        search, stepper = ask.search(), run.stepper
         while len(written) < wanted:
             state, first, room = primed(run, stepper, [*prompt, *written])
             most, numbers = min(room, wanted - len(written)), [number + len(written)]
@@ -166,7 +166,7 @@ class Write(Task[str, str, Vocabulary]):
         )  # fmt: skip
 
     def stream(self, run: Run, text: str, ask: WriteAsk) -> Iterator[str]:
-        search = ask.search(TEMPERATURE)
+        search = ask.search()
         if isinstance(search, Beam):  # it decides at the end
             yield from super().stream(run, text, ask)
             return
