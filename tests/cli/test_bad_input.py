@@ -1,5 +1,6 @@
 """Whatever is wrong: a line or two on stderr that say what and how to go on, no traceback, and nothing lost."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -108,8 +109,6 @@ TRAIN = [
     ("train translate --data pairs.tsv --out pairs.tsv", "pairs.tsv cannot be written", "--out"),
     ("train translate --data pairs.tsv --out pairs.tsv/below", "cannot be written"),
     ("train translate --data pairs.tsv --out /proc/below", "cannot be written"),
-    ("train translate --resume", "nothing to resume: runs/translate has no config.json"),
-    ("train translate --resume --out nowhere", "nothing to resume: nowhere has no config.json"),
     # other commands
     ("run nowhere hello", "nowhere is not a folder"),
     ("run pairs.tsv hello", "pairs.tsv is not a folder"),
@@ -151,27 +150,60 @@ def test_files_whose_records_are_all_bad(mirada: Command, files: Path, command: 
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("text", "message"),
     [
-        (("",), "there is nothing to translate in ''"),
-        (("  ",), "there is nothing to translate in '  '"),
-        (("word " * 600,), "the model reads at most 512"),
-        (("a", "--beam", "0"), "beam and best must be at least 1"),
-        (("a", "--best", "0"), "beam and best must be at least 1"),
-        (("a", "--tokens", "-1"), "tokens must be at least 1"),
-        (("a", "--temperature", "-1"), "temperature must not be negative"),
-        (("a", "--temperature", "nan"), "temperature must not be negative"),
-        (("a", "--temperature", "1", "--top-k", "-1"), "top_k must be at least 1"),
-        (("a", "--temperature", "1", "--top-p", "0"), "top_p must lie in (0, 1]"),
-        (("a", "--top-k", "5"), "give a temperature as well"),
-        (("a", "--beam", "4", "--temperature", "1"), "a beam draws nothing"),
-        (("a", "--beam", "4", "--coverage", "nan"), "coverage must be at least 0"),
-        (("a", "--candidates", "b"), "candidates is not used by translate"),
-        (("a", "--device", "gpu"), "device 'gpu' cannot be used here"),
+        ("", "there is nothing to translate in ''"),
+        ("  ", "there is nothing to translate in '  '"),
+        ("word " * 600, "the model reads at most 512"),
     ],
 )
-def test_inputs_that_cannot_be_answered(mirada: Command, made: Made, words: tuple[str, ...], message: str) -> None:
-    assert_refused(mirada("run", made.translate, *words), message)
+def test_an_input_that_cannot_be_answered_hinders_no_other(
+    mirada: Command, made: Made, text: str, message: str
+) -> None:
+    good = mirada("run", made.translate, "I see a cat.").out
+    done = mirada("run", made.translate, "I see a cat.", text, "I see a cat.")
+    assert done.code == 1
+    assert done.out == f"{good}\n{good}"
+    assert done.err.startswith("mirada: ")
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+    found = [
+        json.loads(line) for line in mirada("run", made.translate, "--json", text, "I see a cat.").out.splitlines()
+    ]
+    assert set(found[0]) == {"input", "error"}
+    assert (found[0]["input"], found[1]["text"]) == (text, good.strip())
+
+
+def test_a_line_that_cannot_be_answered_has_its_place(mirada: Command, made: Made) -> None:
+    lines = ["We buy a red ___.", "no gap here", "", "We buy a ___."]
+    done = mirada("run", made.fill, stdin="\n".join(lines).encode())
+    answers = done.out.split("\n")
+    assert (done.code, len(answers)) == (1, 5)
+    assert answers[0]
+    assert answers[1] == answers[2] == ""
+    assert answers[3]
+    assert "no gap here" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--beam", "0"), "beam and best must be at least 1"),
+        (("--best", "0"), "beam and best must be at least 1"),
+        (("--tokens", "-1"), "tokens must be at least 1"),
+        (("--temperature", "-1"), "temperature must not be negative"),
+        (("--temperature", "nan"), "temperature must not be negative"),
+        (("--temperature", "1", "--top-k", "-1"), "top_k must be at least 1"),
+        (("--temperature", "1", "--top-p", "0"), "top_p must lie in (0, 1]"),
+        (("--top-k", "5"), "give a temperature as well"),
+        (("--beam", "4", "--temperature", "1"), "a beam draws nothing"),
+        (("--beam", "4", "--coverage", "nan"), "coverage must be at least 0"),
+        (("--candidates", "b"), "candidates is not used by translate"),
+        (("--device", "gpu"), "device 'gpu' cannot be used here"),
+    ],
+)
+def test_options_that_make_no_sense(mirada: Command, made: Made, words: tuple[str, ...], message: str) -> None:
+    assert_refused(mirada("run", made.translate, "a", *words), message)
 
 
 @pytest.mark.parametrize(

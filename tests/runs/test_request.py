@@ -41,8 +41,7 @@ def test_paths_are_kept_so_that_they_are_found_from_any_folder(tmp_path: Path, m
 def test_a_run_without_a_folder_takes_the_next_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert request("fill").folder() == Path("runs/fill")
-    with pytest.raises(ValueError, match=r"nothing to resume: runs/fill has no config.json. Start the run without"):
-        request("fill", resume=True).folder()
+    assert request("fill", resume=True).folder() == Path("runs/fill"), "a scheduler repeats one command"
     begun(Path("runs/fill"))
     assert request("fill").folder() == Path("runs/fill-2")
     assert request("fill", resume=True).folder() == Path("runs/fill")
@@ -54,8 +53,7 @@ def test_a_folder_with_a_run_is_not_written_over(tmp_path: Path) -> None:
     folder = begun(tmp_path / "run")
     with pytest.raises(ValueError, match=r"holds a run already. Go on with it \(--resume\) or choose another --out"):
         request("translate", out=str(folder)).folder()
-    with pytest.raises(ValueError, match="there is nothing to resume"):
-        request("translate", out=str(tmp_path / "empty"), resume=True).folder()
+    assert request("translate", out=str(tmp_path / "empty"), resume=True).folder() == tmp_path / "empty"
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors", "metrics.jsonl", "report.html"])
@@ -76,6 +74,17 @@ def test_a_validation_file_needs_data_of_its_own(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="--valid is the file of --data"):
         request("translate", data="a.tsv", valid="./a.tsv")
+
+
+def test_a_budget_may_grow_when_a_run_is_resumed(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "run")
+    described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    described["recipe"] |= {"steps": 0, "minutes": 2.0}
+    (folder / "config.json").write_text(json.dumps(described), encoding="utf-8")
+    assert request("translate", out=str(folder), resume=True, minutes=5.0).resumed(folder).recipe.minutes == 5.0
+    assert request("translate", out=str(folder), resume=True, minutes=2.0).resumed(folder).recipe.minutes == 2.0
+    with pytest.raises(ValueError, match=r"minutes is 2.0, not 1.0"):
+        request("translate", out=str(folder), resume=True, minutes=1.0).resumed(folder)
 
 
 def test_a_resumed_run_keeps_its_settings(tmp_path: Path) -> None:
