@@ -259,7 +259,10 @@ def test_every_bad_record_is_named(mirada: Command, tmp_path: Path) -> None:
     path = tmp_path / "bad.tsv"
     good = "".join(f"{a}\t{b}\n" for a, b in pairs()[:30]).encode()
     path.write_bytes(good + b"one\n\na\tb\tc\n\tb\ncaf\xe9\tb\nnul\0\tb\n" + b"x\n" * 30 + b"last\tone\n")
-    done = mirada("check", "translate", "--data", path, *QUICK)
+    short = mirada("check", "translate", "--data", path, *QUICK).out.splitlines()
+    assert short[0].startswith(f"{path}:31: expected 2 columns, found 1.")
+    assert short[1] == "  and 30 more of this kind (--all lists each)"
+    done = mirada("check", "translate", "--data", path, "--all", *QUICK)
     assert done.code == 1
     lines = done.out.splitlines()
     assert [line.split(": ")[0] for line in lines[:36]] == [f"{path}:{number}" for number in range(31, 67)]

@@ -26,8 +26,9 @@ def check(
     model: Model = "",
     data: DataFile = "",
     valid: Annotated[str, typer.Option(help="Data to validate on.")] = "",
+    each: Annotated[bool, typer.Option("--all", help="List every bad record, not one of each kind.")] = False,
 ) -> None:
-    """Name every bad record as file:line, then estimate the memory and time of a training on this machine."""
+    """Name bad records as file:line, then estimate the memory and time of a training on this machine."""
     from mirada.runs.catalog import entry
 
     entry(task)
@@ -36,11 +37,11 @@ def check(
     from mirada.runs.sources import Source
 
     pairs = tuple(key_values(keys or ()))
-    if not is_usable(TrainingRequest(task=task, model=model, source=Source(data, valid), keys=pairs)):
+    if not is_usable(TrainingRequest(task=task, model=model, source=Source(data, valid), keys=pairs), each):
         raise typer.Exit(1)
 
 
-def is_usable(request: "TrainingRequest") -> bool:
+def is_usable(request: "TrainingRequest", each: bool) -> bool:
     """Print all problems; without any (or with bad=skip), the estimate. Whether the data can be used comes back."""
     from mirada.runs.sources import require_both
     from mirada.runs.train import FIX, build, encode, nothing, read
@@ -52,13 +53,13 @@ def is_usable(request: "TrainingRequest") -> bool:
         for note in splits.notes:
             typer.echo(note)
         if splits.problems and not (splits.train and splits.valid):
-            print_records(entry_of(request), splits, splits.problems)
+            print_records(entry_of(request), splits, splits.problems, each)
             typer.echo("Fix these records: the others are too few.")
             return False
         run = build(settings, require_both(splits), Path(folder))
         sets = encode(run, splits)
         found = run.problems(splits, (splits.train, sets.train), (splits.valid, sets.valid))
-        print_records(run.task, splits, found)
+        print_records(run.task, splits, found, each)
         if found and run.options.bad == "stop":
             typer.echo(FIX)
             return False
@@ -74,12 +75,12 @@ def entry_of(request: "TrainingRequest") -> "Task":
     return entry(request.task).task()
 
 
-def print_records(task: "Task", splits: "Splits", found: "Sequence[Problem]") -> None:
-    """Every bad record, then how many there are of all."""
-    from mirada.data.check import show
+def print_records(task: "Task", splits: "Splits", found: "Sequence[Problem]", each: bool) -> None:
+    """A bad record of every kind, or every one, then how many there are of all."""
+    from mirada.data.check import grouped, show
 
     if found:
-        typer.echo(show(found, most=len(found)))
+        typer.echo(show(found, most=len(found)) if each else grouped(found))
     typer.echo(
         f"{task.amount(splits.train)} to learn from, {task.amount(splits.valid)} to validate on, {len(found):,} bad"
     )

@@ -116,7 +116,30 @@ def show(problems: Sequence[Problem], most: int = 20) -> str:
     """
     lines = [str(problem) for problem in problems[:most]]
     if len(problems) > most:
-        kinds = Counter(re.split(r"[:.] |[:.]$", problem.what, maxsplit=1)[0] for problem in problems)
+        kinds = Counter(map(kind_of, problems))
         lines.append(f"... and {len(problems) - most} more")
         lines += [f"{count} x {kind}" for kind, count in kinds.most_common(most)]
+    return "\n".join(lines)
+
+
+def kind_of(problem: Problem) -> str:
+    """What a problem has in common with others: the beginning of its text."""
+    return re.split(r"[:.] |[:.]$", problem.what, maxsplit=1)[0]
+
+
+def grouped(problems: Sequence[Problem]) -> str:
+    """The first problem of every kind, with how many more there are of it.
+
+    >>> print(grouped([Problem(f"a.tsv:{line}", "empty line. Take it out.") for line in (3, 7, 9)]))
+    a.tsv:3: empty line. Take it out.
+      and 2 more of this kind (--all lists each)
+    """
+    kinds: dict[str, list[Problem]] = {}
+    for problem in problems:
+        kinds.setdefault(kind_of(problem), []).append(problem)
+    lines = []
+    for found in kinds.values():
+        lines.append(str(found[0]))
+        if len(found) > 1:
+            lines.append(f"  and {len(found) - 1:,} more of this kind (--all lists each)")
     return "\n".join(lines)
