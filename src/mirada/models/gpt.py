@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
 from mirada.attention.neighborhoods import Causal, Documents, Neighborhood
@@ -20,7 +20,7 @@ from mirada.layers.quick.ends import Ends
 from mirada.layers.stack import Encoder, State
 from mirada.shapes import check_axes
 
-Tokens = Int[Tensor, "batch length"]
+Tokens = Integer[Tensor, "batch length"]
 
 
 @dataclass(frozen=True, kw_only=True)
