@@ -37,7 +37,7 @@ DOT, COMPLETE, NO_POSITION, SOFTMAX = Dot(), Complete(), Position(), Softmax()
 
 def attend(
     q: Float[Tensor, "batch heads queries dim"],
-    k: Float[Tensor, "batch heads keys dim"],
+    k: Float[Tensor, "batch kheads keys kdim"],
     v: Float[Tensor, "batch heads keys value_dim"],
     *,
     score: Score | None = None,
