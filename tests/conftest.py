@@ -33,7 +33,17 @@ axes.install(
 )  # to come, one by one as their annotations are put right: the kernels, caches, norms, blocks and stacks
 
 SEED = 7
-TINY = {"models", "layers", "decoding", "parity", "tasks", "training", "cli"}  # folders in which models are tiny
+TINY = {
+    "models",
+    "layers",
+    "decoding",
+    "engine",
+    "parity",
+    "runs",
+    "tasks",
+    "training",
+    "cli",
+}  # folders in which models are tiny
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
