@@ -43,7 +43,7 @@ TINY = {
     "tasks",
     "training",
     "cli",
-}  # folders in which models are tiny
+}  # where models are tiny
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
