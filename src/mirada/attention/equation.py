@@ -6,7 +6,7 @@ h_i = sum over j in N(i) of alpha_ij psi_v(x_j),   alpha_i = normalize_j(score(q
 from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from mirada.attention.cache import Cache
@@ -37,15 +37,15 @@ DOT, COMPLETE, NO_POSITION, SOFTMAX = Dot(), Complete(), Position(), Softmax()
 
 def attend(
     q: Float[Tensor, "batch heads queries dim"],
-    k: Float[Tensor, "batch heads keys dim"],
-    v: Float[Tensor, "batch heads keys value_dim"],
+    k: Float[Tensor, "batch kheads keys kdim"],
+    v: Float[Tensor, "batch vheads keys value_dim"],
     *,
     score: Score | None = None,
     where: Neighborhood | None = None,
     position: Position | None = None,
     normalizer: Normalizer | None = None,
-    positions: Int[Tensor, "*batch queries"] | None = None,
-    key_positions: Int[Tensor, "*batch keys"] | None = None,
+    positions: Integer[Tensor, "*batch queries"] | None = None,
+    key_positions: Integer[Tensor, "*kbatch keys"] | None = None,
     kernel: str | None = None,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """Attention of queries over keys and values, by the fastest kernel that takes these parts.
@@ -114,8 +114,8 @@ class Attention(nn.Module):
         memory: Float[Tensor, "batch keys memory_width"] | Memory | None = None,
         values: Float[Tensor, "batch keys values_width"] | None = None,
         where: Neighborhood | None = None,
-        positions: Int[Tensor, "*batch queries"] | None = None,
-        key_positions: Int[Tensor, "*batch keys"] | None = None,
+        positions: Integer[Tensor, "*batch queries"] | None = None,
+        key_positions: Integer[Tensor, "*kbatch keys"] | None = None,
         cache: Cache | None = None,
     ) -> Float[Tensor, "batch queries out"]:
         """Self-attention of x; or attention of x over `memory` (keys and values), or over `memory` (keys) and `values`.
@@ -214,7 +214,7 @@ class Attention(nn.Module):
         memory: Float[Tensor, "batch keys memory_width"],
         values: Float[Tensor, "batch keys values_width"] | None = None,
         padding: Padding | None = None,
-        key_positions: Int[Tensor, "*batch keys"] | None = None,
+        key_positions: Integer[Tensor, "*kbatch keys"] | None = None,
     ) -> Memory:
         """Keys and values of a memory, projected and prepared once for many calls: `attention(x, memory=remembered)`.
 

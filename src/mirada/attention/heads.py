@@ -16,6 +16,10 @@ from mirada.shapes import show
 
 Input = Float[Tensor, "batch n width"]
 Vectors = Float[Tensor, "batch heads n dim"]
+Memory = Float[Tensor, "batch keys memory_width"]
+MemoryValues = Float[Tensor, "batch keys values_width"]
+Keys = Float[Tensor, "batch kheads keys kdim"]
+Values = Float[Tensor, "batch vheads keys value_dim"]
 
 
 class Heads(nn.Module):
@@ -33,11 +37,11 @@ class Heads(nn.Module):
     scale_dim: float  # what the default scale 1 / sqrt(dim) counts
     aliases: bool = False  # queries, keys and values are views of the input, not projections of it
 
-    def project(self, x: Input, memory: Input, values: Input) -> tuple[Vectors, Vectors, Vectors]:
+    def project(self, x: Input, memory: Memory, values: MemoryValues) -> tuple[Vectors, Keys, Values]:
         """Queries, keys and values of one call."""
         return self.queries(x), *self.remember(memory, values)
 
-    def remember(self, memory: Input, values: Input) -> tuple[Vectors, Vectors]:
+    def remember(self, memory: Memory, values: MemoryValues) -> tuple[Keys, Values]:
         """Keys and values of a memory."""
         return self.keys(memory), self.values(values)
 
@@ -275,11 +279,11 @@ class Tied(Heads):
     def values(self, memory: Input) -> Vectors:
         return self.keys(memory)
 
-    def project(self, x: Input, memory: Input, values: Input) -> tuple[Vectors, Vectors, Vectors]:
+    def project(self, x: Input, memory: Memory, values: MemoryValues) -> tuple[Vectors, Keys, Values]:
         k, v = self.remember(memory, values)
         return k if x is memory and self.query is None else self.queries(x), k, v
 
-    def remember(self, memory: Input, values: Input) -> tuple[Vectors, Vectors]:
+    def remember(self, memory: Memory, values: MemoryValues) -> tuple[Keys, Values]:
         k = self.keys(memory)  # the one projection, made once
         return k, k if values is memory else self.values(values)
 

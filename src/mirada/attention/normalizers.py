@@ -110,7 +110,7 @@ class Normalizer(nn.Module):
         """The weights and, for a hard normalizer, what it chose."""
         raise NotImplementedError
 
-    def drop(self, weights: Scores) -> Scores:
+    def drop(self, weights: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
         """The weights as they meet the values in training."""
         return weights
 
@@ -140,7 +140,7 @@ class Softmax(Normalizer):
     def normalize(self, scores: Scores, mask: Mask) -> Normalized:
         return Normalized(masked_softmax(scores, mask))
 
-    def drop(self, weights: Scores) -> Scores:
+    def drop(self, weights: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
         return dropout(weights, self.dropout) if self.training else weights
 
     def extra_repr(self) -> str:

@@ -25,7 +25,7 @@ class Places:
     device: torch.device
     batch: int | None = None
     positions: Int[Tensor, "*batch queries"] | None = None
-    key_positions: Int[Tensor, "*batch keys"] | None = None
+    key_positions: Int[Tensor, "*kbatch keys"] | None = None
     lengths: Int[Tensor, " batch"] | None = None
     known_rows: bool = True  # whether the indices of the queries are start, start + 1, ...
     first_key: int = 0
@@ -70,7 +70,7 @@ class Places:
         return range(self.start, self.start + self.queries) if self.positions is None else self.positions
 
     @property
-    def memory_positions(self) -> "range | Int[Tensor, '*batch keys']":
+    def memory_positions(self) -> "range | Int[Tensor, '*kbatch keys']":
         """The position of each key: a range where they are counted, else a list or one per sample."""
         return range(self.keys) if self.key_positions is None else self.key_positions
 

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Integer
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
@@ -34,7 +34,7 @@ class Words(nn.Module):
         self.vocab, self.of, self.scale = vocab, of, math.sqrt(width) if scaled else 1.0
         self.weight = nn.Parameter(torch.randn(vocab, width) * (width**-0.5 if scaled else 0.02))
 
-    def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length width"]:
+    def forward(self, tokens: Integer[Tensor, "*places"]) -> Float[Tensor, "*places width"]:
         check_integers(f"{self.of}s", tokens)
         try:
             vectors = F.embedding(tokens if tokens.dtype == torch.int32 else tokens.long(), self.weight)

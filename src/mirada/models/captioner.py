@@ -25,9 +25,10 @@ from mirada.layers.parse import parse
 from mirada.layers.recurrent import Carried
 from mirada.layers.recurrent_decoder import BahdanauDecoder, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
+from mirada.shapes import show
 
 Pictures = Float[Tensor, "batch channels height width"]
-Cells = Float[Tensor, "batch cells width"]
+Cells = Float[Tensor, "batch cells features"]  # width is a side of a picture
 Tokens = Int[Tensor, "batch length"]
 Readout = Float[Tensor, "batch length width"]
 Real = Bool[Tensor, "batch length"]
@@ -108,6 +109,7 @@ class Captioner(Model[CaptionerConfig]):
         """The mean cross-entropy of the wanted words (-100: does not count), and the price of uneven looks per picture."""
         cells, real = self.encode(pictures).cells, wanted != IGNORED
         check_pair(pictures, target)
+        require(wanted.shape == target.shape, f"wanted must fit the target {show(target)}: got {show(wanted)}")
         if not self.config.penalty or self.config.decoder == "transformer":
             return self.output.loss(self.dropout(self.decoder.run(self.words(target), cells, real)), wanted, smoothing)
         readout, weights = self.decoder.run_with_weights(self.words(target), cells)

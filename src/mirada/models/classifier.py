@@ -31,6 +31,8 @@ from mirada.shapes import check_axes
 
 Tokens = Int[Tensor, "batch length"]
 Features = Float[Tensor, "batch length width"]
+Encoded = Float[Tensor, "batch places units"]  # a convolution has fewer places
+Real = Bool[Tensor, "batch places"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +148,7 @@ class TransformerEncoder(nn.Module):
         self.place = Placed(input_position(config), config.dropout)
         self.stack = Encoder(config, config.depth)
 
-    def forward(self, x: Features, padding: Padding | None) -> tuple[Features, Bool[Tensor, "batch length"] | None]:
+    def forward(self, x: Features, padding: Padding | None) -> tuple[Encoded, Real | None]:
         real = real_places(padding, x.shape[1])
         return self.stack(self.place(x), padding, real), real
 
@@ -160,7 +162,7 @@ class LSTMEncoder(nn.Module):
         self.recurrent = Recurrent("lstm", config.width, config.units)
         self.attention = Attention(Split(config.units, heads=1), score=Dot(scale=1.0))
 
-    def forward(self, x: Features, padding: Padding | None) -> tuple[Features, Bool[Tensor, "batch length"] | None]:
+    def forward(self, x: Features, padding: Padding | None) -> tuple[Encoded, Real | None]:
         states, _ = self.recurrent(x, None if padding is None else padding.lengths)
         return self.attention(states, where=padding), real_places(padding, x.shape[1])
 
@@ -177,7 +179,7 @@ class ConvolutionEncoder(nn.Module):
         else:
             self.attention = Attention(Split(config.units, heads=1), score=Dot("learned"))
 
-    def forward(self, x: Features, padding: Padding | None) -> tuple[Features, Bool[Tensor, "batch length"] | None]:
+    def forward(self, x: Features, padding: Padding | None) -> tuple[Encoded, Real | None]:
         h, lengths = self.stem(x, None if padding is None else padding.lengths)
         padding = as_padding(lengths, *h.shape[:2])
         return self.attention(h, where=padding), real_places(padding, h.shape[1])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
 from mirada.attention.neighborhoods import Causal, Documents, Neighborhood
@@ -19,7 +19,7 @@ from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import DecoderState, Encoder
 from mirada.shapes import check_axes, check_size
 
-Tokens = Int[Tensor, "batch length"]
+Tokens = Integer[Tensor, "batch length"]
 
 
 @dataclass(frozen=True, kw_only=True)

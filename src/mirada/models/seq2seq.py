@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
 from mirada.attention.heads import linear
@@ -26,7 +26,8 @@ from mirada.layers.recurrent import Carried, Recurrent
 from mirada.layers.recurrent_decoder import BahdanauDecoder, LuongDecoder, PlainDecoder, RecurrentState
 from mirada.shapes import check_axes
 
-Tokens = Int[Tensor, "batch length"]
+Tokens = Integer[Tensor, "batch length"]
+Target = Integer[Tensor, "batch places"]
 Lengths = Int[Tensor, " batch"]
 
 
@@ -105,17 +106,17 @@ class Seq2Seq(Model[Seq2SeqConfig]):
         self.decoder = decoder(config)
         self.output = Output(config.hidden, config.vocab)
 
-    def forward(self, source: Tokens, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length vocab"]:
+    def forward(self, source: Tokens, lengths: Lengths | None, target: Target) -> Float[Tensor, "batch places vocab"]:
         """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""
         return self.output(self.hidden(source, lengths, target))
 
     def loss(
-        self, source: Tokens, lengths: Lengths | None, target: Tokens, wanted: Tokens, smoothing: float = 0.0
+        self, source: Tokens, lengths: Lengths | None, target: Target, wanted: Target, smoothing: float = 0.0
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
         return self.output.loss(self.hidden(source, lengths, target), wanted, smoothing)
 
-    def hidden(self, source: Tokens, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length hidden"]:
+    def hidden(self, source: Tokens, lengths: Lengths | None, target: Target) -> Float[Tensor, "batch places hidden"]:
         """What the output layer reads, for a known target."""
         memory = self.encode(source, lengths)
         check_pair(source, target)

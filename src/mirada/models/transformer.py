@@ -8,7 +8,7 @@ target -> words + position -> decoder layers (self, then cross over the source) 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
 from mirada.attention.neighborhoods import Padding
@@ -20,7 +20,8 @@ from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import Decoder, DecoderState, Encoder
 from mirada.shapes import check_axes
 
-Tokens = Int[Tensor, "batch length"]
+Tokens = Integer[Tensor, "batch length"]
+Target = Integer[Tensor, "batch places"]
 Lengths = Int[Tensor, " batch"]
 
 
@@ -94,7 +95,7 @@ class Transformer(Model[TransformerConfig]):
         table = None if config.tied == "no" else self.target_words.weight
         self.output = Output(config.width, config.vocab, config.output_bias, table)
 
-    def forward(self, source: Tokens, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length vocab"]:
+    def forward(self, source: Tokens, lengths: Lengths | None, target: Target) -> Float[Tensor, "batch places vocab"]:
         """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""
         return self.output(self.hidden(source, lengths, target))
 
@@ -102,8 +103,8 @@ class Transformer(Model[TransformerConfig]):
         self,
         source: Tokens,
         lengths: Lengths | None,
-        target: Tokens,
-        wanted: Tokens,
+        target: Target,
+        wanted: Target,
         smoothing: float = 0.0,
         target_lengths: Lengths | None = None,
     ) -> Float[Tensor, ""]:
@@ -115,10 +116,10 @@ class Transformer(Model[TransformerConfig]):
         self,
         source: Tokens,
         lengths: Lengths | None,
-        target: Tokens,
+        target: Target,
         target_lengths: Lengths | None = None,
-        real: Bool[Tensor, "batch length"] | None = None,
-    ) -> Float[Tensor, "batch length width"]:
+        real: Bool[Tensor, "batch places"] | None = None,
+    ) -> Float[Tensor, "batch places width"]:
         """What the output layer reads. Padding at a target's end is seen by nobody before it; only batch norm counts it."""
         states, padding = self.encode(source, lengths)
         check_pair(source, target)

@@ -98,7 +98,7 @@ class ViT(Model[ViTConfig]):
         classes = check_classes("classes", classes, self.config.classes, len(pictures))
         return F.cross_entropy(self(pictures), classes, label_smoothing=smoothing)
 
-    def encode(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch places width"]:
+    def encode(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch places features"]:
         """A vector for the class token and for every patch, row by row."""
         patches = self.patches(pictures)
         size = self.config.size

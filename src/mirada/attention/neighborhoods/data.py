@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
 from mirada.attention.neighborhoods.algebra import Mask, Neighborhood, Unseen
@@ -23,7 +23,7 @@ class Padding(Neighborhood):
     [[1, 0, 0], [1, 1, 1]]
     """
 
-    lengths: Int[Tensor, " batch"]  # type: ignore[misc]
+    lengths: Integer[Tensor, " batch"]  # type: ignore[misc]
     longest: int = field(init=False, repr=False, default=0)
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Documents(Neighborhood):
     [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     """
 
-    ids: Int[Tensor, "batch length"]
+    ids: Integer[Tensor, "batch length"]
 
     reflexive = True
 
@@ -162,7 +162,7 @@ class Edges(Neighborhood):
     [[1, 0], [0, 1]]
     """
 
-    edge_index: Int[Tensor, "2 edges"]
+    edge_index: Integer[Tensor, "2 edges"] | Float[Tensor, "2 0"]  # a tensor of no numbers has no integers
     nodes: int
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from mirada.errors import require
 from mirada.shapes import show
 
 Queries = Float[Tensor, "batch heads queries dim"]
-Keys = Float[Tensor, "batch heads keys dim"]
+Keys = Float[Tensor, "batch kheads keys kdim"]
 Scores = Float[Tensor, "batch heads queries keys"]
 
 

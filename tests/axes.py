@@ -1,0 +1,132 @@
+"""Axis words are enforced while tests run: a call whose tensors break an annotation fails its test.
+
+    def loss(logits: Float[Tensor, "batch vocab"], wanted: Int[Tensor, " batch"]) -> Float[Tensor, ""]
+
+The hook wraps every function, method and dataclass of mirada that names axes, when its module is imported. A function may
+be handed what breaks its annotation only if it refuses that itself, with an error of its own: then there is no result to
+check. Other annotations, and values that are no tensors, are mypy's.
+"""
+
+import functools
+import importlib.abc
+import importlib.machinery
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from types import FunctionType, ModuleType
+from typing import Any, get_args
+
+import torch
+from beartype.door import is_bearable
+from jaxtyping import AbstractArray, jaxtyped
+from torch import Tensor
+
+RETURN = "return"
+
+
+class WrongAxesError(TypeError):
+    """Tensors do not have the axes that an annotation names, or an axis has two sizes in one call."""
+
+
+class AxesHook(importlib.abc.MetaPathFinder):
+    """Enforces the axes of a package's modules once they are imported."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        self.packages = packages
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not any(f"{name}.".startswith(f"{package}.") for package in self.packages):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader.exec_module = functools.partial(run, spec.loader.exec_module)  # type: ignore[method-assign]
+        return spec
+
+
+def install(*packages: str) -> None:
+    """Enforce the axes of packages or modules that were not imported yet."""
+    early = [name for name in packages if name in sys.modules]
+    assert not early, f"{early} were imported before their axes could be enforced"
+    sys.meta_path.insert(0, AxesHook(packages))
+
+
+def run(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+    """Execute a module, then wrap what it defines."""
+    execute(module)
+    for name, value in list(vars(module).items()):
+        if getattr(value, "__module__", None) == module.__name__:
+            if isinstance(value, FunctionType):
+                setattr(module, name, enforced(value))
+            elif isinstance(value, type):
+                enforce_class(value)
+
+
+def enforce_class(kind: type) -> None:
+    """Wrap the methods of a class, the one that makes a dataclass too."""
+    for name, value in list(vars(kind).items()):
+        if isinstance(value, staticmethod | classmethod):
+            setattr(kind, name, type(value)(enforced(value.__func__)))
+        elif isinstance(value, property) and value.fget is not None:
+            setattr(kind, name, property(enforced(value.fget), value.fset, value.fdel))
+        elif isinstance(value, FunctionType):
+            setattr(kind, name, enforced(value))
+
+
+def names_axes(hint: object) -> bool:
+    """Whether axes are named anywhere in an annotation."""
+    return (isinstance(hint, type) and issubclass(hint, AbstractArray)) or any(map(names_axes, get_args(hint)))
+
+
+def axis_hints(function: FunctionType) -> dict[str, Any]:
+    """The annotations of a function that name axes."""
+    try:
+        hints = inspect.get_annotations(function, eval_str=True)
+    except NameError:  # of a name that only a type checker imports
+        hints = {name: hint for name, hint in function.__annotations__.items() if not isinstance(hint, str)}
+    return {name: hint for name, hint in hints.items() if names_axes(hint)}
+
+
+def enforced(function: FunctionType) -> Callable[..., Any]:
+    """The function, which checks its arguments and its result after every call that it did not refuse."""
+    inner = inspect.unwrap(function)
+    hints = axis_hints(inner) if isinstance(inner, FunctionType) else {}
+    if not hints:
+        return function
+    places = {name: place for place, name in enumerate(inspect.signature(inner).parameters)}
+    known: set[tuple[object, ...]] = set()
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if torch.compiler.is_compiling():
+            return result  # shapes may be symbols there
+        values = []
+        for name in hints:
+            if name == RETURN:
+                values.append(result)
+            else:
+                values.append(args[places[name]] if places[name] < len(args) else kwargs.get(name))
+        key = tuple((x.shape, x.dtype) if isinstance(x, Tensor) else (x is None) for x in values)
+        if key not in known:
+            check(function.__qualname__, hints, values)
+            if all(x is None or isinstance(x, Tensor) for x in values):
+                known.add(key)  # nothing but shapes and dtypes decides
+        return result
+
+    return call
+
+
+def check(name: str, hints: dict[str, Any], values: list[Any]) -> None:
+    """Require that every value fits its annotation, with one size for every axis word."""
+    with jaxtyped("context"):
+        for (word, hint), value in zip(hints.items(), values, strict=True):
+            if isinstance(value, Tensor | tuple) and not is_bearable(value, hint):
+                shown = ", ".join(f"{word}={shape(value)}" for word, value in zip(hints, values, strict=True))
+                raise WrongAxesError(f"{name}: {word} is not {hint}: got {shown}")
+
+
+def shape(value: object) -> str:
+    """What an error shows of a value."""
+    return f"{value.dtype}{tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
