@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from mirada.config import Config
 from mirada.data.record import Record
 from mirada.drawing.charts import Chart
 from mirada.drawing.curves import Curve
@@ -33,10 +34,12 @@ def write_report(
         ("steps", max((event["step"] for event in events if "step" in event), default=None)),
         ("seconds of training", last.get("seconds")),
     ]
+    ended = next((event["ended"] for event in reversed(events) if "ended" in event), "")
     about = "The loss of training counts label smoothing and dropout; that of validation does not."
     sections = [Section("Training", about, charts(events)), *run.task.sections(run, records, answers)]
     commands = (example, f"mirada eval {run.folder}")
-    page = html(Report(f"{run.task.name}: {run.folder.name}", tuple(facts), tuple(sections), commands))
+    title = f"{run.task.name}: {run.folder.name}"
+    page = html(Report(title, tuple(facts), tuple(sections), commands, ended, details(run)))
     write_whole(run.folder / "report.html", page.encode())
 
 
@@ -57,3 +60,20 @@ def charts(events: Sequence[dict[str, Any]]) -> tuple[Chart, ...]:
         Chart("Learning rate", (curve("learning rate", "lr"),)),
         Chart("Speed", (curve("tokens per second", "tokens_per_second"),)),
     )
+
+
+def details(run: Run) -> tuple[Fact, ...]:
+    """What decided the run, in small print."""
+    settings = run.settings
+    data = "in memory" if run.source.in_memory else run.source.data or "builtin"
+    return (
+        ("data", data), ("fingerprint", settings.fingerprint), ("seed", str(settings.recipe.seed)),
+        ("threads", str(settings.recipe.threads)), ("code", settings.native), ("version", settings.version),
+        ("model", changed(settings.config)), ("recipe", changed(settings.recipe)),
+    )  # fmt: skip
+
+
+def changed(config: Config) -> str:
+    """The fields of a configuration that are not as they would be by default."""
+    usual = type(config)().to_dict()
+    return " ".join(f"{name}={value}" for name, value in config.to_dict().items() if value != usual[name])

@@ -78,6 +78,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
     Ask: ClassVar[type[AskOptions]] = AskOptions
     Known: ClassVar[type[Knowledge]] = Nothing
     brief: ClassVar[Mapping[str, Any]] = {}  # options of a short answer, to be shown while the model learns
+    glance: ClassVar[int] = 0  # records that are measured after every validation, for a figure that people know
     streams: ClassVar[bool] = False  # whether an answer is worth showing while it is written
 
     def preset(self, name: str) -> Preset:
@@ -180,7 +181,7 @@ def spread(items: Sequence[T], count: int) -> Sequence[T]:
     >>> spread("abcdefg", 3), spread("ab", 3)
     ('ace', 'ab')
     """
-    return items[:: max(1, len(items) // count)][:count]
+    return items[:: max(1, len(items) // max(1, count))][:count]
 
 
 def with_sizes(config: Config, sizes: Mapping[str, Any]) -> Config:

@@ -22,7 +22,7 @@ from mirada.runs.request import TrainingRequest
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
-from mirada.runs.task import Task, with_sizes
+from mirada.runs.task import Task, spread, with_sizes
 from mirada.training.checkpoint import check_room, write_whole
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.interrupts import Interrupted
@@ -255,17 +255,25 @@ def describe(run: Run, splits: Splits, training: Training, print_progress: Print
 
 
 def preview(run: Run, splits: Splits) -> Callable[[], str]:
-    """A sample answer after every validation: one sees the model learn."""
-    samples = run.task.samples(run, splits)[:1]
+    """What is shown after every validation: a metric on some records, and a sample answer. One sees the model learn."""
+    samples, records = run.task.samples(run, splits)[:1], spread(splits.valid, run.task.glance)
 
     def text() -> str:
         training = run.model.training
         run.model.eval()
         shown = ""
-        with suppress(ValueError):  # a model that diverges cannot answer; the loop has better words for it
-            shown = run.answers([run.task.parse(samples[0])], **run.task.brief)[0].text if samples else ""
+        with (
+            suppress(ValueError),
+            torch.inference_mode(),
+        ):  # a model that diverges cannot answer; the loop has better words
+            if records:
+                name, value = next(iter(run.task.measure(run, records)[0].items()))
+                shown = f"  {name} {value:.1f}{f' on {len(records):,}' if len(records) < len(splits.valid) else ''}"
+            if samples:
+                (answer,) = run.answers([run.task.parse(samples[0])], **run.task.brief)
+                shown += f"  sample: {' '.join(answer.text.split())[:60]}"
         run.model.train(training)
-        return f"  {' '.join(shown.split())[:70]}" if shown else ""
+        return shown
 
     return text
 
@@ -274,6 +282,7 @@ def conclude(run: Run, splits: Splits, print_progress: Print, print_result: Prin
     """Measure, show sample answers, write the report."""
     run.model.eval()
     records = splits.test or splits.valid
+    print_progress(f"measuring on {run.task.amount(records)} and writing the report")
     with torch.inference_mode():
         metrics, answers = run.task.measure(run, records)
         for name, probe in splits.probes.items():

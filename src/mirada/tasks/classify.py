@@ -52,6 +52,7 @@ class Classify(Task[str, Fields, Vocabulary]):
     Data = ClassifyOptions
     Ask = RankAsk
     Known = Vocabulary
+    glance = 200
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Classifier, {"encoder": "transformer", "position": "rotary"}),
         "lstm-attention": Preset(Classifier, {"encoder": "lstm", "units": 64}),

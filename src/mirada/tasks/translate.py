@@ -65,6 +65,7 @@ class Translate(Task[str, Fields, Vocabulary]):
     Ask = TranslateAsk
     Known = Vocabulary
     brief: ClassVar[Mapping[str, Any]] = {"tokens": 60}
+    glance = 16
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Transformer, {"tied": "all"}),
         "bahdanau": Preset(Seq2Seq, {"attention": "bahdanau", "score": "additive"}),
