@@ -288,7 +288,7 @@ def test_ctrl_c_before_the_first_step_tells_how_to_go_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("mirada.training.loop.Training.plan", interrupted)
+        patched.setattr("mirada.training.planning.Planning.begin", interrupted)
         with pytest.raises(Interrupted, match="stopped"):
             trained("translate", data, tmp_path / "run", *QUICK)
     assert resume(tmp_path / "run").folder == tmp_path / "run"
