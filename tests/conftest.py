@@ -7,10 +7,14 @@ from collections.abc import Iterator
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 os.environ.setdefault("KERAS_BACKEND", "torch")
 
+import hypothesis
 import pytest
 import torch
 
 from tests import axes
+
+hypothesis.settings.register_profile("mirada", deadline=None)  # a busy machine is no reason to fail
+hypothesis.settings.load_profile("mirada")
 
 axes.install(
     "mirada.attention.equation",
