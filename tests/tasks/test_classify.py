@@ -26,7 +26,10 @@ def run(tmp_path_factory: pytest.TempPathFactory, data: str) -> Run:
 
 def test_it_learns_the_labels(run: Run) -> None:
     assert run.known.labels == ("bad", "good")
-    assert run.measure() == {"accuracy": 100.0, "macro_f1": 100.0}
+    found = run.measure()
+    assert {name: found[name] for name in ("accuracy", "macro_f1")} == {"accuracy": 100.0, "macro_f1": 100.0}
+    assert found["accuracy_linear"] == 100.0, "one word decides"
+    assert found["accuracy_majority"] == 50.0
     assert [answer.text for answer in run(["the song was lovely", "an awful day"])] == ["good", "bad"]
 
 

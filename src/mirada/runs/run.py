@@ -160,4 +160,6 @@ class Run:
         metrics, _ = self.task.measure(self, splits.test or splits.valid)
         for name, records in splits.probes.items():
             metrics |= self.task.probe(self, name, records)
+        if splits.train:
+            metrics |= self.task.baselines(splits.train, splits.test or splits.valid)
         return metrics

@@ -156,6 +156,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """Metrics of a further test set."""
         return {f"{name}_{metric}": value for metric, value in self.measure(run, records)[0].items()}
 
+    def baselines(self, train: Sequence[Record[Value]], records: Sequence[Record[Value]]) -> dict[str, float]:
+        """The same metrics of plain models that learned from `train` in seconds, so that nobody is fooled."""
+        return {}
+
     def samples(self, run: "Run", splits: Splits[Value]) -> list[str]:
         """Inputs, as the command line takes them, whose answers are shown when a training ends."""
         return []

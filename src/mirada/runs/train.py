@@ -72,7 +72,15 @@ def print_to_stderr(text: str) -> None:
 
 def carry_out(request: TrainingRequest, print_progress: Print = print_to_stderr, print_result: Print = print) -> Run:
     """Train and measure what was asked for. A budget counts from here."""
-    began = time.monotonic()
+    began, threads = time.monotonic(), torch.get_num_threads()
+    try:
+        return train_and_measure(request, began, print_progress, print_result)
+    finally:
+        torch.set_num_threads(threads)  # a training may have computed with fewer
+
+
+def train_and_measure(request: TrainingRequest, began: float, print_progress: Print, print_result: Print) -> Run:
+    """The whole way, from a request to a run with its report."""
     with process_group(request.device) as group:
         if not group.leads:
             print_progress = print_result = nothing
@@ -287,6 +295,7 @@ def conclude(run: Run, splits: Splits, print_progress: Print, print_result: Prin
         metrics, answers = run.task.measure(run, records)
         for name, probe in splits.probes.items():
             metrics |= run.task.probe(run, name, probe)
+    metrics |= run.task.baselines(splits.train, records)
     with open(run.folder / "metrics.jsonl", "a", encoding="utf-8") as log:
         log.write(json.dumps({"test" if splits.test else "valid_metrics": metrics}) + "\n")
     print_result(f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(metrics)}")

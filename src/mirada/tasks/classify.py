@@ -26,6 +26,7 @@ from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.training.baselines import linear_bag_of_words, majority
 from mirada.training.metrics import accuracy, macro_f1
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
@@ -139,6 +140,13 @@ class Classify(Task[str, Fields, Vocabulary]):
         answers = run([record.value[0] for record in records])
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
         return {"accuracy": accuracy(given, wanted), "macro_f1": macro_f1(given, wanted)}, answers
+
+    def baselines(self, train: Sequence[TableRow], records: Sequence[TableRow]) -> dict[str, float]:
+        texts, labels = zip(*(record.value for record in train), strict=True)
+        wanted = [record.value[1] for record in records]
+        linear = linear_bag_of_words(texts, labels, [record.value[0] for record in records])
+        often = [majority(labels)] * len(wanted)
+        return {"accuracy_linear": accuracy(linear, wanted), "accuracy_majority": accuracy(often, wanted)}
 
     def length(self, value: Fields) -> int:
         return len(value[0].split())
