@@ -193,7 +193,8 @@ def test_metrics_by_name(mirada: Command, made: Made) -> None:
     assert [line.split()[0] for line in shown.out.splitlines()] == ["bleu", "chrf"]
     (found,) = objects(mirada("eval", made.translate, "--json").out)
     assert set(found) == {"bleu", "chrf"}
-    names = {made.classify: {"accuracy", "macro_f1", "accuracy_linear", "accuracy_majority"}, made.fill: {"word_accuracy", "order_accuracy"},
+    names = {made.classify: {"accuracy", "macro_f1", "accuracy_linear", "accuracy_majority"},
+             made.fill: {"word_accuracy", "order_accuracy"},
              made.write: {"loss", "perplexity", "bits_per_character"}}  # fmt: skip
     for folder, wanted in names.items():
         assert set(objects(mirada("eval", folder, "--json").out)[0]) == wanted

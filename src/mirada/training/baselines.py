@@ -40,20 +40,20 @@ def linear_bag_of_words(texts: Sequence[str], labels: Sequence[str], questions: 
     texts, labels = texts[::every], labels[::every]
     names = sorted(set(labels))
     features = FeatureTable(texts)
-    wanted = torch.tensor([names.index(label) for label in labels])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # there is too little to share
     try:
-        return predicted(features, texts, wanted, questions, names)
+        return predicted(features, texts, labels, questions, names)
     finally:
         torch.set_num_threads(threads)
 
 
 def predicted(
-    features: "FeatureTable", texts: Sequence[str], wanted: Tensor, questions: Sequence[str], names: Sequence[str]
+    features: "FeatureTable", texts: Sequence[str], labels: Sequence[str], questions: Sequence[str], names: list[str]
 ) -> list[str]:
     """The likeliest name for every question, by a linear model of the texts."""
     with torch.inference_mode(False), torch.enable_grad():
+        wanted = torch.tensor([names.index(label) for label in labels])
         weights, bias = logistic_regression(features.bags(texts), wanted, len(features.places), len(names))
         scores = features.bags(questions).scores(weights) + bias
     return [names[number] for number in scores.argmax(1).tolist()]
