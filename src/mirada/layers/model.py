@@ -89,6 +89,7 @@ def check_text(tokens: Int[Tensor, "batch length"], segments: Int[Tensor, "batch
 def check_step(tokens: Int[Tensor, " batch"], batch: int) -> None:
     """Require one token per entry of a state."""
     check_axes("tokens", tokens, "batch")
+    check_integers("tokens", tokens)
     check_size("tokens", tokens, 0, "batch", batch)
 
 

@@ -22,7 +22,7 @@ class Request:
     """
 
     q: Float[Tensor, "batch heads queries dim"]
-    k: Float[Tensor, "batch kheads keys dim"]
+    k: Float[Tensor, "batch kheads keys kdim"]
     v: Float[Tensor, "batch vheads keys value_dim"]
     score: Score
     where: Neighborhood
