@@ -4,7 +4,7 @@
 
 The hook wraps every function, method and dataclass of mirada that names axes, when its module is imported. A function may
 be handed what breaks its annotation only if it refuses that itself, with an error of its own: then there is no result to
-check. Other annotations, and values that are no tensors, are mypy's.
+check. Other annotations, and values that are no tensors or arrays, are mypy's.
 """
 
 import functools
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, get_args
 
+import numpy as np
 import torch
 from beartype.door import is_bearable
 from jaxtyping import AbstractArray, jaxtyped
@@ -122,11 +123,11 @@ def check(name: str, hints: dict[str, Any], values: list[Any]) -> None:
     """Require that every value fits its annotation, with one size for every axis word."""
     with jaxtyped("context"):
         for (word, hint), value in zip(hints.items(), values, strict=True):
-            if isinstance(value, Tensor | tuple) and not is_bearable(value, hint):
+            if isinstance(value, Tensor | np.ndarray | tuple) and not is_bearable(value, hint):
                 shown = ", ".join(f"{word}={shape(value)}" for word, value in zip(hints, values, strict=True))
                 raise WrongAxesError(f"{name}: {word} is not {hint}: got {shown}")
 
 
 def shape(value: object) -> str:
     """What an error shows of a value."""
-    return f"{value.dtype}{tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+    return f"{value.dtype}{tuple(value.shape)}" if isinstance(value, Tensor | np.ndarray) else type(value).__name__

@@ -1,11 +1,13 @@
 """Axis words are enforced while tests run: what breaks an annotation fails, what a function refuses itself does not."""
 
+import numpy as np
 import pytest
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from mirada.attention.scores import Dot
+from mirada.layers.norm import LayerNorm
 from mirada.models.bert import BERT, BERTConfig
 from tests.axes import WrongAxesError, enforced
 
@@ -45,6 +47,15 @@ def test_kinds_of_numbers_count() -> None:
         enforced(picked)(torch.ones(2, 2, dtype=torch.int64), index=None)
 
 
+def test_arrays_count_too() -> None:
+    def first(levels: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, " columns"]:
+        return levels[0]
+
+    assert enforced(first)(np.ones((2, 3))).shape == (3,)
+    with pytest.raises(WrongAxesError, match=r"first: levels is not .*got levels=float64\(2, 3, 5\)"):
+        enforced(first)(np.ones((2, 3, 5)))
+
+
 def test_what_a_function_refuses_itself_is_its_own_error() -> None:
     with pytest.raises(ValueError, match="x must have a batch"):
         enforced(picked)(torch.ones(2))
@@ -66,6 +77,8 @@ def test_a_function_of_mirada_called_with_a_wrong_axis_is_caught() -> None:
         model.summary(torch.ones(2, 3, 5, 16))
     with pytest.raises(WrongAxesError, match="queries"):
         Dot().queries(torch.ones(3, 5, 4))
+    with pytest.raises(WrongAxesError, match=r"LayerNorm\.forward: real is not"):
+        LayerNorm(4)(torch.ones(2, 3, 4), real=torch.ones(2, 5, dtype=torch.bool))
 
 
 def test_compiled_code_is_left_alone() -> None:

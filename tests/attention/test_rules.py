@@ -1,4 +1,4 @@
-"""Every rule of the table is raised by a real construction or call, and nothing else is refused."""
+"""Every rule of the list is raised by a real construction or call, and nothing else is refused."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ def cached(attention: Attention, where: Neighborhood | None = None) -> torch.Ten
     return attention(X, where=where, cache=attention.cache(batch=2, length=5))
 
 
-# one list per rule, in the order of the table
+# one list per rule, in the order of `EXCLUSIONS`
 CASES: tuple[tuple[str, tuple[Callable[[], object], ...]], ...] = (
     (
         "attention and an input position (Sinusoidal, Learned)",

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 from mirada.attention.neighborhoods import Padding
 from mirada.config import Config
 from mirada.layers.embed import Words
-from mirada.layers.model import Model, as_padding, read_json, real_places, start_small
+from mirada.layers.model import Model, as_padding, check_step, check_text, read_json, real_places, start_small
 from mirada.layers.norm import BatchNorm
 from mirada.layers.output import Output
 
@@ -294,3 +294,15 @@ def test_linear_layers_start_small() -> None:
     assert_close(model[0].weight.std().item(), 0.02, rtol=0.035, atol=0)
     assert_close(model[0].bias.detach(), bias, rtol=0, atol=0)
     assert_close(model[1].weight.detach(), torch.ones(103), rtol=0, atol=0)
+
+
+def test_tokens_and_segments_are_integers() -> None:
+    whole, real = torch.ones(2, 3, dtype=torch.int64), torch.ones(2, 3)
+    check_text(whole, whole.int())
+    with pytest.raises(ValueError, match=r"tokens must hold integers: got torch\.float32"):
+        check_text(real, whole)
+    with pytest.raises(ValueError, match=r"segments must hold integers: got torch\.float32"):
+        check_text(whole, real)
+    check_step(whole[0], 3)
+    with pytest.raises(ValueError, match=r"tokens must hold integers: got torch\.float32"):
+        check_step(real[0], 3)

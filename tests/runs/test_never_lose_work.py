@@ -98,5 +98,5 @@ def test_two_processes_train_as_one_does(tmp_path: Path, data: str) -> None:
     torch.testing.assert_close(valid[1], valid[0], rtol=1e-5, atol=1e-5)
     assert done.stdout.count("on 4 records for validation") == 1
     assert done.stderr.count("records to learn from") == 1
-    assert done.stderr.count("valid loss") == 2
+    assert done.stderr.count("  valid loss ") == 2
     assert load(tmp_path / "two")("I see a cat.").text == load(tmp_path / "one")("I see a cat.").text

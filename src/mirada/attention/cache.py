@@ -11,7 +11,10 @@ from torch import Tensor
 from mirada.errors import require
 from mirada.shapes import check_axes, check_integers, show
 
-Kept = Float[Tensor, "batch heads length dim"]
+Keys = Float[Tensor, "batch kheads length kdim"]
+Values = Float[Tensor, "batch vheads length value_dim"]
+KeysSoFar = Float[Tensor, "batch kheads filled kdim"]
+ValuesSoFar = Float[Tensor, "batch vheads filled value_dim"]
 
 
 class Cache:
@@ -25,18 +28,18 @@ class Cache:
     (torch.Size([1, 1, 3, 2]), 3)
     """
 
-    def __init__(self, keys: Kept, values: Kept) -> None:
+    def __init__(self, keys: Keys, values: Values) -> None:
         self.keys, self.values = keys, values
         self.filled = 0
         self.tracked = False
-        self.reorders: list[Int[Tensor, " batch"]] = []
+        self.reorders: list[Int[Tensor, " entries"]] = []
 
     @property
     def length(self) -> int:
         """How many positions there is room for."""
         return self.keys.shape[2]
 
-    def append(self, keys: Kept, values: Kept, tracked: bool = True) -> tuple[Kept, Kept]:
+    def append(self, keys: Keys, values: Values, tracked: bool = True) -> tuple[KeysSoFar, ValuesSoFar]:
         """Store the keys and values of the next positions; return all of them so far.
 
         `tracked` says that a gradient may be asked of this step (of its queries, say): what it read is then left untouched
@@ -64,7 +67,9 @@ class Cache:
             self.keys, self.values = (self.moved(room, index) for room in (self.keys, self.values))
         self.reorders.append(index)
 
-    def moved(self, room: Kept, index: Int[Tensor, " entries"]) -> Kept:
+    def moved(
+        self, room: Float[Tensor, "batch heads length dim"], index: Int[Tensor, " entries"]
+    ) -> Float[Tensor, "entries heads length dim"]:
         """Keys or values in another order."""
         if self.tracked or not self.filled:
             return room.index_select(0, index)
@@ -104,7 +109,7 @@ class Cache:
         twin.filled, twin.tracked, twin.reorders = self.filled, self.tracked, list(self.reorders)
         return twin
 
-    def check(self, keys: Kept, values: Kept) -> None:
+    def check(self, keys: Keys, values: Values) -> None:
         """Require new keys and values that fit."""
         last = self.filled + keys.shape[2]
         if last > self.length:
@@ -128,7 +133,7 @@ class Cache:
 class Rewound(Cache):
     """A cache whose next positions are known: it gives what they stored, and takes nothing."""
 
-    def append(self, keys: Kept, values: Kept, tracked: bool = True) -> tuple[Kept, Kept]:
+    def append(self, keys: Keys, values: Values, tracked: bool = True) -> tuple[KeysSoFar, ValuesSoFar]:
         self.check(keys, values)
         self.filled += keys.shape[2]
         return self.keys[:, :, : self.filled], self.values[:, :, : self.filled]

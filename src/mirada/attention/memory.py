@@ -16,8 +16,8 @@ class Memory:
     `score` compares queries with keys in that form. `padding` is what the memory's lengths hide.
     """
 
-    keys: Float[Tensor, "batch heads keys dim"]
-    values: Float[Tensor, "batch heads keys value_dim"]
+    keys: Float[Tensor, "batch kheads keys kdim"]
+    values: Float[Tensor, "batch vheads keys value_dim"]
     score: Score
     padding: Padding | None = None
     positions: Int[Tensor, "*batch keys"] | None = None
@@ -30,7 +30,7 @@ class Memory:
     def length(self) -> int:
         return self.keys.shape[2]
 
-    def reorder(self, index: Int[Tensor, " batch"]) -> "Memory":
+    def reorder(self, index: Int[Tensor, " entries"]) -> "Memory":
         """The memory in which entry b is what entry index[b] was."""
         padding, positions = self.padding, self.positions
         if padding is not None and len(padding.lengths) > 1:

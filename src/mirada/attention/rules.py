@@ -1,4 +1,4 @@
-"""What cannot be combined, in one table. `docs/combining.md` shows the same rows; a test keeps them equal.
+"""What cannot be combined, in one list. `docs/combining.md` shows the same list; a test keeps them equal.
 
 Each rule is checked as early as it can be: when a layer is built, else at the call that breaks it.
 """

@@ -94,7 +94,7 @@ class Compiled:
         made = memory.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
         rows, columns = memory.reshape(batch * length, width), 2 * job.heads * job.dim
         for matrix, room in zip(self.packed.sources, made, strict=True):
-            decode.product(rows, matrix, columns, out=room)
+            decode.product(rows, matrix, columns, out=room.view(len(rows), columns))
         keys, values = made.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
         return list(zip(keys.unbind(0), values.unbind(0), strict=True))
 

@@ -84,12 +84,15 @@ def check_text(tokens: Int[Tensor, "batch length"], segments: Int[Tensor, "batch
     check_axes("segments", segments, "batch length")
     require(tokens.shape[1] > 0, "a text needs at least one token: got none")
     require(segments.shape == tokens.shape, f"a segment for every token: got {show(segments)} for {show(tokens)}")
+    check_integers("tokens", tokens)
+    check_integers("segments", segments)
 
 
 def check_step(tokens: Int[Tensor, " batch"], batch: int) -> None:
     """Require one token per entry of a state."""
     check_axes("tokens", tokens, "batch")
     check_size("tokens", tokens, 0, "batch", batch)
+    check_integers("tokens", tokens)
 
 
 def check_state(state: object, kind: type, owner: object) -> None:

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from mirada.errors import require
 
-Input = Float[Tensor, "batch length width"]
-Real = Bool[Tensor, "batch length"]
+Input = Float[Tensor, "*places width"]  # (batch, length, width), or (rows, width) of one place each
+Real = Bool[Tensor, "*places"]
 
 
 class Norm(nn.Module):

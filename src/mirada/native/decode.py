@@ -44,11 +44,14 @@ def forget() -> None:
 
 
 def product(
-    x: Float[Tensor, "rows inner"], matrix: Float[Tensor, " numbers"], columns: int, out: Tensor | None = None
+    x: Float[Tensor, "rows inner"],
+    matrix: Float[Tensor, " numbers"],
+    columns: int,
+    out: Float[Tensor, "rows columns"] | None = None,
 ) -> Float[Tensor, "rows columns"]:
     """x times a matrix of that many columns, which is stored in panels with its bias behind them.
 
-    `out`, if given, is contiguous room for rows x columns numbers.
+    `out`, if given, is contiguous room for the result.
     """
     rows, inner = x.shape
     padded = -(-columns // panel()) * panel()

@@ -6,6 +6,7 @@ compiled C, softmax and sum run in one pass of it.
 
 import torch
 from einops import rearrange
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -13,7 +14,7 @@ from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Product
-from mirada.native.edges import REALS, edges_backward, edges_forward
+from mirada.native.edges import REALS, Nodes, Numbers, edges_backward, edges_forward
 from mirada.native.library import serves
 
 # shares of all pairs, measured by benchmarks/thresholds.py on two cores: a denser graph is better off as a mask
@@ -54,7 +55,7 @@ class EdgesKernel:
         return KernelOutput(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
 
 
-def edge_scores(request: Request) -> Tensor:
+def edge_scores(request: Request) -> Numbers:
     """The score of every edge, in the order of `pairs`: (edges, batch * heads)."""
     assert isinstance(request.where, Edges)
     source, target = request.where.pairs
@@ -65,14 +66,14 @@ def edge_scores(request: Request) -> Tensor:
     return rearrange(request.score.aligned(q, k), "b h e -> e (b h)")
 
 
-def edge_weights(request: Request) -> Tensor:
-    """The weight of every edge: (batch, heads, edges)."""
+def edge_weights(request: Request) -> Float[Tensor, "batch heads edges"]:
+    """The weight of every edge, in the order of `pairs`."""
     assert isinstance(request.where, Edges)
     weights = segment_softmax(edge_scores(request), request.where)
     return rearrange(weights, "e (b h) -> b h e", b=request.batch)
 
 
-def to_rows(x: Tensor) -> Tensor:
+def to_rows(x: Float[Tensor, "batch heads nodes dim"]) -> Float[Tensor, "nodes batch*heads dim"]:
     """(nodes, batch * heads, dim): everything of a node side by side, so that gathering reads whole rows."""
     return rearrange(x, "b h n d -> n (b h) d").contiguous()
 
@@ -84,7 +85,7 @@ class MixEdges(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, scores: Tensor, values: Tensor, kept: Tensor | None, graph: Edges) -> Tensor:  # type: ignore[no-untyped-def]
+    def forward(ctx, scores: Numbers, values: Nodes, kept: Numbers | None, graph: Edges) -> Nodes:  # type: ignore[no-untyped-def]
         scores = scores.contiguous()
         if serves(scores, values, *([] if kept is None else [kept]), dtypes=tuple(REALS)):
             weights, output = edges_forward(scores, values, kept, graph.offsets, graph.pairs[0])
@@ -99,7 +100,7 @@ class MixEdges(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+    def backward(ctx, grad: Nodes):  # type: ignore[no-untyped-def]
         weights, values, kept = ctx.saved_tensors
         graph, grad = ctx.graph, grad.contiguous()
         source, target = graph.pairs
@@ -115,7 +116,7 @@ class MixEdges(torch.autograd.Function):
         return weights * (d_weights - mean.index_select(0, target)), d_values, None, None
 
 
-def segment_softmax(scores: Tensor, graph: Edges) -> Tensor:
+def segment_softmax(scores: Numbers, graph: Edges) -> Numbers:
     """A softmax over the edges of every target."""
     target = graph.pairs[1]
     index = target.unsqueeze(-1).expand_as(scores)

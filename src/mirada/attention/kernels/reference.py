@@ -60,7 +60,13 @@ def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Norm
     return Normalized(weights * factor, draw)
 
 
-def mix(request: Request, weights: Tensor, v: Tensor, first: int, last: int) -> Float[Tensor, "b h q d"]:
+def mix(
+    request: Request,
+    weights: Float[Tensor, "batch heads queries keys"],
+    v: Float[Tensor, "batch heads keys value_dim"],
+    first: int,
+    last: int,
+) -> Float[Tensor, "batch heads queries value_dim"]:
     """The value rule: sum_j alpha_ij v_j, and what the position adds pair by pair."""
     output = weights @ v
     beside = request.position.spread(weights, request.full_places.rows(first, last))

@@ -22,7 +22,7 @@ class Request:
     """
 
     q: Float[Tensor, "batch heads queries dim"]
-    k: Float[Tensor, "batch kheads keys dim"]
+    k: Float[Tensor, "batch kheads keys kdim"]
     v: Float[Tensor, "batch vheads keys value_dim"]
     score: Score
     where: Neighborhood
@@ -67,7 +67,9 @@ class Request:
         last = self.queries if last is None else last
         return self.where.sees(self.full_places.rows(first, last))
 
-    def visible(self, mask: Mask | None = None, rows_at_once: int | None = None) -> tuple[Tensor, Tensor]:
+    def visible(
+        self, mask: Mask | None = None, rows_at_once: int | None = None
+    ) -> tuple[Float[Tensor, "batch heads keys kdim"], Float[Tensor, "batch heads keys value_dim"]]:
         """Keys and values with one head per query head, and zeros where no query of the sample may look.
 
         Whatever stands there, a NaN too, then reaches neither an output nor a gradient. A mask that is there already saves

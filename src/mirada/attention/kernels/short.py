@@ -1,6 +1,7 @@
 """Attention over short sequences in compiled C: what `fused` computes, in less time than PyTorch's kernel takes to set up."""
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from mirada.attention.kernels.fused import factors, is_causal, last_key, refuses_product, shared, simple
@@ -9,7 +10,7 @@ from mirada.attention.neighborhoods import lengths_of
 from mirada.attention.scores import Dot
 from mirada.native import library
 from mirada.native.constants import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
-from mirada.native.short import short_backward, short_forward
+from mirada.native.short import Keys, Output, Queries, Values, short_backward, short_forward
 
 
 class ShortKernel:
@@ -60,7 +61,9 @@ def refuses_numbers(request: Request) -> str | None:
     return None
 
 
-def attend_short(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, causal: bool, scale: float) -> Tensor:
+def attend_short(
+    q: Queries, k: Keys, v: Values, lengths: Int[Tensor, " #batch"] | None, causal: bool, scale: float
+) -> Output:
     """softmax(scale q.k) v over the first `lengths` keys of each sequence; with `causal`, none after a query's own place."""
     if lengths is not None:
         lengths = lengths.to("cpu", torch.int64).expand(len(q)).clone()  # whoever changes theirs does not change ours
