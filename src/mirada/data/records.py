@@ -390,12 +390,6 @@ def text_of(value: object) -> tuple[str, str]:
 
 def kind_of(value: object) -> str:
     """A value in words: `a list`."""
-    words = {
-        type(None): "null",
-        list: "a list",
-        dict: "an object",
-        str: "a text",
-        Number: "a number",
-        float: "a number",
-    }
+    numbers = {Number: "a number", float: "a number"}
+    words = {type(None): "null", list: "a list", dict: "an object", str: "a text"} | numbers
     return words.get(type(value), f"of type {type(value).__name__}")
