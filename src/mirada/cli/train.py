@@ -1,5 +1,6 @@
 """`mirada train`: from data to a run with its report."""
 
+import time
 from typing import Annotated
 
 import typer
@@ -34,6 +35,7 @@ def train(
     start: Annotated[str, typer.Option("--from", metavar="DIR", help="Start from the weights of another run.")] = "",
 ) -> None:
     """Train a model, measure it, show answers and write a report."""
+    began = time.monotonic()  # a budget counts from here: importing torch takes a while, too
     from mirada.runs.catalog import entry
 
     entry(task)  # a wrong word is told before torch is imported
@@ -49,4 +51,4 @@ def train(
         task=task, model=model, source=Source(data, valid), out=out, resume=resume, minutes=minutes, seed=seed,
         device=device, start=start, keys=tuple(key_values(keys or ())),
     )  # fmt: skip
-    carry_out(request, print_progress=lambda text: typer.echo(text, err=True), print_result=typer.echo)
+    carry_out(request, lambda text: typer.echo(text, err=True), typer.echo, began)

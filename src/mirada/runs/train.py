@@ -70,9 +70,14 @@ def print_to_stderr(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def carry_out(request: TrainingRequest, print_progress: Print = print_to_stderr, print_result: Print = print) -> Run:
-    """Train and measure what was asked for. A budget counts from here."""
-    began, threads = time.monotonic(), torch.get_num_threads()
+def carry_out(
+    request: TrainingRequest,
+    print_progress: Print = print_to_stderr,
+    print_result: Print = print,
+    began: float | None = None,
+) -> Run:
+    """Train and measure what was asked for. A budget counts from `began`, a time of the monotonic clock, or from here."""
+    began, threads = time.monotonic() if began is None else began, torch.get_num_threads()
     try:
         return train_and_measure(request, began, print_progress, print_result)
     finally:
