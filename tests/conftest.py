@@ -20,15 +20,17 @@ axes.install("mirada")
 
 SEED = 7
 TINY = {
-    "models",
-    "layers",
+    "attention",
+    "cli",
     "decoding",
     "engine",
+    "layers",
+    "looking",
+    "models",
     "parity",
     "runs",
     "tasks",
     "training",
-    "cli",
 }  # where models are tiny
 
 
