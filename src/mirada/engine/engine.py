@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mirada.decoding.stepper import Stepper
 from mirada.engine.fits import refuses
+from mirada.engine.snapshot import Snapshot
 from mirada.engine.stepper import PackedStepper, SourceStepper
 from mirada.errors import require
 from mirada.native.decode import checksum
@@ -24,6 +25,7 @@ class Engine:
     stepper: Stepper
     reason: str | None = None
     mark: int | None = None  # the checksum of what was packed, where it is compiled
+    snapshot: Snapshot | None = None  # what the model consisted of then
 
     def holds(self, model: nn.Module) -> bool:
         """Whether the model still is what was packed: the same modules with the same values, and every number the same.
@@ -41,7 +43,8 @@ class Engine:
         """
         if not isinstance(self.stepper, PackedStepper):
             return model is self.stepper and refuses(model) == self.reason
-        if refuses(model) is not None or not alike(model, self.stepper.model):
+        known = self.snapshot is not None and self.snapshot.same(model)
+        if not known and (refuses(model) is not None or not alike(model, self.stepper.model)):
             return False
         if self.mark is not None:
             return marked(model) == self.mark
@@ -82,7 +85,8 @@ def fast(model: Any) -> Engine:
         return Engine(model, reason)
     stepper = SourceStepper(model) if hasattr(model, "encode") else PackedStepper(model)
     # of the copy: whoever writes to the model meanwhile is found out
-    return Engine(stepper, mark=marked(stepper.model) if stepper.backend == "compiled" else None)
+    mark = marked(stepper.model) if stepper.backend == "compiled" else None
+    return Engine(stepper, mark=mark, snapshot=Snapshot(model, stepper.model))
 
 
 def marked(model: nn.Module) -> int:

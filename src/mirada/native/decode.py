@@ -92,12 +92,12 @@ def checksum(tensors: Sequence[Tensor]) -> int:
     >>> checksum([x]) == checksum([x + 1])
     False
     """
-    flat = [x.detach().cpu().contiguous() for x in tensors]
+    flat = [x if x.is_cpu and x.is_contiguous() else x.detach().cpu().contiguous() for x in tensors]
     sizes = [x.numel() * x.element_size() for x in flat]
     if library() is None:
         digest = hashlib.blake2b(repr(sizes).encode(), digest_size=8)
         for x in flat:
-            digest.update(x.view(-1).view(torch.uint8).numpy().data)
+            digest.update(x.detach().view(-1).view(torch.uint8).numpy().data)
         return int.from_bytes(digest.digest(), "big")
     threads = threads_for(CHECKSUM_WORK * sum(sizes))
     return loaded().checksum(addresses(flat), (ctypes.c_int64 * len(sizes))(*sizes), len(sizes), threads)
