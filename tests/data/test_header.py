@@ -96,3 +96,11 @@ def test_a_pair_of_words_is_no_header_of_translations() -> None:
     assert recognize([["English", "Spanish"], ["house", "casa"]], PAIR).header is True
     assert recognize([["en", "es"], ["house", "casa"]], PAIR).header is True
     assert recognize([["a", "b"], ["c", "d"]], PAIR).header is False
+
+
+def test_a_header_after_blank_lines_and_very_long_lines(tmp_path: Path) -> None:
+    found = read(tmp_path, [("",), ("review", "sentiment"), *LABELLED])
+    assert [record.value for record in found.records] == LABELLED
+    assert [problem.what for problem in found.problems] == ["empty line. Take it out."]
+    long = [("word " * 40_000, "pos"), *LABELLED]
+    assert len(read(tmp_path, long, "a.tsv", "\t").records) == len(long)

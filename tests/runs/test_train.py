@@ -44,7 +44,7 @@ def test_what_is_said_and_what_is_told(tmp_path: Path, data: str) -> None:
     assert said[0].startswith("on 4 records for validation: bleu ")
     assert len(said) == 5  # and four samples
     assert all("  ->  " in line for line in said[1:])
-    assert told[0] == "translate: 86 records to learn from, 4 records to validate on, 1 batches an epoch"
+    assert told[0] == "translate: 86 records to learn from, 4 records to validate on, 1 batch an epoch"
     assert told[2].startswith("6 steps: about 0:0")
     assert told[-1].startswith(f"the report is {tmp_path / 'run' / 'report.html'}; go on with: mirada run")
 

@@ -7,7 +7,6 @@ import csv
 import json
 import math
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 from mirada.data.header import recognize
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem, Record
+from mirada.data.separator import sniffed
 from mirada.data.text import nfc, opened, scan
 from mirada.errors import require, unknown
 
@@ -25,8 +25,8 @@ TableRow = Record[Fields]
 Rows = Iterator[tuple[int, list[str], str]]  # the number of the line, its cells, what is wrong with it
 Objects = Iterator[tuple[int, Any, str]]  # the same with a value in the place of cells; None is an empty line
 SEPARATORS = {".tsv": "<TAB>", ".txt": "<TAB>", ".csv": ","}
-DELIMITERS = (",", "\t", ";", "|")
-SNIFFED, SAMPLE = 50, 500  # lines that tell the separator, rows that tell the columns
+USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # separators by the ending of a path
+SAMPLE = 500  # rows that tell the columns
 AS_IT_COMES = TableOptions()
 OBJECTS = (".jsonl", ".json-lines", ".ndjson", ".parquet")
 
@@ -100,28 +100,13 @@ def read_records(data: str | Path, columns: tuple[str, ...], options: TableOptio
         return read_objects(path, parquet_objects(path, names or columns), columns, names)
     if ending in OBJECTS:
         return read_objects(path, json_objects(path, options.encoding), columns, names)
-    delimiter = options.delimiter or sniffed(path, count, options.encoding)
+    delimiter = options.delimiter or sniffed(path, USUAL.get(ending, ""), count, options.encoding)
+    if not delimiter:
+        error = unknown("format", ending, [*SEPARATORS, *OBJECTS])
+        raise ValueError(f"{path}: {error} Aligned text files are given as one.en,other.es.")
     plain = delimiter == "\t" and ending != ".csv"  # quotes are letters there
     rows = tab_rows(path, options.encoding) if plain else quoted_rows(path, delimiter, options.encoding)
     return read_table(path, rows, columns, options, "<TAB>" if delimiter == "\t" else delimiter)
-
-
-def sniffed(path: str, count: int, encoding: str) -> str:
-    """The character that divides most of the first lines into equally many cells, at least `count`; else that of the ending."""
-    usual = {".csv": ",", ".tsv": "\t", ".txt": "\t"}.get(ending_of(path), "")
-    lines = [text for _, text, _ in islice(scan(path, encoding), SNIFFED) if text.strip()]
-    best, share = usual, 0.0
-    for delimiter in dict.fromkeys((usual or "\t", *DELIMITERS)):
-        sizes = Counter(len(next(csv.reader([line], delimiter=delimiter))) for line in lines)
-        size, times = max(sizes.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
-        if (
-            size >= (count if delimiter == usual else max(2, count)) and times / len(lines) > share + 0.1
-        ):  # clearly better than what came before
-            best, share = delimiter, times / len(lines)
-    if not best:
-        error = unknown("format", ending_of(path), [*SEPARATORS, *OBJECTS])
-        raise ValueError(f"{path}: {error} Aligned text files are given as one.en,other.es.")
-    return best
 
 
 def ending_of(path: str) -> str:
@@ -238,7 +223,8 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
         found = recognize(whole, columns, options.header) if whole and not sample[0][2] else None
         if found is not None:
             layout, note = Layout(found.picked, len(whole[0]), at_least=False), found.note and f"{path}: {found.note}"
-            sample = sample[1:] if found.header else sample
+            if found.header:  # blank lines may stand before it
+                del sample[next(place for place, row in enumerate(sample) if any(map(str.strip, row[1])))]
         rows = chain(sample, rows)
     sorter, picked = Sorter(columns), layout.picked
     as_they_are = picked == tuple(range(layout.cells)) and not layout.at_least
@@ -390,6 +376,12 @@ def text_of(value: object) -> tuple[str, str]:
 
 def kind_of(value: object) -> str:
     """A value in words: `a list`."""
-    numbers = {Number: "a number", float: "a number"}
-    words = {type(None): "null", list: "a list", dict: "an object", str: "a text"} | numbers
+    words = {
+        type(None): "null",
+        list: "a list",
+        dict: "an object",
+        str: "a text",
+        Number: "a number",
+        float: "a number",
+    }
     return words.get(type(value), f"of type {type(value).__name__}")

@@ -27,6 +27,7 @@ from mirada.training.checkpoint import check_room, write_whole
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.interrupts import Interrupted
 from mirada.training.loop import CHECKPOINTS, Training
+from mirada.training.progress import counted
 from mirada.training.training_state import LAST, put_weights, weights
 
 Print = Callable[[str], None]
@@ -258,7 +259,7 @@ def describe(run: Run, splits: Splits, training: Training, print_progress: Print
     size = sum(parameter.numel() for parameter in run.model.parameters())
     print_progress(
         f"{run.task.name}: {run.task.amount(splits.train)} to learn from, {run.task.amount(splits.valid)} to validate on, "
-        f"{len(training.batches):,} batches an epoch"
+        f"{counted(len(training.batches), 'batch')} an epoch"
     )
     decided = [f"{name}={value:,}" for name, value in run.task.sizes(run.known).items() if isinstance(value, int)]
     padding = getattr(training.batches, "padding", None)
@@ -275,10 +276,7 @@ def preview(run: Run, splits: Splits) -> Callable[[], str]:
         training = run.model.training
         run.model.eval()
         shown = ""
-        with (
-            suppress(ValueError),
-            torch.inference_mode(),
-        ):  # a model that diverges cannot answer; the loop has better words
+        with suppress(ValueError), torch.inference_mode():  # one that diverges cannot answer: the loop will tell
             if records:
                 name, value = next(iter(run.task.measure(run, records)[0].items()))
                 shown = f"  {name} {value:.1f}{f' on {len(records):,}' if len(records) < len(splits.valid) else ''}"

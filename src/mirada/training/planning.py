@@ -102,7 +102,7 @@ class Planning:
         if plan.share < 1:
             part, whole = len(training.valid_part(plan.share)), len(training.valid)
             training.print_progress(
-                f"validations read {part} of {counted(whole, 'batch').replace('batchs', 'batches')}: "
+                f"validations read {part} of {counted(whole, 'batch')}: "
                 "all of them would take more than a tenth of the time"
             )
         if minutes and plan.steps < ENOUGH_STEPS:

@@ -88,7 +88,9 @@ def as_clock(seconds: float) -> str:
 def counted(count: int, word: str) -> str:
     """How many there are of something, in words.
 
-    >>> counted(1, "step"), counted(1200, "step")
-    ('1 step', '1,200 steps')
+    >>> counted(1, "step"), counted(1200, "step"), counted(3, "batch")
+    ('1 step', '1,200 steps', '3 batches')
     """
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+    if count != 1:
+        word += "es" if word.endswith("ch") else "s"
+    return f"{count:,} {word}"
