@@ -19,6 +19,7 @@ hypothesis.settings.load_profile("mirada")
 axes.install("mirada")
 
 SEED = 7
+ALL_THREADS = torch.get_num_threads()
 TINY = {
     "attention",
     "cli",
@@ -39,15 +40,20 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
     torch.manual_seed(SEED)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _session() -> None:
+    """What all modules share is made before any of them: with one thread, as whoever compares with it computes."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _module(request: pytest.FixtureRequest) -> Iterator[None]:
     """What a module's fixtures draw does not depend on the tests before it. Tiny models have one thread: two would wait."""
     torch.manual_seed(SEED)
-    before = torch.get_num_threads()
-    if TINY & set(request.path.relative_to(request.config.rootpath).parts):
-        torch.set_num_threads(1)
+    if not TINY & set(request.path.relative_to(request.config.rootpath).parts):
+        torch.set_num_threads(ALL_THREADS)
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

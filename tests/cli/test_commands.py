@@ -24,7 +24,7 @@ def objects(text: str) -> list[dict]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("command", ["tasks", "train", "run", "eval", "check", "bench", "example"])
+@pytest.mark.parametrize("command", ["tasks", "train", "run", "eval", "runs", "check", "bench", "example"])
 def test_every_command_has_help_with_an_example(mirada: Command, command: str) -> None:
     shown = mirada(command, "--help")
     assert shown.code == 0
@@ -193,7 +193,8 @@ def test_metrics_by_name(mirada: Command, made: Made) -> None:
     assert [line.split()[0] for line in shown.out.splitlines()] == ["bleu", "chrf"]
     (found,) = objects(mirada("eval", made.translate, "--json").out)
     assert set(found) == {"bleu", "chrf"}
-    names = {made.classify: {"accuracy", "macro_f1", "accuracy_linear", "accuracy_majority"},
+    names = {made.classify: {"accuracy", "macro_f1", "accuracy_linear", "accuracy_majority", "labels",
+                             "confusion", "per_class", "ece", "alone"},
              made.fill: {"word_accuracy", "order_accuracy"},
              made.write: {"loss", "perplexity", "bits_per_character"}}  # fmt: skip
     for folder, wanted in names.items():
@@ -226,11 +227,11 @@ def test_quality_by_length(mirada: Command, made: Made, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "test.tsv", [*rows, ("one " * 20, "uno")])
     shown = mirada("eval", made.translate, "--data", data, "--by", "length")
     assert [line.split()[:4] for line in shown.out.splitlines()] == [
-        ["1-5", "words", "20", "records"], ["6-10", "words", "15", "records"]
+        ["1-5", "words", "20", "records"], ["6-10", "words", "15", "records"], ["all", "words", "36", "records"]
     ]  # fmt: skip
     assert (made.translate / "by-length.png").read_bytes().startswith(b"\x89PNG")
     found = objects(mirada("eval", made.translate, "--data", data, "--by", "length", "--json").out)
-    assert [(group["words"], group["records"]) for group in found] == [("1-5", 20), ("6-10", 15)]
+    assert [(group["words"], group["records"]) for group in found] == [("1-5", 20), ("6-10", 15), ("all", 36)]
     assert {"bleu", "chrf"} <= set(found[0])
 
 
@@ -241,7 +242,7 @@ def test_bad_records_of_a_run_that_leaves_them_out(mirada: Command, tmp_path: Pa
     for words in ((), ("--data", data)):
         done = mirada("eval", folder, *words)
         assert done.code == 0
-        assert done.err == "mirada: 1 bad records are left out\n"
+        assert done.err == "mirada: 1 bad record is left out\n"
 
 
 # check

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.data.check import held_out, shared, show, too_long
+from mirada.data.check import grouped, held_out, shared, show, summarized, too_long
 from mirada.data.record import Problem, Record
 
 
@@ -103,7 +103,7 @@ def test_a_text_with_many_records_does_not_fill_the_validation_data() -> None:
 @pytest.mark.parametrize("rows", [[], [("a", "b")], [("a", "b"), ("a", "c")]])
 def test_holding_out_needs_two_texts(rows: list[tuple[str, ...]]) -> None:
     with pytest.raises(
-        ValueError, match=r"needs at least 2 different .*: the first fields of \d records have .* Give more"
+        ValueError, match=r"needs at least 2 different records: got \d records?, \d of them different. Give more"
     ):
         held_out(records(*rows))
 
@@ -133,3 +133,46 @@ def test_many_problems_are_counted_by_kind() -> None:
     lines = show(problems).splitlines()
     assert lines[:20] == [str(problem) for problem in problems[:20]]
     assert lines[20:] == ["... and 17 more", "30 x not UTF-8", "7 x expected 2 columns, found 1"]
+
+
+# groups
+
+
+def test_equal_problems_are_one_group_whatever_their_numbers_and_labels() -> None:
+    problems = [
+        Problem(f"a.tsv:{n}", f"not UTF-8: byte {n} of the line is 0xff. Pass encoding=, which reads '{n}'.")
+        for n in (1, 2)
+    ]
+    problems += [Problem(f"a.tsv:{n}", f"label 'x{n}' does not occur in training; known: a, b") for n in (3, 4, 5)]
+    problems += [Problem(f"a.tsv:{n}", f"{n} labels (a, b{n}): a text has one here. Keep one of them.") for n in (6, 7)]
+    problems += [Problem("a.tsv:8", "no 'text' in the object."), Problem("a.tsv:9", "no 'label' in the object.")]
+    lines = grouped(problems).splitlines()
+    assert [line.split(":")[1] for line in lines if not line.startswith("  and")] == ["1", "3", "6", "8", "9"]
+    assert [line for line in lines if line.startswith("  and")] == [
+        f"  and {count} more of this kind (--all lists each)" for count in (1, 2, 1)
+    ]
+
+
+def test_too_many_cells_and_too_few_are_two_groups() -> None:
+    few = [Problem(f"a.csv:{n}", "expected 2 columns, found 1. Each line is a,b.") for n in range(500)]
+    many = [
+        Problem(f"a.csv:{n}", f"expected 2 columns, found {n}. Each line is a,b. Put it in quotes.")
+        for n in range(3, 503)
+    ]
+    assert grouped(few + many) == "\n".join(
+        [
+            str(few[0]),
+            "  and 499 more of this kind (--all lists each)",
+            str(many[0]),
+            "  and 499 more of this kind (--all lists each)",
+        ]
+    )
+
+
+def test_an_error_names_few_problems_each_and_many_by_their_kinds() -> None:
+    kinds = [Problem(f"a.tsv:{n}", f"fault {letter}. Fix it.") for n, letter in enumerate("abcdefg", 1)]
+    assert summarized(kinds[:5], 5) == "\n".join(map(str, kinds[:5]))
+    assert summarized(kinds[:5], 5).count("\n") == 4
+    lines = summarized([*kinds, *kinds[:1] * 1000], 5).splitlines()
+    assert lines[:2] == [str(kinds[0]), "  and 1,000 more of this kind (`mirada check --all` lists each)"]
+    assert lines[2:] == [*map(str, kinds[1:5]), "... and 2 more of other kinds"]

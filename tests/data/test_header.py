@@ -83,6 +83,7 @@ def test_what_is_recognized_can_be_said_otherwise(tmp_path: Path) -> None:
         ({"header": "maybe"}, "unknown header 'maybe'"),
         ({"separator": "::"}, "separator must be one character, or tab: got '::'"),
         ({"encoding": "utf-9"}, "unknown encoding 'utf-9'"),
+        ({"encoding": "base64"}, "unknown encoding 'base64'"),
     ],
 )
 def test_what_cannot_be_said_is_refused(options: dict, message: str) -> None:

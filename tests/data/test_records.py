@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mirada.data.options import TableOptions
 from mirada.data.record import Record
-from mirada.data.records import Read, quoted_rows, read_records
+from mirada.data.records import Read, read_records
+from mirada.data.table import quoted_rows
 
 PAIR = ("source", "target")
 
@@ -54,11 +55,11 @@ def test_bad_lines_of_a_table_are_named_and_the_others_read(tmp_path: Path) -> N
     assert problems(found) == [
         (2, "expected 2 columns, found 1. Each line is source<TAB>target."),
         (3, "empty line. Take it out."),
-        (4, "expected 2 columns, found 3. Choose columns by number, columns=1,2, or by the names in the first line. "
-            "Each line is source<TAB>target."),
+        (4, "expected 2 columns, found 3. Each line is source<TAB>target. "
+            "Take the tab out of the text, or choose columns by number: columns=1,2."),
         (5, "no text for source. Fill it in, or take the record out."),
         (6, "no text for target. Fill it in, or take the record out."),
-        (7, "not UTF-8: byte 1 of the line is 0xff. Save the file as UTF-8, or pass its encoding=."),
+        (7, "not UTF-8: byte 1 of the line is 0xff. Save the file as UTF-8, or pass encoding=cp1252, which reads 'ÿ'."),
         (8, "a NUL character: byte 3 of the line. Is it a text file in UTF-8?"),
         (9, "empty line. Take it out."),
     ]  # fmt: skip
@@ -177,8 +178,8 @@ def test_wrong_rows_in_csv(tmp_path: Path) -> None:
     assert [what for _, what in problems(found)] == [
         "expected 2 columns, found 1. Each line is source,target.",
         "expected 2 columns, found 1. Each line is source,target.",
-        "expected 2 columns, found 3. Choose columns by number, columns=1,2, or by the names in the first line. "
-        "Each line is source,target.",
+        "expected 2 columns, found 3. Each line is source,target. "
+        "Put a text with a , in it in quotes, or choose columns by number: columns=1,2.",
         "no text for source. Fill it in, or take the record out.",
     ]
 
@@ -276,16 +277,77 @@ def test_keys_by_name(tmp_path: Path) -> None:
         read(path, data, names=("translation.fr", "translation.en"))
 
 
+@pytest.mark.parametrize(
+    ("data", "found", "columns"),
+    [
+        ('{"id": 3, "en": "house", "es": "casa"}\n', "source is en, target is es", PAIR),
+        (
+            '{"translation": {"es": "house", "en": "casa"}}\n',
+            "source is translation.es, target is translation.en",
+            PAIR,
+        ),
+        ('{"Review": "house", "stars": "casa", "date": "2020"}\n', "text is Review, label is stars", ("text", "label")),
+        ('[{"Texto": "house", "Clase": "casa"}]', "text is Texto, label is Clase", ("text", "label")),
+    ],
+)
+def test_keys_with_usual_names_are_taken_and_told(
+    tmp_path: Path, data: str, found: str, columns: tuple[str, str]
+) -> None:
+    read_ = read(tmp_path / "pairs.jsonl", data, columns)
+    assert fields(read_) == [("house", "casa")]
+    assert read_.notes == (f"{tmp_path / 'pairs.jsonl'}: keys: {found}",)
+
+
 def test_other_keys_are_suggested(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
-    with pytest.raises(ValueError, match=r"no object has the keys source, target. .* columns=en,es$"):
-        read(path, '{"id": 3, "en": "house", "es": "casa"}\n')
-    with pytest.raises(ValueError, match=r"columns=translation.en,translation.es$"):
-        read(path, '{"translation": {"en": "house", "es": "casa"}}\n')
+    with pytest.raises(ValueError, match=r"no object has the keys source, target. .* columns=eins,zwei$"):
+        read(path, '{"id": 3, "eins": "house", "zwei": "casa"}\n')
     with pytest.raises(ValueError, match=r"unknown key 'source'; known: en, es, fr. Name the 2 to read: columns=KEY"):
         read(path, '{"en": "house", "es": "casa", "fr": "maison"}\n')
     with pytest.raises(ValueError, match=r"unknown key 'target'; known: source, targte. Did you mean 'targte'\?"):
         read(path, '{"source": "house", "targte": "casa"}\n')
+    with pytest.raises(ValueError, match=r"label may be stars or class. Say which .* columns=review,stars$"):
+        read(path, '{"review": "house", "stars": "casa", "class": "a"}\n', ("text", "label"))
+
+
+# one JSON value
+
+
+OBJECT = '{"source": "a", "target": "b"}'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [f"[{OBJECT}]", f"[\n  {OBJECT}\n]\n", f'{{"version": 1, "data": [{OBJECT}]}}', '{"source": ["a"], "target": ["b"]}',
+     '{"source": {"0": "a"}, "target": {"0": "b"}}', f"{OBJECT}\n", '{\n"source": ["a"],\n"target": ["b"]}'],
+)  # fmt: skip
+def test_json_files_as_programs_write_them(tmp_path: Path, data: str) -> None:
+    assert fields(read(tmp_path / "pairs.json", data)) == [("a", "b")]
+
+
+def test_a_list_names_its_bad_objects_by_number(tmp_path: Path) -> None:
+    found = read(tmp_path / "pairs.json", f'[{OBJECT}, 7, {{"source": "a"}}, {OBJECT}]')
+    assert [record.where for record in found.records] == [f"{tmp_path / 'pairs.json'}:{n}" for n in (1, 4)]
+    assert [str(problem) for problem in found.problems] == [
+        f"{tmp_path / 'pairs.json'}:2: expected an object, found a number. Write a list of objects, or an object a line "
+        "(JSONL).",
+        f"{tmp_path / 'pairs.json'}:3: no 'target' in the object.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ('[{"source": "a",\n}]', r"pairs.json:2: not JSON: Expecting property name .* Write a list of objects"),
+        ("[" * 100_000, r"pairs.json: not JSON: .*recursion.* Write a list of objects"),
+        ('{"source": 3,\n"b": 4}', r"pairs.json: found an object, no list of objects. Write a list"),
+        ("[]", r"pairs.json: found a list, no list of objects"),
+        ('[{"a": "\xe9"}]', r"not UTF-8"),
+    ],
+)
+def test_json_files_that_hold_something_else(tmp_path: Path, data: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read(tmp_path / "pairs.json", data.encode("latin-1"))
 
 
 # Parquet

@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import tarfile
 import zipfile
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from mirada.data import text
 from mirada.data.record import Problem
-from mirada.data.text import Line, read_lines, read_text, unix_ends, whole_lines
+from mirada.data.text import Line, as_written, read_lines, read_text, scan, unix_ends, whole_lines
 
 BOM = b"\xef\xbb\xbf"
 
@@ -31,6 +32,16 @@ def lines_of(path: Path, data: bytes) -> list[str]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "words.txt"
+
+
+# characters
+
+
+def test_accents_are_composed_unless_somebody_counts_characters(path: Path) -> None:
+    path.write_bytes("cafe\u0301\nna\xefve".encode() + b"\n\xff\n")
+    assert [row[1] for row in scan(path)][:2] == ["caf\xe9", "na\xefve"]
+    assert [row[1] for row in scan(path, form=as_written)][:2] == ["cafe\u0301", "na\xefve"]
+    assert [bool(row[2]) for row in scan(path, form=as_written)] == [False, False, True]
 
 
 # line ends
@@ -93,7 +104,11 @@ def test_a_bad_line_is_named_and_reading_goes_on(path: Path) -> None:
     assert list(read_lines(path)) == [
         Line(f"{path}:1", "uno"),
         Line(f"{path}:2", "señor"),
-        Problem(f"{path}:3", "not UTF-8: byte 3 of the line is 0xf1. Save the file as UTF-8, or pass its encoding=."),
+        Problem(
+            f"{path}:3",
+            "not UTF-8: byte 3 of the line is 0xf1. Save the file as UTF-8, or pass "
+            "encoding=cp1252, which reads 'señor'.",
+        ),
         Problem(f"{path}:4", "a NUL character: byte 2 of the line. Is it a text file in UTF-8?"),
         Line(f"{path}:5", "mañana"),
     ]
@@ -132,7 +147,13 @@ def test_a_whole_text_leaves_out_bad_lines(path: Path) -> None:
     path.write_bytes("e\u0301l\n".encode() + b"\xff\nb\n")
     assert read_text(path) == (
         "él\nb\n",
-        [Problem(f"{path}:2", "not UTF-8: byte 1 of the line is 0xff. Save the file as UTF-8, or pass its encoding=.")],
+        [
+            Problem(
+                f"{path}:2",
+                "not UTF-8: byte 1 of the line is 0xff. Save the file as UTF-8, or pass encoding=cp1252, "
+                "which reads 'ÿ'.",
+            )
+        ],
     )
 
 
@@ -202,6 +223,45 @@ def test_what_is_packed_in_another_way_is_named(path: Path, data: bytes, word: s
     path.write_bytes(data)
     with pytest.raises(ValueError, match=f"words.txt: the file is .*{word}"):
         list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.xlsx", zipped(), "a spreadsheet. Save its sheet as CSV (UTF-8) and give that file."),
+        ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1", "a spreadsheet. Save its sheet as CSV (UTF-8) and give that file."),
+        ("a.zip", zipped(), "a zip archive. Unpack it and give a file of it."),
+        ("a.csv", b"\n <!DOCTYPE html><html>", "a web page, not the data. Download the file itself (often a link called raw)."),
+        ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", "Get the file itself: git lfs pull."),
+        ("a.csv", b"PAR1\x15\x04", "a Parquet file. Rename it: its name must end in .parquet."),
+        ("a.txt", b"%PDF-1.4", "a PDF. Save its text as a text file."),
+        ("a.csv", "text,label\nbueno,1\n".encode("utf-16-le"), "UTF-16. Save it as UTF-8, or pass encoding=utf-16-le."),
+        ("a.csv", "text,label\nbueno,1\n".encode("utf-16-be"), "UTF-16. Save it as UTF-8, or pass encoding=utf-16-be."),
+    ],
+)  # fmt: skip
+def test_what_people_take_for_a_table_is_told_from_one(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        list(read_lines(tmp_path / name))
+
+
+def test_an_encoding_that_is_told_is_taken(path: Path) -> None:
+    for encoding in ("cp1252", "latin-1", "utf-16-le", "utf-16-be", "UTF-8", "utf-8-sig", "mac-roman"):
+        path.write_bytes("señor\nniño".encode(encoding))
+        assert [line.text for line in read_lines(path, encoding)] == ["señor", "niño"]
+    path.write_bytes(b"a\n\x81\n")
+    assert "or pass its encoding=." in list(read_lines(path))[1].what
+    with pytest.raises(
+        ValueError, match=r"words.txt: not cp1252: .* Pass another encoding=, or save the file as UTF-8."
+    ):
+        list(read_lines(path, "cp1252"))
+
+
+def test_an_address_is_no_path() -> None:
+    with pytest.raises(
+        ValueError, match=r"^https://a.b/c.csv: an address, not a file. Download it first \(curl -LO https"
+    ):
+        list(read_lines("https://a.b/c.csv"))
 
 
 # files that cannot be read

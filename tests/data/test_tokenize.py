@@ -333,3 +333,10 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe{")
     with pytest.raises(ValueError, match=r"tokenizer\.json is not a text file"):
         Tokenizer.load(path)
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "char"])
+def test_pieces_cover_the_parts_of_a_letter_that_are_written_apart(kind: str) -> None:
+    text = unicodedata.normalize("NFD", "한국 éa")  # a Korean letter has parts that are not accents
+    pieces = Tokenizer.train(["한국 éa"], kind=kind, vocab=30).pieces(text)
+    assert "".join(piece.text for piece in pieces).replace(" ", "") == text.replace(" ", "")

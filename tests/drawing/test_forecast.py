@@ -62,6 +62,23 @@ def test_long_pasts_share_bars_and_lose_no_peak() -> None:
     assert outline[0][1] - min(y for _, y in outline) == pytest.approx(40)
 
 
+def test_other_columns_have_strips_of_their_own_on_one_scale() -> None:
+    chart = ForecastChart(
+        "A", DAYS, (1.0, 2.0, 3.0), (3.5, 4.0), weights=(0.1, 0.0, 0.1), others=(("B", (0.0, 0.2, 0.6)),)
+    )
+    root = page_of(chart)
+    first, second = (points(node) for node in root.all("polygon"))
+    assert first[0][1] < second[0][1]
+    assert second[0][1] - min(y for _, y in second) == pytest.approx(40)
+    assert first[0][1] - min(y for _, y in first) == pytest.approx(40 / 6, abs=0.01)
+    assert rows_of(root.all("table")[0])[0] == ["time", "known", "forecast", "weight of A", "weight of B"]
+    assert (
+        "Looked most at B Wed (0.6), B Tue (0.2), A Mon (0.1); even would be 0.1667. In all: A 20 %, B 80 %."
+        in root.text
+    )
+    assert_inside(root)
+
+
 def test_the_caution_stands_only_where_weights_are() -> None:
     assert len(page_of(CHART).all(kind="looked")) == 1
     assert page_of(ForecastChart("p", DAYS, (1.0, 2.0, 3.0), (3.5, 4.0))).all(kind="looked") == []

@@ -31,6 +31,20 @@ def test_the_node_itself_is_a_ring() -> None:
     assert root.all(kind="verdict") == []
 
 
+def test_dots_tell_what_a_neighbors_label_has_to_do_with_the_answer() -> None:
+    neighbors = (("p1", 0.4), ("p2", 0.3), ("p3", 0.2), ("p4", 0.1), ("p7", 0.1))
+    root = page_of(NeighborGraph("p7", neighbors, ("a", "b", "c", "", "a"), "a", "b"))
+    kinds = [
+        node.attributes["class"] for node in root.all("circle") if "center" not in (node.attributes["class"] or "")
+    ]
+    assert kinds == ["edge ring", "node same", "node missed", "node other", "node"]
+    (key,) = root.all(kind="dots")
+    assert key.text == "labelled as answeredas wantedotherwise"
+    right = page_of(NeighborGraph("p7", (("p1", 0.4), ("p7", 0.6)), ("a", "b"), "a", "a"))
+    assert right.all(kind="dots")[0].text == "labelled as answered", "only what is there"
+    assert page_of(NeighborGraph("p7", (("p1", 1.0),), ("a",))).all(kind="dots") == []
+
+
 def test_many_neighbors_are_listed_and_the_drawing_says_what_it_leaves_out() -> None:
     count = 2 * MOST
     root = page_of(NeighborGraph("hub", tuple((f"n{i}", 1 / count) for i in range(count))))

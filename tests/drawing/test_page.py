@@ -13,6 +13,7 @@ from mirada import drawing
 from mirada.drawing import (
     Aligned,
     Chart,
+    Confusion,
     Curve,
     DataTable,
     ForecastChart,
@@ -56,6 +57,7 @@ def everything(text: str) -> Report:
         TextSample(text, text, text),
         Ranked(f"{text} ___", ((text, 0.75), ("b", 0.25)), "c", text),
         DataTable(text, (text, text), ((text, 1.5), ("b", text))),
+        Confusion((text, "b"), ((3, 1), (0, 2))),
         PictureHeat(PIXELS, (panel(text), panel(".")), "", text, text, 0.5),
         PictureHeat(PIXELS, (panel(text),), text, "other", text, 0.5),
         SoundHeat(np.zeros((3, 2)), 1.5, (text, "."), ((0.5, 0.5), (0.0, 1.0)), text, text, 0.5, 4000.0, text),

@@ -96,3 +96,28 @@ def test_refusals() -> None:
         MarkedPassage(TEXT, "?", None, ((5, 3),))
     with pytest.raises(ValueError, match="must follow each other without overlap"):
         MarkedPassage(TEXT, "?", heat=((0, 4, 0.5), (3, 5, 0.5)))
+
+
+def test_the_question_has_the_colors_of_the_same_scale() -> None:
+    root = page_of(MarkedPassage(TEXT, "So who went?", heat=((0, 3, 0.5),), asked=((3, 6, 0.25), (7, 11, 0.1))))
+    tokens = root.all(kind="lines")[0].all("span", "token")
+    assert [(node.text, node.attributes["style"]) for node in tokens] == [("who", "--w:0.5"), ("went", "--w:0.2")]
+    assert "So who went?" in root.all(kind="lines")[0].text
+    assert "strongest: Ana 0.5, who 0.25, went 0.1" in root.text
+    assert "even would be 0.3333" in root.text
+    with pytest.raises(ValueError, match="a span must lie in the text: got 2 to 9 in 3 characters"):
+        MarkedPassage(TEXT, "Who", asked=((2, 9, 0.1),))
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted", "right", "verdict"),
+    [
+        ((0, 8), ((0, 3),), True, ["answer Ana went", "\u2713 right"]),  # who judges may be milder than the letters
+        (None, (), True, ["answer none", "\u2713 right"]),
+        ((0, 3), (), False, ["answer Ana", "\u2717 wrong", "wanted none"]),
+        ((0, 3), (), None, ["answer Ana"]),
+    ],
+)
+def test_somebody_else_may_judge(answer, wanted, right, verdict) -> None:
+    root = page_of(MarkedPassage(TEXT, "Who?", answer, wanted, right=right))
+    assert [node.text for node in root.all(kind="verdict")[0].all("span")] == verdict

@@ -34,6 +34,12 @@ def test_the_picture_is_embedded_once_and_whole() -> None:
     assert "--ratio:9/6" in (root.all(kind="panels")[0].attributes["style"] or "")
 
 
+def test_one_panel_stands_beside_its_picture() -> None:
+    one, two = (page_of(PictureHeat(PIXELS, (HeatPanel("a", GRID),) * count)) for count in (1, 2))
+    assert len(one.all(kind="pair")) == 1
+    assert two.all(kind="pair") == []
+
+
 def test_every_panel_has_its_weights_in_colors_and_in_text() -> None:
     other = ((0.0, 0.3, 0.0), (0.7, 0.0, 0.0))
     root = page_of(PictureHeat(PIXELS, (HeatPanel("\u2581red", GRID), HeatPanel("\u2581ball", other))))
@@ -59,6 +65,9 @@ def test_boxes_stand_at_their_places_with_the_share_inside() -> None:
     outside = page_of(PictureHeat(PIXELS, (HeatPanel("ball", GRID, ((-9.0, -9.0, 99.0, 99.0),)),)))
     assert outside.all(kind="box")[0].attributes["style"] == "left:0%;top:0%;width:100%;height:100%"
     assert "100% of the weight in the box" in outside.text
+    noted = page_of(PictureHeat(PIXELS, (HeatPanel("ball", GRID, boxes, "90% on what it touches"),)))
+    assert "90% on what it touches" in noted.text
+    assert "in the box" not in noted.all(kind="panels")[0].text
     unknown = page_of(PictureHeat(PIXELS, (HeatPanel("ball", ((NAN, 1.0),), boxes),)))
     assert "of the weight" not in unknown.all(kind="panels")[0].text
 

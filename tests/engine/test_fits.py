@@ -54,6 +54,14 @@ def test_what_is_recurrent_is_refused(model: Any) -> None:
     assert engine.fast(model).reason in ("body is LuongBody", "decoder is LSTMCaptionDecoder")
 
 
+def test_a_head_that_is_for_training_only_is_taken() -> None:
+    """The classes of CTC: they are not used while a text is written."""
+    made = engine.fast(transcriber(ctc=0.3))
+    assert made.reason is None
+    assert made.stepper.backend in ("compiled", "eager")
+    assert engine.fast(transcriber(pace=2.5)).reason == "body has a module 'paced' of its own"
+
+
 class LoRA(nn.Module):
     """An adapter around a linear layer, which offers that one's weight as adapters do."""
 

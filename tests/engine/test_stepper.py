@@ -70,6 +70,11 @@ def test_any_number_of_rows(way: str, batch: int) -> None:
     assert_fast(gpt(), steps=3, batch=batch)
 
 
+@pytest.mark.parametrize("encoder", ["convolution", "coordinates", "patches"])
+def test_every_encoder_of_pictures(way: str, encoder: str) -> None:
+    assert_fast(captioner(encoder=encoder), steps=3)
+
+
 def test_every_model_that_is_taken(way: str, model: Any) -> None:
     index = {2: torch.tensor([2, 0, 0]), 3: torch.tensor([0, 0, 1, 1, 2])}
     assert_fast(model, 5, index)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import draws, look
-from mirada.models.captioner import Captioner, CaptionerConfig, PictureMemory
+from mirada.models.captioner import Captioner, CaptionerConfig, PictureCoordinatesEncoder, PictureMemory
 from tests.models.recurrent_by_hand import cell, mix
 
 BATCH, TARGET, VOCAB, CELLS = 3, 7, 13, 15
@@ -23,6 +23,8 @@ EYES, GAZES = ["convolution", "patches"], ["softmax", "hard:0.5"]
 VARIANTS = [
     *(replace(CONFIG, encoder=eye, gaze=gaze) for eye, gaze in product(EYES, GAZES)),
     *(replace(CONFIG, encoder=eye, decoder="transformer") for eye in EYES),
+    *(replace(CONFIG, encoder="coordinates", gaze=gaze) for gaze in GAZES),
+    replace(CONFIG, encoder="coordinates", decoder="transformer"),
 ]
 LSTMS = [config for config in VARIANTS if config.decoder == "lstm"]
 
@@ -140,6 +142,64 @@ def test_logits_and_gradients_are_those_of_the_direct_loop(config, depth):
 def test_the_picture_matters(config):
     model, (pictures, words, _) = seeded(config), batch()
     assert (model(pictures[:1], words[:1]) - model(pictures[1:2], words[:1])).abs().amax() > 1e-4
+
+
+# Cells that know where they are
+
+
+def eye(depth: int) -> PictureCoordinatesEncoder:
+    return PictureCoordinatesEncoder(replace(CONFIG, encoder="coordinates", depth=depth, channels=2)).double()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_cell_stands_in_the_middle_of_what_it_sees(depth):
+    """Of the pixels that reach a cell, the mean is the middle of the cell's own square, to half a pixel."""
+    encoder, cell, sides = eye(depth), 2**depth, (4, 5)
+    torch.nn.init.zeros_(encoder.around.weight)  # the last convolution looks as far to all sides
+    torch.nn.init.zeros_(encoder.around.bias)
+    pictures = numbers(1, 2, sides[0] * cell, sides[1] * cell).requires_grad_()
+    cells = encoder(pictures)
+    assert cells.shape == (1, 20, 6)
+    row, column = 2, 3
+    (gradient,) = torch.autograd.grad(cells[0, row * 5 + column].square().sum(), pictures)
+    for axis, place in ((3, row), (2, column)):
+        seen = gradient.abs().sum((0, 1, axis)).nonzero().flatten().double() + 0.5
+        assert abs(seen.mean() - (place + 0.5) * cell) <= 0.5
+        assert len(seen) == 2 ** (depth + 1) - 1
+
+
+def test_the_same_thing_elsewhere_is_another_cell_only_where_coordinates_tell():
+    pictures = torch.zeros(2, 2, 24, 40, dtype=torch.float64)
+    pictures[0, :, 8:12, 8:12], pictures[1, :, 8:12, 24:28] = 1.0, 1.0
+    plain, placed = (
+        seeded(replace(CONFIG, encoder=name)).encode(pictures).cells for name in ("convolution", "coordinates")
+    )
+    first, second = (2 * 10 + column for column in (2, 6))  # cells of 4 x 4 pixels, ten in a row
+    assert_close(plain[0, first], plain[1, second])
+    assert (placed[0, first] - placed[1, second]).abs().amax() > 1e-3
+
+
+@pytest.mark.parametrize("sides", [(12, 20), (11, 17), (9, 19), (1, 1)])
+def test_cells_cover_pictures_of_any_size(sides):
+    cells = eye(2)(numbers(1, 2, *sides))
+    assert cells.shape == (1, math.ceil(sides[0] / 4) * math.ceil(sides[1] / 4), 6)
+    assert cells.isfinite().all()
+
+
+def test_how_often_a_cell_is_drawn_comes_near_its_probability():
+    """The first look depends on nothing that was drawn before."""
+    model, (pictures, words, _) = seeded(replace(CONFIG, gaze="hard")), batch()
+    smooth = seeded(CONFIG)
+    smooth.load_state_dict(model.state_dict())
+    shares = model.drawn_shares(pictures, words, 4000)
+    assert shares.shape == (BATCH, TARGET, CELLS)
+    assert_close(shares.sum(-1), torch.ones(BATCH, TARGET))
+    _, chances = steps(smooth, pictures, words[:, :1])
+    assert_close(shares[:, 0].double(), chances[:, 0], rtol=0, atol=0.03)
+    assert not any(layer.training for layer in model.modules())
+    assert_close(model.drawn_shares(pictures, words, 10), model.drawn_shares(pictures, words, 10))
+    with pytest.raises(ValueError, match="only hard looks are drawn: this captioner has gaze='softmax'"):
+        smooth.drawn_shares(pictures, words, 1)
 
 
 # Where it looks

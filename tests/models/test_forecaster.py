@@ -18,15 +18,27 @@ CONFIG = ForecasterConfig(
     horizon=HORIZON, patch=7, kind="encoder-decoder",
 )  # fmt: skip
 KINDS = {kind: replace(CONFIG, kind=kind) for kind in ("encoder-decoder", "lstm", "patches")}
-VARIANTS = KINDS | {
-    "encoder-decoder-post-rotary": replace(CONFIG, order="post", heads=3, position="rotary", depth=1),
-    "lstm-flat": replace(CONFIG, kind="lstm", depth=1),
-    "patches-relative": replace(CONFIG, kind="patches", position="relative:2", patch=2),
+COLUMNS = {  # kind patches, a column by itself
+    "apart": replace(CONFIG, kind="patches", channels="apart", own=TARGETS, features=FEATURES),
+    "apart-relative": replace(CONFIG, kind="patches", channels="apart", own=TARGETS, relative=True, patch=4),
+    "across": replace(CONFIG, kind="patches", channels="across", own=TARGETS),
+    "across-unread": replace(CONFIG, kind="patches", channels="auto", own=1, patch=3, position="rotary", heads=3),
 }
+VARIANTS = (
+    KINDS
+    | COLUMNS
+    | {
+        "encoder-decoder-post-rotary": replace(CONFIG, order="post", heads=3, position="rotary", depth=1),
+        "lstm-flat": replace(CONFIG, kind="lstm", depth=1),
+        "patches-relative": replace(CONFIG, kind="patches", position="relative:2", patch=2),
+    }
+)
 every_kind = pytest.mark.parametrize("config", KINDS.values(), ids=KINDS)
 every_variant = pytest.mark.parametrize("config", VARIANTS.values(), ids=VARIANTS)
 going_on = pytest.mark.parametrize(
-    "config", [x for x in VARIANTS.values() if x.kind != "patches"], ids=[x for x in VARIANTS if "patches" not in x]
+    "config",
+    [x for x in VARIANTS.values() if x.kind != "patches"],
+    ids=[name for name, x in VARIANTS.items() if x.kind != "patches"],
 )
 
 
@@ -101,7 +113,7 @@ def test_a_true_value_changes_only_what_comes_after_it(config):
             assert ((after[:, time + 1] - forced[:, time + 1]).abs().amax(-1) > 1e-5).all()
 
 
-@pytest.mark.parametrize("config", [VARIANTS["patches"], VARIANTS["patches-relative"]], ids=["patches", "relative"])
+@pytest.mark.parametrize("config", [x for x in VARIANTS.values() if x.kind == "patches"])
 def test_patches_say_all_values_at_once_whatever_came_before_them(config):
     model, (series, first, wanted) = seeded(config), batch()
     assert_close(model.teacher_forced(series, first, wanted), model(series, first))
@@ -127,6 +139,71 @@ def test_the_series_may_have_any_length(config):
         assert model.teacher_forced(series, first, wanted).shape == (BATCH, HORIZON, TARGETS)
 
 
+# Columns
+
+
+@pytest.mark.parametrize("name", ["apart", "apart-relative"])
+def test_a_column_by_itself_is_forecast_as_if_there_were_no_other(name):
+    config = COLUMNS[name]
+    model, (series, first, _) = seeded(config), batch()
+    alone = Forecaster(replace(config, features=1, targets=1, own=1)).double().eval()
+    alone.load_state_dict(model.state_dict())
+    forecast = model(series, first)
+    for column in range(TARGETS):
+        here = slice(column, column + 1)
+        assert_close(alone(series[:, :, here], first[:, here]), forecast[:, :, here])
+
+
+def test_apart_a_target_depends_on_its_own_column_only_and_across_on_all():
+    series, first, _ = batch()
+    for name, seen in (("apart", torch.eye(TARGETS, FEATURES)), ("across", torch.ones(TARGETS, FEATURES))):
+        model = seeded(COLUMNS[name])
+        forecast = model(series, first)
+        for column in range(FEATURES):
+            changed = series.clone()
+            changed[:, 3, column] += 1
+            moved = (model(changed, first) - forecast).abs().amax((0, 1)) > 1e-9
+            assert moved.tolist() == seen[:, column].bool().tolist(), (name, column)
+
+
+def test_a_target_that_is_not_read_is_forecast_from_the_others():
+    model, (series, first, _) = seeded(COLUMNS["across-unread"]), batch()
+    assert model.config.across
+    moved = series.clone()
+    moved[:, 5, 0] += 1
+    assert ((model(moved, first) - model(series, first)).abs().amax((0, 1)) > 1e-9).all()
+
+
+def test_relative_columns_are_the_same_wherever_they_stand():
+    series, first, _ = batch()
+    for config in (COLUMNS["apart-relative"], replace(KINDS["lstm"], relative=True)):
+        model = seeded(config)
+        assert_close(model(series + numbers(BATCH, 1, FEATURES, seed=5), first), model(series, first))
+
+
+def test_a_length_that_does_not_divide_is_filled_up_with_the_first_value():
+    config = COLUMNS["apart-relative"]
+    model, (series, first, _) = seeded(config), batch()
+    longer = Forecaster(replace(config, length=16)).double().eval()
+    longer.load_state_dict(model.state_dict())
+    filled = torch.cat([series[:, :1], series[:, :1], series], dim=1)
+    assert_close(model(series, first), longer(filled, first))
+
+
+def test_auto_is_apart_where_the_columns_are_the_targets():
+    alone = {"features": 2, "targets": 2, "own": 2}
+    for fields, across in ((alone, False), (alone | {"features": 3}, True), (alone | {"own": 1}, True)):
+        assert ForecasterConfig(kind="patches", channels="auto", **fields).across is across
+
+
+def test_every_kind_of_dropout_acts_in_an_lstm_of_one_layer():
+    model, (series, first, _) = Forecaster(replace(CONFIG, kind="lstm", depth=1, dropout=0.5)).double(), batch()
+    torch.manual_seed(1)
+    once, again = model.train()(series, first), model(series, first)
+    assert (once - again).abs().max() > 1e-6
+    assert_close(model.eval()(series, first), model(series, first))
+
+
 # The direct loop
 
 
@@ -135,6 +212,7 @@ def test_the_lstm_has_forecasts_and_gradients_of_the_direct_loop(depth):
     model, (series, first, wanted) = seeded(replace(CONFIG, kind="lstm", depth=depth)), batch()
     parameters = dict(model.named_parameters())
     p = {name.removeprefix("body."): parameter for name, parameter in parameters.items()}
+    p["decoder.attention.score.weight"] = p["decoder.attention.score.weight"] / CONFIG.width**0.5
     config = SimpleNamespace(
         attention="luong", score="general", reach="global", feeding=False, cell="lstm", directions=1, depth=depth
     )

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import look
-from mirada.models.reader import Reader, ReaderConfig, Span
+from mirada.models.reader import Reader, ReaderConfig, Span, best_spans, span_mass
 from tests.models.stirring import assert_near, stirred, words
 
 SIZES = {"vocab": 13, "width": 24, "heads": 3, "hidden": 17, "depth": 2, "dropout": 0.0, "length": 29}
@@ -86,6 +86,47 @@ def test_the_question_changes_the_scores():
     assert (change.abs() > 1e-6).all()
 
 
+# Marks and neighbors
+
+
+@torch.no_grad()
+def test_a_mark_is_a_vector_beside_the_word():
+    model, texts, kept = made(config(marks=3)), words(BATCH, LENGTH), []
+    marks = torch.arange(LENGTH).expand(BATCH, LENGTH) % 3
+    model.encoder.register_forward_pre_hook(lambda module, inputs: kept.append(inputs[0]))
+    model(texts, SEGMENTS, LENGTHS, marks)
+    x = model.words.weight[texts] + model.segments.weight[SEGMENTS] + model.place.position.table[:LENGTH]
+    assert_close(kept[0], F.layer_norm(x + model.marks.weight[marks], (24,), model.norm.weight, model.norm.bias))
+
+
+@pytest.mark.parametrize(
+    ("count", "marks", "message"),
+    [
+        (3, None, "a reader with marks=3 is given a mark for every place"),
+        (0, torch.zeros(BATCH, LENGTH, dtype=torch.long), "a reader with marks=0 is not given a mark for every place"),
+        (3, torch.zeros(BATCH, 5, dtype=torch.long), r"a mark for every token: got \(2, 5\) for \(2, 11\)"),
+        (3, torch.full((BATCH, LENGTH), 3), r"mark ids must lie in 0..2: got 3 to 3"),
+    ],
+)
+def test_marks_that_do_not_fit_are_refused(count, marks, message):
+    with pytest.raises(ValueError, match=message):
+        made(config(marks=count))(words(BATCH, LENGTH), SEGMENTS, LENGTHS, marks)
+
+
+@torch.no_grad()
+def test_convolutions_add_what_neighbors_say():
+    model, texts, kept = made(config(convolutions=1, kernel=3)), words(BATCH, LENGTH), []
+    model.encoder.register_forward_pre_hook(lambda module, inputs: kept.append(inputs[0]))
+    model(texts, SEGMENTS)
+    x = model.words.weight[texts] + model.segments.weight[SEGMENTS] + model.place.position.table[:LENGTH]
+    x = F.layer_norm(x, (24,), model.norm.weight, model.norm.bias)
+    layer = model.stems[0].layers[0]
+    around = F.pad(x, (0, 0, 1, 1))
+    near = torch.cat([around[:, shift : shift + LENGTH] for shift in range(3)], dim=-1)
+    kernel = layer.weight.permute(2, 1, 0).flatten(0, 1)  # (kernel width, out)
+    assert_close(kept[0], x + torch.relu(near @ kernel + layer.bias))
+
+
 # The best answer
 
 
@@ -130,6 +171,28 @@ def test_the_best_answer_never_ends_before_it_starts():
     assert places.tolist() == [[2, 4]]  # 5 + 9 beats 9 + 4
     places, _ = made(config()).best(Span(start, end), longest=2)
     assert places.tolist() in ([[7, 7]], [[7, 8]], [[3, 4]], [[4, 4]])
+
+
+def test_further_answers_come_in_the_order_of_their_scores():
+    start, end = (side.log_softmax(-1) for side in spans(4))
+    places, scores = best_spans(start, end, longest=3, count=50)
+    for row in range(4):
+        every = {
+            (s, e): float(start[row, s] + end[row, e]) for s in PASSAGES[1] for e in range(s, min(s + 3, PASSAGES[1].stop))
+        }  # fmt: skip
+        found = [
+            tuple(span) for span, score in zip(places[row].tolist(), scores[row].tolist(), strict=True) if score > -99
+        ]
+        assert set(found) == set(every)
+        assert found == sorted(every, key=every.get, reverse=True)
+    assert places.shape == (4, 33, 2), "as many as there can be"
+
+
+@pytest.mark.parametrize("longest", [1, 2, 5, 30])
+def test_the_mass_of_spans_is_the_sum_over_all_of_them(longest):
+    start, end = (side.log_softmax(-1) for side in spans(4))
+    _, scores = best_spans(start, end, longest, count=LENGTH * LENGTH)
+    assert_close(span_mass(start, end, longest), scores.logsumexp(1))
 
 
 def test_the_best_answer_needs_no_gradient():

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import look
-from mirada.models.transcriber import Transcriber, TranscriberConfig
+from mirada.attention.positions import Sinusoidal
+from mirada.models.transcriber import PacedPositions, Transcriber, TranscriberConfig
 from tests.models.recurrent_by_hand import bridge, embed, read, write
 
 BATCH, FRAMES, MELS, TARGET, VOCAB = 3, 23, 5, 7, 13
@@ -23,6 +24,7 @@ KINDS = {
     "transformer": CONFIG,
     "transformer-post-rotary": replace(CONFIG, order="post", heads=3, position="rotary"),
     "transformer-relative": replace(CONFIG, position="relative:2", depth=1),
+    "transformer-paced": replace(CONFIG, position="rotary", pace=2.5, heads=3),
     "luong": replace(CONFIG, kind="luong"),
     "luong-flat": replace(CONFIG, kind="luong", depth=1),
 }
@@ -82,7 +84,13 @@ def test_luong_has_logits_gradients_and_alignments_of_the_direct_loop(depth):
     parameters = dict(model.named_parameters())
     p = {name.removeprefix("body."): parameter for name, parameter in parameters.items()}
     config = SimpleNamespace(
-        attention="luong", score="general", reach="global", feeding=True, cell="lstm", directions=2, depth=depth
+        attention="luong",
+        score="general:scale=None",
+        reach="global",
+        feeding=True,
+        cell="lstm",
+        directions=2,
+        depth=depth,
     )
     expected, looks = [], torch.zeros(BATCH, TARGET, 6, dtype=torch.float64)
     for b, length in enumerate(LENGTHS.tolist()):
@@ -139,6 +147,27 @@ def test_every_frame_matters(config):
         assert ((moved > 1e-9) == (place < LENGTHS)).all(), place
 
 
+def test_paced_positions_by_hand():
+    """Place n has the sinusoids of token n / pace."""
+    found = PacedPositions(6, 2.5)(torch.zeros(2, 9, 6, dtype=torch.float64))
+    for place, i in product(range(9), range(3)):
+        angle = place / 2.5 / 10000 ** (2 * i / 6)
+        expected = torch.tensor([math.sin(angle), math.cos(angle)], dtype=torch.float64)
+        assert_close(found[:, place, 2 * i : 2 * i + 2], expected.expand(2, 2))
+    assert PacedPositions(5, 2.5)(torch.zeros(1, 3, 5)).shape == (1, 3, 5)
+
+
+def test_with_a_pace_the_memory_and_the_tokens_have_positions():
+    plain, paced = (seeded(replace(CONFIG, position="rotary", heads=3, pace=pace)) for pace in (0.0, 2.5))
+    paced.load_state_dict(plain.state_dict())
+    frames, target = batch()
+    states = plain.encode(frames, LENGTHS).states
+    assert_close(paced.encode(frames, LENGTHS).states, PacedPositions(6, 2.5)(states))
+    x = plain.words(target)
+    assert_close(paced.body.target_place(x), Sinusoidal(6).add(x))
+    assert_close(plain.body.target_place(x), x)
+
+
 # Where it looks
 
 
@@ -171,6 +200,52 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_tokens_that_count(config):
     assert_close(model.loss(frames, LENGTHS, target, wanted), expected)
     smooth = -sum(0.9 * log_p[b, t, wanted[b, t]] + 0.1 * log_p[b, t].mean() for b, t in counted) / len(counted)
     assert_close(model.loss(frames, LENGTHS, target, wanted, smoothing=0.1), smooth)
+
+
+def collapsed(path: tuple[int, ...], nothing: int) -> list[int]:
+    """What a path through the places tells: equal neighbors count once, nothing does not count."""
+    return [label for place, label in enumerate(path) if label != nothing and path[place - 1 : place] != (label,)]
+
+
+@both_kinds
+def test_ctc_is_the_sum_over_all_paths(config):
+    """Of all ways to tell a token or nothing at every place, those that tell the text without its end."""
+    vocab = 3
+    model, frames = seeded(replace(config, vocab=vocab, ctc=0.3)), numbers(3, 14, MELS)
+    lengths, wanted = torch.tensor([14, 9, 12]), torch.tensor([[2, 0, 1], [1, 1, 2], [0, 2, -100]])
+    memory, total = model.encode(frames, lengths), 0.0
+    shares = model.heard(memory.states).softmax(-1)
+    for row, (places, text) in enumerate([(4, [2, 0]), (3, [1, 1]), (3, [0])]):
+        paths = [path for path in product(range(vocab + 1), repeat=places) if collapsed(path, vocab) == text]
+        total -= sum(math.prod(shares[row, n, label] for n, label in enumerate(path)) for path in paths).log()
+    assert_close(model.ctc_loss(memory, wanted), total / 8)
+    alone = model.encode(frames[:1, :14])
+    assert_close(model.ctc_loss(alone, wanted[:1]), model.ctc_loss(model.encode(frames[:1], lengths[:1]), wanted[:1]))
+
+
+@both_kinds
+def test_ctc_counts_in_training_only(config):
+    plain, with_ctc = (Transcriber(replace(config, ctc=weight)).double() for weight in (0.0, 0.3))
+    with_ctc.load_state_dict(plain.state_dict(), strict=False)
+    frames, target = batch()
+    wanted = tokens(BATCH, TARGET, seed=1)
+    wanted[1, 2:] = -100
+    wanted[2, 3:] = -100
+    assert plain.heard is None
+    assert with_ctc.training
+    extra = with_ctc.ctc_loss(with_ctc.encode(frames, LENGTHS), wanted)
+    assert extra > 0
+    difference = with_ctc.loss(frames, LENGTHS, target, wanted) - plain.loss(frames, LENGTHS, target, wanted)
+    assert_close(difference, 0.3 * extra)
+    assert_close(
+        with_ctc.eval().loss(frames, LENGTHS, target, wanted), plain.eval().loss(frames, LENGTHS, target, wanted)
+    )
+
+
+def test_a_text_that_no_path_can_tell_adds_nothing():
+    model = seeded(replace(CONFIG, ctc=0.3))
+    loss = model.ctc_loss(model.encode(numbers(1, 8, MELS)), torch.tensor([[1, 2, 3, 4, 5]]))
+    assert loss.item() == 0.0
 
 
 # Errors

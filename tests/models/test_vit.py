@@ -78,12 +78,13 @@ def test_the_pool_reads_what_the_encoder_says():
     for pool in POOLS:
         model = made(config(pool=pool))
         h = model.encode(seen)
-        assert h.shape == (BATCH, PLACES, 24)
+        places = PLACES if pool == "first" else PLACES - 1
+        assert h.shape == (BATCH, places, 24)
         if pool == "attention":
             query = model.pool.query.expand(BATCH, -1, -1)
             vector = model.pool.attention(query, memory=h)[:, 0]
         else:
-            vector = {"first": h[:, 0], "mean": h.sum(1) / PLACES, "max": h.max(1).values}[pool]
+            vector = {"first": h[:, 0], "mean": h.sum(1) / places, "max": h.max(1).values}[pool]
         scores = model(seen)
         assert scores.shape == (BATCH, 7)
         assert_close(scores, vector @ model.classes.weight.T + model.classes.bias)
@@ -94,14 +95,14 @@ def test_look_names_every_layer(pool):
     model = made(config(pool=pool))
     with look(model) as seen:
         model(pictures())
-    names = ["encoder.layers.0.self", "encoder.layers.1.self"]
+    names, places = ["encoder.layers.0.self", "encoder.layers.1.self"], PLACES if pool == "first" else PLACES - 1
     assert seen.names == ([*names, "pool.attention"] if pool == "attention" else names)
     for name in names:
         weights = seen[name].weights()
-        assert weights.shape == (BATCH, 3, PLACES, PLACES)
-        assert_close(weights.sum(-1), torch.ones(BATCH, 3, PLACES, dtype=weights.dtype))
+        assert weights.shape == (BATCH, 3, places, places)
+        assert_close(weights.sum(-1), torch.ones(BATCH, 3, places, dtype=weights.dtype))
     if pool == "attention":
-        assert seen["pool.attention"].weights().shape == (BATCH, 3, 1, PLACES)
+        assert seen["pool.attention"].weights().shape == (BATCH, 3, 1, places)
 
 
 def test_vit_base_has_its_parameters():
@@ -128,7 +129,7 @@ def test_vit_base_has_its_parameters():
 def test_without_a_position_a_picture_is_a_set_of_patches(pool):
     model, seen = made(config(position="none", pool=pool)), pictures()
     assert_near(model(rearranged(seen, ORDER)), model(seen))
-    shuffled = [0, *(1 + n for n in ORDER)]
+    shuffled = [0, *(1 + n for n in ORDER)] if pool == "first" else ORDER
     assert_near(model.encode(rearranged(seen, ORDER)), model.encode(seen)[:, shuffled])
 
 
@@ -172,6 +173,34 @@ def test_a_class_that_does_not_exist_is_refused():
 def test_places_are_the_patches_and_the_class_token():
     assert ViTConfig.tiny().places == 5
     assert config().places == PLACES
+    assert [config(pool=pool).places for pool in POOLS[1:]] == [9, 9, 9]
+    assert all(ViT(config(pool=pool)).class_token is None for pool in POOLS[1:])
+
+
+@torch.no_grad()
+def test_convolutions_make_a_cell_of_every_patch():
+    """Two of them, each with its relu, in place of the linear layer; the cells go row by row."""
+    model, kept = made(config(stem="convolution", size=12, patch=4, position="none", pool="mean")), []
+    model.encoder.register_forward_pre_hook(lambda module, inputs: kept.append(inputs[0]))
+    seen = pictures(height=12, width=12)
+    model(seen)
+    x = seen
+    for layer in model.patches.layers:
+        x = torch.nn.functional.conv2d(x, layer.weight, layer.bias, stride=2, padding=1).relu()
+    assert x.shape == (BATCH, 24, 3, 3)
+    assert_close(kept[0], x.flatten(2).mT)
+
+
+@torch.no_grad()
+def test_on_a_grid_a_patch_far_away_reaches_the_pool_alone():
+    """A layer in which patches see their neighbors: the first patch knows nothing of the last one, the pool does."""
+    model = made(config(pool="attention", where="grid:3,3", depth=1))
+    seen = pictures()
+    other = seen.clone()
+    other[:, :, 10:, 10:] += 1
+    change = (model.encode(other) - model.encode(seen)).abs().amax((0, 2))
+    assert [bool(size > 1e-6) for size in change] == [False, False, False, False, True, True, False, True, True]
+    assert (model(other) - model(seen)).abs().amax() > 1e-4
 
 
 def test_a_short_table_is_no_matter_where_none_is_used():

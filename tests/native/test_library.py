@@ -111,7 +111,7 @@ def attended(**changed: Tensor) -> dict[str, Tensor]:
 
 WRONG = {
     "short: a longer sequence": lambda: short_forward(
-        **attended(k=torch.zeros(2, 3, 65, 16), v=torch.zeros(2, 3, 65, 16)), lengths=None, causal=False, scale=1.0
+        **attended(k=torch.zeros(2, 3, 129, 16), v=torch.zeros(2, 3, 129, 16)), lengths=None, causal=False, scale=1.0
     ),
     "short: an odd dim": lambda: short_forward(
         **attended(v=torch.zeros(2, 3, 5, 17)), lengths=None, causal=False, scale=1.0

@@ -1,7 +1,8 @@
 """Small data, and runs that are trained on it in a second or two."""
 
+import json
 from collections.abc import Iterable
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mirada.runs.sources import Source
 from mirada.runs.train import carry_out
 
 SIZES = ("width=32", "hidden=64", "depth=1", "heads=2")
-QUICK = (*SIZES, "steps=6", "validate=3", "batch_tokens=1024", "warmup=2")
+QUICK = (*SIZES, "steps=6", "validate=3", "batch_tokens=1024", "warmup=2", "threads=1")
 
 NOUNS = (("house", "casa", 1), ("car", "coche", 0), ("book", "libro", 0), ("table", "mesa", 1), ("cat", "gato", 0))
 COLORS = (("red", ("rojo", "roja")), ("small", ("pequeño", "pequeña")), ("old", ("viejo", "vieja")))
@@ -68,3 +69,26 @@ def trained(task: str, data: Any, out: Path, *keys: str, **more) -> Run:
 
 def quiet(text: str) -> None:
     pass
+
+
+def questions() -> list[tuple[str, str, str | None, int | None]]:
+    """150 questions about who took what, with their passages, answers and starts; some have no answer."""
+    names, things = ("Ana", "Luis", "Eva", "Juan"), ("key", "book", "lamp", "hat", "ring")
+    rows: list[tuple[str, str, str | None, int | None]] = []
+    for (one, other), (first, second) in product(
+        permutations(names, 2), zip(things, things[1:] + things[:1], strict=True)
+    ):
+        passage = f"Today {one} took the {first}. It rained. Then {other} took the {second}."
+        rows.append((f"Who has the {first}?", passage, one, passage.index(one)))
+        rows.append((f"Who has the {second}?", passage, other, passage.index(other)))
+        if one < other:
+            missing = things[things.index(second) - 3]
+            rows.append((f"Who has the {missing}?", passage, None, None))
+    return rows
+
+
+def write_questions(path: Path, rows: Iterable[tuple[str, str, str | None, int | None]]) -> str:
+    """A file of JSON lines; its path comes back."""
+    keys = ("question", "context", "answer", "start")
+    path.write_text("".join(json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows), encoding="utf-8")
+    return str(path)

@@ -83,7 +83,8 @@ def test_texts_in_memory(tmp_path: Path) -> None:
         ([("good film", "pos"), ("bad film",)], r"row 2: expected 2 values \(text, label\), found 1"),
         ([("good film", None), ("bad film", "neg")], "row 1: label is null, not text"),
         ([("", "pos"), ("bad film", "neg")], "row 1: no text for text"),
-        ({"text": ["a"], "labels": ["b"]}, "unknown column 'label'; known: labels, text. Did you mean 'labels'"),
+        ({"text": ["a"], "labl": ["b"]}, "unknown column 'label'; known: labl, text. Did you mean 'labl'"),
+        ({"text": ["a"], "stars": ["b"], "tag": ["c"]}, "label may be stars or tag. Say which .* columns=text,stars"),
         ({"text": ["a", "b"], "label": ["c"]}, "columns must be equally long: got 2, 1"),
         (7, "must be rows of .text, label., a dict or a data frame: got int"),
     ],
@@ -113,3 +114,22 @@ def test_what_the_command_does_python_does(tmp_path: Path) -> None:
     first = train("classify", reviews(), tmp_path / "first", seed=4)
     again = train("classify", reviews(), tmp_path / "again", start=first.folder, model="transformer", minutes=0)
     assert (first.settings.recipe.seed, again.settings.start) == (4, str(first.folder))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"id": [1, 2], "Review": ["good film", "bad film"], "stars": [5, 1]},
+        [{"id": 1, "Review": "good film", "stars": 5}, {"id": 2, "Review": "bad film", "stars": 1}],
+    ],
+)
+def test_usual_names_serve_and_are_told(data: object) -> None:
+    found = rows_in_memory(data, ("text", "label"))
+    assert [record.value for record in found.records] == [("good film", "5"), ("bad film", "1")]
+    assert found.notes == ("text is Review, label is stars",)
+    assert rows_in_memory(data, ("text", "label"), ("Review", "id")).records[1].value == ("bad film", "2")
+
+
+def test_a_row_without_a_key_is_named() -> None:
+    found = rows_in_memory([{"text": "a", "label": "b"}, {"text": "c"}], ("text", "label"))
+    assert [str(problem) for problem in found.problems] == ["row 2: label is null, not text."]

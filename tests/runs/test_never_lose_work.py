@@ -17,7 +17,7 @@ from tests.runs.small import SIZES, pairs, trained, write_rows
 
 STEPS = 60
 KEYS = (*SIZES, f"steps={STEPS}", "validate=15", "batch_tokens=256", "save_seconds=0", "average=3")
-CLOCK = {"tokens_per_second", "seconds"}
+CLOCK = {"tokens_per_second", "seconds", "waiting"}
 PATIENCE = 90.0  # seconds that a process may take to come so far
 
 

@@ -1,15 +1,18 @@
 """classify: from labelled texts to labels with probabilities."""
 
+import json
+import random
 from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from mirada.data.record import Record
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.sources import Splits
-from mirada.tasks.classify import with_every_label
+from mirada.tasks.classify import closed, network_scores, with_every_label
 from mirada.training.baselines import majority
 from tests.runs.small import QUICK, reviews, trained, write_rows
 
@@ -41,7 +44,9 @@ def test_scores_are_probabilities(run: Run) -> None:
     assert [label for label, _ in answer.ranked] == ["good", "bad"]
     torch.testing.assert_close(sum(score for _, score in answer.ranked), 1.0)
     assert answer.score == answer.ranked[0][1]
-    assert run("the song was lovely").ranked == ()
+    assert answer.shown == 2
+    plain = run("the song was lovely")
+    assert (plain.ranked, plain.shown) == (answer.ranked, 0)
 
 
 def test_candidates_are_ranked_and_must_be_labels(run: Run) -> None:
@@ -127,3 +132,153 @@ def test_every_model_reads_texts_of_one_word(tmp_path: Path, model: str) -> None
     assert answer.read[0] == "no"
     assert set(answer.read[1:]) == {"</s>"}
     assert len(answer.look().names) == 1
+
+
+# Two readers
+
+
+def test_an_answer_is_what_both_readers_say(run: Run) -> None:
+    """softmax(scale x network + scale x linear), with the numbers of the folder."""
+    texts = ["the song was lovely", "a sad and boring trip"]
+    known, again = run.known, load(run.folder)
+    assert again.known.scales == known.scales
+    assert len(known.scales) == 2
+    items = [[*known.tokenizer.encode(text), 3] for text in texts]
+    network = torch.cat([run.model(torch.tensor([item])) for item in items]).detach()
+    scores = known.scales[0] * network + known.scales[1] * known.linear.scores(texts)
+    for answer, shares in zip(again(texts), scores.softmax(1), strict=True):
+        torch.testing.assert_close(dict(answer.ranked), dict(zip(known.labels, shares.tolist(), strict=True)))
+    assert again(texts[0]).value == {"attention": "good", "words": "good"}
+
+
+def test_scales_lower_the_loss_of_the_validation(run: Run) -> None:
+    records = run.splits().valid
+    texts = [record.value[0] for record in records]
+    wanted = torch.tensor([run.known.labels.index(record.value[1]) for record in records])
+    readers = run.known.readers(network_scores(run, closed(texts, run.known, run.model.config)), texts)
+    alone = [F.cross_entropy(scores, wanted) for scores in readers.values()]
+    assert F.cross_entropy(run.known.scores(readers), wanted) < min(alone)
+
+
+def test_details_tell_each_reader_and_how_sure_they_are(run: Run) -> None:
+    found = run.measured(run.splits())
+    assert found.details["alone"] == {"attention": 100.0, "words": 100.0}
+    sure = [answer.score for answer in found.answers]
+    torch.testing.assert_close(found.details["ece"], 100 * (1 - sum(sure) / len(sure)), rtol=0.3, atol=0.5)
+    lines = run.task.detail_lines(found.details)
+    assert lines[-3:] == [
+        "attention alone      100.00",
+        "single words alone   100.00",
+        f"calibration error    {found.details['ece']:.2f}",
+    ]
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    for words in ("Who decides", "single words, linear", "Words that speak loudest by themselves", "lovely"):
+        assert words in page
+
+
+def test_the_network_can_answer_alone(tmp_path: Path, data: str) -> None:
+    run = trained("classify", data, tmp_path / "run", *QUICK, "beside=none")
+    assert run.known.linear is None
+    assert len(run.known.scales) == 1
+    assert set(run("a good film").value) == {"attention"}
+    assert "Who decides" not in (run.folder / "report.html").read_text(encoding="utf-8")
+    item = torch.tensor([[*run.known.tokenizer.encode("a good film"), 3]])
+    shares = (run.known.scales[0] * run.model(item)[0]).softmax(0)
+    torch.testing.assert_close(load(run.folder)("a good film").score, shares.max().item())
+
+
+def test_an_unknown_reader_is_refused(tmp_path: Path, data: str) -> None:
+    with pytest.raises(ValueError, match=r"unknown beside 'word'; known: letters, none, words\. Did you mean 'words'"):
+        trained("classify", data, tmp_path / "run", "beside=word")
+
+
+def test_a_folder_without_its_linear_model_is_refused(tmp_path: Path, data: str) -> None:
+    run = trained("classify", data, tmp_path / "run", *QUICK)
+    (run.folder / "linear.safetensors").unlink()
+    with pytest.raises(
+        ValueError, match=r"linear\.safetensors is missing: this run answers with it\. Restore the file"
+    ):
+        load(run.folder)
+    config = json.loads((run.folder / "config.json").read_text(encoding="utf-8"))
+    config["facts"]["scales"] = ["much"]
+    (run.folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"the scales in config\.json must be a list of numbers"):
+        load(run.folder)
+
+
+def test_a_run_that_starts_from_another_has_a_linear_model_of_its_own_texts(tmp_path: Path, run: Run) -> None:
+    rows = [
+        (f"{word} {thing}", label) for thing in ("soup", "tea") for word, label in (("hot", "good"), ("cold", "bad"))
+    ]
+    data = write_rows(tmp_path / "rows.tsv", rows * 5)
+    keys = ("steps=2", "validate=1", "bad=skip")
+    again = trained("classify", data, tmp_path / "run", *keys, start=str(run.folder))
+    assert len(again.known) == len(run.known)
+    assert again.known.linear.scores(["hot", "cold"]).argmax(1).tolist() == [1, 0]
+
+
+def test_the_best_weights_have_the_fewest_errors(run: Run) -> None:
+    ended = [
+        line for line in (run.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines() if "ended" in line
+    ]
+    assert "(valid accuracy 100.0)" in json.loads(ended[-1])["ended"]
+
+
+# Rare labels
+
+
+def rare(seed: int, count: int = 800) -> list[tuple[str, str]]:
+    """One in twenty is spam; three of four spam texts have its word, and one of eight others. A name tells texts apart."""
+    dice, rows = random.Random(seed), []
+    for number in range(count):
+        spam = number % 20 == 0
+        hint = "win" if dice.random() < (0.75 if spam else 0.125) else "meet"
+        rows.append((f"{hint} {''.join(dice.choices('abcdefgh', k=9))}", "spam" if spam else "mail"))
+    return rows
+
+
+def test_balance_finds_more_of_a_rare_label(tmp_path: Path) -> None:
+    data, valid = (write_rows(tmp_path / f"{seed}.tsv", rare(seed)) for seed in (1, 2))
+    keys = (
+        "width=16",
+        "hidden=16",
+        "depth=1",
+        "heads=2",
+        "steps=60",
+        "validate=20",
+        "lr=1e-2",
+        "vocab=8",
+        "beside=words",
+    )
+    plain, balanced = (
+        trained("classify", data, tmp_path / name, *keys, f"balance={name}", valid=valid) for name in ("no", "yes")
+    )  # fmt: skip
+    assert plain.known.weights == ()
+    common, seldom = balanced.known.weights
+    assert seldom > 15 * common
+    assert load(balanced.folder).known.weights == balanced.known.weights
+    before, after = (run.measure()["macro_f1"] for run in (plain, balanced))
+    assert before < 52, "the rare label is hardly ever answered"
+    assert after > before + 5
+
+
+# From a user's file to the stated quality
+
+
+SST2 = Path(__file__).parents[3] / "shared" / "data" / "sst2"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SST2.exists(), reason="the data is not here")
+def test_movie_reviews_reach_what_is_stated(tmp_path: Path) -> None:
+    run = trained("classify", str(SST2 / "train.tsv"), tmp_path / "run", valid=str(SST2 / "dev.tsv"), minutes=5.0)
+    found = run.measured(run.splits(str(SST2 / "test.tsv")))
+    assert found.metrics["accuracy"] >= 81.0
+    assert found.details["ece"] < 5
+
+
+@pytest.mark.slow
+def test_negation_needs_more_than_single_words(tmp_path: Path) -> None:
+    found = trained("classify", "", tmp_path / "run").measure()
+    assert found["accuracy"] > 98
+    assert found["accuracy_linear"] < found["accuracy"] - 10

@@ -127,3 +127,17 @@ def test_a_text_without_pairs_is_refused(tmp_path: Path, content: bytes, message
     with pytest.raises(ValueError, match=message):
         trained("fill", str(tmp_path / "a.txt"), tmp_path / "run", *QUICK)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_of_texts_or_of_tables(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / "texts" / name).write_text(text(), encoding="utf-8")
+    splits = read(request("fill", str(tmp_path / "texts")).settings())
+    assert {Path(record.where).name.split(":")[0] for record in splits.train} == {"a.txt", "b.txt"}
+    (tmp_path / "tables").mkdir()
+    write_rows(tmp_path / "tables" / "train.tsv", stories()[:20])
+    (tmp_path / "tables" / "valid.csv").write_text("premise,hypothesis\nAna reads.,She is here.\n", encoding="utf-8")
+    divided = read(request("fill", str(tmp_path / "tables")).settings())
+    assert len(divided.train) == 20
+    assert [record.value for record in divided.valid] == [("Ana reads.", "She is here.")]

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -243,3 +244,11 @@ def test_the_word_that_context_asks_for() -> None:
 def test_models_by_name() -> None:
     with pytest.raises(ValueError, match=r"unknown model for translate 'transfomer'.*Did you mean 'transformer'"):
         Translate().preset("transfomer")
+
+
+def test_a_run_that_translates_back_reads_the_other_column(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("id,english,spanish\n7,a house,una casa\n", encoding="utf-8")
+    assert run.task.questions(run, str(path)).rows[0].input == "a house"
+    back = replace(run, settings=run.settings.changed(data=replace(run.options, reverse=True)))
+    assert back.task.questions(back, str(path)).rows[0].input == "una casa"

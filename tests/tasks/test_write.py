@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mirada.runs.run import Run
-from mirada.runs.train import carry_out
+from mirada.runs.train import carry_out, read
 from mirada.tasks.write import beginning, continued
 from tests.runs.small import QUICK, quiet, request, text, trained
 
@@ -127,3 +127,35 @@ def test_the_report_has_samples(run: Run) -> None:
 def test_the_beginning_of_a_text() -> None:
     assert beginning("one line only") == "one line"
     assert beginning("half\nA whole line that goes on for long") == "A whole line that goes"
+
+
+def test_texts_of_a_folder_and_their_parts(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(name * 100, encoding="utf-8")
+    splits = read(request("write", str(tmp_path)).settings())
+    assert [(Path(record.where).name, len(record.value)) for record in splits.train] == [("a.txt", 450), ("b.txt", 450)]
+    assert [len(record.value) for record in splits.valid] == [50, 50]
+    assert (splits.test, list(splits.notes)) == ([], [f"{tmp_path}: 2 text files"])
+    shared = read(request("write", str(tmp_path), "split=0.7,0.2,0.1").settings())
+    assert [[len(r.value) for r in part] for part in (shared.train, shared.valid, shared.test)] == [
+        [350] * 2,
+        [100] * 2,
+        [50] * 2,
+    ]
+    joined = [a.value + b.value + c.value for a, b, c in zip(shared.train, shared.valid, shared.test, strict=True)]
+    assert joined == ["a.txt" * 100, "b.txt" * 100]
+
+
+def test_a_folder_that_is_divided_already(tmp_path: Path) -> None:
+    for name in ("train/a.txt", "train/b.txt", "valid.txt", "test/c.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    splits = read(request("write", str(tmp_path)).settings())
+    values = [[record.value for record in part] for part in (splits.train, splits.valid, splits.test)]
+    assert values == [["train/a.txt", "train/b.txt"], ["valid.txt"], ["test/c.txt"]]
+
+
+def test_texts_with_names_for_columns(tmp_path: Path) -> None:
+    splits = read(request("write", {"review": ["0123456789" * 10]}).settings())
+    assert [record.value for record in splits.train] == ["0123456789" * 9]
+    assert list(splits.notes) == ["text is review"]

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
-from mirada.training import loop, training_state
+from mirada.training import checkpoint, loop, training_state
 from mirada.training.interrupts import Interrupted
 from mirada.training.metrics_log import read_metrics
-from mirada.training.objectives import Microbatch, evaluate
+from mirada.training.objectives import Microbatch, evaluate, moved
 from mirada.training.recipe import Recipe
 from mirada.training.training_state import average, save_weights, weights
-from tests.training.toy import Distance, Rows, Toy, toy_training
+from tests.training.toy import Distance, MovingDistance, Rows, Toy, rows, toy_training
 
 
 def assert_same_weights(first: nn.Module, second: nn.Module) -> None:
@@ -26,7 +27,7 @@ def assert_same_weights(first: nn.Module, second: nn.Module) -> None:
 
 def lines(folder: Path) -> list[dict]:
     """The log without what the clock decides."""
-    clock = {"tokens_per_second", "seconds"}
+    clock = {"tokens_per_second", "seconds", "waiting"}
     return [{k: v for k, v in event.items() if k not in clock} for event in read_metrics(folder / "metrics.jsonl")]
 
 
@@ -105,6 +106,38 @@ def test_a_signal_saves_and_the_run_goes_on_later(tmp_path: Path, number: signal
     resumed.run()
     assert_same_weights(whole.model, resumed.model)
     assert lines(tmp_path / "whole") == lines(tmp_path / "stopped")
+
+
+def test_what_an_objective_remembers_is_saved_with_the_run(tmp_path: Path) -> None:
+    whole = toy_training(tmp_path / "whole", kind=MovingDistance)
+    whole.run()
+    assert whole.objective.mean.abs().min() > 0
+    stopped = toy_training(tmp_path / "stopped", kind=MovingDistance)
+    real = stopped.step
+
+    def step(at, *args):
+        if at.step == 17 and at.steps == 40:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(at, *args)
+
+    stopped.step = step
+    with pytest.raises(Interrupted):
+        stopped.run()
+    resumed = toy_training(tmp_path / "stopped", resume=True, kind=MovingDistance)
+    resumed.run()
+    assert_same_weights(whole.objective, resumed.objective)
+    assert "mean" in weights(whole.objective)
+    assert "mean" not in load_file(tmp_path / "whole" / "model.safetensors"), "it is not the model's"
+
+
+def test_what_an_objective_remembers_comes_from_the_whole_batch_and_not_from_trial_steps(tmp_path: Path) -> None:
+    runs = [toy_training(tmp_path / str(n), dropout=0.0, kind=MovingDistance, steps=3, accumulate=n) for n in (1, 2, 3)]
+    for training in runs:
+        training.run()
+        torch.testing.assert_close(training.objective.mean, runs[0].objective.mean)
+    fresh = toy_training(tmp_path / "fresh", kind=MovingDistance)
+    fresh.start()  # it measures some steps and takes them back
+    assert fresh.objective.mean.tolist() == [0, 0]
 
 
 def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
@@ -199,7 +232,7 @@ def test_an_average_by_hand(tmp_path: Path) -> None:
     models = [Toy(), Toy(), Toy()]
     paths = [tmp_path / f"{n}.safetensors" for n in range(3)]
     for model, path in zip(models, paths, strict=True):
-        save_weights(path, model)
+        save_weights(path, weights(model))
     torch.testing.assert_close(average(paths)["inner.bias"], sum(model.inner.bias.detach() for model in models) / 3)
 
 
@@ -243,3 +276,100 @@ def test_metrics_are_json_lines(tmp_path: Path) -> None:
     events = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [event["step"] for event in events if "lr" in event] == list(range(1, 41))
     assert [event["step"] for event in events if "valid" in event] == [10, 20, 30, 40, 40]
+
+
+def test_a_penalty_makes_weights_small(tmp_path: Path) -> None:
+    sizes = []
+    for name, penalty in (("plain", 0.0), ("penalized", 0.1)):
+        training = toy_training(tmp_path / name, steps=60, validate=20, l2=penalty)
+        training.run()
+        sizes.append(sum(float(p.detach().square().sum()) for p in training.model.parameters()))
+    assert sizes[1] < 0.8 * sizes[0]
+
+
+def test_quick_validations_are_not_written_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    real = loop.save_weights
+    monkeypatch.setattr(loop, "A_MOMENT", 1e9)
+    monkeypatch.setattr(loop, "save_weights", lambda path, tensors: (written.append(path.name), real(path, tensors)))
+    training = toy_training(tmp_path, steps=40, validate=1, average=0, save_seconds=1e9)
+    found = training.run()
+    better = [event for event in lines(tmp_path) if "valid" in event]
+    assert len(better) == 40
+    assert len(written) == 1
+    torch.testing.assert_close(evaluate(training.objective, training.valid, training.group)["loss"], found.best)
+
+
+def test_inputs_are_moved_to_a_device_with_what_is_no_tensor() -> None:
+    class Graph:
+        def to(self, device: torch.device) -> str:
+            return f"a graph on {device}"
+
+    inputs = {"x": torch.zeros(2), "edges": Graph(), "name": "x"}
+    assert moved(inputs, torch.device("cpu")) is inputs
+    there = moved(inputs, torch.device("meta"))
+    assert (there["x"].device.type, there["edges"], there["name"]) == ("meta", "a graph on meta", "x")
+
+
+class Judged(Distance):
+    """A validation says what a list says, one validation after the other."""
+
+    judged = ("error",)
+
+    def __init__(self, model: nn.Module, told: list[tuple[float, float]]) -> None:
+        super().__init__(model)
+        self.told, self.said = told, 0
+
+    def validate(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        self.said += 1
+        return torch.tensor(self.told[self.said - 1])
+
+    def quality(self, rank: tuple[float, float]) -> str:
+        return f"valid accuracy {100 * (1 - rank[0]):.1f}"
+
+
+def judged_training(folder: Path, told: list[tuple[float, float]], **recipe) -> loop.Training:
+    """A training whose validations (loss, error) are given; the first is the one whose time is measured."""
+    torch.manual_seed(3)
+    x, y = rows(99, 4)
+    settings = {"steps": 40, "validate": 10, "patience": 0, "average": 0, "warmup": 5} | recipe
+    objective = Judged(Toy(), [(1.0, 1.0), *told])
+    return loop.Training(objective, Rows(), [Microbatch({"x": x, "y": y}, (4,), 4)], Recipe(**settings), folder)
+
+
+@pytest.mark.parametrize(
+    ("told", "best"),
+    [
+        ([(0.5, 0.3), (0.9, 0.2), (0.4, 0.25), (0.3, 0.3)], 20),  # the fewest errors, whatever the loss
+        ([(0.5, 0.3), (0.5, 0.2), (0.4, 0.2), (0.6, 0.2)], 30),  # of as many errors, the smallest loss
+        ([(0.5, 0.3), (float("nan"), 0.0), (0.7, 0.29), (0.1, 0.3)], 30),  # what is no number is not the best
+    ],
+)
+def test_weights_are_chosen_by_what_is_judged(tmp_path: Path, told: list, best: int) -> None:
+    training = judged_training(tmp_path, told)
+    found = training.run()
+    assert found.best_step == best
+    assert (found.best, found.judged) == pytest.approx(told[best // 10 - 1])
+    error = told[best // 10 - 1][1]
+    assert found.ended == f"made 40 steps; kept the weights of step {best} (valid accuracy {100 * (1 - error):.1f})"
+    assert read_metrics(tmp_path / "metrics.jsonl")[-1]["ended"] == found.ended
+
+
+def test_early_stopping_asks_what_is_judged(tmp_path: Path) -> None:
+    falling = [(1 - step / 100, 0.2) for step in range(20)]  # the loss still becomes better, the error never
+    worse = [(loss, 0.2 if number == 0 else 0.3) for number, (loss, _) in enumerate(falling)]
+    found = judged_training(tmp_path, worse, steps=200, patience=2, warmup=0).run()
+    assert found.best_step == 10
+    assert found.ended.startswith("stopped early at step 30 of 200: no better validation for 2.0 epochs")
+
+
+def test_a_state_from_before_was_judged_by_its_loss(tmp_path: Path) -> None:
+    training = toy_training(tmp_path, average=0)
+    training.run()
+    path = tmp_path / "checkpoints" / "last.safetensors"
+    tensors, facts = checkpoint.read_checkpoint(path)
+    assert facts["judged"] == facts["best"]
+    del facts["judged"]
+    checkpoint.write_checkpoint(path, tensors, facts)
+    state = training_state.load_state(tmp_path / "checkpoints", training.objective, training.optimizer)
+    assert state.judged == state.best == facts["best"]

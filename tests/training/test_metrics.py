@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from mirada.training.metrics import accuracy, bleu, chrf, macro_f1, perplexity, sentence_chrf
+from mirada.training.metrics import accuracy, bleu, bleu_of_several, chrf, macro_f1, perplexity, sentence_chrf
 
 
 def test_bleu_by_hand() -> None:
@@ -28,3 +28,13 @@ def test_accuracy_and_macro_f1_by_hand() -> None:
 def test_perplexity() -> None:
     assert perplexity(math.log(8)) == pytest.approx(8)
     assert perplexity(1e9) < math.inf
+
+
+def test_bleu_takes_the_best_of_several_references() -> None:
+    """A single reference is plain BLEU; more references never hurt; texts may have different numbers of them."""
+    answers = ["the red house is very big", "a cat sleeps on the sofa"]
+    first, second = ["the red house is big", "a cat sleeps on the sofa"], ["the red house is very big"]
+    assert bleu_of_several(answers, [[text] for text in first]) == pytest.approx(bleu(answers, first))
+    several = bleu_of_several(answers, [[first[0], second[0]], [first[1]]])
+    assert several == pytest.approx(100)
+    assert several > bleu(answers, first)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from mirada.training.optimize import adam, clip, named_state, restore_state, set_rate
+from mirada.training.optimize import adam, clip, named_state, penalize, restore_state, set_rate
 
 
 def model() -> nn.Module:
@@ -72,3 +72,21 @@ def test_the_rate_is_set_for_all_parameters() -> None:
     optimizer = adam(model(), 1e-2)
     set_rate(optimizer, 0.5)
     assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.5]
+
+
+def test_a_penalty_is_the_gradient_of_the_squared_weights() -> None:
+    plain, penalized = model(), model()
+    for net, penalty in ((plain, 0.3), (penalized, 0.0)):
+        loss = net(torch.ones(2, 3)).pow(2).sum()
+        loss = loss if penalty else loss + 0.3 / 2 * sum(p.pow(2).sum() for p in net.parameters())
+        loss.backward()
+        penalize(net.parameters(), penalty)
+    for mine, wanted in zip(plain.parameters(), penalized.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, wanted.grad)
+    assert plain[0].weight.grad.abs().sum() > 0
+
+
+def test_a_penalty_spares_what_has_no_gradient() -> None:
+    net = model()
+    penalize(net.parameters(), 0.5)
+    assert all(p.grad is None for p in net.parameters())

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mirada.errors import require, unknown
+from mirada.native.products import called
 from mirada.shapes import show
 
 Input = Float[Tensor, "batch n width"]
@@ -111,16 +112,16 @@ class MultiHead(Heads):
         self.out = linear(heads * self.value_dim, width if out is None else out, bias)
 
     def queries(self, x: Input) -> Vectors:
-        return split(self.query(x), self.dim)
+        return split(called(self.query, x), self.dim)
 
     def keys(self, memory: Input) -> Vectors:
-        return split(self.key(memory), self.dim)
+        return split(called(self.key, memory), self.dim)
 
     def values(self, memory: Input) -> Vectors:
-        return split(self.value(memory), self.value_dim)
+        return split(called(self.value, memory), self.value_dim)
 
     def merge(self, h: Vectors) -> Input:
-        return self.out(join(h))
+        return called(self.out, join(h))
 
 
 class Grouped(MultiHead):
@@ -175,17 +176,17 @@ class Collaborative(Heads):
         self.mixing = nn.Parameter(torch.nn.functional.one_hot(slice_of, heads).T.float().contiguous())
 
     def queries(self, x: Input) -> Vectors:
-        shared = rearrange(self.query(x), "b n s -> b 1 n s")
+        shared = rearrange(called(self.query, x), "b n s -> b 1 n s")
         return shared * rearrange(self.mixing.to(shared.dtype), "h s -> h 1 s")
 
     def keys(self, memory: Input) -> Vectors:
-        return rearrange(self.key(memory), "b n s -> b 1 n s")
+        return rearrange(called(self.key, memory), "b n s -> b 1 n s")
 
     def values(self, memory: Input) -> Vectors:
-        return split(self.value(memory), self.value_dim)
+        return split(called(self.value, memory), self.value_dim)
 
     def merge(self, h: Vectors) -> Input:
-        return self.out(join(h))
+        return called(self.out, join(h))
 
     def extra_repr(self) -> str:
         return f"{self.width}, heads={self.heads}, shared={self.dim}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mirada.cli.options import DataFile, Model, TaskName, examples
+from mirada.cli.places import check_task, data_and_keys
 
 if TYPE_CHECKING:
     from mirada.data.record import Problem
@@ -29,14 +30,13 @@ def check(
     each: Annotated[bool, typer.Option("--all", help="List every bad record, not one of each kind.")] = False,
 ) -> None:
     """Name bad records as file:line, then estimate the memory and time of a training on this machine."""
-    from mirada.runs.catalog import entry
-
-    entry(task)
+    check_task("check", task, keys or ())
+    data, keys = data_and_keys(("mirada", "check", task), keys, data)
     from mirada.runs.request import TrainingRequest
     from mirada.runs.settings import key_values
     from mirada.runs.sources import Source
 
-    pairs = tuple(key_values(keys or ()))
+    pairs = tuple(key_values(keys))
     if not is_usable(TrainingRequest(task=task, model=model, source=Source(data, valid), keys=pairs), each):
         raise typer.Exit(1)
 

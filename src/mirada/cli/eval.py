@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirada.cli.options import Beam, Device, Folder, Json, TestFile, examples
+from mirada.cli.options import Beam, Device, Folder, Json, TableKeys, TestFile, examples, reading
+from mirada.cli.places import check_folder, data_and_keys
 from mirada.errors import require, unknown
 
 if TYPE_CHECKING:
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
 
 EDGES = (5, 10, 15, 20, 30, 40)  # words; the last group is open
 LEAST = 10  # records that a group needs to say something
-EPILOG = examples("mirada eval runs/translate", "mirada eval runs/translate --data test.tsv --by length --json")
+EPILOG = examples(
+    "mirada eval runs/translate",
+    "mirada eval runs/translate --data test.tsv --by length --json",
+    "mirada eval runs/classify --data other.csv columns=review,stars",
+)
 
 
 def evaluate(
     folder: Folder,
+    keys: TableKeys = None,
     data: TestFile = "",
     by: Annotated[str, typer.Option(help="length: the quality for short and long inputs, also as a plot.")] = "",
     as_json: Json = False,
@@ -29,19 +35,31 @@ def evaluate(
     """Measure a trained run, on its own test data or on a file."""
     if by not in ("", "length"):
         raise unknown("way to group", by, ["length"])
+    check_folder("eval", folder, keys or ())
+    data, keys = data_and_keys(("mirada", "eval", folder), keys, data)
     from mirada.runs.load import load
+    from mirada.runs.summary import digits
 
     run = load(folder, device)
     run.ask = run.asked({} if beam is None else {"beam": beam})  # refused before anything is read
+    require(bool(data) or not keys, "KEY=VALUE says how the file of --data is read: give one")
+    run.settings = run.settings.changed(data=reading(run, keys))
     splits = run.splits(data)
+    for note in splits.notes if data else ():
+        typer.echo(note, err=True)
     if splits.problems:
-        typer.echo(f"mirada: {len(splits.problems):,} bad records are left out", err=True)
+        from mirada.data.check import left_out
+
+        typer.echo(f"mirada: {left_out(len(splits.problems))}", err=True)
     if by:
         print_by_length(run, splits.test or splits.valid, as_json)
         return
-    metrics = run.measure(splits)
-    lines = [f"{name:<20} {value:.2f}" for name, value in metrics.items()]
-    typer.echo(json.dumps(metrics) if as_json else "\n".join(lines))
+    found = run.measured(splits)
+    if as_json:
+        typer.echo(json.dumps({**found.metrics, **found.details}, ensure_ascii=False))
+        return
+    lines = [f"{name:<20} {digits(value)}" for name, value in found.metrics.items()]
+    typer.echo("\n".join([*lines, *run.task.detail_lines(found.details)]))
 
 
 def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> None:
@@ -51,7 +69,7 @@ def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> N
     rows = by_length(run, records)
     require(len(rows) > 0, f"no group of lengths has {LEAST} records: there is nothing to compare")
     metric = next(iter(rows[0][2]))
-    for name, count, metrics in rows:
+    for name, count, metrics in [*rows, ("all", len(records), run.task.measure(run, records)[0])]:
         if as_json:
             typer.echo(json.dumps({"words": name, "records": count, **metrics}))
         else:

@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 import mirada
-from mirada.cli import bench, check, eval, example, run, tasks, train
+from mirada.cli import bench, check, eval, example, run, runs, tasks, train
 
 app = typer.Typer(
     name="mirada",
     help="Attention you can compose, run fast and look at.",
     epilog="Start with: mirada train translate. Any command takes --debug, which shows where an error came from.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -21,6 +21,7 @@ app.command("tasks", epilog=tasks.EPILOG)(tasks.tasks)
 app.command("train", epilog=train.EPILOG)(train.train)
 app.command("run", epilog=run.EPILOG)(run.run)
 app.command("eval", epilog=eval.EPILOG)(eval.evaluate)
+app.command("runs", epilog=runs.EPILOG)(runs.runs)
 app.command("check", epilog=check.EPILOG)(check.check)
 app.command("bench", epilog=bench.EPILOG)(bench.bench)
 app.command("example", epilog=example.EPILOG)(example.example)
@@ -47,7 +48,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     sys.argv[:] = [word for word in sys.argv if word != "--debug"]
     try:
-        app()  # it ends quietly where nobody reads its answers any more
+        app(prog_name="mirada")  # it ends quietly where nobody reads its answers any more
     except Exception as error:
         if debug:
             raise

@@ -1,10 +1,17 @@
 """What several commands share: their arguments, and how their help ends."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-FILES = "A file, or aligned text files with a comma between them; without it, "
+from mirada.errors import require
+
+if TYPE_CHECKING:
+    from mirada.data.options import DataOptions
+    from mirada.runs.run import Run
+
+FILES = "A file or folder, or aligned text files with a comma between them; without it, "
 
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a run.")]
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="What to learn: see `mirada tasks`.")]
@@ -14,6 +21,22 @@ TestFile = Annotated[str, typer.Option("--data", help=f"{FILES}what the run kept
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, ...")]
 Beam = Annotated[int | None, typer.Option(help="Beams of the search; 1 is greedy.", show_default=False)]
+TableKeys = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="How the file of --data is read: columns=, separator=, encoding=, ..."),
+]
+
+
+def reading(run: "Run", keys: Sequence[str] | None) -> "DataOptions":
+    """How a run reads data, with some of it changed; what the model depends on cannot be."""
+    from mirada.runs.settings import Groups, key_values
+
+    options = run.options
+    given = Groups(type(options), type(options), type(options)).sort(key_values(keys or ()))["recipe"]
+    for name in given:
+        known = type(options).of_files
+        require(name in known, f"{name} belongs to the run, which is trained: only {', '.join(known)} can be told here")
+    return type(options).from_dict(options.to_dict() | given)
 
 
 def examples(*commands: str) -> str:

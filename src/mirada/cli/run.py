@@ -4,11 +4,13 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mirada.cli.options import Beam, Device, Folder, Json, examples
+from mirada.cli.options import Beam, Device, Folder, Json, examples, reading
+from mirada.cli.places import check_folder, check_texts
 from mirada.errors import require
 
 if TYPE_CHECKING:
@@ -16,11 +18,14 @@ if TYPE_CHECKING:
     from mirada.runs.run import Run
 
 AT_ONCE = 256  # lines of a pipe that are answered together
+NAMED = 5  # inputs of a file that are told on stderr if they cannot be answered
 EPILOG = examples(
     'mirada run runs/translate "the red house"',
     "mirada run runs/translate --beam 4 --json < lines.txt",
+    "mirada run runs/classify --data new.csv -o answered.csv columns=review",
     'mirada run runs/fill "Ana va al cine a ver una nueva ___." --candidates película,tienda',
     'mirada run runs/write "The list" --temperature 0.5 --tokens 100',
+    'mirada run runs/answer "Who wrote the letter?" --passage story.txt',
 )
 
 
@@ -29,6 +34,10 @@ def run(
     inputs: Annotated[
         list[str] | None, typer.Argument(metavar="INPUT", help="What to answer; without any, lines of standard input.")
     ] = None,
+    data: Annotated[
+        str, typer.Option("--data", help="A file of inputs; its columns come along. KEY=VALUE may follow: columns=text")
+    ] = "",
+    out: Annotated[str, typer.Option("-o", "--out", help="Where the answers to --data go: .csv, .tsv or .jsonl.")] = "",
     as_json: Json = False,
     beam: Beam = None,
     best: Annotated[int | None, typer.Option(help="How many answers to show for each input.")] = None,
@@ -46,15 +55,29 @@ def run(
     tokens: Annotated[
         int | None, typer.Option(help="At most so many tokens an answer; 0: what suits the task.")
     ] = None,
+    truncate: Annotated[
+        bool, typer.Option("--truncate", help="Cut inputs that are too long for the model, rather than refuse them.")
+    ] = False,
+    passage: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The text that holds the answers to questions; -: standard input."),
+    ] = None,
     device: Device = "cpu",
 ) -> None:
     """Answer with a trained run, one line for each input."""
+    require(bool(data) or not out, "-o is the file for the answers to --data: give both")
+    check_folder("run", folder, inputs or ())
     words = None if candidates is None else tuple(word.strip() for word in candidates.split(",") if word.strip())
     options = {
         "beam": beam, "best": best, "length_penalty": length_penalty, "coverage": coverage, "candidates": words,
         "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "tokens": tokens,
+        "truncate": truncate or None, "passage": passage,
     }  # fmt: skip
-    answer(folder, inputs, {name: value for name, value in options.items() if value is not None}, as_json, device)
+    ask = {name: value for name, value in options.items() if value is not None}
+    if data:
+        answer_file(folder, data, out, inputs or (), ask, as_json, device)
+    else:
+        answer(folder, inputs, ask, as_json, device)
 
 
 def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as_json: bool, device: str) -> None:
@@ -63,7 +86,16 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
 
     run = load(folder, device)
     run.ask = run.asked(ask)  # what it does not know is told before anything is read
+    if "passage" in ask:
+        piped = ask["passage"] == "-" and not inputs
+        require(
+            not piped,
+            "--passage - takes all of standard input: give the questions as arguments, or the passage as a file",
+        )
+        run.ask = run.asked({"passage": passage_text(ask["passage"])})
     if inputs:
+        paths = not run.task.asks or run.task.asks[0] == "name"  # of pictures, recordings, ...
+        check_texts(folder, () if paths else inputs)
         single = len(inputs) == 1 and not as_json and sys.stdout.isatty() and run.task.streams
         if single and not {"beam", "best"} & {name for name, value in ask.items() if value != 1}:
             for piece in run.stream(run.task.parse(inputs[0])):
@@ -76,6 +108,63 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
         converse(run, as_json)
     else:
         answer_lines(run, as_json)
+
+
+def answer_file(
+    folder: str, data: str, out: str, keys: Sequence[str], ask: Mapping[str, Any], as_json: bool, device: str
+) -> None:
+    """Answer all inputs of a file; the answers go to another file, beside what was in the first, or to standard output."""
+    from mirada.runs.load import load
+    from mirada.runs.questions import check_out, table_text
+    from mirada.training.checkpoint import write_whole
+
+    if out:
+        check_out(out, data)
+    run = load(folder, device)
+    run.ask = run.asked(ask)
+    if "passage" in ask:
+        run.ask = run.asked({"passage": passage_text(ask["passage"])})
+    run.settings = run.settings.changed(data=reading(run, keys))
+    questions = run.task.questions(run, data)
+    for note in questions.notes:
+        typer.echo(note, err=True)
+    require(len(questions.rows) > 0, f"{data} has no inputs")
+    found: list[Answer] = []
+    for first in range(0, len(questions.rows), AT_ONCE):
+        found += run.answers_to(questions.rows[first : first + AT_ONCE])
+        if out and len(questions.rows) > AT_ONCE:
+            typer.echo(f"answered {len(found):,} of {len(questions.rows):,}", err=True)
+        elif not out:
+            print_each(found[first:], as_json)
+    failed = [(question, answer) for question, answer in zip(questions.rows, found, strict=True) if answer.error]
+    if out:
+        write_whole(Path(out).expanduser(), table_text(out, run.task.table(questions, found)).encode())
+        for question, answer in failed[:NAMED]:
+            typer.echo(f"mirada: {question.where}: {answer.error}", err=True)
+        more = f", {len(failed):,} without an answer (see the column error)" if failed else ""
+        typer.echo(f"{len(found):,} rows written to {out}{more}", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def passage_text(path: str) -> str:
+    """The text of a file, or of standard input, with every character as it is: answers are told by their places in it."""
+    from mirada.data.text import opened
+
+    name = "standard input" if path == "-" else path
+    if path == "-":
+        raw = sys.stdin.buffer.read()
+    else:
+        with opened(path) as file:
+            raw = file.read()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}: not UTF-8: byte {error.start + 1} is {raw[error.start]:#04x}. Save the passage as UTF-8."
+        ) from None
+    require(bool(text.strip()), f"{name}: the passage is empty")
+    return text
 
 
 def converse(run: "Run", as_json: bool) -> None:
@@ -114,8 +203,8 @@ def print_each(found: "Sequence[Answer]", as_json: bool) -> int:
     """Answers one by one. What went wrong is told on stderr, and is an empty line here; how many did comes back."""
     for answer in found:
         print_answer(answer, as_json)
-        if answer.error and not as_json:
-            typer.echo(f"mirada: {answer.error}", err=True)
+        if (answer.error or answer.note) and not as_json:
+            typer.echo(f"mirada: {answer.error or answer.note}", err=True)
     return sum(bool(answer.error) for answer in found)
 
 
@@ -134,8 +223,8 @@ def print_answer(found: "Answer", as_json: bool) -> None:
     """One answer: a line of JSON, or its text; alternatives with their scores, one a line."""
     if as_json:
         typer.echo(json.dumps(found.to_dict(), ensure_ascii=False))
-    elif found.ranked:
-        for text, score in found.ranked:
+    elif found.shown:
+        for text, score in found.ranked[: found.shown]:
             typer.echo(f"{score:8.4f}  {text}")
     else:
         typer.echo(found.text)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from mirada.cli.options import DataFile, Model, TaskName, examples
+from mirada.cli.places import check_task, data_and_keys
 
 EPILOG = examples(
     "mirada train translate",
@@ -36,9 +37,8 @@ def train(
 ) -> None:
     """Train a model, measure it, show answers and write a report."""
     began = time.monotonic()  # a budget counts from here: importing torch takes a while, too
-    from mirada.runs.catalog import entry
-
-    entry(task)  # a wrong word is told before torch is imported
+    check_task("train", task, keys or ())  # a wrong word is told before torch is imported
+    data, keys = data_and_keys(("mirada", "train", task), keys, data)
     from mirada.cli.allocator import keep_memory
 
     keep_memory()
@@ -49,6 +49,6 @@ def train(
 
     request = TrainingRequest(
         task=task, model=model, source=Source(data, valid), out=out, resume=resume, minutes=minutes, seed=seed,
-        device=device, start=start, keys=tuple(key_values(keys or ())),
+        device=device, start=start, keys=tuple(key_values(keys)),
     )  # fmt: skip
     carry_out(request, lambda text: typer.echo(text, err=True), typer.echo, began)

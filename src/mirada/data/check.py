@@ -84,8 +84,8 @@ def held_out(
     sizes = Counter(group(record.value) for record in records)
     require(
         len(sizes) >= 2,
-        f"holding out needs at least 2 different records: the first fields of {len(records)} records have {len(sizes)} "
-        "different texts. Give more data, or a file for validation.",
+        f"holding out needs at least 2 different records: got {counted(len(records))}, {len(sizes)} of them different. "
+        "Give more data, or a file for validation.",
     )
     room = min(share * len(records), most)
     chosen: set[str] = set()
@@ -98,6 +98,28 @@ def held_out(
     chosen = chosen or {min(sizes, key=lambda text: (sizes[text], in_hash_order(text)))}
     train = [record for record in records if group(record.value) not in chosen]
     return train, [record for record in records if group(record.value) in chosen]
+
+
+def shared_out(
+    records: Sequence[Record[V]], shares: Sequence[float], group: Callable[[V], str] = first_field
+) -> list[list[Record[V]]]:
+    """Records divided into parts of these shares (train, valid and perhaps test), groups together, as in `held_out`.
+
+    >>> records = [Record(f"a.tsv:{i}", (f"text {i}", "yes")) for i in range(100)]
+    >>> [len(part) for part in shared_out(records, (0.8, 0.15, 0.05))]
+    [80, 15, 5]
+    """
+    rest, parts, left = list(records), [], 1.0
+    for share in reversed(shares[1:]):
+        rest, part = held_out(rest, min(share / left + 1e-9, 1 - 1e-9), max(1, len(records)), group)
+        parts.append(part)
+        left -= share
+    return [rest, *reversed(parts)]
+
+
+def counted(records: int) -> str:
+    """How many records, in words."""
+    return f"{records:,} record{'' if records == 1 else 's'}"
 
 
 def in_hash_order(text: str) -> bytes:
@@ -127,19 +149,42 @@ def kind_of(problem: Problem) -> str:
     return re.split(r"[:.] |[:.]$", problem.what, maxsplit=1)[0]
 
 
-def grouped(problems: Sequence[Problem]) -> str:
-    """The first problem of every kind, with how many more there are of it.
+def group_of(problem: Problem) -> tuple[str, str]:
+    """What makes problems equal: their kind and the way out, whatever the numbers, the label and the words in them."""
+    kind, way_out = kind_of(problem), problem.what.rstrip(".").rsplit(". ", 1)[-1]
+    same = [re.sub(r"label '[^']*'", "label", re.sub(r"\d+|\([^)]*\)", "#", text)) for text in (kind, way_out)]
+    return same[0], re.sub(r"'[^']*'", "'", same[1])
+
+
+def grouped(problems: Sequence[Problem], most: int = 0, hint: str = "--all lists each") -> str:
+    """The first problem of every kind, of `most` kinds if that is given, with how many more there are of it.
 
     >>> print(grouped([Problem(f"a.tsv:{line}", "empty line. Take it out.") for line in (3, 7, 9)]))
     a.tsv:3: empty line. Take it out.
       and 2 more of this kind (--all lists each)
     """
-    kinds: dict[str, list[Problem]] = {}
+    kinds: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
-        kinds.setdefault(kind_of(problem), []).append(problem)
+        kinds.setdefault(group_of(problem), []).append(problem)
     lines = []
-    for found in kinds.values():
+    for found in list(kinds.values())[: most or None]:
         lines.append(str(found[0]))
         if len(found) > 1:
-            lines.append(f"  and {len(found) - 1:,} more of this kind (--all lists each)")
-    return "\n".join(lines)
+            lines.append(f"  and {len(found) - 1:,} more of this kind ({hint})")
+    left = sum(map(len, list(kinds.values())[most:])) if most else 0
+    return "\n".join([*lines, *([f"... and {left:,} more of other kinds"] if left else [])])
+
+
+def summarized(problems: Sequence[Problem], most: int) -> str:
+    """All problems where they are few; else the first of every kind."""
+    each = len(problems) <= most
+    return "\n".join(map(str, problems)) if each else grouped(problems, most, "`mirada check --all` lists each")
+
+
+def left_out(count: int) -> str:
+    """How many records are not used.
+
+    >>> left_out(1), left_out(1200)
+    ('1 bad record is left out', '1,200 bad records are left out')
+    """
+    return f"{count:,} bad record{' is' if count == 1 else 's are'} left out"

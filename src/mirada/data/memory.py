@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mirada.data.records import Read, Sorter, text_of
+from mirada.data.objects import keys_of, text_of
+from mirada.data.record import Read, Sorter
 from mirada.errors import require, unknown
 
 
@@ -18,7 +19,8 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
     ('good film', 'pos')
     """
     sorter = Sorter(columns)
-    for number, row in enumerate(rows_of(data, columns, names or columns), 1):
+    rows, note = rows_and_note(data, columns, names)
+    for number, row in enumerate(rows, 1):
         where = f"row {number}"
         if len(row) != len(columns):
             found = f"expected {len(columns)} values ({', '.join(columns)}), found {len(row)}."
@@ -30,14 +32,30 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
             sorter.refuse(where, " ".join(faults))
         else:
             sorter.take(where, [text for text, _ in cells])
-    return sorter.read()
+    return sorter.read(note)
+
+
+def rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Iterable[Sequence[Any]], str]:
+    """The rows of a value, and what was recognized: usual names serve where ours are not there."""
+    if is_frame(data) or isinstance(data, Mapping):
+        known = [str(name) for name in (data.columns if is_frame(data) else data)]
+        wanted, note = wanted_keys(known, columns, names)
+        return rows_of(data, columns, wanted), note
+    if isinstance(data, list | tuple) and data and all(isinstance(row, Mapping) for row in data):
+        wanted, note = wanted_keys(list(dict.fromkeys(str(key) for row in data for key in row)), columns, names)
+        return [tuple(row.get(name) for name in wanted) for row in data], note
+    return rows_of(data, columns, names or columns), ""
+
+
+def is_frame(data: Any) -> bool:
+    """Whether a value is a data frame: it has `columns`, and gives one for a name."""
+    return hasattr(data, "columns") and hasattr(data, "__getitem__")
 
 
 def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Iterable[Sequence[Any]]:
-    """The rows of a value, whatever it is; a data frame is known by its `columns` and by giving one for a name."""
-    frame = hasattr(data, "columns") and hasattr(data, "__getitem__")
-    if frame or isinstance(data, Mapping):
-        known = [str(name) for name in (data.columns if frame else data)]
+    """The rows of a value, whatever it is, by the names of its columns."""
+    if is_frame(data) or isinstance(data, Mapping):
+        known = [str(name) for name in (data.columns if is_frame(data) else data)]
         for name in names:
             if name not in known:
                 raise unknown("column", name, known)
@@ -52,6 +70,15 @@ def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Iter
         f"data in memory must be rows of ({', '.join(columns)}), a dict or a data frame: got {type(data).__name__}",
     )
     return [row if isinstance(row, list | tuple) else (row,) for row in data]
+
+
+def wanted_keys(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """The names of the columns among those that are known, and what to tell about them."""
+    wanted, note = keys_of(known, columns, names)
+    for name in wanted:
+        if name not in known:
+            raise unknown("column", name, known)
+    return wanted, note
 
 
 def plain(value: Any) -> Any:

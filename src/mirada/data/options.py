@@ -1,6 +1,5 @@
 """How data is read: the KEY=VALUE of a command that are about its files."""
 
-import codecs
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,15 +8,35 @@ from mirada.config import Config
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Config):
-    """What every task can be told about its data. `bad` is what happens to records that cannot be used: stop, or skip."""
+    """What every task can be told about its data. `bad` is what happens to records that cannot be used: stop, or skip.
 
-    of_files: ClassVar[tuple[str, ...]] = ("bad",)  # they belong to one run's files, not to what a model can read
+    `split` are the shares of the records to learn from, to validate on and to be measured with: 0.8,0.1,0.1; without it,
+    some are held out to validate on.
+    """
+
+    of_files: ClassVar[tuple[str, ...]] = ("bad", "split")  # they belong to one run's files, not to what a model reads
     fixed: ClassVar[tuple[str, ...]] = ()  # a run that starts from another's weights must have the same
 
     bad: str = "stop"
+    split: str = ""
 
     def check(self) -> None:
         self.one_of("bad", "stop", "skip")
+        self.check_split()
+
+    def check_split(self) -> None:
+        """Require shares that add up to all records."""
+        shares = self.shares
+        known = len(shares) in (0, 2, 3) and all(0 < share < 1 for share in shares)
+        if not known or (shares and abs(sum(shares) - 1) > 1e-6):
+            raise ValueError(
+                f"split must be shares of train, valid and test that add up to 1, such as 0.8,0.1,0.1: got {self.split!r}"
+            )
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The numbers of `split`; what is no number is 0, which no share is."""
+        return tuple(share(part) for part in self.split.split(",")) if self.split.strip() else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +46,7 @@ class TableOptions(DataOptions):
     What is recognized by itself can be said: `header` (yes or no), `separator` (a character, or tab), `encoding` (of Python).
     """
 
-    of_files: ClassVar[tuple[str, ...]] = ("bad", "columns", "header", "separator", "encoding")
+    of_files: ClassVar[tuple[str, ...]] = (*DataOptions.of_files, "columns", "header", "separator", "encoding")
 
     columns: str = ""
     header: str = ""
@@ -39,7 +58,7 @@ class TableOptions(DataOptions):
         self.one_of("header", "", "yes", "no")
         if self.encoding:
             try:
-                codecs.lookup(self.encoding)
+                "".encode(self.encoding)
             except LookupError:
                 raise ValueError(
                     f"unknown encoding {self.encoding!r}; known are utf-8, latin-1, cp1252, utf-16, ..."
@@ -51,6 +70,11 @@ class TableOptions(DataOptions):
     def delimiter(self) -> str:
         """The separator as a character; none where it is to be recognized."""
         return {"tab": "\t", "\\t": "\t"}.get(self.separator, self.separator)
+
+    @property
+    def tells_a_table(self) -> bool:
+        """Whether something is said that only a table has."""
+        return bool(self.columns or self.header or self.separator)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,3 +98,11 @@ class TextOptions(TableOptions):
         super().check()
         self.at_least(1, "vocab")
         self.one_of("tokenizer", "bpe", "unigram", "word", "char")
+
+
+def share(text: str) -> float:
+    """The number that a text spells, or 0."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

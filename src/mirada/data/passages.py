@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from mirada.data.folders import files_note, texts_at
 from mirada.data.pack import pack_sentences
-from mirada.data.record import Problem, Record
-from mirada.data.records import Read, TableRow
+from mirada.data.record import Problem, Read, Record, TableRow
 from mirada.data.text import Line, read_lines
 
 END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
@@ -13,10 +13,11 @@ WORDS = 48  # of a pair at most: tokens are not known yet, and words have few of
 
 
 def read_passages(paths: str, encoding: str = "") -> Read:
-    """Pairs (first, second) of consecutive passages of text files; a blank line ends a document."""
+    """Pairs (first, second) of consecutive passages of text files or folders of them; a blank line ends a document."""
     records: list[TableRow] = []
     problems: list[Problem] = []
-    for path in map(str.strip, paths.split(",")):
+    files = texts_at(paths)
+    for path in files:
         paragraph: list[Line] = []
         for line in read_lines(path, encoding):
             if isinstance(line, Problem):
@@ -29,7 +30,7 @@ def read_passages(paths: str, encoding: str = "") -> Read:
         records += packed(paragraph)
     if not records and not problems:
         raise ValueError(f"{paths} has no two sentences that follow each other: there is nothing to learn from")
-    return Read(tuple(records), tuple(problems))
+    return Read(tuple(records), tuple(problems), files_note(paths, files))
 
 
 def sentences(text: str) -> list[str]:

@@ -1,5 +1,6 @@
-"""A record: one thing to learn from or to measure with, and where it was found."""
+"""A record: one thing to learn from or to measure with, and where it was found; and what a file holds of them."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -34,3 +35,50 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Found(Generic[V_co]):
+    """What a place holds, in its order: good records, what is wrong with the others, and what was recognized."""
+
+    records: Sequence[Record[V_co]]
+    problems: Sequence[Problem] = ()
+    notes: Sequence[str] = ()  # for the person
+
+
+Fields = tuple[str, ...]  # of a row
+TableRow = Record[Fields]
+Read = Found[Fields]  # the fields are stripped and never empty
+
+
+class Sorter:
+    """Good records to one side, problems to the other. Empty lines are problems, except at the end of the file."""
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        self.columns = columns
+        self.records: list[TableRow] = []
+        self.problems: list[Problem] = []
+        self.blank: list[str] = []  # where the empty lines are that nothing has followed yet
+
+    def take(self, where: str, cells: Iterable[str]) -> None:
+        fields = tuple([cell.strip() for cell in cells])  # a list is quicker than a generator
+        if "" in fields:
+            empty = " and ".join(name for name, field in zip(self.columns, fields, strict=True) if not field)
+            self.refuse(where, f"no text for {empty}. Fill it in, or take the record out.")
+            return
+        if self.blank:
+            self.flush()
+        self.records.append(Record(where, fields))
+
+    def refuse(self, where: str, what: str) -> None:
+        self.flush()
+        self.problems.append(Problem(where, what))
+
+    def flush(self) -> None:
+        self.problems += [Problem(where, "empty line. Take it out.") for where in self.blank]
+        self.blank = []
+
+    def read(self, note: str = "", path: str = "") -> Read:
+        """What was found; a note may be about a file."""
+        notes = (f"{path}: {note}" if path else note,) if note else ()
+        return Read(tuple(self.records), tuple(self.problems), notes)

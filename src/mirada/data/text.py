@@ -4,7 +4,7 @@ import codecs
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,22 +13,25 @@ from pathlib import Path
 from typing import BinaryIO, cast
 from unicodedata import is_normalized, normalize
 
+from mirada.data.foreign import BOM, GZIP, check_address, check_start
 from mirada.data.record import Problem
 from mirada.errors import require
 
 BLOCK = 1 << 20
-BOM = b"\xef\xbb\xbf"
-GZIP = b"\x1f\x8b"
-TAR = slice(257, 262)  # where a tar archive says that it is one
-FOREIGN = {  # how files begin that hold text, but are not text
-    GZIP: "packed by gzip twice. Unpack it once",
-    b"PK\x03\x04": "a zip archive or a spreadsheet. Unpack it, or save the table as TSV",
-    b"BZh91AY&SY": "packed by bzip2. Unpack it, or pack it by gzip",
-    b"\xfd7zXZ\x00": "packed by xz. Unpack it, or pack it by gzip",
-    b"\x28\xb5\x2f\xfd": "packed by zstd. Unpack it, or pack it by gzip",
-}
 MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # byte order marks, and what they tell
 SHOWN = 3  # names of files in an error
+SHORT = 30  # letters of a word in an error
+Form = Callable[[str], str]  # how characters that can be written in several ways are
+
+
+def nfc(text: str) -> str:
+    """The text with every accent written in one way. Most text is so already, and asking is much cheaper than doing."""
+    return text if text.isascii() or is_normalized("NFC", text) else normalize("NFC", text)
+
+
+def as_written(text: str) -> str:
+    """The text itself, for those who count its characters: other forms of it may have fewer."""
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def read_lines(path: str | Path, encoding: str = "") -> Iterator[Line | Problem]
     >>> for line in read_lines(path):
     ...     print(line.text if isinstance(line, Line) else line.what)
     café
-    not UTF-8: byte 4 of the line is 0xe9. Save the file as UTF-8, or pass its encoding=.
+    not UTF-8: byte 4 of the line is 0xe9. Save the file as UTF-8, or pass encoding=cp1252, which reads 'café'.
     te
     """
     for number, text, fault in scan(path, encoding):
@@ -69,31 +72,30 @@ def read_text(path: str | Path, encoding: str = "") -> tuple[str, list[Problem]]
     return "".join(texts), problems
 
 
-def scan(path: str | Path, encoding: str = "") -> Iterator[tuple[int, str, str]]:
-    """The lines as (number, text, fault): plain tuples, since millions of them are made.
+def scan(path: str | Path, encoding: str = "", form: Form = nfc) -> Iterator[tuple[int, str, str]]:
+    """The lines as (number, text, fault): plain tuples, since millions of them are made. `form` is `nfc` or `as_written`.
 
     The text of a faulty line is not to be used as data, only to follow the form of the file: U+FFFD is in the place of what
     could not be read.
     """
-    for first, passage, fault in passages(path, encoding):
+    for first, passage, fault in passages(path, encoding, form):
         for number, text in enumerate(passage.removesuffix("\n").split("\n"), first):
             yield number, text, fault
 
 
-def passages(path: str | Path, encoding: str = "") -> Iterator[tuple[int, str, str]]:
+def passages(path: str | Path, encoding: str = "", form: Form = nfc) -> Iterator[tuple[int, str, str]]:
     """The file as (number of the first line, text of whole lines with their ends, fault); a faulty passage is one line."""
     number = 1
     for block in blocks(path, encoding):
-        text, fault = decode(block)
-        parts = (
-            [(block, text, fault)] if not fault else [(raw, *decode(raw)) for raw in block.splitlines(keepends=True)]
-        )
+        text, fault = decode(block, form)
+        lines = block.splitlines(keepends=True) if fault else []
+        parts = [(raw, *decode(raw, form)) for raw in lines] or [(block, text, fault)]
         for raw, text, fault in parts:
             yield number, text, fault
             number += raw.count(b"\n")
 
 
-def decode(raw: bytes) -> tuple[str, str]:
+def decode(raw: bytes, form: Form = nfc) -> tuple[str, str]:
     """The text of some bytes and what is wrong with it, or nothing; positions count from 1."""
     if nul := raw.find(b"\0") + 1:
         fault = f"a NUL character: byte {nul} of the line. Is it a text file in UTF-8?"
@@ -102,23 +104,37 @@ def decode(raw: bytes) -> tuple[str, str]:
         text = raw.decode()
     except UnicodeDecodeError as error:
         wrong = f"byte {error.start + 1} of the line is {raw[error.start]:#04x}"
-        fault = f"not UTF-8: {wrong}. Save the file as UTF-8, or pass its encoding=."
-        return raw.decode(errors="replace"), fault
-    return nfc(text), ""
+        return raw.decode(errors="replace"), f"not UTF-8: {wrong}. Save the file as UTF-8, or {likely_encoding(raw)}."
+    return form(text), ""
 
 
-def nfc(text: str) -> str:
-    """The text with every accent written in one way. Most text is so already, and asking is much cheaper than doing."""
-    return text if text.isascii() or is_normalized("NFC", text) else normalize("NFC", text)
+def likely_encoding(raw: bytes) -> str:
+    """What to pass for a line that is not UTF-8: mostly it is what Windows writes, and the word shows whether it is.
+
+    >>> likely_encoding("una reseña".encode("cp1252"))
+    "pass encoding=cp1252, which reads 'reseña'"
+    """
+    try:
+        words = raw.decode("cp1252").split()
+    except UnicodeDecodeError:
+        return "pass its encoding="
+    word = next((word for word in words if not word.isascii()), "")
+    return f"pass encoding=cp1252, which reads {word[:SHORT]!r}" if word.isprintable() else "pass its encoding="
+
+
+def ending_of(path: str) -> str:
+    """The ending that tells the format: `.tsv` of `pairs.tsv.gz`."""
+    return os.path.splitext(path.lower().removesuffix(".gz"))[1]
 
 
 def blocks(path: str | Path, encoding: str = "") -> Iterator[bytes]:
     r"""The file in UTF-8, in blocks of whole lines, without byte order mark, with \n as line end."""
+    encoding = "" if encoding and codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else encoding
     with opened(path) as file:
         start = file.read(BLOCK)
-        check_start(path, start)
+        check_start(path, start, known := encoding or MARKS.get(start[:2], ""))
         parts: Iterator[bytes] = chain([start], iter(lambda: file.read(BLOCK), b""))
-        if known := encoding or MARKS.get(start[:2], ""):
+        if known:
             parts = recoded(parts, known, path)
         first = next(parts).removeprefix(BOM)
         yield from whole_lines(unix_ends(chain([first], parts)))
@@ -158,19 +174,12 @@ def whole_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
         yield last
 
 
-def check_start(path: str | Path, start: bytes) -> None:
-    """Refuse what is empty, and what is packed or written in another way."""
-    require(start not in (b"", BOM), f"{path}: the file is empty. Was it written or downloaded to its end?")
-    for sign, kind in FOREIGN.items():
-        require(not start.startswith(sign), f"{path}: the file is {kind}.")
-    require(start[TAR] != b"ustar", f"{path}: the file is a tar archive. Unpack it and give a file of it.")
-
-
 @contextmanager
 def opened(path: str | Path) -> Iterator[BinaryIO]:
     """The bytes of a file, unpacked if it is packed by gzip. Whatever fails, also while reading, is a ValueError."""
     place = os.path.expanduser(path)  # the shell expands ~ neither behind a comma nor behind `=`
     require(str(path) != "", "the path of the file is empty. Give the name of a file.")
+    check_address(path)
     if os.path.isdir(place):
         raise ValueError(f"{path}: a folder, not a file. {files_of(place)}")
     try:

@@ -11,7 +11,6 @@ The last column holds where every token is known, after Unicode's composition (N
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
@@ -170,8 +169,10 @@ class Tokenizer:
         for i, (id, token, (start, end)) in enumerate(
             zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
         ):
-            while end < nexts[i] and unicodedata.combining(text[end]):
-                end += 1  # the engine counts a letter and its accent as the letter
+            while end < nexts[i] and not text[end].isspace():
+                end += (
+                    1  # the engine counts a letter and its accent, or the parts of a Korean one, as the first of them
+                )
             if self.kind != "char" and not token.strip(SPACE):
                 end = start + len(token) - (i == 0)  # the first mark is not in the text
             elif self.kind != "char":

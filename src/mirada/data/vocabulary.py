@@ -1,6 +1,6 @@
 """What a task learns from texts before a model does: its tokens, and the labels they can have."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -38,12 +38,14 @@ class Vocabulary:
         """All tokens, in the order of their numbers."""
         return [self.tokenizer.token(number) for number in range(len(self))]
 
-    def require_length(self, tokens: Sequence[int], most: int, text: str) -> None:
-        """Require an input that a model can read."""
+    def fitted(self, tokens: list[int], most: int, text: str, truncate: bool = False) -> list[int]:
+        """The tokens of an input that a model can read: all, or where it may be cut, the first and the last of them."""
         require(
-            len(tokens) <= most,
-            f"an input has {len(tokens)} tokens and the model reads at most {most}: {text[:60]!r}... Cut it.",
+            truncate or len(tokens) <= most,
+            f"an input has {len(tokens)} tokens and the model reads at most {most}: {text[:60]!r}... "
+            "Cut it (--truncate does).",
         )
+        return tokens if len(tokens) <= most else [*tokens[: most - 1], tokens[-1]]
 
     def facts(self) -> dict[str, Any]:
         """What config.json holds of it."""

@@ -127,7 +127,7 @@ class Candidate(NamedTuple):
     token: int
 
 
-class Found(NamedTuple):
+class Ended(NamedTuple):
     """A text that is no longer continued. `last` has the end, or the token at the limit, and the row it was written in."""
 
     score: float
@@ -143,7 +143,7 @@ class Ranking:
     beam: Beam
     call: SearchCall
     entry: int
-    found: list[Found] = field(default_factory=list)
+    found: list[Ended] = field(default_factory=list)
     done: bool = False
 
     def sift(self, candidates: list[Candidate], penalties: list[float], length: int) -> list[Candidate]:
@@ -170,7 +170,7 @@ class Ranking:
 
     def keep(self, last: Candidate, penalties: list[float], steps: int, finished: bool) -> None:
         """Note a text that is no longer continued."""
-        self.found.append(Found(self.beam.mean(last.logprob, steps) + penalties[last.row], steps, finished, last))
+        self.found.append(Ended(self.beam.mean(last.logprob, steps) + penalties[last.row], steps, finished, last))
 
     def settled(self, logprob: float) -> bool:
         """Whether a text that goes on with this log-probability, or with less, comes too late."""
@@ -181,7 +181,7 @@ class Ranking:
         scores = sorted((found.score for found in self.found), reverse=True)
         return scores[self.beam.best - 1] >= self.beam.mean(logprob, self.call.most[self.entry])
 
-    def best(self) -> list[Found]:
+    def best(self) -> list[Ended]:
         """The best ones, best first."""
         return sorted(self.found, key=lambda found: (not found.finished, -found.score))[: self.beam.best]
 
@@ -229,7 +229,7 @@ class Trail:
         """What is written in every row now."""
         return [self.back(row, len(self.steps))[0] for row in range(rows)]
 
-    def hypothesis(self, found: Found) -> Hypothesis:
+    def hypothesis(self, found: Ended) -> Hypothesis:
         """What was found, written out."""
         tokens, rows = self.back(found.last.row, found.steps - 1)
         looks = [look[row] for look, row in zip(self.looks, rows, strict=False) if look is not None]

@@ -7,6 +7,7 @@ did not write itself.
 
 from mirada.drawing.alignment import Aligned
 from mirada.drawing.charts import Chart
+from mirada.drawing.confusion import Confusion
 from mirada.drawing.curves import Curve
 from mirada.drawing.document import document
 from mirada.drawing.forecast import ForecastChart
@@ -24,6 +25,7 @@ from mirada.drawing.tables import DataTable
 __all__ = [
     "Aligned",
     "Chart",
+    "Confusion",
     "Curve",
     "DataTable",
     "Fact",

@@ -39,13 +39,17 @@ def compared(wanted: str, given: str) -> Markup:
     return element("span", join([*parts, wanted[end:]]), dir="auto", lang="", translate="no")
 
 
-def verdict(answer: str, wanted: str, score: float | None) -> list[Markup | None]:
-    """An answer beside the wanted one; right and wrong are said in words and signs, not by color alone."""
-    right = answer == wanted
+def verdict(answer: str, wanted: str, score: float | None, right: bool | None = None) -> list[Markup | None]:
+    """An answer beside the wanted one; right and wrong are said in words and signs, not by color alone.
+
+    `right` is for those who judge themselves: nothing can be wanted, and an article too many may not matter.
+    """
+    if right is None and wanted:
+        right = answer == wanted
     judged = element("span", "\u2713 right" if right else "\u2717 wrong", class_="right" if right else "wrong")
     return [
         element("span", "answer ", element("b", answer or "none", dir="auto")),
         element("span", "score ", element("b", number(score))) if score is not None else None,
-        judged if wanted else None,
-        element("span", "wanted ", element("b", wanted, dir="auto")) if wanted and not right else None,
+        judged if right is not None else None,
+        element("span", "wanted ", element("b", wanted or "none", dir="auto")) if right is False else None,
     ]

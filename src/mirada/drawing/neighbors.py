@@ -17,6 +17,7 @@ RADII = (118, 108)  # of the ellipse on which neighbors stand: names need room a
 MOST = 12  # neighbors that can be told apart around a node
 LONGEST = 11  # letters of a name in the drawing
 THICKEST, THINNEST = 9.0, 0.8
+RELATIONS = {"same": "labelled as answered", "missed": "as wanted", "other": "otherwise"}  # of a neighbor to the answer
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class NeighborGraph(Item):
             "figure",
             head(self.note, None),
             self.svg(),
+            self.key(),
             element("p", *verdict(self.answer, self.wanted, self.score), class_="verdict") if self.answer else None,
             self.left_out(),
             scroll(bars(rows, {}), f"Weights of the neighbors of {self.node}"),
@@ -73,6 +75,22 @@ class NeighborGraph(Item):
             *(element("p", text, class_="caution") for text in cautions((weights,), tuple(n for n, _ in self.neighbors))),
             class_="card neighbor-graph",
         )  # fmt: skip
+
+    def relation(self, kind: str) -> str:
+        """What the label of a neighbor has to do with the answer: the same, the wanted one that was missed, or neither."""
+        if not kind or not self.answer:
+            return ""
+        return "same" if kind == self.answer else "missed" if kind == self.wanted else "other"
+
+    def key(self) -> Markup | None:
+        """What the dots mean, as far as there are such dots."""
+        found = {self.relation(kind) for name, _, kind in self.ordered if name != self.node}
+        told = [
+            element("span", element("i", class_=f"dot {name}"), text)
+            for name, text in RELATIONS.items()
+            if name in found
+        ]
+        return element("p", *told, class_="dots remark") if told else None
 
     def left_out(self) -> Markup | None:
         """What the drawing does not show."""
@@ -99,7 +117,7 @@ class NeighborGraph(Item):
             place = (CENTER[0] + RADII[0] * cos(angle), CENTER[1] + RADII[1] * sin(angle))
             title = f"{name}{f' ({kind})' if kind else ''}: {number(value)}"
             edges.append(edge(place, value, scale, title))
-            dots.append(dot(place, name, number(value), title, angle))
+            dots.append(dot(place, (name, number(value)), title, angle, self.relation(kind)))
         own = [value for name, value in self.neighbors if name == self.node]
         told = ", ".join(f"{name} {number(value)}" for name, value, _ in around)
         return element(
@@ -147,15 +165,17 @@ def loop(value: float, scale: ColorScale, name: str) -> Markup:
     )
 
 
-def dot(place: tuple[float, float], name: str, value: str, title: str, angle: float) -> Markup:
+def dot(place: tuple[float, float], written: tuple[str, str], title: str, angle: float, relation: str) -> Markup:
     """A neighbor with its name and weight beside it, on the side away from the middle."""
     x, y = place
+    name, value = written
     side = "middle" if abs(cos(angle)) < 0.3 else "end" if cos(angle) < 0 else None
     shift = 0 if side == "middle" else -10 if side == "end" else 10
     lift = (-20 if sin(angle) < 0 else 20) if side == "middle" else -1
+    kind = f"node {relation}".strip()
     return element(
         "g",
-        element("circle", element("title", title), cx=plain(x), cy=plain(y), r=5.5, class_="node"),
+        element("circle", element("title", title), cx=plain(x), cy=plain(y), r=5.5, class_=kind),
         element("text", cut(name), x=plain(x + shift), y=plain(y + lift), class_=side),
         element("text", value, x=plain(x + shift), y=plain(y + lift + 12), class_=f"{side or ''} amount".strip()),
     )

@@ -1,5 +1,6 @@
 """A passage with the answer that was found in it, and the one that was wanted, marked where they stand."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
@@ -14,13 +15,15 @@ from mirada.drawing.weights import ColorScale, cautions
 from mirada.errors import require
 
 CharacterSpan: TypeAlias = tuple[int, int]  # start and end, as in text[start:end]
+Heat: TypeAlias = tuple[tuple[int, int, float], ...]  # start, end and weight of parts of a text
 
 
 @dataclass(frozen=True)
 class MarkedPassage(Item):
     """A text, the question asked about it, and spans of characters: the answer, and the answers that were wanted.
 
-    No answer is None. `heat` has weights of parts of the text, such as (start, end, weight) of every token.
+    No answer is None. `heat` has weights of parts of the text, such as (start, end, weight) of every token, `asked` those of
+    the question. `right` says whether the answer counts as right; None leaves it to the texts.
 
     >>> MarkedPassage("Ana went home.", "Who went?", answer=(0, 3)).answered
     'Ana'
@@ -30,18 +33,17 @@ class MarkedPassage(Item):
     question: str
     answer: CharacterSpan | None = None
     wanted: tuple[CharacterSpan, ...] = ()
-    heat: tuple[tuple[int, int, float], ...] = ()
+    heat: Heat = ()
     note: str = ""
     score: float | None = None
+    right: bool | None = None
+    asked: Heat = ()
 
     def __post_init__(self) -> None:
         spans = [*([self.answer] if self.answer else []), *self.wanted, *(part[:2] for part in self.heat)]
-        for start, end in spans:
-            require(
-                0 <= start <= end <= len(self.text),
-                f"a span must lie in the text: got {start} to {end} in {len(self.text)} characters",
-            )
-        ordered = all(before[1] <= after[0] for before, after in pairwise(self.heat))
+        checked_spans(self.text, spans)
+        checked_spans(self.question, [part[:2] for part in self.asked])
+        ordered = all(before[1] <= after[0] for heat in (self.heat, self.asked) for before, after in pairwise(heat))
         require(ordered, "parts with weights must follow each other without overlap: sort them by their start")
 
     @property
@@ -61,7 +63,7 @@ class MarkedPassage(Item):
         return element(
             "figure",
             head(self.note, None),
-            element("dl", line("question", element("span", self.question, dir="auto", lang="")), class_="lines"),
+            element("dl", line("question", element("span", *self.asking(), dir="auto", lang="")), class_="lines"),
             scroll(element("p", *self.runs(), class_="passage", dir="auto", lang="", translate="no"), "Passage"),
             element("p", *self.judged(), class_="verdict"),
             *self.keys(),
@@ -71,12 +73,28 @@ class MarkedPassage(Item):
     def judged(self) -> list[Markup | None]:
         """Any of the wanted answers is right."""
         wanted = [self.text[start:end] for start, end in self.wanted]
-        right = self.answered in wanted
-        return verdict(self.answered, self.answered if right else next(iter(wanted), ""), self.score)
+        same = self.answered in wanted
+        return verdict(self.answered, self.answered if same else next(iter(wanted), ""), self.score, self.right)
+
+    @property
+    def scale(self) -> ColorScale:
+        """The colors of both texts: weights of one row."""
+        return ColorScale.of((tuple(value for heat in (self.heat, self.asked) for _, _, value in heat),))
+
+    def asking(self) -> list[Markup]:
+        """The question, with the colors of its weights."""
+        runs, at = [], 0
+        for start, end, value in self.asked:
+            runs += [element("span", self.question[at:start])] if at < start else []
+            kinds = " ".join(["token", *filter(None, [self.scale.kind(value)])])
+            title, style = f"weight {number(value)}", self.scale.style(value)
+            runs.append(element("span", self.question[start:end], class_=kinds, style=style, title=title))
+            at = end
+        return [*runs, element("span", self.question[at:])] if at < len(self.question) else runs
 
     def runs(self) -> list[Markup]:
         """The text, cut wherever a mark or a weight begins or ends: marks may cross tokens."""
-        scale = ColorScale.of((tuple(value for _, _, value in self.heat),))
+        scale = self.scale
         spans = [*([self.answer] if self.answer else []), *self.wanted, *(part[:2] for part in self.heat)]
         cuts = sorted({0, len(self.text), *(place for span in spans for place in span)})
         runs = []
@@ -112,14 +130,37 @@ class MarkedPassage(Item):
         signs += [element("span", element("span", "wanted", class_="sought"))] if self.wanted else []
         if not self.heat:
             return [element("p", *signs, class_="keys")] if signs else []
-        weights = tuple(value for _, _, value in self.heat)
-        names = tuple(self.text[start:end] for start, end, _ in self.heat)
+        weights = tuple(value for heat in (self.asked, self.heat) for _, _, value in heat)
+        asked = (self.question[start:end] for start, end, _ in self.asked)
+        names = (*asked, *(self.text[start:end] for start, end, _ in self.heat))
         strong = strongest(names, weights)
         return [
-            element("p", *signs, ColorScale.of((weights,)).key(len(weights)), strong, class_="keys"),
+            element("p", *signs, self.scale.key(len(weights)), strong, class_="keys"),
             *(element("p", text, class_="caution") for text in self.warnings(weights)),
         ]
 
     def warnings(self, weights: tuple[float, ...]) -> list[str]:
-        """Weights of a passage are part of a whole that includes the question: only what is no number is told."""
+        """Weights of a passage are part of a whole with more in it: only what is no number is told."""
         return [] if all(map(isfinite, weights)) else cautions((weights,), ())
+
+
+def checked_spans(text: str, spans: Iterable[CharacterSpan]) -> None:
+    """Require spans of a text."""
+    for start, end in spans:
+        require(
+            0 <= start <= end <= len(text),
+            f"a span must lie in the text: got {start} to {end} in {len(text)} characters",
+        )
+
+
+def heat_of(places: Iterable[CharacterSpan], weights: Iterable[float]) -> Heat:
+    """Parts of a text with their weights; of several at one character, the first.
+
+    >>> heat_of([(0, 3), (4, 5), (4, 5)], [0.5, 0.25, 0.1])
+    ((0, 3, 0.5), (4, 5, 0.25))
+    """
+    found: list[tuple[int, int, float]] = []
+    for (start, end), weight in zip(places, weights, strict=False):
+        if not found or found[-1][1] <= start:
+            found.append((start, end, weight))
+    return tuple(found)

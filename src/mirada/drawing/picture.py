@@ -26,12 +26,14 @@ COARSE = 96  # pixels of a side below which pixels are shown as squares
 class HeatPanel:
     """A word and its weights over the picture: a grid, row by row from the top left.
 
-    `boxes` say where the thing really is; the share of the weights inside them is written out.
+    `boxes` say where the thing really is; the share of the weights inside them is written out, unless a `note` says
+    something else in its place.
     """
 
     word: str
     weights: Rows
     boxes: tuple[Box, ...] = ()
+    note: str = ""
 
     def __post_init__(self) -> None:
         widths = {len(row) for row in self.weights}
@@ -88,6 +90,7 @@ class PictureHeat(Item):
         for panel, word in zip(self.panels, words, strict=True):
             views.append(drawn(panel, word.shown, scale, (height, width)))
         kind = "panels coarse" if max(height, width) < COARSE else "panels"
+        kind += " pair" if len(views) == 2 else ""
         cells = len(rows[0])
         return element(
             "figure",
@@ -148,6 +151,7 @@ def drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int])
         for left, top, right, bottom in panel.boxes
     ]
     inside = share_inside(panel, size) if boxes else None
+    note = panel.note or (f"{inside:.0%} of the weight in the box" if inside is not None else "")
     seen = f"{word}: {text}"
     return element(
         "div",
@@ -161,7 +165,7 @@ def drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int])
         ),
         element("b", word, class_="word", dir="auto", lang="", translate="no"),
         element("small", text, class_="at"),
-        element("small", f"{inside:.0%} of the weight in the box") if inside is not None else None,
+        element("small", note) if note else None,
         class_="panel",
     )  # fmt: skip
 

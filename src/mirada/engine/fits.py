@@ -26,7 +26,13 @@ from mirada.layers.norm import LayerNorm, RMSNorm
 from mirada.layers.output import Output
 from mirada.layers.residual import Residual
 from mirada.layers.stack import Decoder, Encoder, Layers
-from mirada.models.captioner import Captioner, PictureConvolutionEncoder, PicturePatchEncoder, TransformerCaptionDecoder
+from mirada.models.captioner import (
+    Captioner,
+    PictureConvolutionEncoder,
+    PictureCoordinatesEncoder,
+    PicturePatchEncoder,
+    TransformerCaptionDecoder,
+)
 from mirada.models.gpt import GPT
 from mirada.models.transcriber import Transcriber, TransformerBody
 from mirada.models.transformer import Transformer
@@ -48,15 +54,18 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
         "encoder": (Encoder,), "decoder": (Decoder,), "output": (Output,),
     },
     GPT: {"words": (Words,), "place": (Placed,), "decoder": (Encoder,), "output": (Output,)},
-    Transcriber: {"stem": (Stem1d,), "words": (Words,), "body": (TransformerBody,), "output": (Output,)},
+    Transcriber: {
+        "stem": (Stem1d,), "words": (Words,), "body": (TransformerBody,), "output": (Output,), "heard": (NOTHING, Output),
+    },
     TransformerBody: {
         "source_place": (Placed,), "target_place": (Placed,), "encoder": (Encoder,), "decoder": (Decoder,),
     },
     Captioner: {
-        "encoder": (PictureConvolutionEncoder, PicturePatchEncoder), "words": (Words,), "decoder": (TransformerCaptionDecoder,),
-        "dropout": (Dropout,), "output": (Output,),
+        "encoder": (PictureConvolutionEncoder, PictureCoordinatesEncoder, PicturePatchEncoder), "words": (Words,),
+        "decoder": (TransformerCaptionDecoder,), "dropout": (Dropout,), "output": (Output,),
     },
     PictureConvolutionEncoder: {"stem": (Stem2d,)},
+    PictureCoordinatesEncoder: {"layers": (nn.ModuleList,), "around": (nn.Conv2d,), "norm": (LayerNorm,)},
     PicturePatchEncoder: {"patches": (Patches,), "place": (Placed,), "stack": (Encoder,)},
     TransformerCaptionDecoder: {"place": (Placed,), "stack": (Decoder,)},
     Encoder: HALF,

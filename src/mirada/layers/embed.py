@@ -12,6 +12,7 @@ from mirada.attention.heads import linear
 from mirada.attention.positions import InputPosition
 from mirada.errors import require
 from mirada.layers.dropout import Dropout
+from mirada.native.products import called
 from mirada.shapes import check_axes, check_dtype, check_integers, show
 
 
@@ -111,7 +112,7 @@ class Patches(nn.Module):
             f"pictures must divide into patches of {self.size} x {self.size}: got {height} x {width}. Crop or resize them.",
         )
         pieces = rearrange(pictures, "b c (h p) (w q) -> b (h w) (c p q)", p=self.size, q=self.size)
-        return self.project(pieces)
+        return called(self.project, pieces)
 
 
 class Numbers(nn.Module):

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from mirada.attention.heads import linear
 from mirada.errors import require, unknown
 from mirada.layers.linear_activation import ACTIVATIONS, linear_activation
+from mirada.native.products import called
 
 Input = Float[Tensor, "*batch width"]
 
@@ -33,7 +34,7 @@ class FeedForward(nn.Module):
         self.narrow = linear(hidden, width, bias=True)
 
     def forward(self, x: Input) -> Input:
-        return self.narrow(linear_activation(self.widen, x, self.activation))
+        return called(self.narrow, linear_activation(self.widen, x, self.activation))
 
     def extra_repr(self) -> str:
         return f"activation={self.activation!r}"
@@ -59,7 +60,7 @@ class Gated(nn.Module):
         self.narrow = linear(hidden, width, bias=False)
 
     def forward(self, x: Input) -> Input:
-        return self.narrow(F.silu(self.gate(x)) * self.widen(x))
+        return called(self.narrow, F.silu(called(self.gate, x)) * called(self.widen, x))
 
 
 def feed_forward(width: int, hidden: int, activation: str) -> FeedForward | Gated:

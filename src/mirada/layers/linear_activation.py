@@ -5,10 +5,10 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.modules import module as everywhere
 
 from mirada.native.library import serves
 from mirada.native.linear_activation import KINDS, activate_, activate_backward
+from mirada.native.products import product, untouched
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
@@ -22,8 +22,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu-tanh": gelu_tanh,
     "silu": F.silu,
 }
-
-LINEAR_FORWARD = nn.Linear.forward  # as it was when this was imported: some replace it
 
 
 def linear_activation(layer: nn.Module, x: Tensor, activation: str) -> Tensor:
@@ -50,23 +48,12 @@ def replaceable(layer: nn.Module, x: Tensor, activation: str) -> bool:
     return fits and serves(x, weight, bias)
 
 
-def untouched(layer: nn.Module) -> bool:
-    """Whether a module is called as its class says: no hook, no method and no weight of its own in the way."""
-    hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
-    if nn.Linear.forward is not LINEAR_FORWARD:
-        return False
-    own = {"forward", "__call__", "_call_impl", "_slow_forward", "weight", "bias", "_compiled_call_impl"} & vars(
-        layer
-    ).keys()
-    return not hooks and not everywhere._has_any_global_hook() and all(vars(layer)[name] is None for name in own)
-
-
 class LinearActivation(torch.autograd.Function):
     """Kept for the backward pass: the input, and the product with its bias, or for relu its result."""
 
     @staticmethod
     def forward(ctx, rows, weight, bias, activation):  # type: ignore[no-untyped-def]
-        h = rows @ weight.T
+        h = product(rows, weight)
         y = activate_(h, bias, activation)
         ctx.save_for_backward(rows, weight, bias, h)
         ctx.activation = activation
@@ -84,4 +71,7 @@ class LinearActivation(torch.autograd.Function):
                 found = iter(torch.autograd.grad(y, wanted, grad, create_graph=again))
             return *(next(found) if needed else None for needed in needs), None
         d, d_bias = activate_backward(grad, h, ctx.activation)
-        return d @ weight if needs[0] else None, d.T @ rows if needs[1] else None, d_bias if needs[2] else None, None
+        return (
+            product(d, weight.T) if needs[0] else None, product(d.T, rows.T) if needs[1] else None,
+            d_bias if needs[2] else None, None,
+        )  # fmt: skip

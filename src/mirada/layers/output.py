@@ -9,6 +9,7 @@ from mirada.attention.heads import linear
 from mirada.errors import require
 from mirada.native import cross_entropy as compiled
 from mirada.native.library import serves
+from mirada.native.products import faster, product
 from mirada.shapes import check_integers, show
 
 ROWS_AT_ONCE = 512  # logits of that many places exist at a time; measured, see docs/log.md
@@ -140,7 +141,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
         for first in range(0, len(rows), ROWS_AT_ONCE):
             here = slice(first, first + ROWS_AT_ONCE)
             chunk = rows[here]
-            d_logits = (chunk @ weight.T.to(rows.dtype)).to(precise)
+            d_logits = (product(chunk, weight) if serve else chunk @ weight.T.to(rows.dtype)).to(precise)
             total += backward_(d_logits, bias, targets[here], smoothing).sum()
             if not tracked:
                 continue
@@ -149,8 +150,10 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             # the division by the number of places waits: half precision has no room for it
             d_logits = d_logits.to(rows.dtype)
             if d_rows is not None:
-                d_rows[here] = d_logits @ weight.to(rows.dtype)
-            if d_weight is not None and rows.dtype == precise:
+                d_rows[here] = product(d_logits, weight.T) if serve else d_logits @ weight.to(rows.dtype)
+            if d_weight is not None and serve and faster():
+                d_weight += product(d_logits.T, chunk.T)
+            elif d_weight is not None and rows.dtype == precise:
                 d_weight.addmm_(d_logits.T, chunk)
             elif d_weight is not None:
                 d_weight += d_logits.T @ chunk

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import torch
+from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import one_hot, pad
 
 from mirada.attention.heads import linear
+from mirada.attention.normalizers import Hard, draws
 from mirada.attention.scores import Additive
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
@@ -20,12 +23,13 @@ from mirada.layers.convolution import Stem2d
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Patches, Placed, Words
 from mirada.layers.model import Model, check_pair, check_step
+from mirada.layers.norm import LayerNorm
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.parse import parse
 from mirada.layers.recurrent import Carried
 from mirada.layers.recurrent_decoder import BahdanauDecoder, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
-from mirada.shapes import show
+from mirada.shapes import check_axes, check_floating, show
 
 Pictures = Float[Tensor, "batch channels height width"]
 Cells = Float[Tensor, "batch cells features"]  # width is a side of a picture
@@ -36,7 +40,8 @@ Real = Bool[Tensor, "batch length"]
 
 @dataclass(frozen=True, kw_only=True)
 class CaptionerConfig(BlockConfig):
-    """`encoder` is convolution (`depth` layers, each halving the sides) or patches; `decoder` is lstm or transformer.
+    """`encoder` is convolution (`depth` layers, each halving the sides), coordinates (the same, told the place of every
+    pixel) or patches; `decoder` is lstm or transformer.
 
     Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having looked
     everywhere equally often: penalty * sum over cells of (1 - sum over words of alpha)^2, per word of a caption.
@@ -56,7 +61,7 @@ class CaptionerConfig(BlockConfig):
         super().check()
         self.at_least(1, "vocab", "channels", "patch", "depth", "decoder_depth")
         self.at_least(0, "penalty")
-        self.one_of("encoder", "convolution", "patches")
+        self.one_of("encoder", *ENCODERS)
         self.one_of("decoder", "lstm", "transformer")
         parse("normalizer", self.gaze)
         if self.decoder == "transformer":
@@ -91,9 +96,7 @@ class Captioner(Model[CaptionerConfig]):
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__(config)
-        self.encoder = (
-            PictureConvolutionEncoder(config) if config.encoder == "convolution" else PicturePatchEncoder(config)
-        )
+        self.encoder = ENCODERS[config.encoder](config)
         self.words = Words(config.vocab, config.width, scaled=True)
         self.decoder = LSTMCaptionDecoder(config) if config.decoder == "lstm" else TransformerCaptionDecoder(config)
         self.dropout = Dropout(config.dropout)
@@ -118,6 +121,27 @@ class Captioner(Model[CaptionerConfig]):
         looks = (weights * counted).sum(1)
         words = counted.sum() / max(1, len(wanted))  # of a caption: the cross-entropy is a mean over them
         return total + self.config.penalty * ((1 - looks) ** 2).sum(1).mean() / words.clamp(min=1)
+
+    @torch.no_grad()
+    def drawn_shares(
+        self, pictures: Pictures, target: Tokens, count: int, seed: int = 0
+    ) -> Float[Tensor, "batch length cells"]:
+        """How often a hard look falls on each cell, word by word, in so many passes with draws as in training."""
+        looks = [layer for layer in self.modules() if isinstance(layer, Hard)]
+        require(bool(looks), f"only hard looks are drawn: this captioner has gaze={self.config.gaze!r}")
+        before = [layer.training for layer in looks]
+        pictures, target = pictures.repeat(count, 1, 1, 1), target.repeat(count, 1)
+        for layer in looks:
+            layer.train()
+        with torch.random.fork_rng(), draws() as found:
+            torch.manual_seed(seed)
+            cells = self.encode(pictures).cells
+            self.decoder.run(self.words(target), cells)
+        for layer, was in zip(looks, before, strict=True):
+            layer.train(was)
+        index = torch.stack([draw.index[:, 0, 0] for draw in found], dim=1)
+        shares = one_hot(index, cells.shape[1]).float()
+        return rearrange(shares, "(n b) t c -> n b t c", n=count).mean(0)
 
     def encode(self, pictures: Pictures) -> PictureMemory:
         """A vector for every cell of the picture, row by row."""
@@ -150,6 +174,60 @@ class PictureConvolutionEncoder(nn.Module):
         return self.stem(pictures)
 
 
+class PictureCoordinatesEncoder(nn.Module):
+    """Cells from convolutions that know where they are, and that stand in the middle of what they see.
+
+    Two more channels hold the place of every pixel, from -1 to 1 across and down: a convolution sees the same everywhere,
+    and could not tell left from right of things that are far apart. A last convolution lets every cell see its neighbors:
+    in the middle of a large thing there is no edge.
+
+    Liu et al. (2018), arXiv:1807.03247.
+    """
+
+    def __init__(self, config: CaptionerConfig) -> None:
+        super().__init__()
+        self.channels, width = config.channels, config.width
+        self.layers = nn.ModuleList(
+            nn.Conv2d(width if layer else config.channels + 2, width, 3, stride=2) for layer in range(config.depth)
+        )
+        self.around = nn.Conv2d(width, width, 3, padding=1)
+        self.norm = LayerNorm(width)
+        for layer in (*self.layers, self.around):  # PyTorch's own start lets a signal fade from layer to layer
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, pictures: Pictures) -> Cells:
+        check_axes("pictures", pictures, "batch channels height width")
+        require(
+            pictures.shape[1] == self.channels, f"pictures must have {self.channels} channels: got {show(pictures)}"
+        )
+        check_floating("pictures", pictures)
+        require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
+        x = torch.cat([pictures, coordinates(pictures)], dim=1)
+        for number, layer in enumerate(self.layers, 1):
+            # with a margin on the left, cell i is centered at the left border of what it stands for: at the end, half a
+            # cell is made up for by a margin on the right
+            before = 0 if number == len(self.layers) else 1
+            high, wide = (side % 2 + 1 - before for side in x.shape[2:])
+            x = torch.relu(layer(pad(x, (before, wide, before, high))))
+        x = x + torch.relu(self.around(x))
+        return self.norm(rearrange(x, "b c h w -> b (h w) c"))
+
+
+def coordinates(pictures: Pictures) -> Float[Tensor, "batch 2 height width"]:
+    """Where every pixel is: across and down, from -1 to 1.
+
+    >>> coordinates(torch.zeros(1, 3, 2, 3))[0].tolist()
+    [[[-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]], [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]]
+    """
+    batch, _, height, width = pictures.shape
+    across, down = (
+        torch.linspace(-1.0, 1.0, side, dtype=pictures.dtype, device=pictures.device) for side in (width, height)
+    )
+    both = torch.stack([across.expand(height, width), down.unsqueeze(1).expand(height, width)])
+    return both.expand(batch, -1, -1, -1)
+
+
 class PicturePatchEncoder(nn.Module):
     """Cells from patches that have looked at each other."""
 
@@ -161,6 +239,13 @@ class PicturePatchEncoder(nn.Module):
 
     def forward(self, pictures: Pictures) -> Cells:
         return self.stack(self.place(self.patches(pictures)))
+
+
+ENCODERS = {
+    "convolution": PictureConvolutionEncoder,
+    "coordinates": PictureCoordinatesEncoder,
+    "patches": PicturePatchEncoder,
+}
 
 
 class LSTMCaptionDecoder(nn.Module):

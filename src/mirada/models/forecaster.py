@@ -4,7 +4,8 @@ encoder-decoder:  numbers + position -> encoder layers ---.
                                                           v
                   values so far -> decoder layers -> next value
 lstm:             the same with recurrent nets and Luong's attention
-patches:          numbers in patches + position -> encoder layers -> all values at once
+patches:          numbers in patches + position -> encoder layers -> all values at once; a patch is of all columns (mixed),
+                  or of one, which looks at its own column only (apart) or at all of them (across)
 
 All of them predict how far a value lies from the last known one, so that predicting nothing repeats it.
 """
@@ -22,7 +23,8 @@ from mirada.attention.heads import linear
 from mirada.attention.scores import Bilinear
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
-from mirada.layers.embed import Numbers, Placed
+from mirada.layers.dropout import Dropout
+from mirada.layers.embed import Numbers, Placed, Words
 from mirada.layers.model import Model
 from mirada.layers.recurrent import Recurrent
 from mirada.layers.recurrent_decoder import LuongDecoder, RecurrentState
@@ -38,7 +40,10 @@ First = Float[Tensor, "batch targets"]
 class ForecasterConfig(BlockConfig):
     """`features` numbers per step in, `targets` out, `horizon` steps ahead; `kind` is encoder-decoder, lstm or patches.
 
-    Patches cut `length` steps of input into pieces of `patch`.
+    The first `own` columns of the input are the past of the first targets. With `relative`, every column is read as its
+    distance from its last value. Patches cut `length` steps into pieces of `patch`, of all columns together (`channels` is
+    mixed) or of each by itself: it sees its own column (apart) or all of them (across); auto is apart where the columns are
+    the targets and across where there are others.
     """
 
     activation: str = "gelu"
@@ -46,14 +51,24 @@ class ForecasterConfig(BlockConfig):
     features: int = 1
     targets: int = 1
     horizon: int = 24
+    own: int = 1
+    relative: bool = False
     patch: int = 8
+    channels: str = "mixed"
     depth: int = 2
     kind: str = "encoder-decoder"
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "features", "targets", "horizon", "patch", "depth")
+        self.at_least(0, "own")
         self.one_of("kind", "encoder-decoder", "lstm", "patches")
+        self.one_of("channels", "mixed", "apart", "across", "auto")
+        if self.own > min(self.features, self.targets):
+            raise ValueError(
+                f"own counts the targets among the features: got own={self.own}, features={self.features}, "
+                f"targets={self.targets}"
+            )
         if self.kind == "encoder-decoder":
             self.check_decoder()
             if self.position == "learned" and self.horizon > self.length:
@@ -61,7 +76,11 @@ class ForecasterConfig(BlockConfig):
                     f"a learned position needs a row per step: got horizon={self.horizon}, length={self.length}. "
                     "Give a longer length."
                 )
-        if self.kind == "patches" and self.length % self.patch:
+        if self.kind == "patches" and self.channels == "apart" and self.own < self.targets:
+            raise ValueError(
+                f"a column by itself needs its own past: got own={self.own}, targets={self.targets}. Use channels=across."
+            )
+        if self.kind == "patches" and self.channels == "mixed" and self.length % self.patch:
             raise ValueError(
                 f"length must divide into patches: got length={self.length}, patch={self.patch}. Change one of them."
             )
@@ -69,6 +88,12 @@ class ForecasterConfig(BlockConfig):
     @property
     def has_blocks(self) -> bool:
         return self.kind != "lstm"
+
+    @property
+    def across(self) -> bool:
+        """Whether a patch of one column looks at the patches of others."""
+        alone = self.own == self.targets == self.features
+        return self.channels == "across" or (self.channels == "auto" and not alone)
 
     @classmethod
     def tiny(cls) -> Self:
@@ -91,12 +116,13 @@ class Forecaster(Model[ForecasterConfig]):
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__(config)
-        self.body = BODIES[config.kind](config)
+        by_column = config.kind == "patches" and config.channels != "mixed"
+        self.body = ColumnBody(config) if by_column else BODIES[config.kind](config)
 
     def forward(self, series: Series, first: First) -> Values:
         """The next `horizon` values, each predicted from the ones before it. `first` is the last known value."""
         self._check(series, first)
-        return first.unsqueeze(1) + self.body.generate(series, self.config.horizon)
+        return first.unsqueeze(1) + self.body.generate(self._read(series), self.config.horizon)
 
     def teacher_forced(self, series: Series, first: First, wanted: Values) -> Values:
         """The same with the true values in place of the predicted ones: teacher forcing."""
@@ -106,11 +132,14 @@ class Forecaster(Model[ForecasterConfig]):
         require(wanted.shape == shape, f"wanted must have shape {shape}: got {show(wanted)}")
         moved = wanted - first.unsqueeze(1)
         before = torch.cat([torch.zeros_like(moved[:, :1]), moved[:, :-1]], dim=1)
-        return first.unsqueeze(1) + self.body.next_values(series, before)
+        return first.unsqueeze(1) + self.body.next_values(self._read(series), before)
 
     def loss(self, series: Series, first: First, wanted: Values) -> Float[Tensor, ""]:
         """The mean squared error of the wanted values."""
         return F.mse_loss(self.teacher_forced(series, first, wanted), wanted)
+
+    def _read(self, series: Series) -> Series:
+        return series - series[:, -1:] if self.config.relative else series
 
     def _check(self, series: Series, first: First) -> None:
         check_axes("series", series, "batch time features")
@@ -162,29 +191,30 @@ class LSTMBody(nn.Module):
         width = config.width
         self.encoder = Recurrent("lstm", config.features, width, config.depth, dropout=config.dropout)
         self.decoder = LuongDecoder(
-            "lstm", config.targets, width, config.depth, Bilinear(width, width), dropout=config.dropout
+            "lstm", config.targets, width, config.depth, Bilinear(width, width, scale=None), dropout=config.dropout
         )
+        self.dropout = Dropout(config.dropout)  # the recurrent nets have theirs between layers only
         self.output = linear(width, config.targets, bias=True)
 
     def next_values(self, series: Series, before: Values) -> Values:
         """The value after each of those before."""
         states, last = self.encoder(series)
-        return self.output(self.decoder.run(before, states, None, last))
+        return self.output(self.dropout(self.decoder.run(before, self.dropout(states), None, last)))
 
     def start(self, series: Series) -> RecurrentState:
         states, last = self.encoder(series)
-        return self.decoder.start(states, None, last)
+        return self.decoder.start(self.dropout(states), None, last)
 
     def step(self, value: First, state: RecurrentState) -> tuple[First, RecurrentState]:
         readout, state = self.decoder.step(value, state)
-        return self.output(readout), state
+        return self.output(self.dropout(readout)), state
 
     def generate(self, series: Series, horizon: int) -> Values:
         return generate(self, series, horizon, self.output.out_features)
 
 
 class PatchBody(nn.Module):
-    """Encoder layers over patches of time; all values at once, from everything seen."""
+    """Encoder layers over patches of time, all columns in one; all values at once, from everything seen."""
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
@@ -204,6 +234,65 @@ class PatchBody(nn.Module):
 
     def generate(self, series: Series, horizon: int) -> Values:
         return self.next_values(series, series.new_zeros(len(series), *self.shape))
+
+
+class ColumnBody(nn.Module):
+    """Encoder layers over patches of single columns; all values of a target at once, from the patches of its column.
+
+    Apart, every column is a sequence of its own, and one set of weights reads them all. Across, the patches of all columns
+    are one sequence, each told which column it is of; a target that is not read has patches that know nothing but that.
+
+    >>> config = ForecasterConfig(length=10, features=3, targets=1, horizon=5, patch=4, kind="patches", channels="auto")
+    >>> config.across, ColumnBody(config).generate(torch.zeros(2, 10, 3), 5).shape
+    (True, torch.Size([2, 5, 1]))
+
+    Nie et al. (2023), arXiv:2211.14730.
+    """
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__()
+        self.patch, self.length, self.own = config.patch, config.length, config.own
+        self.unread = config.targets - config.own
+        self.places = -(
+            -config.length // config.patch
+        )  # patches of a column; the first is filled up with its first value
+        self.numbers = Numbers(config.patch, config.width)
+        self.place = Placed(input_position(config), config.dropout)
+        self.columns = Words(config.features + self.unread, config.width, of="column") if config.across else None
+        self.encoder = Encoder(config, config.depth)
+        self.dropout = Dropout(config.dropout)
+        self.output = linear(self.places * config.width, config.horizon, bias=True)
+        nn.init.zeros_(self.output.weight)  # a model that learned nothing repeats the last value
+
+    def next_values(self, series: Series, before: Values) -> Values:
+        """All values; they do not depend on each other, so what came before them does not matter."""
+        check_size("series", series, 1, "time", self.length)
+        missing = self.places * self.patch - self.length
+        series = torch.cat([series[:, :1].expand(-1, missing, -1), series], dim=1) if missing else series
+        h = self.across(series, self.columns) if self.columns is not None else self.apart(series)
+        return rearrange(self.output(self.dropout(h)), "b c h -> b h c")
+
+    def apart(self, series: Series) -> Float[Tensor, "batch targets read"]:
+        """What is known of every target from its own column."""
+        patches = rearrange(series[:, :, : self.own], "b (n p) c -> (b c) n p", p=self.patch)
+        h = self.encoder(self.place(self.numbers(patches)))
+        return rearrange(h, "(b c) n w -> b c (n w)", c=self.own)
+
+    def across(self, series: Series, columns: Words) -> Float[Tensor, "batch targets read"]:
+        """What is known of every target from all columns."""
+        count = series.shape[2]
+        patches = self.numbers(rearrange(series, "b (n p) c -> (b c) n p", p=self.patch))
+        x = rearrange(patches, "(b c) n w -> b c n w", c=count)
+        x = torch.cat([x, x.new_zeros(len(x), self.unread, *x.shape[2:])], dim=1)
+        x = x + columns(torch.arange(x.shape[1], device=x.device)).unsqueeze(1)
+        x = self.place(rearrange(x, "b c n w -> (b c) n w"))
+        time = torch.arange(self.places, device=x.device).repeat(count + self.unread)
+        h = self.encoder(rearrange(x, "(b c) n w -> b (c n) w", c=count + self.unread), positions=time)
+        h = rearrange(h, "b (c n) w -> b c (n w)", n=self.places)
+        return torch.cat([h[:, : self.own], h[:, count:]], dim=1)
+
+    def generate(self, series: Series, horizon: int) -> Values:
+        return self.next_values(series, series.new_zeros(len(series), horizon, self.own + self.unread))
 
 
 def generate(body: EncoderDecoderBody | LSTMBody, series: Series, horizon: int, targets: int) -> Values:

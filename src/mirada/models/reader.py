@@ -1,6 +1,6 @@
 """The reader: a question and a passage in one sequence; the answer is a span of the passage.
 
-words + positions + segments -> norm -> encoder layers -> start and end scores of every place
+words + positions + segments (+ marks) -> norm (-> convolutions) -> encoder layers -> start and end scores of every place
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,11 @@ from torch import Tensor
 from mirada.attention.heads import linear
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position, norm
+from mirada.layers.convolution import Stem1d
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, as_padding, check_text, real_places
-from mirada.layers.stack import Encoder
+from mirada.layers.stack import Encoder, Layers
 from mirada.shapes import check_axes, check_integers, show
 
 Tokens = Int[Tensor, "batch length"]
@@ -25,16 +26,27 @@ Tokens = Int[Tensor, "batch length"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderConfig(BlockConfig):
-    """Vocabulary and depth; the block's fields are in `BlockConfig`."""
+    """Vocabulary and depth; the block's fields are in `BlockConfig`.
+
+    `marks` is how many marks a place can have beside its word, such as "this word is in the question, too": what a small
+    model would need many examples to find out can be told (Chen et al., 2017, arXiv:1704.00051, 3.2). 0: there are none.
+    `convolutions` of so many places each (`kernel`) come before the encoder: neighbors matter most, and attention would have
+    to learn that (Yu et al., 2018, arXiv:1804.09541).
+    """
 
     activation: str = "gelu"
     position: str = "learned"
     vocab: int = 8000
     depth: int = 4
+    marks: int = 0
+    convolutions: int = 0
+    kernel: int = 5
 
     def check(self) -> None:
         super().check()
-        self.at_least(1, "vocab", "depth")
+        self.at_least(1, "vocab", "depth", "kernel")
+        self.at_least(0, "marks", "convolutions")
+        require(self.kernel % 2 == 1, f"ReaderConfig: kernel must be odd, to have a middle: got {self.kernel}")
 
     @classmethod
     def tiny(cls) -> Self:
@@ -66,23 +78,47 @@ class Reader(Model[ReaderConfig]):
         super().__init__(config)
         self.words = Words(config.vocab, config.width)
         self.segments = Words(2, config.width, of="segment")
+        self.marks = Words(config.marks, config.width, of="mark") if config.marks else None
         self.place = Placed(input_position(config))
         self.norm = norm(config)
         self.dropout = Dropout(config.dropout)
+        self.stems: Layers[Stem1d] = Layers(
+            Stem1d(config.width, config.width, size=config.kernel) for _ in range(config.convolutions)
+        )  # fmt: skip
         self.encoder = Encoder(config, config.depth)
         self.ends = linear(config.width, 2, bias=True)
 
-    def forward(self, tokens: Tokens, segments: Tokens, lengths: Int[Tensor, " batch"] | None = None) -> Span:
+    def forward(
+        self,
+        tokens: Tokens,
+        segments: Tokens,
+        lengths: Int[Tensor, " batch"] | None = None,
+        marks: Tokens | None = None,
+    ) -> Span:
         """The scores of every place as the answer's first and last."""
         check_text(tokens, segments)
         padding = as_padding(lengths, *tokens.shape)
         real = real_places(padding, tokens.shape[1])
-        x = self.place(self.words(tokens) + self.segments(segments))
-        h = self.encoder(self.dropout(self.norm(x, real)), padding, real)
+        x = self.place(self.words(tokens) + self.segments(segments) + self.marked(tokens, marks))
+        x = self.dropout(self.norm(x, real))
+        for stem in self.stems:
+            x = x + self.dropout(stem(x, lengths)[0])
+        h = self.encoder(x, padding, real)
         passage: Bool[Tensor, "batch length"] = segments == 1
         passage = passage if real is None else passage & real
         start, end = self.ends(h).masked_fill(~passage.unsqueeze(-1), -torch.inf).unbind(-1)
         return Span(start, end)
+
+    def marked(self, tokens: Tokens, marks: Tokens | None) -> Float[Tensor, "batch length width"] | float:
+        """The vectors of the marks; nothing where the model knows none."""
+        if self.marks is None or marks is None:
+            require(
+                self.marks is marks is None,
+                f"a reader with marks={self.config.marks} is {'given' if self.marks else 'not given'} a mark for every place",
+            )
+            return 0.0
+        require(marks.shape == tokens.shape, f"a mark for every token: got {show(marks)} for {show(tokens)}")
+        return self.marks(marks)
 
     def loss(
         self,
@@ -91,9 +127,10 @@ class Reader(Model[ReaderConfig]):
         starts: Int[Tensor, " batch"],
         ends: Int[Tensor, " batch"],
         lengths: Int[Tensor, " batch"] | None = None,
+        marks: Tokens | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the true first and last places."""
-        span = self(tokens, segments, lengths)
+        span = self(tokens, segments, lengths, marks)
         for name, places in (("starts", starts), ("ends", ends)):
             check_axes(name, places, "batch")
             check_integers(name, places)
@@ -113,8 +150,47 @@ class Reader(Model[ReaderConfig]):
         require(longest >= 1, f"longest must be at least 1: got {longest}")
         require(bool(span.start.isfinite().any(1).all()), "every text needs a passage (segment 1) to find an answer in")
         start, end = (scores.log_softmax(-1) for scores in span)
-        pairs = start.unsqueeze(2) + end.unsqueeze(1)
-        length = start.shape[1]
-        allowed = torch.ones(length, length, dtype=torch.bool, device=start.device).triu().tril(longest - 1)
-        score, index = pairs.masked_fill(~allowed, -torch.inf).flatten(1).max(1)
-        return torch.stack([index // length, index % length], dim=1), score
+        places, scores = best_spans(start, end, longest)
+        return places[:, 0], scores[:, 0]
+
+
+def best_spans(
+    start: Float[Tensor, "batch length"], end: Float[Tensor, "batch length"], longest: int, count: int = 1
+) -> tuple[Int[Tensor, "batch count 2"], Float[Tensor, "batch count"]]:
+    """The `count` likeliest spans of at most `longest` places, first and last, and their log-probabilities, best first.
+
+    score(i, j) = log p_start(i) + log p_end(j),    i <= j < i + longest
+
+    What is minus infinity cannot be in a span; where there are fewer spans, the others have that score.
+
+    >>> start, end = torch.tensor([[0.1, 0.2, 0.7]]).log(), torch.tensor([[0.8, 0.1, 0.1]]).log()
+    >>> places, scores = best_spans(start, end, longest=2, count=2)
+    >>> places.tolist(), [round(p, 2) for p in scores.exp()[0].tolist()]
+    ([[[0, 0], [2, 2]]], [0.08, 0.07])
+    """
+    require(longest >= 1 and count >= 1, f"longest and count must be at least 1: got {longest}, {count}")
+    batch, length = start.shape
+    longest = min(longest, length)
+    # a row for every length of a span, so that only what is allowed is added up: longest x length, not length x length
+    pairs = start.new_full((batch, longest, length), -torch.inf)
+    for more in range(longest):
+        pairs[:, more, : length - more] = start[:, : length - more] + end[:, more:]
+    scores, index = pairs.flatten(1).topk(min(count, longest * length))
+    first = index % length
+    return torch.stack([first, first + index.div(length, rounding_mode="floor")], dim=-1), scores
+
+
+def span_mass(
+    start: Float[Tensor, "batch length"], end: Float[Tensor, "batch length"], longest: int
+) -> Float[Tensor, " batch"]:
+    """The log-probability of all spans of at most `longest` places together: what is left goes to pairs that are no spans.
+
+    >>> start, end = torch.tensor([[0.1, 0.2, 0.7]]).log(), torch.tensor([[0.8, 0.1, 0.1]]).log()
+    >>> round(span_mass(start, end, longest=2).exp().item(), 2)  # 0.1 * 0.9 + 0.2 * 0.2 + 0.7 * 0.1
+    0.2
+    """
+    before = F.pad(end.double().exp().cumsum(1), (1, 0))
+    length = end.shape[1]
+    last = (torch.arange(length, device=end.device) + longest).clamp(max=length)
+    ends = before[:, last] - before[:, :-1]
+    return (start.double().exp() * ends).sum(1).log().to(start.dtype)

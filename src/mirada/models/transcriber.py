@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.attention.neighborhoods import Padding
+from mirada.attention.positions import Sinusoidal, frequencies
 from mirada.attention.scores import Bilinear
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem1d
+from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
@@ -35,17 +38,25 @@ Vectors = Float[Tensor, "batch length width"]
 
 @dataclass(frozen=True, kw_only=True)
 class TranscriberConfig(BlockConfig):
-    """`kind` is transformer or luong (recurrent, with input feeding); `mels` are the numbers per frame."""
+    """`kind` is transformer or luong (recurrent, with input feeding); `mels` are the numbers per frame.
+
+    `ctc` is the weight of a second loss in training: from every place of the encoder alone, the text must be told as well,
+    in its order. So the encoder learns to hear before the decoder knows where to look. `pace` is how many places of the
+    encoder a token usually takes, if the transformer is to know: then token t and place t x pace start out as neighbors.
+    """
 
     activation: str = "gelu"
     vocab: int = 64
     mels: int = 40
     depth: int = 2
     kind: str = "transformer"
+    ctc: float = 0.0
+    pace: float = 0.0
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "mels", "depth")
+        self.at_least(0, "ctc", "pace")
         self.one_of("kind", "transformer", "luong")
         self.check_decoder()
         if self.kind == "luong" and self.width % 2:
@@ -86,6 +97,7 @@ class Transcriber(Model[TranscriberConfig]):
         self.words = Words(config.vocab, config.width, scaled=True)
         self.body = TransformerBody(config) if config.kind == "transformer" else LuongBody(config)
         self.output = Output(config.width, config.vocab)
+        self.heard = Output(config.width, config.vocab + 1) if config.ctc else None  # the last class is nothing
 
     def forward(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length vocab"]:
         """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""
@@ -94,20 +106,35 @@ class Transcriber(Model[TranscriberConfig]):
     def loss(
         self, frames: Frames, lengths: Lengths | None, target: Tokens, wanted: Tokens, smoothing: float = 0.0
     ) -> Float[Tensor, ""]:
-        """The mean cross-entropy of the wanted tokens; -100 marks those that do not count."""
-        return self.output.loss(self.hidden(frames, lengths, target, wanted != IGNORED), wanted, smoothing)
-
-    def hidden(
-        self,
-        frames: Frames,
-        lengths: Lengths | None,
-        target: Tokens,
-        real: Bool[Tensor, "batch length"] | None = None,
-    ) -> Vectors:
-        """What the output layer reads, for a known text. `real` marks the places that a batch norm counts."""
+        """The mean cross-entropy of the wanted tokens; -100 marks those that do not count. In training, plus that of CTC."""
         memory = self.encode(frames, lengths)
         check_pair(frames, target)
-        return self.body.decode(self.words(target), memory, real)
+        readouts = self.body.decode(self.words(target), memory, wanted != IGNORED)
+        loss = self.output.loss(readouts, wanted, smoothing)
+        return (
+            loss + self.config.ctc * self.ctc_loss(memory, wanted) if self.training and self.heard is not None else loss
+        )
+
+    def ctc_loss(self, memory: SoundMemory, wanted: Tokens) -> Float[Tensor, ""]:
+        """How surprising the text without its end is, by token, if every place of the encoder tells a token or nothing, in order.
+
+        Graves et al. (2006), "Connectionist temporal classification"; Watanabe et al. (2017), "Hybrid CTC/attention".
+        """
+        assert self.heard is not None
+        batch, places, _ = memory.states.shape
+        scores = rearrange(self.heard(memory.states).log_softmax(-1), "b n v -> n b v")
+        lengths = memory.padding.lengths if memory.padding else torch.full((batch,), places, device=scores.device)
+        said = F.pad(wanted[:, 1:] != IGNORED, (0, 1))  # the last token of a text is its end, which no place tells
+        total = F.ctc_loss(
+            scores, wanted[said], lengths, said.sum(1), self.config.vocab, reduction="sum", zero_infinity=True
+        )
+        return total / (wanted != IGNORED).sum()
+
+    def hidden(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Vectors:
+        """What the output layer reads, for a known text."""
+        memory = self.encode(frames, lengths)
+        check_pair(frames, target)
+        return self.body.decode(self.words(target), memory, None)
 
     def encode(self, frames: Frames, lengths: Lengths | None = None) -> SoundMemory:
         """Listen; `lengths` are the true numbers of frames of a padded batch."""
@@ -137,18 +164,49 @@ class Transcriber(Model[TranscriberConfig]):
         return self.body.alignment(state)
 
 
+class PacedPositions(nn.Module):
+    """Sinusoids along what was heard, as slow as the text: place n stands where token n / pace does.
+
+    PE(n, 2i) = sin(n / (pace base^(2i / width))),  PE(n, 2i + 1) = cos(n / (pace base^(2i / width)))
+
+    Equal positions are similar vectors, so a first look along the diagonal is a small step to learn.
+
+    >>> PacedPositions(4, pace=2.0)(torch.zeros(1, 3, 4))[0, 2].tolist() == Sinusoidal(4)(torch.tensor(1)).tolist()
+    True
+
+    Ping et al. (2018), arXiv:1710.07654, 3.4.
+    """
+
+    def __init__(self, width: int, pace: float) -> None:
+        super().__init__()
+        self.width, self.pace = width, pace
+
+    def forward(self, x: Vectors) -> Vectors:
+        rates = frequencies((self.width + 1) // 2, self.width, 10000, x.device) / self.pace
+        angles = torch.arange(x.shape[1], device=x.device).unsqueeze(-1) * rates
+        pairs = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+        return x + pairs[:, : self.width].to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{self.width}, pace={self.pace:g}"
+
+
 class TransformerBody(nn.Module):
     """Encoder layers listen, decoder layers write."""
 
     def __init__(self, config: TranscriberConfig) -> None:
         super().__init__()
-        self.source_place = Placed(input_position(config), config.dropout)
-        self.target_place = Placed(input_position(config), config.dropout)
+        position = input_position(config)
+        of_tokens = position or (Sinusoidal(config.width) if config.pace else None)
+        self.source_place = Placed(position, config.dropout)
+        self.target_place = Placed(of_tokens, config.dropout)
         self.encoder = Encoder(config, config.depth)
+        self.paced = PacedPositions(config.width, config.pace) if config.pace else None
         self.decoder = Decoder(config, config.depth)
 
     def encode(self, x: Vectors, padding: Padding | None) -> SoundMemory:
-        return SoundMemory(self.encoder(self.source_place(x), padding, real_places(padding, x.shape[1])), padding, None)
+        states = self.encoder(self.source_place(x), padding, real_places(padding, x.shape[1]))
+        return SoundMemory(states if self.paced is None else self.paced(states), padding, None)
 
     def decode(self, x: Vectors, memory: SoundMemory, real: Bool[Tensor, "batch length"] | None) -> Vectors:
         return self.decoder(self.target_place(x), memory.states, memory.padding, real)
@@ -165,7 +223,10 @@ class TransformerBody(nn.Module):
 
 
 class LuongBody(nn.Module):
-    """An LSTM of two directions listens, another writes and looks back, its last look fed into the next step."""
+    """An LSTM of two directions listens, another writes and looks back, its last look fed into the next step.
+
+    The score is scaled: without it, all weight goes to one place within some steps and stays there.
+    """
 
     def __init__(self, config: TranscriberConfig) -> None:
         super().__init__()
@@ -173,24 +234,26 @@ class LuongBody(nn.Module):
         self.encoder = Recurrent("lstm", width, width, config.depth, directions=2, dropout=config.dropout)
         self.bridge_h, self.bridge_c = linear(width, width, bias=True), linear(width, width, bias=True)
         self.decoder = LuongDecoder(
-            "lstm", width, width, config.depth, Bilinear(width, width), feeding=True, dropout=config.dropout
+            "lstm", width, width, config.depth, Bilinear(width, width, scale=None), feeding=True, dropout=config.dropout
         )
+        self.dropout = Dropout(config.dropout)
 
     def encode(self, x: Vectors, padding: Padding | None) -> SoundMemory:
-        states, last = self.encoder(x, None if padding is None else padding.lengths)
+        states, last = self.encoder(self.dropout(x), None if padding is None else padding.lengths)
         h, c = (rearrange(part, "(l d) b h -> l b (d h)", d=2) for part in last)
         return SoundMemory(states, padding, Carried(torch.tanh(self.bridge_h(h)), self.bridge_c(c)))
 
     def decode(self, x: Vectors, memory: SoundMemory, real: Bool[Tensor, "batch length"] | None) -> Vectors:
         assert memory.last is not None
-        return self.decoder.run(x, memory.states, memory.padding, memory.last)
+        return self.dropout(self.decoder.run(self.dropout(x), memory.states, memory.padding, memory.last))
 
     def start(self, memory: SoundMemory) -> RecurrentState:
         assert memory.last is not None
         return self.decoder.start(memory.states, memory.padding, memory.last)
 
     def step(self, x: Vectors, state: RecurrentState) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
-        return self.decoder.step(x[:, 0], state)
+        readout, state = self.decoder.step(self.dropout(x[:, 0]), state)
+        return self.dropout(readout), state
 
     def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
         return self.decoder.alignment(state)

@@ -1,6 +1,6 @@
 """The Vision Transformer: a picture as a sentence of patches.
 
-patches -> linear -> [class token] + patches -> + positions -> encoder layers -> norm -> pool -> classes
+patches -> linear or convolutions -> [class token] + patches -> + positions -> encoder layers -> norm -> pool -> classes
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mirada.attention.heads import linear
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, EncoderLayer, input_position
+from mirada.layers.convolution import Stem2d
 from mirada.layers.embed import Patches, Placed
 from mirada.layers.model import Model, check_classes
 from mirada.layers.output import check_smoothing
@@ -26,7 +27,9 @@ from mirada.shapes import show
 class ViTConfig(BlockConfig):
     """Picture and patch sizes, classes and depth; the block's fields are in `BlockConfig`.
 
-    `pool` is first (the class token), mean, max or attention. `length` must hold the patches and the class token.
+    `stem` is what makes a vector of a patch: linear, or convolutions that halve the picture until a patch is one cell, and so
+    see a little of the patches around it. `pool` is first (the class token), mean, max or attention; only the first has a
+    class token. `length` must hold all places.
     """
 
     activation: str = "gelu"
@@ -38,15 +41,21 @@ class ViTConfig(BlockConfig):
     patch: int = 4
     classes: int = 10
     depth: int = 6
+    stem: str = "linear"
     pool: str = "first"
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "channels", "size", "patch", "classes", "depth")
+        self.one_of("stem", "linear", "convolution")
         self.one_of("pool", "first", "mean", "max", "attention")
         if self.size % self.patch:
             raise ValueError(
                 f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
+            )
+        if self.stem == "convolution" and (self.patch < 2 or self.patch & (self.patch - 1)):
+            raise ValueError(
+                f"convolutions halve a picture: got patch={self.patch}. Take 2, 4, 8, ..., or stem=linear."
             )
         if self.position == "learned" and self.length < self.places:
             raise ValueError(f"length={self.length} is too short for {self.places} places: give length={self.places}")
@@ -55,8 +64,13 @@ class ViTConfig(BlockConfig):
 
     @property
     def places(self) -> int:
-        """The class token and the patches."""
-        return (self.size // self.patch) ** 2 + 1
+        """The patches, and the class token where there is one."""
+        return (self.size // self.patch) ** 2 + self.has_token
+
+    @property
+    def has_token(self) -> bool:
+        """Whether a class token stands before the patches."""
+        return self.pool == "first"
 
     @classmethod
     def tiny(cls) -> Self:
@@ -76,8 +90,8 @@ class ViT(Model[ViTConfig]):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
-        self.patches = Patches(config.channels, config.patch, config.width)
-        self.class_token = nn.Parameter(torch.randn(1, 1, config.width) * 0.02)
+        self.patches = stem(config)
+        self.class_token = nn.Parameter(torch.randn(1, 1, config.width) * 0.02) if config.has_token else None
         self.place = Placed(input_position(config), config.dropout)
         self.encoder = Encoder(config, config.depth)
         self.pool = pool(config.pool, config.width, config.heads, config.places)
@@ -99,12 +113,19 @@ class ViT(Model[ViTConfig]):
         return F.cross_entropy(self(pictures), classes, label_smoothing=smoothing)
 
     def encode(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch places features"]:
-        """A vector for the class token and for every patch, row by row."""
-        patches = self.patches(pictures)
-        size = self.config.size
+        """A vector for the class token, where there is one, and for every patch, row by row."""
+        patches, size = self.patches(pictures), self.config.size
         require(  # a position counts patches: another grid would read the wrong rows
             self.place.position is None or pictures.shape[2:] == (size, size),
             f"the model was made for pictures of {size} x {size}: got {show(pictures)}. Resize them, or build it larger.",
         )
-        token = self.class_token.expand(len(patches), -1, -1)
-        return self.encoder(self.place(torch.cat([token, patches], dim=1)))
+        if self.class_token is not None:
+            patches = torch.cat([self.class_token.expand(len(patches), -1, -1), patches], dim=1)
+        return self.encoder(self.place(patches))
+
+
+def stem(config: ViTConfig) -> Patches | Stem2d:
+    """What makes a vector of every patch."""
+    if config.stem == "linear":
+        return Patches(config.channels, config.patch, config.width)
+    return Stem2d(config.channels, config.width, depth=config.patch.bit_length() - 1)

@@ -1,6 +1,7 @@
 """What is asked of a run, and what comes back: an answer, a score, and the way to look at how it came about."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -49,16 +50,23 @@ class RankAsk(AskOptions):
     def __post_init__(self) -> None:
         require(self.best >= 1, f"best must be at least 1: got {self.best}")
 
-    def listed(self, ranked: list[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-        """Those that are to be shown beside the answer: all candidates, or as many as were asked for."""
-        if self.candidates:
-            return tuple(ranked)
-        return tuple(ranked[: self.best]) if self.best > 1 else ()
+    def ranking(self, ranked: Sequence[tuple[str, float]]) -> dict[str, Any]:
+        """The fields of an answer that say what else there was, and how much of it is printed: all candidates, or as many as
+        were asked for.
+        """
+        return {"ranked": tuple(ranked), "shown": len(ranked) if self.candidates else self.best if self.best > 1 else 0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRankAsk(RankAsk):
+    """The same for inputs that are texts: `truncate` cuts those that are too long for the model."""
+
+    truncate: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """An answer to one input. `score` is a mean log-probability or a probability, as the task says.
+    """An answer to one input. `score` is a mean log-probability or a probability, as the task says; NaN where there is none.
 
     `value` is the answer as the task computes with it, `text` as people read it, `more` what `--json` shows beside them.
     `weights` has a row for everything `written` and a column for everything `read`, where the task has such a thing.
@@ -68,12 +76,14 @@ class Answer:
     text: str
     score: float
     value: Any = None
-    ranked: tuple[tuple[str, float], ...] = ()  # alternatives or candidates, best first, where they were asked for
+    ranked: tuple[tuple[str, float], ...] = ()  # all labels, or the alternatives or candidates asked for, best first
+    shown: int = 0  # how many of them a person wants to see; 0: only the answer
     read: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     weights: Float[Tensor, "written read"] | None = None
     tokens: tuple[int, ...] = ()  # what was written, by number
     more: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""  # what a person should know beside it, such as that there is no answer
     error: str = ""  # why there is none, in the place of an answer
     replay: Callable[[], "Seen"] | None = field(default=None, repr=False)
 
@@ -87,7 +97,8 @@ class Answer:
         """What `--json` prints."""
         if self.error:
             return {"input": self.input, "error": self.error}
-        described: dict[str, Any] = {"input": self.input, "text": self.text, "score": self.score}
+        score = None if math.isnan(self.score) else self.score
+        described: dict[str, Any] = {"input": self.input, "text": self.text, "score": score}
         if self.ranked:
             described["ranked"] = [{"text": text, "score": score} for text, score in self.ranked]
         return described | dict(self.more)

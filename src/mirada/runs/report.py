@@ -4,42 +4,40 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirada.config import Config
-from mirada.data.record import Record
 from mirada.drawing.charts import Chart
 from mirada.drawing.curves import Curve
 from mirada.drawing.page import Fact, Report, Section, html
-from mirada.runs.answers import Answer
-from mirada.runs.run import Run
+from mirada.runs.run import Measured, Run
+from mirada.runs.seeds import seed_section
 from mirada.runs.sources import Splits
+from mirada.runs.summary import summary
 from mirada.training.checkpoint import write_whole
 from mirada.training.metrics_log import read_metrics
 
 
-def write_report(
-    run: Run,
-    splits: Splits,
-    records: Sequence[Record],
-    metrics: dict[str, float],
-    answers: Sequence[Answer],
-    example: str,
-) -> None:
+def write_report(run: Run, splits: Splits, found: Measured, example: str) -> None:
     """Write report.html into the run's folder; `example` is a command that asks the run something."""
-    events = read_metrics(run.folder / "metrics.jsonl")
-    last: dict[str, Any] = next((event for event in reversed(events) if "seconds" in event), {})
+    events, records = read_metrics(run.folder / "metrics.jsonl"), found.records
+    told = summary(events)
+    waits = [event["waiting"] for event in events if "waiting" in event]
     facts: list[Fact] = [
-        *metrics.items(),
+        *found.metrics.items(),
         ("measured on", f"{run.task.amount(records)} for {'test' if splits.test else 'validation'}"),
         ("model", f"{type(run.model).__name__}, {sum(p.numel() for p in run.model.parameters()):,} parameters"),
         ("learned from", run.task.amount(splits.train)),
-        ("steps", max((event["step"] for event in events if "step" in event), default=None)),
-        ("seconds of training", last.get("seconds")),
+        ("steps", told.steps),
+        ("minutes of training", round(told.minutes, 1)),
+        *([("% of it waiting for data", round(100 * sum(waits) / len(waits), 1))] if waits else []),
     ]
-    ended = next((event["ended"] for event in reversed(events) if "ended" in event), "")
     about = "The loss of training counts label smoothing and dropout; that of validation does not."
-    sections = [Section("Training", about, charts(events)), *run.task.sections(run, records, answers)]
+    sections = [
+        *seed_section(run.folder),
+        Section("Training", about, charts(events)),
+        *run.task.sections(run, records, found.answers),
+    ]
     commands = (example, f"mirada eval {run.folder}")
     title = f"{run.task.name}: {run.folder.name}"
-    page = html(Report(title, tuple(facts), tuple(sections), commands, ended, details(run)))
+    page = html(Report(title, tuple(facts), tuple(sections), commands, told.ended, details(run)))
     write_whole(run.folder / "report.html", page.encode())
 
 

@@ -14,16 +14,19 @@ from mirada import engine
 from mirada.attention.observe import anybody_looks
 from mirada.data.check import shared
 from mirada.data.options import DataOptions
-from mirada.data.record import Problem
+from mirada.data.record import Problem, Record
 from mirada.decoding.stepper import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.looking.record import Seen, look
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Examples
+from mirada.runs.questions import Question
 from mirada.runs.settings import Settings
 from mirada.runs.sources import Source, Splits, fingerprint, require_good
+from mirada.runs.summary import in_a_line, summary
 from mirada.runs.task import Task
+from mirada.training.metrics_log import read_metrics
 
 FIX_FILE = "Fix these records, or take them out of the file."
 
@@ -81,9 +84,9 @@ class Run:
 
     def __call__(self, inputs: Any, **ask: Any) -> Any:
         """The answer to one input; a list or tuple of inputs has a list of answers."""
-        many = isinstance(inputs, list | tuple)
-        answers = self.answers(list(inputs) if many else [inputs], **ask)
-        return answers if many else answers[0]
+        one = self.task.is_one(inputs)
+        answers = self.answers([inputs] if one else list(inputs), **ask)
+        return answers[0] if one else answers
 
     @torch.inference_mode()
     def answers(self, inputs: list[Any], **ask: Any) -> list[Answer]:
@@ -92,18 +95,33 @@ class Run:
 
     def answers_in_place(self, texts: Sequence[str], **ask: Any) -> list[Answer]:
         """An answer for every input of a command line; one that cannot be answered has an error and hinders no other."""
+        return self.answers_to([self._question(text) for text in texts], **ask)
+
+    def _question(self, text: str) -> Question:
+        try:
+            return Question(text, self.task.parse(text), (text,))
+        except ValueError as error:
+            return Question(text, text, (text,), str(error))
+
+    def answers_to(self, questions: Sequence[Question], **ask: Any) -> list[Answer]:
+        """An answer for every question; one that cannot be answered has an error and hinders no other."""
         asked = self.asked(ask)
+        inputs = [question.input for question in questions if not question.error]
         with torch.inference_mode():
             try:
-                return self.task.answer(self, [self.task.parse(text) for text in texts], asked)
+                found = iter(self.task.answer(self, inputs, asked) if inputs else [])
             except ValueError:
-                return [self._answer_or_error(text, asked) for text in texts]
+                found = (self._answer_or_error(given, asked) for given in inputs)
+            return [
+                Answer(shown(question), "", math.nan, error=question.error) if question.error else next(found)
+                for question in questions
+            ]
 
-    def _answer_or_error(self, text: str, ask: AskOptions) -> Answer:
+    def _answer_or_error(self, given: Any, ask: AskOptions) -> Answer:
         try:
-            return self.task.answer(self, [self.task.parse(text)], ask)[0]
+            return self.task.answer(self, [given], ask)[0]
         except ValueError as error:
-            return Answer(text, "", math.nan, error=str(error))
+            return Answer(given if isinstance(given, str) else str(given), "", math.nan, error=str(error))
 
     def stream(self, given: Any, **ask: Any) -> Iterator[str]:
         """The answer to one input, piece by piece as it is written."""
@@ -132,7 +150,7 @@ class Run:
         given = not isinstance(data, str) or bool(data)
         source = Source(data, measured=True) if given else self.source
         source.require_here()
-        found = self.task.read(source, self.options)
+        found = self.task.read(source, self.task.as_learned(self.options, self.known) if given else self.options)
         if source.builtin:
             return found
         sets = [("train", found.train), ("valid", found.valid), ("test", found.test)]
@@ -153,13 +171,47 @@ class Run:
             )
         return splits
 
-    @torch.inference_mode()
     def measure(self, data: Any = "") -> dict[str, float]:
         """Metrics by name, on the records of a file or on the run's own test set (valid, where there is no test)."""
-        splits = data if isinstance(data, Splits) else self.splits(data)
-        metrics, _ = self.task.measure(self, splits.test or splits.valid)
-        for name, records in splits.probes.items():
-            metrics |= self.task.probe(self, name, records)
+        return self.measured(data if isinstance(data, Splits) else self.splits(data)).metrics
+
+    @torch.inference_mode()
+    def measured(self, splits: Splits) -> "Measured":
+        """All that is known about the quality of a run: on the test set, or on the validation set where there is none."""
+        records = splits.test or splits.valid
+        metrics, answers = self.task.measure(self, records)
+        for name, probe in splits.probes.items():
+            metrics |= self.task.probe(self, name, probe)
         if splits.train:
-            metrics |= self.task.baselines(splits.train, splits.test or splits.valid)
-        return metrics
+            metrics |= self.task.baselines(self, splits, records)
+        return Measured(records, answers, metrics, self.task.details(self, records, answers))
+
+    def __str__(self) -> str:
+        """The run in four lines."""
+        size, events = sum(p.numel() for p in self.model.parameters()), read_metrics(self.folder / "metrics.jsonl")
+        found = summary(events)
+        data = "in memory" if self.source.in_memory else self.source.data or "builtin"
+        quality = in_a_line(found.metrics) or "not measured yet"
+        return "\n".join(
+            (
+                f"{self.task.name} in {self.folder}: {self.settings.name}, {size:,} parameters",
+                f"data     {data}",
+                f"quality  {quality}",
+                f"training {found.ended or 'not ended yet'}; {found.minutes:.1f} minutes",
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The records a run was measured with, the answers, the metrics by name, and what else is to be told."""
+
+    records: Sequence[Record]
+    answers: Sequence[Answer]
+    metrics: dict[str, float]
+    details: dict[str, Any]
+
+
+def shown(question: Question) -> str:
+    """A question that could not be read, as a person gave it."""
+    return question.input if isinstance(question.input, str) and question.input else question.where

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from mirada.data.check import held_out, show
+from mirada.data.check import first_field, held_out, shared_out, summarized
 from mirada.data.memory import rows_in_memory
 from mirada.data.options import DataOptions, TableOptions
-from mirada.data.record import Problem, Record
-from mirada.data.records import Fields, Read, TableRow, read_records
+from mirada.data.record import Found, Problem, Record
+from mirada.data.records import Fields, read_records
 from mirada.errors import require
 
 V = TypeVar("V")
 V_co = TypeVar("V_co", covariant=True)
 SETS = ("train", "valid", "test")
-NAMED = 5  # bad records that an error names; `mirada check` names all
+PARTS = {"train": ("train", "training"), "valid": ("valid", "validation", "val", "dev"), "test": ("test",)}
+NAMED = 5  # bad records, or kinds of them, that an error names; `mirada check --all` names all
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,38 +94,82 @@ class Splits(Generic[V_co]):
     whole: Any = None
 
 
+def splits_of(
+    source: Source,
+    read: Callable[[Any], Found[V]],
+    options: DataOptions,
+    group: Callable[[V], str] = first_field,
+    divide: Callable[[Found[V]], Splits[V]] | None = None,
+) -> Splits[V]:
+    """The records of a source, divided: as its folder is, by `--valid`, by `split=`, or some are held out.
+
+    `read` reads one place: a path, or a value in memory. Records of one `group` stay together; `divide` is another way to
+    divide what one place holds.
+    """
+    divide = divide or (lambda found: divided(found, options, group))
+    parts = parts_of(source.data)
+    if source.measured:
+        found = read(parts.get("test", source.data))
+        return Splits((), (), found.records, problems=found.problems, notes=found.notes)
+    notes: list[str] = []
+    if source.has_valid:
+        parts = {"train": parts.get("train", source.data), "valid": source.valid}
+    elif parts:
+        notes.append(f"{source.data}: " + ", ".join(f"{name} is {Path(at).name}" for name, at in parts.items()))
+    else:
+        found = read(source.data)
+        return replace(divide(found), notes=found.notes)
+    require(not options.split, "split= divides one file, and here the parts are given. Leave it out.")
+    sets = {name: read(place) for name, place in parts.items()}
+    notes += [note for found in sets.values() for note in found.notes]
+    problems = [problem for found in sets.values() for problem in found.problems]
+    test = sets["test"].records if "test" in sets else ()
+    if "valid" in sets:
+        return Splits(sets["train"].records, sets["valid"].records, test, problems=problems, notes=notes)
+    return replace(divide(sets["train"]), test=test, problems=problems, notes=notes)
+
+
 def from_tables(
     source: Source,
     columns: tuple[str, ...],
     options: TableOptions,
-    read: Callable[[Any], Read] | None = None,
+    read: Callable[[Any], Found[Fields]] | None = None,
 ) -> Splits[Fields]:
-    """The user's rows of fields, from files or from memory; without validation data, some are held out.
+    """The user's rows of fields, from files or from memory. `read` is another reader of one path."""
 
-    `read` is another reader of one source.
-    """
-
-    def rows(place: Any) -> Read:
+    def rows(place: Any) -> Found[Fields]:
         if not isinstance(place, str):
             return rows_in_memory(place, columns, options.names)
         return read(place) if read is not None else read_records(place, columns, options)
 
-    found = rows(source.data)
-    if source.measured:
-        return Splits((), (), found.records, problems=found.problems, notes=found.notes)
-    if not source.has_valid:
-        return replace(divided(found.records, found.problems), notes=found.notes)
-    more = rows(source.valid)
-    problems, notes = [*found.problems, *more.problems], [*found.notes, *more.notes]
-    return Splits(found.records, more.records, problems=problems, notes=notes)
+    return splits_of(source, rows, options)
 
 
-def divided(records: Sequence[TableRow], found: Sequence[Problem]) -> Splits[Fields]:
-    """Rows to learn from and some to validate on; where bad ones leave too few, `require_both` will tell."""
-    if found and len({record.value[0] for record in records}) < 2:
-        return Splits(records, (), problems=found)
-    train, valid = held_out(records)
-    return Splits(train, valid, problems=found)
+def parts_of(place: Any) -> dict[str, str]:
+    """The parts of a folder that is divided already, by their names: train, and valid or test beside it; else none."""
+    if not isinstance(place, str) or not os.path.isdir(os.path.expanduser(place)):
+        return {}
+    folder = Path(place).expanduser()
+    found: dict[str, str] = {}
+    for path in sorted(folder.iterdir()):
+        name = path.name.split(".")[0].lower()
+        part = next((part for part, names in PARTS.items() if name in names), "")
+        if part:
+            require(part not in found, f"{folder}: {Path(found.get(part, '')).name} and {path.name} are both {part}")
+            found[part] = str(path)
+    return {part: found[part] for part in SETS if part in found} if "train" in found and len(found) > 1 else {}
+
+
+def divided(found: Found[V], options: DataOptions, group: Callable[[V], str]) -> Splits[V]:
+    """Records to learn from and some to validate on; where bad ones leave too few, `require_both` will tell."""
+    records, problems = found.records, found.problems
+    if problems and len({group(record.value) for record in records}) < 2:
+        return Splits(records, (), problems=problems)
+    if options.shares:
+        train, valid, *test = shared_out(records, options.shares, group)
+        return Splits(train, valid, test[0] if test else (), problems=problems)
+    train, valid = held_out(records, group=group)
+    return Splits(train, valid, problems=problems)
 
 
 def numbered(name: str, rows: Iterable[V]) -> list[Record[V]]:
@@ -139,14 +184,14 @@ def numbered(name: str, rows: Iterable[V]) -> list[Record[V]]:
 def require_good(found: Sequence[Problem], options: DataOptions, way_out: str) -> None:
     """Raise an error that names the first bad records, unless they may be skipped."""
     if found and options.bad == "stop":
-        raise ValueError(f"{show(found, NAMED)}\n{way_out}")
+        raise ValueError(f"{summarized(found, NAMED)}\n{way_out}")
 
 
 def require_both(splits: Splits[V]) -> Splits[V]:
     """The splits, if there is something to learn from and something to validate on."""
     for records, use in ((splits.train, "learn from"), (splits.valid, "validate on")):
         if not records:
-            bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
+            bad = f"{summarized(splits.problems, NAMED)}\n" if splits.problems else ""
             raise ValueError(f"{bad}no record is left to {use}. Give more data, or fix what is bad.")
     return splits
 
@@ -168,6 +213,8 @@ def absolute(path: str) -> str:
     '/data/train.en,/data/train.es'
     """
     whole = os.path.expanduser(path)
+    if "://" in path:  # an address, which the reader refuses by its own name
+        return path
     if not path or os.path.exists(whole):
         return os.path.abspath(whole) if path else ""
     return ",".join(os.path.abspath(os.path.expanduser(part.strip())) for part in path.split(","))

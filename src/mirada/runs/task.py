@@ -1,5 +1,6 @@
 """What every task must say about itself; the rest (training, saving, answering) is the same for all."""
 
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from mirada.config import Config
-from mirada.data.options import DataOptions
+from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Problem, Record
-from mirada.errors import unknown
+from mirada.errors import require, unknown
 from mirada.layers.model import Model
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Examples, FixedSize, in_sequence
+from mirada.runs.classes import class_lines
+from mirada.runs.questions import Questions, Table, answered_table, table_questions
 from mirada.runs.sources import Source, Splits
 from mirada.training.objectives import BatchSource, Microbatch, ModelLoss, Objective
 from mirada.training.recipe import Recipe
@@ -79,6 +82,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
     Known: ClassVar[type[Knowledge]] = Nothing
     brief: ClassVar[Mapping[str, Any]] = {}  # options of a short answer, to be shown while the model learns
     glance: ClassVar[int] = 0  # records that are measured after every validation, for a figure that people know
+    asks: ClassVar[tuple[str, ...]] = ()  # the columns of a table that hold inputs, the best name first
     streams: ClassVar[bool] = False  # whether an answer is worth showing while it is written
 
     def preset(self, name: str) -> Preset:
@@ -104,6 +108,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
     def learn(self, splits: Splits[Value], options: Any, start: Learned | None) -> Learned:
         """What must be known to encode the data; `start` is what the run knows whose weights are started from."""
         return Nothing()  # type: ignore[return-value]
+
+    def as_learned(self, options: Any, known: Learned) -> Any:
+        """How a run reads further data: its options, with what was left to the data when it was trained."""
+        return options
 
     def sizes(self, known: Learned) -> dict[str, Any]:
         """The fields of the model's configuration that the data decides."""
@@ -132,15 +140,33 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """Every example once, in batches to validate on."""
         return in_sequence(examples, recipe.batch_size)
 
+    def calibrate(self, run: "Run", records: Sequence[Record[Value]]) -> Learned:
+        """What is known after training, when held-out records have shown how sure the model may be."""
+        return run.known  # type: ignore[no-any-return]
+
     # from inputs to answers
 
     def parse(self, text: str) -> Input:
         """An input as the command line gives it: a sentence, a path, a node."""
         return text  # type: ignore[return-value]
 
+    def is_one(self, given: Any) -> bool:
+        """Whether what a program asks is one input, not several of them."""
+        return not isinstance(given, list | tuple)
+
     @abstractmethod
     def answer(self, run: "Run", inputs: Sequence[Input], ask: Any) -> list[Answer]:
         """An answer for every input."""
+
+    def questions(self, run: "Run", place: str) -> Questions:
+        """The inputs that a place holds, without the wanted answers: those of a table with the task's column of inputs."""
+        require(bool(self.asks), f"{self.name} reads no inputs from files: give them as arguments")
+        assert isinstance(run.options, TableOptions)
+        return table_questions(place, self.asks, run.options, self.parse)
+
+    def table(self, questions: Questions, answers: Sequence[Answer]) -> Table:
+        """Columns and rows of a file of answers: what was in the file of inputs, then answer, score and error."""
+        return answered_table(questions, answers)
 
     def stream(self, run: "Run", given: Input, ask: Any) -> Iterator[str]:
         """The answer in pieces; at once, where the task has no better way."""
@@ -156,13 +182,31 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """Metrics of a further test set."""
         return {f"{name}_{metric}": value for metric, value in self.measure(run, records)[0].items()}
 
-    def baselines(self, train: Sequence[Record[Value]], records: Sequence[Record[Value]]) -> dict[str, float]:
-        """The same metrics of plain models that learned from `train` in seconds, so that nobody is fooled."""
+    def details(self, run: "Run", records: Sequence[Record[Value]], answers: Sequence[Answer]) -> dict[str, Any]:
+        """What `eval --json` shows beside the metrics: for classes, which was taken for which."""
+        return {}
+
+    def detail_lines(self, details: dict[str, Any]) -> list[str]:
+        """The details as lines for a terminal."""
+        return class_lines(details) if "per_class" in details else []
+
+    def baselines(
+        self, run: "Run", splits: Splits[Value], records: Sequence[Record[Value]]
+    ) -> dict[str, float]:  # fmt: skip
+        """The same metrics of plain models that learned from `splits.train` in seconds, so that nobody is fooled."""
         return {}
 
     def samples(self, run: "Run", splits: Splits[Value]) -> list[str]:
         """Inputs, as the command line takes them, whose answers are shown when a training ends."""
         return []
+
+    def in_brief(self, answer: Answer) -> str:
+        """An answer in a line, for a person who watches a training."""
+        return answer.text
+
+    def example(self, run: "Run", samples: Sequence[str]) -> str:
+        """A command that asks the run something: the shortest of its samples."""
+        return f"mirada run {run.folder} {shlex.quote(min(samples, key=len, default='...'))}"
 
     def length(self, value: Value) -> int | None:
         """How long the input of a record is, for quality by length; None: they are all alike."""

@@ -1,7 +1,6 @@
 """`mirada.train` and `mirada train`: from data to a trained run with its measured quality, sample answers and a report."""
 
 import json
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 import torch
 
+from mirada.data.check import left_out
 from mirada.errors import require
 from mirada.native import library
 from mirada.runs.batches import Examples
@@ -20,8 +20,10 @@ from mirada.runs.load import load, load_known
 from mirada.runs.report import write_report
 from mirada.runs.request import TrainingRequest
 from mirada.runs.run import Run
+from mirada.runs.seeds import seed_lines, seeds_of, train_seeds
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
+from mirada.runs.summary import in_a_line
 from mirada.runs.task import Task, spread, with_sizes
 from mirada.training.checkpoint import check_room, write_whole
 from mirada.training.distributed import ProcessGroup, process_group
@@ -80,9 +82,25 @@ def carry_out(
     """Train and measure what was asked for. A budget counts from `began`, a time of the monotonic clock, or from here."""
     began, threads = time.monotonic() if began is None else began, torch.get_num_threads()
     try:
+        if seeds_of(request) > 1:
+            return train_all_seeds(request, print_progress, print_result)
         return train_and_measure(request, began, print_progress, print_result)
     finally:
         torch.set_num_threads(threads)  # a training may have computed with fewer
+
+
+def train_all_seeds(request: TrainingRequest, print_progress: Print, print_result: Print) -> Run:
+    """A run for every seed; the best of them is measured and told once more, then what all of them reached."""
+
+    def one(seed: TrainingRequest) -> Run:
+        print_progress(f"seed {seed.seed}")
+        return train_and_measure(seed, time.monotonic(), print_progress, nothing)
+
+    run = train_seeds(request, one, print_result)
+    conclude(run, run.splits(), print_progress, print_result)
+    for line in seed_lines(run.folder):
+        print_result(line)
+    return run
 
 
 def train_and_measure(request: TrainingRequest, began: float, print_progress: Print, print_result: Print) -> Run:
@@ -191,7 +209,7 @@ class Sets:
             return self
         files = f" --data {run.source.data}" + (f" --valid {run.source.valid}" if run.source.has_valid else "")
         listed = "" if run.source.in_memory else f"; `mirada check {run.task.name}{files}` lists them"
-        print_progress(f"{len(found):,} bad records are left out{listed}")
+        print_progress(f"{left_out(len(found))}{listed}")
         return self.skipping(found)
 
     def skipping(self, found: Any) -> "Sets":
@@ -282,39 +300,40 @@ def preview(run: Run, splits: Splits) -> Callable[[], str]:
                 shown = f"  {name} {value:.1f}{f' on {len(records):,}' if len(records) < len(splits.valid) else ''}"
             if samples:
                 (answer,) = run.answers([run.task.parse(samples[0])], **run.task.brief)
-                shown += f"  sample: {' '.join(answer.text.split())[:60]}"
+                shown += f"  sample: {' '.join(run.task.in_brief(answer).split())[:60]}"
         run.model.train(training)
         return shown
 
     return text
 
 
+def calibrate(run: Run, splits: Splits) -> None:
+    """Let the task learn from the validation what only a trained model can show, and keep it in config.json."""
+    with torch.inference_mode():
+        known = run.task.calibrate(run, splits.valid)
+    if known is not run.known:
+        run.known, run.settings = known, run.settings.changed(facts=known.facts())
+        write_settings(run, ProcessGroup())
+
+
 def conclude(run: Run, splits: Splits, print_progress: Print, print_result: Print) -> None:
-    """Measure, show sample answers, write the report."""
+    """Calibrate, measure, show sample answers, write the report."""
     run.model.eval()
+    calibrate(run, splits)
     records = splits.test or splits.valid
     print_progress(f"measuring on {run.task.amount(records)} and writing the report")
-    with torch.inference_mode():
-        metrics, answers = run.task.measure(run, records)
-        for name, probe in splits.probes.items():
-            metrics |= run.task.probe(run, name, probe)
-    metrics |= run.task.baselines(splits.train, records)
+    found = run.measured(splits)
     with open(run.folder / "metrics.jsonl", "a", encoding="utf-8") as log:
-        log.write(json.dumps({"test" if splits.test else "valid_metrics": metrics}) + "\n")
-    print_result(f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(metrics)}")
+        log.write(json.dumps({"test" if splits.test else "valid_metrics": found.metrics}) + "\n")
+    print_result(
+        f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(found.metrics)}"
+    )
+    if "verdict" in found.details:
+        print_result(found.details["verdict"])
     samples = run.task.samples(run, splits)
     for text in samples:
         (answer,) = run.answers([run.task.parse(text)])
-        print_result(f"  {answer.input}  ->  {answer.text}")
-    example = f"mirada run {run.folder} {shlex.quote(min(samples, key=len, default='...'))}"
-    write_report(run, splits, records, metrics, answers, example)
+        print_result(f"  {answer.input}  ->  {run.task.in_brief(answer)}")
+    example = run.task.example(run, samples)
+    write_report(run, splits, found, example)
     print_progress(f"the report is {run.folder / 'report.html'}; go on with: {example}")
-
-
-def in_a_line(metrics: dict[str, float]) -> str:
-    """Metrics in one line.
-
-    >>> in_a_line({"bleu": 97.123, "chrf": 98.0})
-    'bleu 97.12, chrf 98.00'
-    """
-    return ", ".join(f"{name} {value:.2f}" for name, value in metrics.items())

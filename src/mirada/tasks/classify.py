@@ -6,53 +6,72 @@ from functools import partial
 from typing import Any, ClassVar
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from mirada.data.batch import in_order, pad
 from mirada.data.builtin.sentiment import sentiment
-from mirada.data.check import show, too_long
+from mirada.data.check import summarized, too_long
+from mirada.data.ngrams import KINDS
 from mirada.data.options import TextOptions
 from mirada.data.record import Problem
 from mirada.data.records import Fields, TableRow
 from mirada.data.tokenize import END, PAD
-from mirada.data.vocabulary import Vocabulary
 from mirada.drawing.heat import Weighed
 from mirada.drawing.page import Section
+from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.models.classifier import Classifier
-from mirada.runs.answers import Answer, RankAsk
+from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
+from mirada.runs.classes import class_details, class_metrics, class_sections
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
 from mirada.training.baselines import linear_bag_of_words, majority
-from mirada.training.metrics import accuracy, macro_f1
-from mirada.training.objectives import Microbatch
+from mirada.training.metrics import accuracy, calibration_error
+from mirada.training.objectives import ClassLoss, Microbatch, class_weights
 from mirada.training.recipe import Recipe
+from mirada.training.text_classes import TextClasses, loudest_words
 
 READ_AT_ONCE = 8192  # tokens
+HEARD = 1000  # texts whose words are listened to
 SHOWN = 6  # examples and errors in the report
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyOptions(TextOptions):
-    """Words in lower case: few texts are enough for most of them."""
+    """Words in lower case: few texts are enough for most of them.
+
+    `balance` lets rare labels count as much as frequent ones. `beside` is the linear model that answers together with the
+    network: over words and their pairs, over letters as well (pieces of words), or none.
+    """
+
+    of_files: ClassVar[tuple[str, ...]] = (*TextOptions.of_files, "balance")
 
     tokenizer: str = "word"
     vocab: int = 10_000
     lowercase: bool = True
+    balance: bool = False
+    beside: str = "none"
+
+    def check(self) -> None:
+        super().check()
+        self.one_of("beside", "none", *KINDS)
 
 
 COLUMNS = ("text", "label")
 Labelled = tuple[list[int], int]  # the tokens of a text, the number of its label
 
 
-class Classify(Task[str, Fields, Vocabulary]):
+class Classify(Task[str, Fields, TextClasses]):
     name = "classify"
     Data = ClassifyOptions
-    Ask = RankAsk
-    Known = Vocabulary
+    Ask = TextRankAsk
+    Known = TextClasses
+    asks = ("text",)
     glance = 200
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Classifier, {"encoder": "transformer", "position": "rotary"}),
@@ -71,7 +90,7 @@ class Classify(Task[str, Fields, Vocabulary]):
             "depth": 1,
             "dropout": 0.5,
         }  # texts with labels are few: they are soon known by heart
-        return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 10}}
+        return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 5}, "data": {"beside": "letters"}}
 
     def read(self, source: Source, options: ClassifyOptions) -> Splits[Fields]:
         if source.builtin:
@@ -82,29 +101,35 @@ class Classify(Task[str, Fields, Vocabulary]):
         unseen = [unseen_label(record, known) for record in splits.valid if known and record.value[1] not in known]
         return replace(splits, problems=[*splits.problems, *unseen])
 
-    def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: Vocabulary | None) -> Vocabulary:
-        labels = sorted({record.value[1] for record in splits.train})
+    def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
+        texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
+        labels = sorted(set(given))
         require(
             len(labels) > 1,
             f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?",
         )
-        return Vocabulary.learn([record.value[0] for record in splits.train], options, start, labels)
+        known = TextClasses.learn(texts, options, start, labels)
+        known = replace(known, weights=class_weights(given, labels)) if options.balance else known
+        return known if options.beside == "none" else known.with_linear(texts, given, options.beside)
 
-    def sizes(self, known: Vocabulary) -> dict[str, Any]:
+    def sizes(self, known: TextClasses) -> dict[str, Any]:
         return {"vocab": len(known), "classes": len(known.labels)}
 
-    def prepare(self, model: Model, known: Vocabulary, options: ClassifyOptions) -> None:
+    def prepare(self, model: Model, known: TextClasses, options: ClassifyOptions) -> None:
         if options.vectors:
             start_from_vectors(model, options.vectors, known.tokens)
 
-    def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> EncodedRecords[Labelled]:
+    def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labelled]:
         texts = closed([record.value[0] for record in records], known, config)
         numbers = {label: number for number, label in enumerate(known.labels)}
         items = [(text, numbers.get(record.value[1], -1)) for text, record in zip(texts, records, strict=True)]
-        return EncodedRecords(items, [(len(text),) for text in texts], collate)
+        return EncodedRecords(items, [(len(text),) for text in texts], partial(collate, weights=known.weights))
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labelled], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS[:1])
+
+    def objective(self, model: Model, recipe: Recipe) -> ClassLoss:
+        return ClassLoss(model, recipe.smoothing)
 
     def batches(self, examples: EncodedRecords[Labelled], recipe: Recipe) -> Bucketed:
         return Bucketed(examples, recipe.batch_tokens, recipe.seed)
@@ -112,37 +137,57 @@ class Classify(Task[str, Fields, Vocabulary]):
     def in_order(self, examples: EncodedRecords[Labelled], recipe: Recipe) -> list[Microbatch]:
         return in_buckets(examples, recipe.batch_tokens)
 
-    def answer(self, run: Run, inputs: Sequence[str], ask: RankAsk) -> list[Answer]:
+    def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
         items = closed(list(inputs), run.known, run.model.config)
-        for text, item in zip(inputs, items, strict=True):
+        for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
             require(item[0] != END and bool(text.strip()), f"there is nothing to classify in {text!r}")
-            run.known.require_length(item, run.model.config.length, text)
+            items[row] = run.known.fitted(item, run.model.config.length, text, ask.truncate)
         labels = run.known.labels
         for name in ask.candidates:
             require(name in labels, f"candidate {name!r} is not a label of this run; known: {', '.join(labels)}")
-        answers: dict[int, Answer] = {}
-        for rows in in_order([(len(item),) for item in items], READ_AT_ONCE):
-            tokens, lengths = pad([items[row] for row in rows], PAD)
-            shares = run.model(tokens.to(run.device), lengths.to(run.device)).float().softmax(-1).cpu()
-            for row, probabilities in zip(rows, shares.tolist(), strict=True):
-                ranked = sorted(zip(labels, probabilities, strict=True), key=lambda pair: -pair[1])
-                ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
-                words = [piece.text for piece in run.known.tokenizer.pieces(inputs[row])]
-                read = (*words, *["</s>"] * (len(items[row]) - len(words)))
-                replay = partial(run.look, torch.tensor([items[row]]))
-                answers[row] = Answer(inputs[row], *ranked[0], ranked=ask.listed(ranked), read=read, replay=replay)
-        return [answers[row] for row in range(len(inputs))]
+        readers = run.known.readers(network_scores(run, items), inputs)
+        alone = {name: [labels[number] for number in found.argmax(1).tolist()] for name, found in readers.items()}
+        shares = run.known.scores(readers).softmax(-1).tolist()
+        answers = []
+        for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
+            ranked = sorted(zip(labels, shares[row], strict=True), key=lambda pair: -pair[1])
+            ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
+            words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
+            read = (*words, *["</s>"] * (len(item) - len(words)))
+            said = {name: found[row] for name, found in alone.items()}
+            replay = partial(run.look, torch.tensor([item]))
+            answers.append(Answer(text, *ranked[0], said, read=read, replay=replay, **ask.ranking(ranked)))
+        return answers
+
+    def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
+        texts = [record.value[0] for record in records]
+        readers = run.known.readers(network_scores(run, closed(texts, run.known, run.model.config)), texts)
+        wanted = torch.tensor([run.known.labels.index(record.value[1]) for record in records])
+        return run.known.calibrated(readers, wanted)
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
         known = set(run.known.labels)  # an unseen label is an error here, not a wrong answer
         unseen = [unseen_label(record, known) for record in records if record.value[1] not in known]
-        require(not unseen, show(unseen, NAMED))
+        require(not unseen, summarized(unseen, NAMED))
         answers = run([record.value[0] for record in records])
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
-        return {"accuracy": accuracy(given, wanted), "macro_f1": macro_f1(given, wanted)}, answers
+        return class_metrics(given, wanted), answers
 
-    def baselines(self, train: Sequence[TableRow], records: Sequence[TableRow]) -> dict[str, float]:
-        texts, labels = zip(*(record.value for record in train), strict=True)
+    def details(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> dict[str, Any]:
+        given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
+        right = [one == other for one, other in zip(given, wanted, strict=True)]
+        ece = calibration_error([answer.score for answer in answers], right)
+        return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": self.alone(answers, wanted)}
+
+    def detail_lines(self, details: dict[str, Any]) -> list[str]:
+        return [*super().detail_lines(details), *reader_lines(details["alone"], details["ece"])]
+
+    def alone(self, answers: Sequence[Answer], wanted: Sequence[str]) -> dict[str, float]:
+        """How many answers everybody who reads a text has right without the others."""
+        return {name: accuracy([answer.value[name] for answer in answers], wanted) for name in answers[0].value}
+
+    def baselines(self, run: Run, splits: Splits[Fields], records: Sequence[TableRow]) -> dict[str, float]:
+        texts, labels = zip(*(record.value for record in splits.train), strict=True)
         wanted = [record.value[1] for record in records]
         linear = linear_bag_of_words(texts, labels, [record.value[0] for record in records])
         often = [majority(labels)] * len(wanted)
@@ -158,7 +203,12 @@ class Classify(Task[str, Fields, Vocabulary]):
         pairs = list(zip(answers, records, strict=True))
         wrong = sorted((p for p in pairs if p[0].text != p[1].value[1]), key=lambda pair: -pair[0].score)
         about = "The darker a word, the more the last attention layer looked at it, over all places and heads."
+        given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
         return [
+            *class_sections(given, wanted, run.known.labels),
+            *reader_section(
+                run.known, [r.value[0] for r in records], self.alone(answers, wanted), accuracy(given, wanted)
+            ),
             Section("Examples", about, tuple(weighed(*pair) for pair in spread(pairs, SHOWN))),
             Section(
                 "Worst errors", "Wrong answers, the surest first.", tuple(weighed(*pair) for pair in wrong[:SHOWN])
@@ -187,16 +237,28 @@ def unseen_label(record: TableRow, known: set[str]) -> Problem:
     return Problem(record.where, f"label {record.value[1]!r} does not occur in training; known: {shown}")
 
 
-def closed(texts: list[str], known: Vocabulary, config: Any) -> list[list[int]]:
+def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]:
     """The tokens of texts, closed by the end; where a convolution needs more of them, by several."""
     least = config.kernel if config.encoder == "convolution" else 1
     return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in known.tokenizer.encode_all(texts)]
 
 
-def collate(items: list[Labelled]) -> Microbatch:
+def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts classes"]:
+    """What the network says of tokens, in batches of texts of similar lengths."""
+    scores = torch.empty(len(items), len(run.known.labels))
+    for rows in in_order([(len(item),) for item in items], READ_AT_ONCE):
+        tokens, lengths = pad([items[row] for row in rows], PAD)
+        scores[rows] = run.model(tokens.to(run.device), lengths.to(run.device)).float().cpu()
+    return scores
+
+
+def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
     tokens, lengths = pad([text for text, _ in items], PAD)
     classes = torch.tensor([label for _, label in items])
-    return Microbatch({"tokens": tokens, "lengths": lengths, "classes": classes}, (len(items),), int(lengths.sum()))
+    inputs = {"tokens": tokens, "lengths": lengths, "classes": classes}
+    if weights:
+        inputs["weights"] = torch.tensor(weights)[classes]
+    return Microbatch(inputs, (len(items),), int(lengths.sum()))
 
 
 def weighed(answer: Answer, record: TableRow) -> Weighed:
@@ -207,3 +269,40 @@ def weighed(answer: Answer, record: TableRow) -> Weighed:
     shares = [0.0] * margin + looked.tolist()
     shares += [0.0] * (len(answer.read) - len(shares))
     return Weighed(answer.read, tuple(shares), answer.text, record.value[1], score=answer.score)
+
+
+def reader_lines(alone: Mapping[str, float], ece: float) -> list[str]:
+    """How good everybody is who reads the texts, and how far probabilities can be trusted, as lines for a terminal."""
+    names = {"attention": "attention alone", "words": "single words alone"}
+    lines = [f"{names[name]:<20} {value:.2f}" for name, value in alone.items()] if len(alone) > 1 else []
+    return [*lines, f"{'calibration error':<20} {ece:.2f}"]
+
+
+def reader_section(known: TextClasses, texts: Sequence[str], alone: Mapping[str, float], both: float) -> list[Section]:
+    """What attention and single words reach alone and together, and which words speak loudest for each label."""
+    if known.linear is None or not known.scales:
+        return []
+    names = {"attention": "the network with attention", "words": "single words, linear"}
+    shares = zip(alone.items(), known.scales, strict=True)
+    rows: list[tuple[str, float, float | None]] = [(names[name], value, scale) for (name, value), scale in shares]
+    rows.append(("both", both, None))
+    loudest = loudest_words(known.linear, texts[:HEARD])
+    about = (
+        "An answer has two readers: the network, whose attention the pictures show, and a linear model, in which every "
+        "word, pair of words and piece of a word speaks for itself. Their scores are scaled as the validation asks for, "
+        "and added."
+    )
+    return [
+        Section(
+            "Who decides",
+            about,
+            (
+                DataTable("Alone and together", ("reader", "accuracy", "scale"), tuple(rows)),
+                DataTable(
+                    "Words that speak loudest by themselves",
+                    ("label", "words"),
+                    tuple((label, ", ".join(words)) for label, words in zip(known.labels, loudest, strict=True)),
+                ),
+            ),
+        )
+    ]

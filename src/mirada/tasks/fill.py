@@ -18,8 +18,8 @@ from mirada.data.check import too_long
 from mirada.data.corrupt import mask_tokens, second_of
 from mirada.data.options import TextOptions
 from mirada.data.passages import read_passages
-from mirada.data.record import Problem
-from mirada.data.records import OBJECTS, Fields, TableRow, ending_of
+from mirada.data.record import Found, Problem
+from mirada.data.records import KEYED, Fields, TableRow, ending_of, read_records
 from mirada.data.tokenize import END, MASK, PAD, START, Tokenizer
 from mirada.data.vocabulary import Vocabulary
 from mirada.drawing.page import Section
@@ -29,7 +29,7 @@ from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.bert import BERT
-from mirada.runs.answers import Answer, RankAsk
+from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
@@ -41,7 +41,7 @@ GAP = re.compile(r"_{2,}|\[MASK\]|<mask>")
 SPECIAL = 5  # ids below are no words
 ALONE = 4  # one text in so many is a single sentence, so that a gap can be filled without a second one
 LISTED = 5
-TABLES = (".tsv", ".csv", *OBJECTS)
+TABLES = (".tsv", ".csv", *KEYED)
 COLUMNS = ("first", "second")
 Sentences = tuple[list[int], list[int]]  # the tokens of both
 
@@ -113,8 +113,9 @@ class SentencePairs:
 class Fill(Task[str, Fields, Vocabulary]):
     name = "fill"
     Data = TextOptions
-    Ask = RankAsk
+    Ask = TextRankAsk
     Known = Vocabulary
+    asks = ("text", "first")
     presets: ClassVar[Mapping[str, Preset]] = {"bert": Preset(BERT)}
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
@@ -125,10 +126,7 @@ class Fill(Task[str, Fields, Vocabulary]):
     def read(self, source: Source, options: TextOptions) -> Splits[Fields]:
         if source.builtin:
             return builtin()
-        table = not isinstance(source.data, str) or ending_of(source.data) in TABLES
-        return from_tables(
-            source, COLUMNS, options, None if table else partial(read_passages, encoding=options.encoding)
-        )
+        return from_tables(source, COLUMNS, options, partial(read_place, options=options))
 
     def learn(self, splits: Splits[Fields], options: TextOptions, start: Vocabulary | None) -> Vocabulary:
         return Vocabulary.learn([text for record in splits.train for text in record.value], options, start)
@@ -156,7 +154,7 @@ class Fill(Task[str, Fields, Vocabulary]):
     def in_order(self, examples: SentencePairs, recipe: Recipe) -> list[Microbatch]:
         return in_buckets(examples, recipe.batch_tokens)
 
-    def answer(self, run: Run, inputs: Sequence[str], ask: RankAsk) -> list[Answer]:
+    def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
         return [fill(run, text, ask) for text in inputs]
 
     @torch.no_grad()
@@ -201,6 +199,12 @@ def builtin() -> Splits[Fields]:
     return Splits(train, valid, test)
 
 
+def read_place(place: str, options: TextOptions) -> Found[Fields]:
+    """Pairs of sentences from a table, or from what follows each other in text files."""
+    table = ending_of(place) in TABLES
+    return read_records(place, COLUMNS, options) if table else read_passages(place, options.encoding)
+
+
 def marks_of(tokenizer: Tokenizer) -> frozenset[int]:
     """The tokens that end a sentence."""
     return frozenset(number for number in range(len(tokenizer)) if tokenizer.token(number) in ".!?…")
@@ -234,12 +238,13 @@ def arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
     if tab:
         more = [*gapped(run, second, width), END]
         tokens, segments = tokens + more, segments + [1] * len(more)
-    run.known.require_length(tokens, run.model.config.length, text)
+    run.known.fitted(tokens, run.model.config.length, text)
     return torch.tensor([tokens], device=run.device), torch.tensor([segments], device=run.device)
 
 
-def fill(run: Run, text: str, ask: RankAsk) -> Answer:
+def fill(run: Run, text: str, ask: TextRankAsk) -> Answer:
     """The words for a gap, ranked; without a gap, whether the second sentence follows the first."""
+    text = shortened(run, text, ask) if ask.truncate else text
     gaps = len(GAP.findall(text))
     require(gaps <= 1, f"one gap at a time: {text!r} has {gaps}")
     if not gaps:
@@ -252,9 +257,21 @@ def fill(run: Run, text: str, ask: RankAsk) -> Answer:
     tokens, segments = arranged(run, text, 1)
     read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     best, score = ranked[0]
-    return Answer(
-        text, best, score, ranked=ask.listed(ranked), read=read, replay=partial(run.look, tokens, None, segments)
-    )
+    wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
+    return Answer(text, best, score, read=read, replay=partial(run.look, tokens, None, segments), **ask.ranking(wanted))
+
+
+def shortened(run: Run, text: str, ask: TextRankAsk) -> str:
+    """A text cut at the end that lies farther from its gap, word by word, until the model can read it."""
+    most, words = run.model.config.length, text.split(" ")
+    width = max([1, *(len(run.known.tokenizer.encode(word)) for word in ask.candidates)])
+    while "\t" not in text and (long := len(gapped(run, text, width)) + 2) > most and len(words) > 1:
+        middle = next((place for place, word in enumerate(words) if GAP.search(word)), 0)
+        drop = max(1, len(words) * (long - most) // (2 * long))
+        before, after = middle, len(words) - 1 - middle
+        words = words[min(drop, before) :] if before > after else words[: len(words) - min(drop, after)]
+        text = " ".join(words)
+    return text
 
 
 def order(run: Run, text: str) -> Answer:

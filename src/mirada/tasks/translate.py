@@ -29,6 +29,7 @@ from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
+from mirada.runs.questions import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
@@ -50,9 +51,10 @@ class TranslateOptions(TextOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateAsk(SearchOptions, AskOptions):
-    """How a translation is searched for; `aligned` asks for what it looked at."""
+    """How a translation is searched for; `aligned` asks for what it looked at, `truncate` cuts what is too long."""
 
     aligned: bool = False
+    truncate: bool = False
 
 
 Tokens = tuple[list[int], list[int]]  # of both sides
@@ -64,6 +66,7 @@ class Translate(Task[str, Fields, Vocabulary]):
     Data = TranslateOptions
     Ask = TranslateAsk
     Known = Vocabulary
+    asks = ("source", "text")
     brief: ClassVar[Mapping[str, Any]] = {"tokens": 60}
     glance = 16
     presets: ClassVar[Mapping[str, Preset]] = {
@@ -112,11 +115,17 @@ class Translate(Task[str, Fields, Vocabulary]):
     def in_order(self, examples: EncodedRecords[Tokens], recipe: Recipe) -> list[Microbatch]:
         return in_buckets(examples, recipe.batch_tokens)
 
+    def questions(self, run: Run, place: str) -> Questions:
+        options = run.options
+        assert isinstance(options, TranslateOptions)
+        asks = ("target", *self.asks[1:]) if options.reverse else self.asks
+        return table_questions(place, asks, options, self.parse)
+
     def answer(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> list[Answer]:
         sources = [[*ids, END] for ids in run.known.tokenizer.encode_all(list(inputs))]
-        for text, source in zip(inputs, sources, strict=True):
+        for row, (text, source) in enumerate(zip(inputs, sources, strict=True)):
             require(len(source) > 1 and bool(text.strip()), f"there is nothing to translate in {text!r}")
-            run.known.require_length(source, run.model.config.length, text)
+            sources[row] = run.known.fitted(source, run.model.config.length, text, ask.truncate)
         aligned = attends(run) and (ask.aligned or run.known.tokenizer.kind == "word")
         stepper, answers = run.stepper, dict[int, Answer]()
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
@@ -214,6 +223,7 @@ def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) 
     return Answer(
         text, texts[0], best.score,
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
+        shown=len(ranked) if len(ranked) > 1 else 0,
         read=(*(piece.text for piece in read), "</s>"),
         written=tuple(run.known.tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -11,10 +12,11 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mirada.data.builtin.manual import manual
+from mirada.data.folders import files_note, texts_at
 from mirada.data.memory import rows_in_memory
 from mirada.data.options import TextOptions
 from mirada.data.pack import Windows, in_order
-from mirada.data.record import Problem, Record
+from mirada.data.record import Found, Problem, Record
 from mirada.data.text import read_text
 from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN
 from mirada.data.vocabulary import Vocabulary
@@ -29,7 +31,7 @@ from mirada.layers.output import IGNORED
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.run import Run
-from mirada.runs.sources import Source, Splits
+from mirada.runs.sources import Source, Splits, splits_of
 from mirada.runs.task import Preset, Task
 from mirada.training.distributed import ProcessGroup
 from mirada.training.metrics import perplexity
@@ -98,6 +100,7 @@ class Write(Task[str, str, Vocabulary]):
     Data = WriteOptions
     Ask = WriteAsk
     Known = Vocabulary
+    asks = ("text",)
     brief: ClassVar[Mapping[str, Any]] = {"tokens": 60}
     presets: ClassVar[Mapping[str, Preset]] = {"gpt": Preset(GPT)}
     streams = True
@@ -112,14 +115,9 @@ class Write(Task[str, str, Vocabulary]):
 
     def read(self, source: Source, options: WriteOptions) -> Splits[str]:
         if source.builtin:
-            return divided([Record("builtin manual", manual())])
-        found, bad = texts_of(source.data, options.encoding)
-        if source.measured:
-            return Splits((), (), found, problems=bad)
-        if source.has_valid:
-            valid, more = texts_of(source.valid, options.encoding)
-            return Splits(found, valid, problems=bad + more)
-        return replace(divided(found), problems=bad)
+            return divided(Found([Record("builtin manual", manual())]), options.shares)
+        read, divide = partial(texts_of, encoding=options.encoding), partial(divided, shares=options.shares)
+        return splits_of(source, read, options, divide=divide)
 
     def learn(self, splits: Splits[str], options: WriteOptions, start: Vocabulary | None) -> Vocabulary:
         return Vocabulary.learn([record.value for record in splits.train], options, start)
@@ -221,27 +219,33 @@ def continued(run: Run, before: list[int], tokens: list[int]) -> str:
     return run.known.tokenizer.decode([*before, *tokens])[len(run.known.tokenizer.decode(before)) :]
 
 
-def texts_of(data: Any, encoding: str) -> tuple[list[Record[str]], list[Problem]]:
-    """The texts of files, by commas, without their bad lines, and those; or the texts in memory."""
+def texts_of(data: Any, encoding: str) -> Found[str]:
+    """The texts of files and folders, by commas, without their bad lines, and those; or the texts in memory."""
     if not isinstance(data, str):
         found = rows_in_memory(data, ("text",))
-        return [Record(record.where, record.value[0]) for record in found.records], list(found.problems)
-    records, problems = [], []
-    for path in data.split(","):
-        text, bad = read_text(path.strip(), encoding)
+        return Found([Record(record.where, record.value[0]) for record in found.records], found.problems, found.notes)
+    records: list[Record[str]] = []
+    problems: list[Problem] = []
+    files = texts_at(data)
+    for path in files:
+        text, bad = read_text(path, encoding)
         problems += bad
         if text.strip():
             records.append(Record(path, text))
-    return records, problems
+    return Found(records, problems, files_note(data, files))
 
 
-def divided(texts: Sequence[Record[str]]) -> Splits[str]:
-    """The last tenth of every text is for validation: it is what a writer has to go on with."""
-    cuts = [(record.where, record.value, round(len(record.value) * (1 - VALID_SHARE))) for record in texts]
-    return Splits(
-        [Record(where, text[:cut]) for where, text, cut in cuts],
-        [Record(where, text[cut:]) for where, text, cut in cuts],
-    )
+def divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
+    """The last part of every text is for validation, or for test: it is what a writer has to go on with."""
+    ends = list(accumulate(shares or (1 - VALID_SHARE, VALID_SHARE)))
+    train: list[Record[str]] = []
+    valid: list[Record[str]] = []
+    test: list[Record[str]] = []
+    for record in found.records:
+        cuts = [0, *(round(len(record.value) * end) for end in ends[:-1]), len(record.value)]
+        for part, (first, last) in zip((train, valid, test), pairwise(cuts), strict=False):
+            part.append(Record(record.where, record.value[first:last]))
+    return Splits(train, valid, test, problems=found.problems)
 
 
 def windows_in(examples: TextTokens, recipe: Recipe) -> int:

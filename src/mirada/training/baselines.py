@@ -1,21 +1,16 @@
 """What the first thing that one would try reaches: plain models to be measured beside ours, learned in seconds."""
 
-import math
-import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-WORD = re.compile(r"\w+")
+from mirada.training.linear import LinearTexts, logistic_regression
+
 MOST_TEXTS = 50_000  # more are not needed for a baseline
-MOST_FEATURES = 200_000
-STRENGTH = 10.0  # of the data against the prior: the inverse of scikit-learn's penalty, its C
 
 
 def majority(labels: Sequence[str]) -> str:
@@ -37,85 +32,56 @@ def linear_bag_of_words(texts: Sequence[str], labels: Sequence[str], questions: 
     Sparck Jones (1972); Wang and Manning (2012), P12-2018.
     """
     every = max(1, -(-len(texts) // MOST_TEXTS))
-    texts, labels = texts[::every], labels[::every]
     names = sorted(set(labels))
-    features = FeatureTable(texts)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # there is too little to share
-    try:
-        return predicted(features, texts, labels, questions, names)
-    finally:
-        torch.set_num_threads(threads)
+    numbers = {name: number for number, name in enumerate(names)}
+    model = LinearTexts.fit(texts[::every], [numbers[label] for label in labels[::every]], len(names), "words")
+    return [names[number] for number in model.scores(questions).argmax(1).tolist()]
 
 
-def predicted(
-    features: "FeatureTable", texts: Sequence[str], labels: Sequence[str], questions: Sequence[str], names: list[str]
+def linear_on_features(
+    train: Float[Tensor, "rows features"], labels: Sequence[str], questions: Float[Tensor, "questions features"]
 ) -> list[str]:
-    """The likeliest name for every question, by a linear model of the texts."""
+    """The answers of logistic regression over rows of numbers: the features of a node, the pixels of a picture.
+
+    >>> train = torch.tensor([[0.0, 9.0], [1.0, 8.0], [9.0, 0.0], [8.0, 2.0]])
+    >>> linear_on_features(train, ["low", "low", "high", "high"], torch.tensor([[7.0, 1.0]]))
+    ['high']
+    """
+    every = max(1, -(-len(train) // MOST_TEXTS))
+    train, labels = train[::every].float(), labels[::every]
+    names = sorted(set(labels))
     with torch.inference_mode(False), torch.enable_grad():
         wanted = torch.tensor([names.index(label) for label in labels])
-        weights, bias = logistic_regression(features.bags(texts), wanted, len(features.places), len(names))
-        scores = features.bags(questions).scores(weights) + bias
+        train = train.cpu().clone()  # what inference made cannot be learned from
+        mean = train.mean(0)
+        scale = (train - mean).square().sum(1).mean().sqrt().clamp_min(1e-9)  # rows have length 1 then, on the average
+        x, asked = (DenseRows((some.float().cpu() - mean) / scale) for some in (train, questions))
+        weights, bias = logistic_regression(x, wanted, train.shape[1], len(names))
+        scores = asked.scores(weights) + bias
     return [names[number] for number in scores.argmax(1).tolist()]
 
 
-def words_of(text: str) -> list[str]:
-    """Words and pairs of neighbors."""
-    words = WORD.findall(text.lower())
-    return [*words, *(f"{a} {b}" for a, b in pairwise(words))]
+class DenseRows(NamedTuple):
+    """Rows of numbers, each with a number for every feature."""
+
+    rows: Float[Tensor, "rows features"]
+
+    def scores(self, weights: Float[Tensor, "features classes"]) -> Float[Tensor, "rows classes"]:
+        """The weighted sums of every row."""
+        return self.rows @ weights
 
 
-class FeatureTable:
-    """The words of some texts with the logarithms of how rare they are."""
+def nearest(
+    known: Float[Tensor, "known features"], asked: Float[Tensor, "asked features"], at_once: int = 256
+) -> list[int]:
+    """For everything asked, the number of the nearest that is known, by the Euclidean distance.
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        counts = Counter(word for text in texts for word in set(words_of(text)))
-        common = [(word, count) for word, count in counts.most_common(MOST_FEATURES) if count > 1] or list(
-            counts.items()
-        )
-        self.places = {word: place for place, (word, _) in enumerate(common)}
-        self.rarity = [math.log((1 + len(texts)) / (1 + count)) + 1 for _, count in common]
+    >>> nearest(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([[2.0, 2.0], [1.0, 1.0]]))
+    [1, 0]
 
-    def bags(self, texts: Sequence[str]) -> "Bags":
-        """The words of every text, weighted by (1 + log of their count) x rarity, so that a text has length 1."""
-        columns: list[int] = []
-        values: list[float] = []
-        starts: list[int] = []
-        for text in texts:
-            counts = Counter(place for word in words_of(text) if (place := self.places.get(word)) is not None)
-            found = [(1 + math.log(count)) * self.rarity[place] for place, count in counts.items()]
-            norm = math.sqrt(sum(value * value for value in found)) or 1.0
-            starts.append(len(columns))
-            columns += counts
-            values += [value / norm for value in found]
-        return Bags(torch.tensor(columns, dtype=torch.int64), torch.tensor(values), torch.tensor(starts))
-
-
-class Bags(NamedTuple):
-    """Weighted words of several texts, one after the other, and where each text begins."""
-
-    columns: Int[Tensor, " words"]
-    values: Float[Tensor, " words"]
-    starts: Int[Tensor, " texts"]
-
-    def scores(self, weights: Float[Tensor, "features classes"]) -> Float[Tensor, "texts classes"]:
-        """The weighted sums of the words' rows."""
-        return F.embedding_bag(self.columns, weights, self.starts, mode="sum", per_sample_weights=self.values)
-
-
-def logistic_regression(
-    x: Bags, wanted: Int[Tensor, " texts"], features: int, classes: int, steps: int = 60
-) -> tuple[Float[Tensor, "features classes"], Float[Tensor, " classes"]]:
-    """Weights and bias with the smallest cross-entropy plus |weights|^2 / (2 strength n), by L-BFGS."""
-    weights, bias = (torch.zeros(shape, requires_grad=True) for shape in ((features, classes), (classes,)))
-    optimizer = torch.optim.LBFGS([weights, bias], max_iter=steps, line_search_fn="strong_wolfe")
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        prior = weights.square().sum() / (2 * STRENGTH * len(wanted))
-        found = F.cross_entropy(x.scores(weights) + bias, wanted) + prior
-        found.backward()
-        return found
-
-    optimizer.step(loss)
-    return weights.detach(), bias.detach()
+    Cover and Hart (1967).
+    """
+    lengths, found = known.square().sum(1), []
+    for part in asked.split(at_once):
+        found += (lengths - 2 * part @ known.T).argmin(1).tolist()
+    return found

@@ -37,8 +37,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
     """Tensors and facts (anything JSON can hold) in one file."""
+    write_whole(path, packed(tensors, facts))
+
+
+def packed(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
+    """What such a file holds."""
     plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    write_whole(path, save(plain, metadata={FACTS: json.dumps(dict(facts))}))
+    return save(plain, metadata={FACTS: json.dumps(dict(facts))})
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

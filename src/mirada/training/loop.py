@@ -10,14 +10,13 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from torch import nn
 
 from mirada.training.checkpoint import check_room
 from mirada.training.distributed import ProcessGroup
 from mirada.training.interrupts import Interrupted, asked_to_stop
 from mirada.training.metrics_log import MetricsLog
 from mirada.training.objectives import BatchSource, Microbatch, Objective, evaluate, moved, seed_for
-from mirada.training.optimize import adam, clip, set_rate
+from mirada.training.optimize import adam, clip, penalize, set_rate
 from mirada.training.planning import Planning
 from mirada.training.progress import Progress, Silence, counted
 from mirada.training.recipe import Recipe
@@ -32,11 +31,14 @@ from mirada.training.training_state import (
     put_weights,
     save_state,
     save_weights,
+    weights,
 )
 from mirada.training.trial import spread_over
 
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
 CHECKPOINTS = "checkpoints"
+MODEL = "model.safetensors"
+A_MOMENT = 2.0  # seconds: validations that follow each other more quickly are not saved one by one
 
 
 def silent(text: str) -> None:
@@ -65,7 +67,7 @@ class Training:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self.model: nn.Module = self.objective.model  # type: ignore[assignment]
+        self.model = self.objective.model
         self.checkpoints = self.folder / CHECKPOINTS
         if self.group.leads:
             size = sum(p.numel() * p.element_size() for p in self.model.parameters())
@@ -75,6 +77,8 @@ class Training:
         self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay)
         self.scaler = torch.amp.GradScaler(self.group.device.type, enabled=self.recipe.precision == "float16")
         self.wrapped = self.group.wrap(self.objective)
+        self.waited, self.asked_at = 0.0, time.perf_counter()  # for data, since somebody asked how long
+        self.better: dict[str, torch.Tensor] = {}  # the best weights, where they are not written yet
         self.planning = Planning(self, self.clock() if self.began is None else self.began)
 
     def run(self) -> TrainingState:
@@ -94,14 +98,16 @@ class Training:
                 if state.step % log_every == 0:
                     mean = state.loss_sum / state.loss_count
                     self.note(log, step=state.step, loss=mean, lr=self.lr(state.step - 1, state.steps),
-                              tokens_per_second=round(progress.speed), seconds=round(state.seconds, 2))  # fmt: skip
+                              tokens_per_second=round(progress.speed), seconds=round(state.seconds, 2),
+                              waiting=self.waiting())  # fmt: skip
                     progress.show(state.step, mean)
                     state.loss_sum, state.loss_count = 0.0, 0
                 changed = self.planning.follow_clock(state, progress)
-                if state.step % state.every == 0 or state.step >= state.steps:
+                ending, wait = state.step >= state.steps, self.recipe.save_seconds
+                if ending or state.step % state.every == 0:
                     self.validate(state, log, progress)
-                    saved = self.save(state, log)
-                elif changed or self.clock() - saved > self.recipe.save_seconds:
+                    wait = min(wait, A_MOMENT)
+                if ending or changed or self.clock() - saved > wait:
                     saved = self.save(state, log)
                 if stop:
                     self.save(state, log)
@@ -121,7 +127,7 @@ class Training:
         """The state to go on from: a saved one, or a new one whose number of steps is planned here."""
         self.planning.choose_threads()
         if self.resume and (self.checkpoints / LAST).exists():
-            state = load_state(self.checkpoints, self.model, self.optimizer)
+            state = load_state(self.checkpoints, self.objective, self.optimizer)
             self.scaler.load_state_dict(state.scaler) if state.scaler else None
             self.planning.go_on(state)
             return state
@@ -151,6 +157,12 @@ class Training:
 
     # stepping
 
+    def waiting(self) -> float:
+        """The share of the time spent on making batches, since this was asked last."""
+        waited, since, now = self.waited, self.asked_at, time.perf_counter()
+        self.waited, self.asked_at = 0.0, now
+        return round(waited / max(now - since, 1e-9), 4)
+
     def lr(self, step: int, steps: int) -> float:
         """The learning rate of a step."""
         return self.recipe.lr * rate(self.recipe.schedule, step, steps, self.recipe.warmup)
@@ -167,7 +179,9 @@ class Training:
         recipe, group = self.recipe, self.group
         count = recipe.accumulate * group.world
         mine = range(group.rank * recipe.accumulate, (group.rank + 1) * recipe.accumulate)
+        began = time.perf_counter()
         parts = [self.batches.part(state.step, index, count) for index in mine]
+        self.waited += time.perf_counter() - began
         sums = [float(sum(part.counts[t] for part in parts)) for t in range(len(self.objective.terms))]
         *totals, tokens, stops = group.total([*sums, sum(part.tokens for part in parts), float(stop)])
         loss = 0.0
@@ -182,8 +196,10 @@ class Training:
                 self.scaler.scale(share * group.world).backward()  # processes average their gradients: we want the sum
             loss += share.item()
         self.scaler.unscale_(self.optimizer)
+        penalize(self.parameters, recipe.l2)
         norm = clip(self.parameters, recipe.clip)
         self.update(state, norm)
+        self.objective.end_step(group)
         return group.total([loss])[0], int(tokens), stops > 0
 
     def update(self, state: TrainingState, norm: float) -> None:
@@ -220,31 +236,35 @@ class Training:
         """Measure on held-out data, keep the best, remember the weights for the average."""
         began = self.clock()
         found = evaluate(self.objective, self.valid_part(state.share), self.group)
-        better = found["loss"] < state.best
+        rank = self.objective.rank(found)
+        better = rank < (state.judged, state.best)
         if better:
-            state.best, state.best_step = found["loss"], state.step
+            (state.judged, state.best), state.best_step = rank, state.step
         if self.recipe.average > 1:
             state.kept = [*state.kept, state.step][-self.recipe.average :]
         if not self.group.leads:
             return
         if better:
-            save_weights(self.folder / "model.safetensors", self.model)
+            self.better = {name: value.clone() for name, value in weights(self.model).items()}
         if self.recipe.average > 1:
-            save_weights(kept_path(self.checkpoints, state.step), self.model)
-        shown = self.preview()
+            save_weights(kept_path(self.checkpoints, state.step), weights(self.model))
+        told = progress.tells(state.step)
+        shown = self.preview() if told else ""
         state.validation = (self.clock() - began) / min(1.0, state.share)
         self.note(log, step=state.step, valid=found)
-        progress.line(f"step {state.step:,}  valid loss {found['loss']:.4f}{' (best)' if better else ''}{shown}")
+        if told:
+            progress.line(f"step {state.step:,}  valid loss {found['loss']:.4f}{' (best)' if better else ''}{shown}")
 
     def finish(self, state: TrainingState, log: MetricsLog | None) -> None:
         """Average the last weights, keep the average if it is better than the best, and leave the model at that."""
         if not math.isfinite(state.best):
             raise ValueError(f"no validation gave a finite loss. Try a lower lr (it is {self.recipe.lr:g}).")
+        self.write_best()
         if not state.finished:
             self.choose(state, log)
         state.finished, state.kept = True, []
         self.group.wait()
-        put_weights(self.model, load_file(self.folder / "model.safetensors"))
+        put_weights(self.model, load_file(self.folder / MODEL))
         self.save(state, log)
         if log:
             log.close()
@@ -258,25 +278,33 @@ class Training:
             self.group.wait()
             put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
             found = evaluate(self.objective, self.valid_part(state.share), self.group)
-            if found["loss"] < state.best:
-                state.best, kept = found["loss"], f"the average of the last {len(state.kept)} validated weights"
+            rank = self.objective.rank(found)
+            if rank < (state.judged, state.best):
+                (state.judged, state.best), kept = rank, f"the average of the last {len(state.kept)} validated weights"
                 if self.group.leads:
-                    save_weights(self.folder / "model.safetensors", self.model)
+                    save_weights(self.folder / MODEL, weights(self.model))
             self.note(log, step=state.step, averaged=len(state.kept), valid=found)
-        state.ended = f"{state.ended}; kept {kept} (valid loss {state.best:.4f})"
+        state.ended = f"{state.ended}; kept {kept} ({self.objective.quality((state.judged, state.best))})"
         self.note(log, step=state.step, ended=state.ended)
 
     def save(self, state: TrainingState, log: MetricsLog | None) -> float:
         """Write the state; then forget weights that no average will need."""
         state.scaler, state.spent, state.budget = self.scaler.state_dict(), self.planning.spent(), self.recipe.budget
         if self.group.leads:
+            self.write_best()  # before the state that says which it is
             state.log_size = log.settle() if log else 0
-            save_state(self.checkpoints, self.model, self.optimizer, state)
+            save_state(self.checkpoints, self.objective, self.optimizer, state)
             kept = {kept_path(self.checkpoints, step) for step in state.kept}
             for path in self.checkpoints.glob("step-*.safetensors"):
                 if path not in kept:
                     path.unlink(missing_ok=True)
         return self.clock()
+
+    def write_best(self) -> None:
+        """Write the best weights, where they are newer than their file."""
+        if self.better:
+            save_weights(self.folder / MODEL, self.better)
+            self.better = {}
 
     def note(self, log: MetricsLog | None, **event: Any) -> None:
         if log:

@@ -1,4 +1,4 @@
-"""How good answers are: BLEU and chrF, accuracy and macro F1, perplexity."""
+"""How good answers are: BLEU and chrF, accuracy, macro F1 and calibration, perplexity."""
 
 import math
 from collections.abc import Sequence
@@ -15,6 +15,19 @@ def bleu(answers: Sequence[str], wanted: Sequence[str]) -> float:
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU().corpus_score(list(answers), [list(wanted)]).score
+
+
+def bleu_of_several(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """sacreBLEU of a corpus whose texts have several references each, not all of them equally many.
+
+    >>> round(bleu_of_several(["the red house is big"], [["a house", "the red house is big"]]), 1)
+    100.0
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    most = max(map(len, references), default=0)
+    streams = [[texts[place] if place < len(texts) else None for texts in references] for place in range(most)]
+    return BLEU().corpus_score(list(answers), streams).score  # type: ignore[arg-type]
 
 
 def chrf(answers: Sequence[str], wanted: Sequence[str]) -> float:
@@ -62,6 +75,22 @@ def macro_f1(answers: Sequence[object], wanted: Sequence[object]) -> float:
         said = sum(a == name for a in answers) + sum(b == name for b in wanted)
         scores.append(200 * right / said)
     return sum(scores) / len(scores) if scores else math.nan
+
+
+def calibration_error(sure: Sequence[float], right: Sequence[bool], bins: int = 15) -> float:
+    """The expected calibration error in percent: how far the probability of answers is from the share that is right.
+
+    ece = sum over bins of probability: (answers in it / all answers) |mean probability - share of right answers|
+
+    >>> round(calibration_error([0.9, 0.9, 0.9, 0.9, 0.6], [True, True, True, False, True]), 6)  # (4 x 0.15 + 0.4) / 5
+    20.0
+
+    Naeini, Cooper and Hauskrecht (2015); Guo et al. (2017), arXiv:1706.04599.
+    """
+    gaps = [0.0] * bins
+    for probability, hit in zip(sure, right, strict=True):
+        gaps[min(bins - 1, int(probability * bins))] += probability - hit
+    return 100 * sum(map(abs, gaps)) / len(sure) if sure else math.nan
 
 
 def perplexity(loss: float) -> float:

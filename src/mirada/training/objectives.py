@@ -2,12 +2,15 @@
 
 import hashlib
 import inspect
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mirada.training.distributed import ProcessGroup
@@ -41,9 +44,17 @@ class Objective(nn.Module):
 
     So the gradient is that of the mean over the whole batch, however it was divided:
     loss = sum over terms of (sum over parts of count x mean) / (sum over parts of count).
+
+    What an objective must remember from step to step (a moving average) is a buffer: it is saved with the run, and changed
+    only in `end_step`, so that the parts of a batch, in whatever number, are all judged alike.
+
+    `judged` names further means that a validation tells, over as many things as the first term counts. The first of them is
+    what the best weights have smallest; where there is none, that is the loss.
     """
 
     terms: tuple[str, ...] = ("loss",)
+    judged: tuple[str, ...] = ()
+    model: nn.Module
 
     def __init__(self, model: nn.Module, smoothing: float = 0.0) -> None:
         super().__init__()
@@ -58,6 +69,22 @@ class Objective(nn.Module):
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
         raise NotImplementedError
 
+    def end_step(self, group: ProcessGroup) -> None:
+        """All parts of a step of training have been seen, by this process and by the others of the group."""
+
+    def validate(self, **inputs: Any) -> Float[Tensor, " terms_and_judged"]:
+        """The means of the terms over one part, then of what is judged besides."""
+        return self(**inputs)
+
+    def rank(self, found: Mapping[str, float]) -> tuple[float, float]:
+        """What tells one validation from another, the smaller the better; what is judged alike is told apart by the loss."""
+        loss = found["loss"] if math.isfinite(found["loss"]) else math.inf
+        return (found[self.judged[0]] if self.judged and loss < math.inf else loss), loss
+
+    def quality(self, rank: tuple[float, float]) -> str:
+        """A rank in words that people know."""
+        return f"valid loss {rank[1]:.4f}"
+
 
 class ModelLoss(Objective):
     """The loss that the model itself has: a mean over its targets, with label smoothing where there are labels."""
@@ -71,11 +98,57 @@ class ModelLoss(Objective):
         return self.model.loss(**inputs, **options).unsqueeze(0)  # type: ignore[operator]
 
 
+class ClassLoss(Objective):
+    """The cross-entropy of the right one of several classes; the best weights are those with the fewest wrong answers.
+
+    loss = mean over records of weight x cross-entropy(model(inputs), class)
+
+    A part's inputs are those of the model, the `classes`, and, where classes are balanced, the `weights` of the records
+    (`class_weights`), which count in the error as well.
+    """
+
+    judged = ("error",)
+
+    def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        return self.both(**inputs)[0]
+
+    def validate(self, **inputs: Any) -> Float[Tensor, " terms_and_judged"]:
+        return torch.cat(self.both(**inputs))
+
+    def both(
+        self, classes: Int[Tensor, " batch"], weights: Float[Tensor, " batch"] | None = None, **inputs: Any
+    ) -> tuple[Float[Tensor, " terms"], Float[Tensor, " judged"]]:
+        """The loss and the share of wrong answers."""
+        scores = self.model(**inputs)
+        each = F.cross_entropy(scores, classes, label_smoothing=self.smoothing, reduction="none")
+        wrong = (scores.argmax(-1) != classes).to(each.dtype)
+        if weights is not None:
+            each, wrong = weights * each, weights * wrong
+        return each.mean(0, keepdim=True), wrong.mean(0, keepdim=True)
+
+    def quality(self, rank: tuple[float, float]) -> str:
+        return f"valid accuracy {100 * (1 - rank[0]):.1f}"
+
+
+def class_weights(labels: Sequence[str], names: Sequence[str]) -> tuple[float, ...]:
+    """A weight for every name, inverse to how often it is among the labels; over all labels their mean is 1.
+
+    >>> class_weights(["no", "no", "no", "yes"], ["no", "yes"])
+    (0.6666666666666666, 2.0)
+    """
+    counts = Counter(labels)
+    return tuple(len(labels) / (len(names) * counts[name]) if counts[name] else 0.0 for name in names)
+
+
 def moved(inputs: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    """The inputs with their tensors on a device."""
+    """The inputs on a device: tensors, and what else can be there (the edges of a graph)."""
     if device.type == "cpu":
         return inputs
-    return {name: x.to(device, non_blocking=True) if isinstance(x, Tensor) else x for name, x in inputs.items()}
+
+    def there(x: Any) -> Any:
+        return x.to(device, non_blocking=True) if isinstance(x, Tensor) else x.to(device) if hasattr(x, "to") else x
+
+    return {name: there(x) for name, x in inputs.items()}
 
 
 def seed_for(*numbers: int) -> int:
@@ -90,17 +163,19 @@ def seed_for(*numbers: int) -> int:
 
 @torch.no_grad()
 def evaluate(objective: Objective, parts: Sequence[Microbatch], group: ProcessGroup) -> dict[str, float]:
-    """The means of the terms over all parts, divided among the processes, and their sum as "loss"."""
+    """The means over all parts, divided among the processes: of the terms, of their sum as "loss", of what is judged."""
     was_training = objective.training
     objective.eval()
-    sums = [0.0] * (2 * len(objective.terms))
+    names = (*objective.terms, *objective.judged)
+    sums = [0.0] * (2 * len(names))
     for part in parts[group.rank :: group.world]:
-        means = objective(**moved(part.inputs, group.device)).tolist()
-        for number, (mean, count) in enumerate(zip(means, part.counts, strict=True)):
+        means = objective.validate(**moved(part.inputs, group.device)).tolist()
+        counts = (*part.counts, *[part.counts[0]] * len(objective.judged))
+        for number, (mean, count) in enumerate(zip(means, counts, strict=True)):
             if count:
                 sums[2 * number] += mean * count
                 sums[2 * number + 1] += count
     objective.train(was_training)
     sums = group.total(sums)
-    found = {name: sums[2 * i] / max(1.0, sums[2 * i + 1]) for i, name in enumerate(objective.terms)}
-    return found | {"loss": sum(found.values())}
+    found = {name: sums[2 * i] / max(1.0, sums[2 * i + 1]) for i, name in enumerate(names)}
+    return found | {"loss": sum(found[name] for name in objective.terms)}

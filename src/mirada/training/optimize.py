@@ -23,6 +23,22 @@ def adam(model: nn.Module, lr: float, decay: float = 0.0) -> torch.optim.Optimiz
     return torch.optim.AdamW([g for g in groups if g["params"]], lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
 
+@torch.no_grad()
+def penalize(parameters: Iterable[nn.Parameter], penalty: float) -> None:
+    """Add the gradient of penalty/2 times the sum of all squared weights: L2 regularization as a part of the loss.
+
+    Adam scales it with the rest of the gradient, so a weight that the data does not ask for goes to zero; decoupled decay
+    (`adam`) does not have that effect. Krogh and Hertz (1991); Loshchilov and Hutter (2019), arXiv:1711.05101, section 2.
+
+    >>> w = nn.Parameter(torch.tensor([2.0, -4.0])); w.grad = torch.tensor([1.0, 1.0])
+    >>> penalize([w], 0.5); w.grad
+    tensor([ 2., -1.])
+    """
+    found = [(p.grad, p.data) for p in parameters if p.grad is not None] if penalty else []
+    if found:
+        torch._foreach_add_([gradient for gradient, _ in found], [weights for _, weights in found], alpha=penalty)
+
+
 def clip(parameters: Iterable[nn.Parameter], most: float) -> float:
     """Scale all gradients so that their joint norm is at most `most` (0: leave them); the norm before comes back.
 

@@ -127,8 +127,8 @@ class Planning:
 
     def undone(self, trial: Callable[[Callable[[], object]], Any]) -> Any:
         """What comes of some trial steps, whose effects are taken back."""
-        model = self.training.model
-        before = {name: value.clone() for name, value in weights(model).items()}
+        objective = self.training.objective  # with its model, and what it remembers itself
+        before = {name: value.clone() for name, value in weights(objective).items()}
         state = TrainingState(steps=1_000_000)
 
         def step() -> None:
@@ -136,7 +136,7 @@ class Planning:
             state.step += 1
 
         found = trial(step)
-        put_weights(model, before)
+        put_weights(objective, before)
         self.training.optimizer.state.clear()
         return found
 
@@ -145,7 +145,7 @@ class Planning:
         budget = 60 * self.recipe.budget
         if not budget or state.step >= state.steps:
             return False
-        spent, pace = self.spent(), Pace(progress.step_seconds or state.pace, state.validation)
+        spent, pace = self.spent(), Pace(progress.pace or state.pace, state.validation)
         last = state.share * pace.validation  # the validation after the last step
         ending = spent + pace.step + last >= budget
         group = self.training.group

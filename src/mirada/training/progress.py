@@ -10,7 +10,9 @@ from typing import TextIO
 QUIET_SECONDS = 20.0  # between two plain lines
 REDRAW_SECONDS = 0.2
 BAR = 24
+VALIDATION_SECONDS = 1.0  # between two lines about validations: runs on a handful of records have many of them
 SMOOTH = 0.1  # how much the last step counts in the speed
+STEADY = 0.005  # and in the pace by which the rest of a run is planned: a moment's stall says little about it
 
 
 class Progress:
@@ -24,14 +26,15 @@ class Progress:
         self.color = self.live and "NO_COLOR" not in os.environ
         self.steps, self.first, self.clock = steps, done, clock
         self.began, self.drawn = clock(), -math.inf
-        self.step_seconds, self.speed = 0.0, 0.0  # of a step, tokens a second: means that forget
+        self.speed, self.pace, self.counted = 0.0, 0.0, 0  # tokens a second, seconds a step (means that forget), steps
+        self.told = -math.inf  # when a validation was told last
 
     def count(self, seconds: float, tokens: int) -> None:
         """A step took so long, with so many tokens."""
         speed = tokens / max(seconds, 1e-9)
-        weight = SMOOTH if self.speed else 1.0
-        self.step_seconds += weight * (seconds - self.step_seconds)
-        self.speed += weight * (speed - self.speed)
+        self.counted += 1
+        self.speed += max(SMOOTH, 1 / self.counted) * (speed - self.speed)
+        self.pace += max(STEADY, 1 / self.counted) * (seconds - self.pace)
 
     def show(self, step: int, loss: float) -> None:
         """Draw the line again, if it is time to."""
@@ -48,6 +51,14 @@ class Progress:
             self.out.flush()
         else:
             self.line(facts)
+
+    def tells(self, step: int) -> bool:
+        """Whether the validation after a step is worth a line: the last one, and others now and then."""
+        now = self.clock()
+        if now - self.told < VALIDATION_SECONDS and step < self.steps:
+            return False
+        self.told = now
+        return True
 
     def line(self, text: str) -> None:
         """A line of its own."""

@@ -16,10 +16,12 @@ class Recipe(Config):
 
     `batch_tokens` is the size of one whole batch, whatever it is divided into: `accumulate` parts, times the processes;
     where all examples have one size (pictures, windows of a series), `batch_size` counts them.
-    `lr` is the highest learning rate, reached after `warmup` steps. `average` is how many of the last validated weights are
-    averaged at the end; the average is kept if it validates better than the best of them. `patience` is how many epochs the
-    validations may go without becoming better before a run ends early (0: it never does). `threads` are those of the CPU; 0
-    takes all, or one where that is clearly faster.
+    `lr` is the highest learning rate, reached after `warmup` steps. `decay` makes weights smaller beside the gradient (AdamW),
+    `l2` by it: half of it times the squared weights is a part of the loss (L2).
+    `average` is how many of the last validated weights are averaged at the end; the average is kept if it validates better
+    than the best of them. `patience` is how many epochs the validations may go without becoming better before a run ends
+    early (0: it never does). `threads` are those of the CPU; 0 takes all, or one where that is clearly faster.
+    `seeds` is how many runs are trained, one after the other, with `seed` and the numbers after it.
     """
 
     steps: int = 0
@@ -32,6 +34,7 @@ class Recipe(Config):
     schedule: str = "cosine"
     warmup: int = 400
     decay: float = 0.0
+    l2: float = 0.0
     smoothing: float = 0.1
     clip: float = 1.0
     validate: int = 0
@@ -41,6 +44,7 @@ class Recipe(Config):
     precision: str = "float32"
     threads: int = 0
     seed: int = 0
+    seeds: int = 1
 
     @property
     def budget(self) -> float:
@@ -54,6 +58,7 @@ class Recipe(Config):
             "minutes",
             "warmup",
             "decay",
+            "l2",
             "clip",
             "validate",
             "patience",
@@ -61,13 +66,13 @@ class Recipe(Config):
             "save_seconds",
             "threads",
         )
-        self.at_least(1, "epochs", "batch_tokens", "batch_size", "accumulate")
+        self.at_least(1, "epochs", "batch_tokens", "batch_size", "accumulate", "seeds")
         self.probability("smoothing")
         self.one_of("schedule", *SCHEDULES)
         self.one_of("precision", *PRECISIONS)
         if not 0 < self.lr < inf:
             raise ValueError(f"lr must be a positive number: got {self.lr}")
-        for name in ("minutes", "decay", "clip"):
+        for name in ("minutes", "decay", "l2", "clip"):
             if getattr(self, name) == inf:
                 raise ValueError(f"{name} must be finite: got inf")
         if not 0 <= self.seed < 2**63:

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from mirada.training.checkpoint import read_checkpoint, write_checkpoint, write_whole
+from mirada.training.objectives import Objective
 from mirada.training.optimize import named_state, restore_state
 
 LAST = "last.safetensors"
@@ -23,7 +24,8 @@ class TrainingState:
 
     step: int = 0
     steps: int = 0
-    best: float = float("inf")
+    best: float = float("inf")  # the loss of the best validation
+    judged: float = float("inf")  # what it was chosen by: an error, or the loss itself
     best_step: int = 0
     every: int = 0  # steps between two validations
     share: float = 1.0  # of the validation's batches that are read
@@ -63,24 +65,27 @@ def put_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         value.copy_(tensors[name])
 
 
-def save_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainingState) -> None:
-    """Everything, in one file that is whole or not there."""
-    tensors = {f"model.{name}": value for name, value in weights(model).items()}
-    write_checkpoint(folder / LAST, tensors | named_state(model, optimizer), asdict(state))
+def save_state(folder: Path, objective: Objective, optimizer: torch.optim.Optimizer, state: TrainingState) -> None:
+    """Everything, in one file that is whole or not there: the weights of `objective.model`, and what the objective itself
+    remembers in buffers.
+    """
+    tensors = weights(objective) | named_state(objective.model, optimizer)
+    write_checkpoint(folder / LAST, tensors, asdict(state))
 
 
-def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingState:
+def load_state(folder: Path, objective: Objective, optimizer: torch.optim.Optimizer) -> TrainingState:
     """What `save_state` saved."""
     tensors, facts = read_checkpoint(folder / LAST)
-    put_weights(model, {name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
-    restore_state(model, optimizer, tensors)
+    put_weights(objective, tensors)
+    restore_state(objective.model, optimizer, tensors)
     facts = {RENAMED.get(name, name): value for name, value in facts.items() if name not in GONE}
+    facts.setdefault("judged", facts.get("best", float("inf")))  # once, the loss alone decided
     return TrainingState(**facts)
 
 
-def save_weights(path: Path, model: nn.Module) -> None:
-    """The model alone, as `Model.load` reads it."""
-    plain = {name: value.detach().cpu().contiguous() for name, value in weights(model).items()}
+def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """The weights of a model alone, as `Model.load` reads them."""
+    plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     write_whole(path, save(plain, metadata={"format": "pt"}))
 
 

@@ -21,7 +21,7 @@ class CaptionerCase(Case):
     model = Captioner
     base = CaptionerConfig(**SIZES, vocab=13, channels=2, patch=4, decoder_depth=2)
     values = DECODER_BLOCK | {
-        "encoder": ["convolution", "patches"],
+        "encoder": ["convolution", "coordinates", "patches"],
         "decoder": ["lstm", "transformer"],
         "decoder_depth": [1, 2],
         "gaze": ["softmax", "sparsemax", "hard", "hard:0.5"],
@@ -30,15 +30,20 @@ class CaptionerCase(Case):
     variants = {
         "convolution, lstm": {},
         "convolution, hard": {"gaze": "hard:0.5"},
+        "coordinates, lstm": {"encoder": "coordinates"},
         "patches, lstm": {"encoder": "patches"},
         "patches, hard": {"encoder": "patches", "gaze": "hard:0.5"},
         "convolution, transformer": TRANSFORMER,
+        "coordinates, transformer": TRANSFORMER | {"encoder": "coordinates"},
         "patches, transformer": TRANSFORMER | {"encoder": "patches"},
         "batch": TRANSFORMER | {"norm": "batch"},
         "batch post": TRANSFORMER | {"norm": "batch", "order": "post"},
     }
     refused = [
-        ({"encoder": "patchs"}, r"unknown encoder 'patchs'; known: convolution, patches\. Did you mean 'patches'\?"),
+        (
+            {"encoder": "patchs"},
+            r"unknown encoder 'patchs'; known: convolution, coordinates, patches\. Did you mean 'patches'\?",
+        ),
         ({"decoder": "lsmt"}, r"unknown decoder 'lsmt'; known: lstm, transformer\. Did you mean 'lstm'\?"),
         ({"gaze": "hrd"}, r"unknown normalizer 'hrd'; known: .*Did you mean 'hard'\?"),
         ({"gaze": "hard:2.0"}, r"soft is a probability: got 2\.0"),

@@ -9,7 +9,12 @@ from tests.models.cases.case import BATCH, DECODER_BLOCK, SIZES, Batch, Case, nu
 class ForecasterCase(Case):
     model = Forecaster
     base = ForecasterConfig(**SIZES | {"length": 14}, features=5, targets=2, horizon=11, patch=7)
-    values = DECODER_BLOCK | {"kind": ["encoder-decoder", "lstm", "patches"], "patch": [2, 7], "horizon": [1, 11]}
+    values = DECODER_BLOCK | {
+        "kind": ["encoder-decoder", "lstm", "patches"],
+        "patch": [2, 7],
+        "horizon": [1, 11],
+        "own": [0, 2],
+    }
     variants = {
         "encoder-decoder": {},
         "encoder-decoder post rotary": {"order": "post", "position": "rotary", "depth": 1},
@@ -17,6 +22,8 @@ class ForecasterCase(Case):
         "lstm flat": {"kind": "lstm", "depth": 1},
         "patches": {"kind": "patches"},
         "patches relative": {"kind": "patches", "position": "relative:2", "patch": 2},
+        "apart": {"kind": "patches", "channels": "apart", "own": 2, "relative": True},
+        "across": {"kind": "patches", "channels": "across", "patch": 4},
         "batch": {"norm": "batch"},
     }
     refused = [
@@ -29,6 +36,12 @@ class ForecasterCase(Case):
             r"unknown kind 'ptches'; known: encoder-decoder, lstm, patches\. Did you mean 'patches'\?",
         ),
         ({"position": "learned", "horizon": 15}, "a learned position needs a row per step: got horizon=15, length=14"),
+        ({"channels": "aparte"}, "unknown channels 'aparte'; known: across, apart, auto, mixed. Did you mean 'apart'?"),
+        ({"own": 3}, "own counts the targets among the features: got own=3, features=5, targets=2"),
+        (
+            {"kind": "patches", "channels": "apart", "own": 1},
+            "a column by itself needs its own past: got own=1, targets=2. Use channels=across.",
+        ),
         ({"horizon": 0}, "ForecasterConfig: horizon must be at least 1: got 0"),
         ({"features": 0}, "ForecasterConfig: features must be at least 1: got 0"),
         ({"targets": 0}, "ForecasterConfig: targets must be at least 1: got 0"),
@@ -73,7 +86,3 @@ class ForecasterCase(Case):
         """Teacher forcing gives what was wanted, which lies about 1 apart."""
         found = model.teacher_forced(**batch.given, **batch.wanted)
         assert (found - batch.wanted["wanted"]).abs().amax() < 0.6
-
-    def drops(self, config):
-        """A recurrent net drops between its layers."""
-        return config.kind != "lstm" or config.depth > 1

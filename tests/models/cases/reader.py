@@ -22,6 +22,8 @@ class ReaderCase(Case):
         "batch": {"norm": "batch"},
         "batch post": {"norm": "batch", "order": "post"},
         "alibi": {"position": "alibi"},
+        "marks": {"marks": 5},
+        "convolutions": {"convolutions": 2, "kernel": 3},
     }
     refused = [
         ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
@@ -32,6 +34,9 @@ class ReaderCase(Case):
         ({"position": "rotary", "heads": 8}, "dim must be even: got dim=3"),
         ({"where": "windows:3"}, "Did you mean 'window'"),
         ({"vocab": 13.0}, "vocab must be of type int: got 13.0"),
+        ({"marks": -1}, "ReaderConfig: marks must be at least 0: got -1"),
+        ({"kernel": 4}, "kernel must be odd, to have a middle: got 4"),
+        ({"convolutions": -1}, "convolutions must be at least 0: got -1"),
     ]
     misfits = {
         **{
@@ -47,7 +52,7 @@ class ReaderCase(Case):
         ),
     }  # fmt: skip
     by_heart = {"tiny": {}}
-    padded = {"tokens": LENGTHS, "segments": LENGTHS}
+    padded = {"tokens": LENGTHS, "segments": LENGTHS, "marks": LENGTHS}
     smooth = {}
 
     def batch(self, config):
@@ -57,6 +62,8 @@ class ReaderCase(Case):
             "segments": (torch.arange(LENGTH) >= QUESTIONS).long(),
             "lengths": LENGTHS,
         }
+        if config.marks:
+            given["marks"] = tokens(BATCH, LENGTH, vocab=config.marks)
         return Batch(given, {"starts": torch.tensor([4, 3, 6]), "ends": torch.tensor([10, 7, 6])})
 
     def shapes(self, config):

@@ -22,11 +22,12 @@ FRAMES, LENGTHS = 23, torch.tensor([23, 9, 14])
 class TranscriberCase(Case):
     model = Transcriber
     base = TranscriberConfig(**SIZES, vocab=13, mels=5)
-    values = DECODER_BLOCK | {"kind": ["transformer", "luong"], "depth": [1, 2]}
+    values = DECODER_BLOCK | {"kind": ["transformer", "luong"], "depth": [1, 2], "ctc": [0.0, 0.3], "pace": [0.0, 2.5]}
     variants = {
         "transformer": {},
         "transformer post rotary": {"order": "post", "position": "rotary"},
         "transformer relative": {"position": "relative:2", "depth": 1},
+        "transformer paced": {"position": "rotary", "pace": 2.5, "ctc": 0.3},
         "luong": {"kind": "luong"},
         "luong flat": {"kind": "luong", "depth": 1},
         "batch": {"norm": "batch"},
@@ -40,6 +41,7 @@ class TranscriberCase(Case):
         ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
         ({"activation": "glu"}, r"unknown activation 'glu'; known: .*Did you mean 'gelu'\?"),
         ({"dropout": 1.0}, r"TranscriberConfig: dropout must lie in \[0, 1\): got 1\.0"),
+        ({"ctc": -0.1}, "TranscriberConfig: ctc must be at least 0: got -0.1"),
         ({"kind": 1}, "TranscriberConfig: kind must be of type str: got 1"),
     ]
     by_heart = {kind: {"kind": kind} for kind in ("transformer", "luong")}
@@ -57,6 +59,6 @@ class TranscriberCase(Case):
     def shapes(self, config):
         return [(BATCH, TARGET, config.vocab)]
 
-    def drops(self, config):
-        """A recurrent net drops between its layers."""
-        return config.kind != "luong" or config.depth > 1
+    def idle(self, config):
+        """CTC counts in training only."""
+        return ("heard",)

@@ -6,6 +6,7 @@ from mirada.models.vit import ViT, ViTConfig
 from tests.models.cases.case import BATCH, ENCODER_BLOCK, SIZES, Batch, Case, numbers
 
 POOLS = ["first", "mean", "max", "attention"]
+CONVOLUTION = {"stem": "convolution", "size": 12, "patch": 4}  # 3 x 3 cells, too
 
 
 class ViTCase(Case):
@@ -19,11 +20,16 @@ class ViTCase(Case):
         **{pool: {"pool": pool} for pool in POOLS},
         **{f"batch {pool}": {"pool": pool, "norm": "batch"} for pool in POOLS},
         "alibi": {"position": "alibi"},
+        **{f"convolution {pool}": CONVOLUTION | {"pool": pool} for pool in ("first", "attention")},
+        "grid": {"pool": "attention", "where": "grid:3,3"},
     }
     refused = [
         ({"size": 14}, r"a picture must divide into patches: got size=14, patch=5\. Change one of them"),
         ({"length": 9}, "length=9 is too short for 10 places: give length=10"),
         ({"pool": "flatten"}, "unknown pool 'flatten'; known: attention, first, max, mean"),
+        ({"stem": "conv"}, r"unknown stem 'conv'; known: convolution, linear."),
+        ({"stem": "convolution"}, r"convolutions halve a picture: got patch=5. Take 2, 4, 8, ..., or stem=linear"),
+        ({"stem": "convolution", "patch": 1}, "convolutions halve a picture: got patch=1"),
         ({"classes": 0}, "ViTConfig: classes must be at least 1: got 0"),
         ({"channels": 0}, "channels must be at least 1"),
         ({"patch": 0}, "patch must be at least 1"),
@@ -56,7 +62,7 @@ class ViTCase(Case):
             {"pictures": torch.zeros(1, 2, 15, 20)}, "the model was made for pictures of 15 x 15: got",
         ),
     }  # fmt: skip
-    by_heart = {pool: {"pool": pool} for pool in POOLS}
+    by_heart = {pool: {"pool": pool} for pool in POOLS} | {"convolution": {"stem": "convolution"}}
 
     def batch(self, config):
         classes = torch.tensor([0, 2, 1])

@@ -199,6 +199,16 @@ class Edges(Neighborhood):
         sources, order = torch.sort(self.pairs[0], stable=True)
         return torch.searchsorted(sources, torch.arange(self.nodes + 1, device=sources.device)), order
 
+    def to(self, device: torch.device) -> "Edges":
+        """The same graph on a device; made once for each, since it keeps what it works out."""
+        if device == self.edge_index.device:
+            return self
+        return self._elsewhere.setdefault(device, Edges(self.edge_index.to(device), self.nodes))
+
+    @kept
+    def _elsewhere(self) -> "dict[torch.device, Edges]":
+        return {}
+
     def with_self_loops(self) -> "Edges":
         """The same graph in which every node also sees itself."""
         loops = torch.arange(self.nodes, device=self.edge_index.device).expand(2, -1)

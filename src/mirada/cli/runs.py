@@ -1,0 +1,121 @@
+"""`mirada runs`: what was trained, in a table; or some runs side by side."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mirada.cli.options import Json, examples
+from mirada.errors import require
+
+if TYPE_CHECKING:
+    from mirada.runs.summary import Summary
+
+EPILOG = examples("mirada runs", "mirada runs experiments/", "mirada runs runs/translate runs/translate-2")
+CONFIG = "config.json"
+
+
+def runs(
+    folders: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FOLDER", help="Where to look for runs (without it: runs/); or runs to set side by side."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List runs with task, model, quality and minutes; two or more runs are set side by side."""
+    places = [Path(folder).expanduser() for folder in folders or ["runs"]]
+    for place in places:
+        hint = " Train one with `mirada train`." if not folders else ""
+        require(place.is_dir(), f"there is no folder {place}.{hint}")
+    chosen = all((place / CONFIG).exists() for place in places)
+    found = places if chosen else sorted(path.parent for place in places for path in place.rglob(CONFIG))
+    require(len(found) > 0, f"there is no run in {', '.join(map(str, places))}: no folder there has a {CONFIG}")
+    rows = [described(folder) for folder in found]
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row, ensure_ascii=False))
+    elif chosen and len(rows) > 1:
+        print_beside(rows)
+    else:
+        print_list(rows)
+
+
+def described(folder: Path) -> dict[str, Any]:
+    """A run as plain values. One that cannot be read is listed, too, with what is wrong."""
+    from mirada.runs.summary import summary
+    from mirada.training.metrics_log import read_metrics
+
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        found = summary(read_metrics(folder / "metrics.jsonl")) if (folder / "metrics.jsonl").exists() else None
+        return (
+            {"folder": str(folder), "task": config["task"], "model": config["name"]} | measured(found) | chosen(config)
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return {"folder": str(folder), "error": f"{CONFIG} or metrics.jsonl cannot be read: {error}"}
+
+
+def measured(found: "Summary | None") -> dict[str, Any]:
+    """What the metrics log says."""
+    if found is None:
+        return {"metrics": {}, "minutes": 0.0, "steps": 0, "ended": ""}
+    return {
+        "metrics": dict(found.metrics), "minutes": round(found.minutes, 1), "steps": found.steps, "ended": found.ended,
+    }  # fmt: skip
+
+
+def chosen(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings, one level deep."""
+    place = config["place"]
+    data = "in memory" if place.get("memory") else place["data"] or "builtin"
+    return {"data": data, "settings": {**config["config"], **config["recipe"], **config["data"]}}
+
+
+def print_list(rows: list[dict[str, Any]]) -> None:
+    """A line for each run."""
+    lines = [("folder", "task", "model", "quality", "minutes", "")]
+    for row in rows:
+        if "error" in row:
+            lines.append((row["folder"], "?", "", "", "", row["error"]))
+            continue
+        ended = "" if row["ended"] else "not ended"
+        lines.append((row["folder"], row["task"], row["model"], quality(row), f"{row['minutes']:.1f}", ended))
+    print_columns(lines)
+
+
+def quality(row: dict[str, Any]) -> str:
+    """The first metric: the one that people ask for."""
+    from mirada.runs.summary import digits
+
+    return next((f"{name} {digits(value)}" for name, value in row["metrics"].items()), "")
+
+
+def print_beside(rows: list[dict[str, Any]]) -> None:
+    """Runs as columns: their metrics, and the settings in which they differ."""
+    for row in rows:
+        require("error" not in row, f"{row['folder']}: {row.get('error')}")
+    names = dict.fromkeys(name for row in rows for name in row["metrics"])
+    lines = [("", *(row["folder"] for row in rows))]
+    lines += [(key, *(str(row[key]) for row in rows)) for key in ("task", "model", "data", "minutes", "steps")]
+    lines += [(name, *(number(row["metrics"].get(name)) for row in rows)) for name in names]
+    keys = dict.fromkeys(key for row in rows for key in row["settings"])
+    values = {key: [str(row["settings"].get(key, "-")) for row in rows] for key in keys}
+    lines += [(key, *found) for key, found in values.items() if len(set(found)) > 1]
+    print_columns(lines)
+
+
+def number(value: float | None) -> str:
+    from mirada.runs.summary import digits
+
+    return "-" if value is None else digits(value)
+
+
+def print_columns(lines: Sequence[tuple[str, ...]]) -> None:
+    """Cells below each other."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -1,0 +1,59 @@
+"""Columns of cells as numbers, and what is wrong with a cell that is none."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirada.data.numbers import decimal_mark, parse_number
+
+EMPTY = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "?")  # ways to write that there is no number
+NUMERIC = 0.5  # share of the cells of a column that must be numbers for the column to be one of numbers
+
+Column = NDArray[np.float64]
+
+
+def numbers(cells: Sequence[Any], separator: str = ",") -> tuple[Column, dict[int, str]]:
+    """The numbers of a column, and for each cell that is none, what is wrong with it; NaN stands there.
+
+    In a table that commas do not divide, 1,234 is a bit more than one; where they do, it is a quoted number of thousands.
+
+    >>> numbers(["3,5", "1.234,5", ""], ";")
+    (array([   3.5, 1234.5,    nan]), {2: 'no number'})
+    >>> numbers(["1,234", "7", "many", "inf"])[1]
+    {2: "text 'many'", 3: "an infinite number 'inf'"}
+    """
+    try:
+        found = np.asarray(cells, dtype=np.float64)
+    except (ValueError, TypeError):
+        mark = decimal_mark((cell for cell in cells if isinstance(cell, str)), separator)
+        found = np.array([one_number(cell, mark) for cell in cells])
+    return np.where(np.isfinite(found), found, np.nan), {
+        row: fault(cells[row], float(found[row])) for row in np.flatnonzero(~np.isfinite(found)).tolist()
+    }
+
+
+def one_number(cell: Any, mark: str) -> float:
+    """The number that a cell spells; infinite or NaN where it spells none that is finite."""
+    found = parse_number(cell, mark) if isinstance(cell, str) else None
+    try:
+        return float(cell) if found is None else found
+    except (ValueError, TypeError):
+        return math.nan
+
+
+def fault(cell: Any, value: float) -> str:
+    """What is wrong with a cell that has no finite number."""
+    text = "" if cell is None else str(cell).strip()
+    if text.casefold() in EMPTY:
+        return "no number"
+    return f"an infinite number {text!r}" if math.isinf(value) else f"text {text[:40]!r}"
+
+
+def is_numeric(cells: Sequence[Any], faults: dict[int, str]) -> bool:
+    """Whether a column is one of numbers, although some of its cells may be none."""
+    filled = len(cells) - sum(what == "no number" for what in faults.values())
+    wrong = sum(what.startswith("text") for what in faults.values())
+    return filled > 0 and filled - wrong >= NUMERIC * filled

@@ -1,0 +1,178 @@
+"""What columns are called, in English and Spanish, as people write them: `Review Text`, `tweet_text`, `Etiqueta`."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from unicodedata import combining, normalize
+
+
+def several(words: str) -> frozenset[str]:
+    """Words with blanks between them."""
+    return frozenset(words.split())
+
+
+USUAL = {
+    "text": "text texto review resena opinion sentence frase oracion tweet tuit comment comentario document documento "
+    "utterance question pregunta query consulta article articulo description descripcion statement feedback transcript "
+    "transcription transcripcion "
+    "content contenido message mensaje body cuerpo phrase post email correo sms input entrada",
+    "label": "label etiqueta class clase category categoria sentiment sentimiento star estrella rating score puntuacion nota "
+    "calificacion valoracion target tag topic tema polarity polaridad emotion emocion intent intencion genre genero verdict "
+    "veredicto type tipo objetivo grade y output salida",
+    "source": "source src origen fuente original input entrada from",
+    "target": "target tgt destino objetivo translation traduccion output salida to",
+    "first": "first primera primero sentence1 frase1 oracion1 a premise premisa",
+    "second": "second segunda segundo sentence2 frase2 oracion2 b hypothesis hipotesis",
+    "name": "name nombre file filename archivo fichero image imagen picture foto path ruta audio wav recording grabacion id",
+    "caption": "caption leyenda description descripcion text texto comment comentario sentence frase",
+}
+FAINT = {
+    "text": "title titulo headline titular summary resumen subject asunto name nombre"
+}  # if there is nothing better
+STRONG = several("text texto review resena sentence oracion frase tweet tuit comment comentario utterance")
+OTHER = several(  # a name that ends so is of something else: text_id, review date, sentiment_confidence
+    "id ids key clave index idx indice number numero num no date fecha time hora day dia year timestamp created length "
+    "longitud len count conteo total url link user usuario author autor lang language idioma confidence confianza "
+    "probability prob location place source coord unnamed"
+)
+NUMBERED = several("id ids index idx number num no name nombre code codigo")  # a label may be named so: class_id
+BESIDE = several("text texto sentence frase oracion segment word string lang language idioma side version")
+LANGUAGES = {
+    name: names.split()[0]
+    for names in (
+        "en eng english ingles", "es spa esp spanish espanol castellano castilian", "fr fra fre french frances",
+        "de deu ger german aleman", "it ita italian italiano", "pt por portuguese portugues", "nl nld dutch holandes neerlandes",
+        "ca cat catalan", "gl glg galician gallego", "eu eus basque euskera vasco", "la lat latin", "zh zho chinese chino",
+        "ja jpn japanese japones", "ko kor korean coreano", "ru rus russian ruso", "uk ukr ukrainian ucraniano",
+        "ar ara arabic arabe", "pl pol polish polaco", "tr tur turkish turco", "sv swe swedish sueco", "da dan danish danes",
+        "fi fin finnish fines", "cs ces czech checo", "ro ron romanian rumano", "hu hun hungarian hungaro",
+        "el ell greek griego", "vi vie vietnamese vietnamita", "qu que quechua", "gn grn guarani", "nah nahuatl",
+    )
+    for name in names.split()
+}  # fmt: skip
+OWN, NAMED, LAST, WITHIN, WEAK = range(5)  # how well a name fits a column, best first
+SURE = NAMED  # up to here a name is no ordinary word of a text
+
+
+@cache
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name, without case and accents.
+
+    >>> words_of("Review Text"), words_of("reviewText"), words_of("Reseña_2")
+    (('review', 'text'), ('review', 'text'), ('resena', '2'))
+    """
+    plain = "".join(letter for letter in normalize("NFD", name) if not combining(letter))
+    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plain)
+    return tuple(re.findall(r"[^\W\d_]+|\d+", parts.casefold()))
+
+
+def belongs(word: str, names: frozenset[str]) -> bool:
+    """Whether a word, or its singular, is one of some names."""
+    return any(form in names for form in (word, word.removesuffix("s"), word.removesuffix("es")))
+
+
+@cache
+def usual(column: str) -> frozenset[str]:
+    """The usual names of a column, its own among them."""
+    return frozenset((column, *USUAL.get(column, "").split()))
+
+
+@cache
+def fit(name: str, column: str) -> int | None:
+    """How well a name fits a column; None if not at all.
+
+    >>> fit("TEXT", "text"), fit("Reseñas", "text"), fit("tweet_text", "text"), fit("text of a tweet", "label")
+    (0, 1, 2, None)
+    >>> fit("tweet_id", "text"), fit("class_id", "label"), fit("title", "text")
+    (None, 3, 4)
+    """
+    words, names = words_of(name), usual(column)
+    if not words or len(words) > 4:
+        return None
+    if len(words) == 1 or "".join(words) in names:
+        word = "".join(words)
+        faint = word in FAINT.get(column, "").split()
+        return OWN if word == column else NAMED if belongs(word, names) else WEAK if faint else None
+    if belongs(words[-1], names):
+        return LAST
+    other = words[-1] in OTHER and not (column == "label" and words[-1] in NUMBERED)
+    return WITHIN if not other and any(belongs(word, names) for word in words) else None
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Which of some names is which column: a place each, or None; `fits` says how well, `rivals` what was too much."""
+
+    picked: tuple[int | None, ...]
+    fits: tuple[int, ...]
+    rivals: dict[str, tuple[int, ...]]
+
+    @property
+    def whole(self) -> bool:
+        return None not in self.picked
+
+    @property
+    def sure(self) -> bool:
+        """Whether nothing but names fits like this."""
+        return self.whole and max(self.fits) <= SURE
+
+    @property
+    def partly_sure(self) -> bool:
+        """Whether some of them are names for sure."""
+        return any(place is not None and fit <= SURE for place, fit in zip(self.picked, self.fits, strict=True))
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return tuple(place for place in self.picked if place is not None)
+
+
+def match(names: Sequence[str], columns: tuple[str, ...]) -> Matched:
+    """Find every column by its name: the name that fits best, if it is the only one.
+
+    >>> match(["id", "Review Text", "stars", "date"], ("text", "label")).picked
+    (1, 2)
+    >>> match(["review", "rating", "sentiment"], ("text", "label")).rivals
+    {'label': (1, 2)}
+    >>> match(["Español", "Inglés"], ("source", "target")).picked
+    (0, 1)
+    """
+    found: dict[str, tuple[int, int]] = {}
+    rivals: dict[str, tuple[int, ...]] = {}
+    for level in (OWN, NAMED, LAST, WITHIN, WEAK):
+        for column in columns:
+            taken = {place for place, _ in found.values()}
+            places = [n for n, name in enumerate(names) if n not in taken and fit(name, column) == level]
+            if column in found or column in rivals or not places:
+                continue
+            if len(places) == 1:
+                found[column] = places[0], level
+            else:
+                rivals[column] = tuple(places)
+    if columns == ("source", "target") and len(found) < 2:
+        found, rivals = languages(names, found) or (found, rivals)
+    return Matched(
+        tuple(found[column][0] if column in found else None for column in columns),
+        tuple(found[column][1] if column in found else WEAK for column in columns),
+        {column: places for column, places in rivals.items() if column not in found},
+    )
+
+
+def languages(
+    names: Sequence[str], found: dict[str, tuple[int, int]]
+) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, ...]]] | None:
+    """Two languages, the first of them the source; or one, beside a column with another name."""
+    spoken: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        tongues = {LANGUAGES[word] for word in words_of(name) if word in LANGUAGES}
+        if len(tongues) == 1 and all(word in LANGUAGES or word in BESIDE | {"translation"} for word in words_of(name)):
+            spoken.setdefault(tongues.pop(), []).append(place)
+    if len(spoken) == 2 and all(len(places) == 1 for places in spoken.values()):
+        first, second = sorted(place for (place,) in spoken.values())
+        return {"source": (first, SURE), "target": (second, SURE)}, {}
+    if len(spoken) == 1 and len(found) == 1:
+        (places,), (column,) = spoken.values(), found
+        if len(places) == 1 and places[0] != found[column][0]:
+            other = "target" if column == "source" else "source"
+            return {**found, other: (places[0], found[column][1])}, {}
+    return None

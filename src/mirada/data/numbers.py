@@ -1,0 +1,75 @@
+"""Numbers as people write them: with a decimal point or a decimal comma, with or without thousands separators."""
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+GROUPED = re.compile(r"[+-]?\d{1,3}(?:([,.'])\d{3})(?:\1\d{3})*(?:[,.]\d*)?", re.ASCII)  # 1,234.5 or 1.234,5
+SPACES = re.compile(r"(?<=\d)[ \u00a0\u2009\u202f](?=\d{3}(\D|$))")  # thousands in Spanish, French, SI
+OPEN = re.compile(r"[+-]?[1-9]\d{0,2}([,.])\d{3}", re.ASCII)  # 1,234: a thousand or one and a bit
+TELLING = 2000  # numbers that tell the decimal mark
+
+
+def parse_number(text: str, decimal: str = "") -> float | None:
+    """The number that a text spells, or None if it spells none (or none that is finite).
+
+    `decimal` is the mark before the fraction where that is known, `.` or `,` (see `decimal_mark`). Without it, the last of
+    two different marks is it, a mark that comes twice divides thousands, and a single mark is decimal.
+
+    >>> [parse_number(text) for text in ("3.5", "3,5", "1.234,5", "1,234,567", "12 345,6", "-2e3", "five", "", "nan")]
+    [3.5, 3.5, 1234.5, 1234567.0, 12345.6, -2000.0, None, None, None]
+    >>> parse_number("1,234"), parse_number("1,234", decimal=".")
+    (1.234, 1234.0)
+    """
+    text = SPACES.sub("", text.strip().replace("\u2212", "-"))  # the minus sign of typesetters
+    mark = decimal or last_mark(text)
+    other = "." if mark == "," else ","
+    if other in text or "'" in text:
+        if not (GROUPED.fullmatch(text) and (mark not in text or text.rindex(mark) > text.rindex(thousands_in(text)))):
+            return None
+        text = text.replace(other, "").replace("'", "")
+    text = text.replace(mark, ".")
+    number = float(text) if PLAIN.fullmatch(text) else float("inf")
+    return number if abs(number) < float("inf") else None
+
+
+def last_mark(text: str) -> str:
+    """The decimal mark of a text that stands alone.
+
+    >>> last_mark("1.234,5"), last_mark("1.234.567"), last_mark("1.234")
+    (',', ',', '.')
+    """
+    point, comma = text.rfind("."), text.rfind(",")
+    mark = "," if comma > point else "."
+    return mark if text.count(mark) < 2 else "." if mark == "," else ","
+
+
+def thousands_in(text: str) -> str:
+    """The mark that divides thousands: the first one."""
+    return next(letter for letter in text if letter in ",.'")
+
+
+def decimal_mark(texts: Iterable[str], separator: str = "") -> str:
+    """The decimal mark of all numbers of a file or column, `.` or `,`.
+
+    A number alone may say nothing: 1,234 is a thousand in one file and less than two in another. Those that do say
+    something decide for all. If none does, a comma is decimal in a file whose cells are divided by something else
+    (`separator`), and divides thousands otherwise.
+
+    >>> decimal_mark(["1,234", "0,5"]), decimal_mark(["1,234", "1,234.5"]), decimal_mark(["1,234"], ";")
+    (',', '.', ',')
+    """
+    votes = {".": 0, ",": 0}
+    open_commas = open_points = 0
+    for text in islice((text.strip() for text in texts), TELLING):
+        if not ("," in text or "." in text) or parse_number(text) is None:
+            continue
+        if found := OPEN.fullmatch(SPACES.sub("", text)):
+            open_commas += found[1] == ","
+            open_points += found[1] == "."
+        else:
+            votes[last_mark(text)] += 1
+    if votes["."] != votes[","]:
+        return max(votes, key=lambda mark: votes[mark])
+    return "," if open_commas and not open_points and separator not in ("", ",") else "."

@@ -1,0 +1,230 @@
+"""Objects: values by key, from JSON lines, a JSON list or Parquet to records."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, NoReturn
+
+from mirada.data.header import rivalry
+from mirada.data.names import match
+from mirada.data.record import Read, Sorter
+from mirada.data.text import Form, ending_of, nfc, opened, scan
+from mirada.errors import require, unknown
+
+Objects = Iterator[tuple[int, Any, str]]  # its line or its place in a list, from 1; the value, or None; what is wrong
+SAMPLE = 500  # objects that tell the keys
+FORMS = "Write a list of objects, or an object a line (JSONL)."
+
+
+class Number(str):
+    """A number as it is written in the file: 1e3 stays 1e3."""
+
+
+def refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a value")
+
+
+DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=refuse_constant)
+
+
+def json_objects(path: str, encoding: str = "", form: Form = nfc) -> Objects:
+    """The objects of JSON lines, or of a file that is one list of them."""
+    if is_list(path, encoding):
+        return listed_objects(path, encoding, form)
+    return lined_objects(path, encoding, form)
+
+
+def is_list(path: str, encoding: str) -> bool:
+    """Whether a JSON file is one value over many lines, not a value a line: its first line is no whole object."""
+    first = next((text.strip() for _, text, fault in scan(path, encoding) if text.strip() and not fault), "")
+    if first.startswith("["):
+        return ending_of(path) == ".json" or first == "[" or first.startswith("[{")
+    return first == "{" or (ending_of(path) == ".json" and not is_flat(first))
+
+
+def is_flat(text: str) -> bool:
+    """Whether a text is an object with a plain value under some key: a record."""
+    try:
+        value = DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and not any(map(is_objects, value.values())) and not by_columns(value)
+
+
+def lined_objects(path: str, encoding: str, form: Form) -> Objects:
+    for number, text, fault in scan(path, encoding, form):
+        value = None
+        if not fault and text.strip():
+            try:
+                value = DECODER.decode(text)
+                if not isinstance(value, dict):
+                    fault = f"expected an object, found {kind_of(value)}. Each line is an object."
+            except json.JSONDecodeError as error:
+                fault = f"not JSON: {error.msg} at character {error.colno}. Each line is an object."
+            except (ValueError, RecursionError) as error:
+                fault = f"not JSON: {error}. Each line is an object."
+        yield number, value, fault
+
+
+def listed_objects(path: str, encoding: str, form: Form) -> Objects:
+    """The objects of one list, by their number in it."""
+    found = list(scan(path, encoding, form))
+    faults = [f"{path}:{number}: {fault}" for number, _, fault in found if fault]
+    require(not faults, faults[0] if faults else "")
+    text = "\n".join(line for _, line, _ in found)
+    try:
+        whole = DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg} at character {error.colno}. {FORMS}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: not JSON: {error}. {FORMS}") from None
+    lists = [whole] if isinstance(whole, list) else []
+    if isinstance(whole, dict):  # the list may have a name: {"data": [...]}; pandas writes columns
+        lists = [value for value in whole.values() if is_objects(value)] or [by_columns(whole)]
+    require(len(lists) == 1 and bool(lists[0]), f"{path}: found {kind_of(whole)}, no list of objects. {FORMS}")
+    for number, value in enumerate(lists[0], 1):
+        fault = "" if isinstance(value, dict) else f"expected an object, found {kind_of(value)}. {FORMS}"
+        yield number, None if fault else value, fault
+
+
+def is_objects(value: Any) -> bool:
+    """Whether a value is a list of objects."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """The objects of columns, which are lists, or objects with a key for each row; none if it is anything else.
+
+    >>> by_columns({"text": {"0": "good", "1": "bad"}, "label": {"0": "1", "1": "0"}})[1]
+    {'text': 'bad', 'label': '0'}
+    """
+    columns = [dict(enumerate(column)) if isinstance(column, list) else column for column in whole.values()]
+    if not all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
+        return []
+    return [dict(zip(whole, (column[row] for column in columns), strict=True)) for row in (columns or [{}])[0]]
+
+
+def parquet_objects(path: str, wanted: tuple[str, ...]) -> Objects:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(f"{path}: Parquet files are read by pyarrow. Install it: pip install pyarrow") from None
+    number = 0
+    with opened(path) as file:
+        try:
+            table = parquet.ParquetFile(file)
+            outer = {name.split(".")[0] for name in wanted}
+            known = outer <= set(table.schema_arrow.names)  # else all columns, for the error that names them
+            for batch in table.iter_batches(columns=sorted(outer) if known else None):
+                for value in batch.to_pylist():
+                    number += 1
+                    yield number, value, ""
+        except pyarrow.ArrowException as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"{path}: not a Parquet file, or a damaged one: {reason} Copy it again.") from None
+
+
+def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: tuple[str, ...]) -> Read:
+    """Records from objects, by the keys that were named, by our own, or by usual ones."""
+    sample = list(islice(objects, SAMPLE))
+    try:
+        wanted, note = keys_of(plain_keys(sample), columns, names)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    sorter = Sorter(columns)
+    keys: dict[str, bool] = {}  # every key of the file, and whether it held text where it came first
+    for number, value, fault in chain(sample, objects):
+        where = f"{path}:{number}"
+        if fault or value is None:
+            sorter.refuse(where, fault) if fault else sorter.blank.append(where)
+            continue
+        found = flat(value)
+        keys |= {key: type(value) is str for key, value in found.items() if key not in keys}
+        faults, cells = [], []
+        for column, name in zip(columns, wanted, strict=True):
+            cell, fault = text_of(found[name]) if name in found else ("", f"no {name!r} in the object.")
+            faults += [f"{column} is {fault}." if name in found else fault] if fault else []
+            cells.append(cell)
+        if faults:
+            sorter.refuse(where, " ".join(faults))
+        else:
+            sorter.take(where, cells)
+    absent = [name for name in wanted if name not in keys]
+    if absent and keys:
+        raise ValueError(f"{path}: {absence(absent, keys, columns, names)}")
+    return sorter.read(note and f"{path}: keys: {note}")
+
+
+def plain_keys(sample: Sequence[tuple[int, Any, str]]) -> list[str]:
+    """The keys of some objects under which there are no lists and no further objects."""
+    items = [pair for _, value, _ in sample if isinstance(value, dict) for pair in flat(value).items()]
+    return list(dict.fromkeys(key for key, value in items if not isinstance(value, dict | list)))
+
+
+def keys_of(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """The keys of the columns, and what to tell about them: usual names serve where our own are not there.
+
+    >>> keys_of(["id", "Review", "stars"], ("text", "label"), ())
+    (('Review', 'stars'), 'text is Review, label is stars')
+    """
+    if names or all(column in known for column in columns):
+        return names or columns, ""
+    found = match(known, columns)
+    if found.rivals and found.partly_sure:
+        raise ValueError(rivalry(known, found, columns))
+    if not found.whole:
+        return columns, ""
+    wanted = tuple(known[place] for place in found.places)
+    return wanted, ", ".join(f"{column} is {key}" for column, key in zip(columns, wanted, strict=True))
+
+
+def absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], names: tuple[str, ...]) -> str:
+    """The error for keys that no object of the file has."""
+    texts = [key for key, is_text in keys.items() if is_text]
+    if not names and len(absent) == len(columns) == len(texts):
+        return f"no object has the keys {', '.join(absent)}. Name those of your file: columns={','.join(texts)}"
+    return f"{unknown('key', absent[0], keys)} Name the {len(columns)} to read: columns=KEY,..."
+
+
+def flat(value: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """The values of an object by key, those of an object in it by `outer.inner`.
+
+    >>> flat({"translation": {"en": "a house"}})["translation.en"]
+    'a house'
+    """
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        found[before + key] = item
+        if isinstance(item, dict):
+            found |= flat(item, f"{before}{key}.")
+    return found
+
+
+def text_of(value: object, form: Form = nfc) -> tuple[str, str]:
+    """The text of a value, and what is wrong with it, or nothing."""
+    if isinstance(value, str):
+        if "\0" in value:
+            return "", "not text: it has a NUL character"
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return "", "not text: it has half a character (a lone surrogate)"
+        return form(value), ""
+    if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return json.dumps(value), ""
+    return "", f"{kind_of(value)}, not text"
+
+
+def kind_of(value: object) -> str:
+    """A value in words: `a list`."""
+    words = {
+        type(None): "null",
+        list: "a list",
+        dict: "an object",
+        str: "a text",
+        Number: "a number",
+        float: "a number",
+    }
+    return words.get(type(value), f"of type {type(value).__name__}")

@@ -1,0 +1,258 @@
+"""Questions about passages whose answers stand in them: SQuAD's JSON, JSON lines, rows in memory.
+
+place -> entries (what stands for a question, its passage and its answers) -> spans of characters, and the bad ones named
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from mirada.data.answer_spans import TEXTS, PassageQuestion, texts_of, understood
+from mirada.data.cells import place_of, read_cells
+from mirada.data.memory import rows_of
+from mirada.data.options import TableOptions
+from mirada.data.record import Found, Problem, Record
+from mirada.data.records import DECODER, OBJECTS, ending_of, json_objects, kind_of
+from mirada.data.text import as_written, scan
+from mirada.errors import require, unknown
+
+COLUMNS = (*TEXTS, "answer", "start")  # the last two may be missing, or `answers` be in their place
+FORM = '{"question": ..., "context": ..., "answer": ..., "start": ...}'
+PARAGRAPH = '{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ..., "answer_start": ...}]}]}'
+SQUAD = f'{{"data": [{{"paragraphs": [{PARAGRAPH}]}}]}}'
+NOTES = {
+    "empty": "{} empty beside others: not used",
+    "moved": "{} not where start says: found where the text occurs, which is once",
+    "first": "{} several times in the passage, and no start says where: the first is taken",
+}
+NO_PASSAGE = "no passage. Give it in a column context, or one for all with --passage."
+AS_IT_COMES = TableOptions()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands at a place for a question, as it was found there; or what is wrong with it."""
+
+    where: str
+    found: Mapping[str, Any] = field(default_factory=dict)
+    fault: str = ""
+
+
+def read_questions(place: Any, options: TableOptions = AS_IT_COMES) -> Found[PassageQuestion]:
+    r"""The questions of a file or of a value in memory, with their answers.
+
+    Characters stay as they are written, so that a start counts those of the file.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "qa.jsonl")
+    >>> _ = path.write_text('{"question": "Who?", "context": "Ana left.", "answer": "Ana"}\n{"question": "Who?"}\n')
+    >>> found = read_questions(str(path))
+    >>> found.records[0].value.spans
+    ((0, 3),)
+    >>> found.problems[0].what
+    "no 'context' in the object."
+    """
+    records: list[Record[PassageQuestion]] = []
+    problems: list[Problem] = []
+    counts: Counter[str] = Counter()
+    for entry in entries(place, options):
+        value, faults = understood(entry.found, counts) if not entry.fault else (None, [entry.fault])
+        problems += [Problem(entry.where, fault) for fault in faults[:1]]
+        if value is not None and not faults:
+            records.append(Record(entry.where, value))
+    before = f"{place}: " if isinstance(place, str) else ""
+    notes = [before + text.format(answers(counts[kind])) for kind, text in NOTES.items() if counts[kind]]
+    return Found(records, problems, notes)
+
+
+def answers(count: int) -> str:
+    return f"{count:,} answer{' is' if count == 1 else 's are'}"
+
+
+class Unanswered(NamedTuple):
+    """A row of a file of questions: where it is, its question, what stands beside it, and what is wrong with it."""
+
+    where: str
+    value: PassageQuestion | None
+    cells: tuple[Any, ...]
+    fault: str
+
+
+def read_unanswered(
+    place: str, options: TableOptions = AS_IT_COMES, passage: str = ""
+) -> tuple[tuple[str, ...], list[Unanswered]]:
+    """The columns and rows of a file of questions that need no answers: SQuAD, JSON lines, a table, lines of text.
+
+    `passage` is the one of the questions that come without their own.
+    """
+    if ending_of(place) != ".json" and ending_of(place) not in OBJECTS:
+        return unanswered_cells(place, options, passage)
+    found = list(entries(place, options))
+    columns = tuple(
+        dict.fromkeys(name for entry in found for name, value in entry.found.items() if not nested(value))
+    )  # fmt: skip
+    rows = []
+    for entry in found:
+        cells = tuple("" if nested(entry.found.get(name)) else entry.found.get(name, "") for name in columns)
+        rows.append(unanswered(entry.where, entry.found, cells, passage, entry.fault))
+    return columns, rows
+
+
+def unanswered(
+    where: str, found: Mapping[str, Any], cells: tuple[Any, ...], passage: str, fault: str
+) -> Unanswered:  # fmt: skip
+    """A row with its question, if it has one and a passage goes with it."""
+    given = {"context": passage, **found}
+    texts, faults = texts_of(given) if given["context"] else ([], [NO_PASSAGE])
+    faults = [fault] if fault else faults
+    return Unanswered(where, None if faults else PassageQuestion(texts[0], texts[1]), cells, "".join(faults[:1]))
+
+
+def nested(value: Any) -> bool:
+    """Whether a value is no cell of a table."""
+    return isinstance(value, list | dict)
+
+
+def unanswered_cells(
+    place: str, options: TableOptions, passage: str
+) -> tuple[tuple[str, ...], list[Unanswered]]:  # fmt: skip
+    """Questions in a column of a table, or one a line; a column with passages goes with them."""
+    found = read_cells(place, TEXTS[:1], options)
+    context = place_of(found.columns, options.names[1:2] or (TEXTS[1], "passage", "contexto", "pasaje"), exact=True)
+    rows = []
+    for where, cells, fault in found.rows:
+        given = {} if fault else {"question": cells[found.input]}
+        if context is not None and not fault:
+            given["context"] = cells[context]
+        rows.append(unanswered(where, given, cells, passage, fault))
+    return found.columns, rows
+
+
+# from a place to entries
+
+
+def entries(place: Any, options: TableOptions) -> Iterator[Entry]:
+    """What stands for questions in a file or in a value in memory, one after the other."""
+    names = options.names
+    require(
+        not names or 2 <= len(names) <= len(COLUMNS),
+        f"columns= must name {', '.join(COLUMNS[:3])} and perhaps start: got {len(names)} ({','.join(names)})",
+    )
+    renamed = dict(zip(names, COLUMNS, strict=False))
+    if not isinstance(place, str):
+        return in_memory(place, renamed)
+    ending = ending_of(place)
+    if ending == ".json":
+        return in_json(place, whole_json(place, options.encoding), renamed)
+    if ending in OBJECTS and ending != ".parquet":
+        return in_lines(place, options.encoding, renamed)
+    known = unknown("format", ending, [".json", *(name for name in OBJECTS if name != ".parquet")])
+    raise ValueError(f"{place}: {known} Questions come as SQuAD JSON, or as JSON lines: {FORM}")
+
+
+def in_lines(path: str, encoding: str, renamed: Mapping[str, str]) -> Iterator[Entry]:
+    """The objects of JSON lines; empty lines at the end are none."""
+    blank: list[Entry] = []
+    for number, value, fault in json_objects(path, encoding, as_written):
+        where = f"{path}:{number}"
+        if value is None and not fault:
+            blank.append(Entry(where, fault="empty line. Take it out."))
+            continue
+        yield from blank
+        blank = []
+        yield Entry(where, fault=fault) if fault else Entry(where, under_our_names(value, renamed))
+
+
+def whole_json(path: str, encoding: str) -> Any:
+    """The value of a JSON file."""
+    lines = []
+    for number, text, fault in scan(path, encoding, as_written):
+        require(not fault, f"{path}:{number}: {fault}")
+        lines.append(text)
+    try:
+        return DECODER.decode("\n".join(lines))
+    except json.JSONDecodeError as error:
+        hint = f"expected {SQUAD}."
+        if error.msg == "Extra data":
+            hint = "One object a line is JSON lines: name the file .jsonl."
+        raise ValueError(
+            f"{path}:{error.lineno}: not JSON: {error.msg} at character {error.colno}. {hint[0].upper()}{hint[1:]}"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: not JSON: {error}. Expected {SQUAD}.") from None
+
+
+def in_json(path: str, value: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
+    """The questions of SQuAD's form, or of a list of objects."""
+    if isinstance(value, list):
+        for number, item in enumerate(value, 1):
+            where = f"{path}, item {number}"
+            if isinstance(item, dict):
+                yield Entry(where, under_our_names(item, renamed))
+            else:
+                yield Entry(where, fault=f"expected an object, found {kind_of(item)}. Each item is {FORM}.")
+        return
+    found = ", ".join(value) if isinstance(value, dict) else kind_of(value)
+    squad = isinstance(value, dict) and isinstance(value.get("data"), list)
+    require(squad, f"{path}: not in SQuAD's form: expected {SQUAD}, found {found or 'an empty object'}.")
+    yield from in_squad(f"{path}, ", value["data"])
+
+
+def in_squad(before: str, articles: Sequence[Any]) -> Iterator[Entry]:
+    """The questions of SQuAD's articles, each with the passage it stands under."""
+    taken: set[str] = set()
+    number = 0
+    for a, article in enumerate(articles):
+        place = f"data[{a}]"
+        for p, paragraph in enumerate(listed(article, "paragraphs") or [None]):
+            questions = listed(paragraph, "qas")
+            if questions is None:
+                what = "paragraphs" if paragraph is None else f"paragraphs[{p}].qas"
+                yield Entry(f"{before}{place}", fault=f"no list of {what}. Expected {SQUAD}.")
+                continue
+            for item in questions:
+                number += 1
+                name = str(item.get("id", number)) if isinstance(item, dict) else str(number)
+                where = f"{before}question {name}" if name not in taken else f"{before}question {name} ({number})"
+                taken.add(name)
+                if isinstance(item, dict):
+                    yield Entry(where, {"context": paragraph.get("context"), **item})
+                else:
+                    yield Entry(where, fault=f"expected an object, found {kind_of(item)}.")
+
+
+def listed(value: Any, key: str) -> list[Any] | None:
+    """The list under a key of an object, if there is one."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else None
+
+
+def in_memory(data: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
+    """Rows in the order of the columns, objects, a dict or a data frame of columns, or a loaded SQuAD file."""
+    if isinstance(data, Mapping) and isinstance(data.get("data"), list) and "question" not in data:
+        yield from in_squad("", data["data"])
+        return
+    names: Iterable[str] = COLUMNS
+    if isinstance(data, Mapping) or hasattr(data, "columns"):
+        known = [str(name) for name in (data if isinstance(data, Mapping) else data.columns)]
+        ours = {renamed.get(name, name): name for name in known}
+        optional = [name for name in ("answer", "answers", "start", "is_impossible") if name in ours]
+        names = (*COLUMNS[:2], *optional)
+        taken = tuple(ours.get(name, name) for name in names)
+        data = rows_of(data, taken, taken)
+    for number, row in enumerate(rows_of(data, COLUMNS, COLUMNS), 1):
+        where = f"row {number}"
+        if len(row) == 1 and isinstance(row[0], Mapping):
+            yield Entry(where, under_our_names(row[0], renamed))
+        elif names is COLUMNS and not 2 <= len(row) <= len(COLUMNS):
+            expected = "expected question, context, answer and perhaps start"
+            yield Entry(where, fault=f"{expected}: found {len(row)} value{'s' * (len(row) != 1)}.")
+        else:
+            yield Entry(where, dict(zip(names, row, strict=False)))
+
+
+def under_our_names(value: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
+    """An object with our words for its keys."""
+    return {renamed.get(key, key): item for key, item in value.items()}

@@ -1,0 +1,154 @@
+"""The cells of a series, from a file or from memory: named columns, the place of every row, and the rows that do not fit."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mirada.data.decimals import is_numeric, numbers
+from mirada.data.options import TableOptions
+from mirada.data.record import Problem
+from mirada.data.records import OBJECTS, ending_of, table_rows
+from mirada.data.separator import of_numbers
+from mirada.data.times import NUMBERS, pattern_of, text_of_time
+from mirada.errors import require, unknown
+
+HEAD = 50  # rows that tell whether the first one names the columns
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesTable:
+    """Columns by name. A row that is not `whole` has no cells: it could not be read."""
+
+    place: str
+    columns: dict[str, list[Any]]
+    where: list[str]
+    whole: list[bool]
+    problems: list[Problem]
+    separator: str = ","
+
+    def form(self) -> str:
+        """The way out for a table that is not a series."""
+        return "A series has a row per time step: a time, then numbers."
+
+
+def table_of(place: Any, options: TableOptions) -> SeriesTable:
+    """The table in a file, or in memory."""
+    table = table_in_file(place, options) if isinstance(place, str) else table_in_memory(place)
+    require(len(table.where) > 0, f"{table.place} has no rows. {table.form()}")
+    if not options.names:
+        return table
+    for name in options.names:
+        if name not in table.columns:
+            raise ValueError(f"{table.place}: {unknown('column', name, table.columns)}")
+    return replace(table, columns={name: table.columns[name] for name in options.names})
+
+
+def table_in_file(path: str, options: TableOptions) -> SeriesTable:
+    """The rows of a CSV or TSV file. Empty lines at its end are nothing."""
+    require(
+        ending_of(path) not in OBJECTS, f"{path}: a series is a CSV or TSV file, or columns in memory. Save it as CSV."
+    )
+    delimiter = options.delimiter or of_numbers(path, options.encoding)
+    rows, shown = table_rows(path, 2, replace(options, separator=delimiter))
+    found = [(number, cells, fault) for number, cells, fault in rows]
+    while found and not found[-1][2] and not any(map(str.strip, found[-1][1])):
+        found.pop()
+    require(bool(found), f"{path}: the file has no rows. A series has a row per time step: a time, then numbers.")
+    return fitted(path, [(f"{path}:{number}", cells, fault) for number, cells, fault in found], options.header, shown)
+
+
+def table_in_memory(data: Any) -> SeriesTable:
+    """Columns by name (a dict, or a data frame, whose index may hold the times), or rows (an array, a list of rows)."""
+    frame = hasattr(data, "columns") and hasattr(data, "__getitem__")
+    if frame or isinstance(data, Mapping):
+        columns = {str(name): list(data[name]) for name in (data.columns if frame else data)}
+        index = getattr(data, "index", None) if frame else None
+        if getattr(getattr(index, "dtype", None), "kind", "") == "M":  # dates
+            columns = {str(getattr(index, "name", None) or "time"): list(index), **columns}  # type: ignore[arg-type]
+        sizes = {len(cells) for cells in columns.values()}
+        require(bool(columns), "the data has no columns. Give numbers by the names of their columns.")
+        require(
+            len(sizes) == 1, f"columns must be equally long: got {', '.join(str(len(c)) for c in columns.values())}"
+        )
+        count = sizes.pop()
+        return SeriesTable("the data", columns, [f"row {n}" for n in range(1, count + 1)], [True] * count, [])
+    require(
+        isinstance(data, Iterable) and not isinstance(data, bytes),
+        f"a series in memory is a dict of columns, a data frame, rows or an array: got {type(data).__name__}",
+    )
+    rows = [list(row) if isinstance(row, Iterable) and not isinstance(row, str) else [row] for row in data]
+    require(bool(rows), "the data has no rows. A series has a row per time step: a time, then numbers.")
+    return fitted("the data", [(f"row {n}", row, "") for n, row in enumerate(rows, 1)], "", ",")
+
+
+def fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str, separator: str) -> SeriesTable:
+    """Rows as columns; what does not fit is named."""
+    first = next((row for row in rows if not row[2] and not blank(row[1])), None)
+    if first is None:
+        raise ValueError(f"{place}: no row can be read: {rows[0][2] or 'all are empty'}")
+    width, start = len(first[1]), rows.index(first)
+    heads = has_header(
+        [row[1] for row in rows[start : start + HEAD] if not row[2] and len(row[1]) == width], header, separator
+    )
+    names = column_names(place, first[1]) if heads else [str(number + 1) for number in range(width)]
+    where, whole, cells, problems = [], [], [], []
+    for place_of_row, row, fault in rows[start + 1 if heads else start :]:
+        fault = fault or misfit(row, width)
+        problems += [Problem(place_of_row, fault)] if fault else []
+        where.append(place_of_row)
+        whole.append(not fault)
+        cells.append(row if not fault else [""] * width)
+    columns = (
+        {name: list(column) for name, column in zip(names, zip(*cells, strict=True), strict=True)} if cells else {}
+    )
+    return SeriesTable(place, columns, where, whole, problems, separator)
+
+
+def misfit(row: Sequence[Any], width: int) -> str:
+    """What is wrong with the length of a row."""
+    if blank(row):
+        return "empty line. Take it out."
+    return "" if len(row) == width else f"expected {width} column{'s' * (width > 1)}, found {len(row)}. Fix the row."
+
+
+def blank(row: Sequence[Any]) -> bool:
+    return all(cell is None or str(cell).strip() == "" for cell in row)
+
+
+def has_header(rows: Sequence[Sequence[Any]], said: str, separator: str) -> bool:
+    """Whether the first row names the columns: it has words where the others have times or numbers."""
+    if said:
+        return said == "yes"
+    if len(rows) < 2:
+        return False
+    named = numeric = 0
+    for place, (cell, *rest) in enumerate(zip(*rows, strict=True)):
+        texts = [text_of_time(value) for value in rest]
+        pattern = pattern_of(texts)
+        timed = pattern not in ("", NUMBERS)
+        if timed or is_numeric(rest, numbers(rest, separator)[1]):
+            word = not blank([cell]) and not (
+                pattern_of([text_of_time(cell)]) if timed else not numbers([cell], separator)[1]
+            )
+            if place == 0 and timed:
+                return word
+            named, numeric = named + word, numeric + (not word)
+    return named > numeric
+
+
+def column_names(place: str, cells: Sequence[Any]) -> list[str]:
+    """The names in a header; a column without one is called by its number."""
+    names = [str(cell).strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
+    for name in names:
+        require(names.count(name) == 1, f"{place}: several columns are named {name!r}. Rename all but one.")
+    return names
+
+
+def stem(path: str) -> str:
+    """The name of a file without its folder and endings.
+
+    >>> stem("stocks/AAPL.csv.gz")
+    'AAPL'
+    """
+    return os.path.basename(path).split(".")[0]

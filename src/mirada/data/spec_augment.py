@@ -1,0 +1,157 @@
+"""Recordings as they might have been: faster or slower, later, higher or deeper, louder, in noise, with parts hidden.
+
+All is done to frames of log-mel energies, a batch at a time, as a function of the numbers that were drawn for every row: so an
+epoch, a seed and a row decide what a model hears, and nothing else.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mirada.data.batch import drawn
+from mirada.errors import unknown
+
+Frames = Float[Tensor, "batch frames mels"]
+Changed = Float[Tensor, "batch longer mels"]
+Lengths = Int[Tensor, " batch"]
+Numbers = Float[Tensor, "batch draws"]  # from 0 to 1
+
+TIME_MASKS, BAND_MASKS = 2, 2
+DRAWS = 7 + 2 * (TIME_MASKS + BAND_MASKS)
+NOISE_FRAMES = 4096  # of noise that is drawn once, then cut from anywhere
+LOUDER = 6.0  # between the energies of a recording and the loudest noise beside it, in e-folds; 2.3 are 10 dB
+QUIETEST = 8.0  # how much lower the faintest noise is
+
+
+@dataclass(frozen=True)
+class SpecAugment:
+    """By how much recordings are changed. All zeros change nothing.
+
+    Park et al. (2019), arXiv:1904.08779; Jaitly and Hinton (2013), "Vocal tract length perturbation".
+    """
+
+    speed: float = 0.0  # the share by which a recording may be faster or slower
+    later: int = 0  # frames of silence that may stand before and after it
+    pitch: float = 0.0  # the share by which bands may lie higher or lower
+    gain: float = 0.0  # e-folds of energy
+    noise: float = 0.0  # the share of recordings with noise
+    time: float = 0.0  # the share of frames that one mask may hide
+    bands: float = 0.0  # the share of bands that one mask may hide
+
+    def __call__(self, frames: Frames, lengths: Lengths, draws: Numbers) -> tuple[Changed, Lengths]:
+        """The changed recordings with their new lengths; `frames` are filled up with anything."""
+        speed, before, after, pitch, gain, *noise = draws[:, :7].T
+        quiet = quietest(frames, lengths)
+        level = loudness(frames, lengths)
+        frames, lengths = moved(
+            frames, lengths, 1 + self.speed * (2 * speed - 1), (before * self.later).long(), (after * self.later).long(), quiet
+        )  # fmt: skip
+        if self.pitch:
+            frames = frames @ warp(frames.shape[-1], 1 + self.pitch * (2 * pitch - 1))
+        if self.noise:
+            frames = torch.where(
+                (noise[0] < self.noise).view(-1, 1, 1), in_noise(frames, level, noise[0] / self.noise, noise[1]), frames
+            )
+        frames = frames + (self.gain * (2 * gain - 1)).view(-1, 1, 1)
+        mask = draws[:, 7:]
+        hidden = masked(lengths, self.time, frames.shape[1], mask[:, : 2 * TIME_MASKS]).unsqueeze(-1)
+        bands = torch.full_like(lengths, frames.shape[-1])
+        hidden = hidden | masked(bands, self.bands, frames.shape[-1], mask[:, 2 * TIME_MASKS :]).unsqueeze(1)
+        return torch.where(hidden, level.view(-1, 1, 1), frames), lengths
+
+
+STRENGTHS = {
+    "no": SpecAugment(),
+    "light": SpecAugment(speed=0.1, later=8, pitch=0.0, gain=0.5, noise=0.0, time=0.05, bands=0.1),
+    "strong": SpecAugment(speed=0.2, later=16, pitch=0.1, gain=1.0, noise=0.5, time=0.15, bands=0.2),
+}
+
+
+def strength(name: str) -> SpecAugment:
+    """A strength by name.
+
+    >>> strength("no")(torch.zeros(1, 3, 2), torch.tensor([3]), torch.zeros(1, DRAWS))[0].shape
+    torch.Size([1, 3, 2])
+    """
+    if name not in STRENGTHS:
+        raise unknown("augment", name, STRENGTHS)
+    return STRENGTHS[name]
+
+
+@lru_cache(maxsize=2)
+def draws_of(rows: int, seed: int, epoch: int) -> NDArray[np.float32]:
+    """The numbers that decide how the recordings of an epoch are changed, for every row."""
+    raw = drawn(rows * DRAWS, seed, epoch, 5) >> np.uint64(40)
+    return (raw.astype(np.float32) * np.float32(2.0**-24)).reshape(rows, DRAWS)
+
+
+def real(lengths: Lengths, frames: int) -> Bool[Tensor, "batch frames"]:
+    """Which frames are not filling."""
+    return torch.arange(frames) < lengths.unsqueeze(1)
+
+
+def quietest(frames: Frames, lengths: Lengths) -> Float[Tensor, "batch mels"]:
+    """The lowest energy of every band."""
+    return frames.masked_fill(~real(lengths, frames.shape[1]).unsqueeze(-1), torch.inf).amin(1)
+
+
+def loudness(frames: Frames, lengths: Lengths) -> Float[Tensor, " batch"]:
+    """The mean energy of a recording."""
+    inside = real(lengths, frames.shape[1]).unsqueeze(-1)
+    return frames.masked_fill(~inside, 0).sum((1, 2)) / (lengths * frames.shape[-1])
+
+
+def moved(
+    frames: Frames, lengths: Lengths, speed: Tensor, before: Lengths, after: Lengths, quiet: Tensor
+) -> tuple[Changed, Lengths]:
+    """Recordings at another speed, with silence around them: frame t hears what was at (t - before) x speed."""
+    longer = (lengths / speed).ceil().long().clamp(min=1)
+    new = longer + before + after
+    places = (torch.arange(int(new.max())) - before.unsqueeze(1)) * speed.unsqueeze(1)
+    last = (lengths - 1).unsqueeze(1)
+    silent = (places < 0) | (places >= longer.unsqueeze(1) * speed.unsqueeze(1))
+    places = places.clamp(min=0).minimum(last)
+    low = places.long()
+    high = (low + 1).minimum(last)
+    share = (places - low).unsqueeze(-1)
+    rows = torch.arange(len(frames)).unsqueeze(1)
+    stretched = torch.lerp(frames[rows, low], frames[rows, high], share)
+    return torch.where(silent.unsqueeze(-1), quiet.unsqueeze(1), stretched), new
+
+
+def warp(mels: int, factor: Tensor) -> Float[Tensor, "batch mels mels"]:
+    """Matrices that put what was in band m / factor into band m, between bands by weight."""
+    places = (torch.arange(mels) / factor.unsqueeze(1)).clamp(max=mels - 1)
+    away = torch.arange(mels).view(1, -1, 1) - places.unsqueeze(1)
+    return (1 - away.abs()).clamp(min=0)
+
+
+@lru_cache(maxsize=4)
+def noise_table(mels: int) -> Float[Tensor, "frames mels"]:
+    """The logarithms of the energies of white noise: each is the sum of a few squares."""
+    raw = (drawn(4 * NOISE_FRAMES * mels, 11) >> np.uint64(11)) * 2.0**-53
+    energies = -np.log(1 - raw).reshape(4, NOISE_FRAMES, mels).mean(0)
+    return torch.from_numpy(np.log(energies).astype(np.float32))
+
+
+def in_noise(frames: Frames, level: Tensor, loud: Tensor, start: Tensor) -> Frames:
+    """Recordings with noise of the same loudness in all bands: log(e^x + e^n)."""
+    places = (start * NOISE_FRAMES).long().unsqueeze(1) + torch.arange(frames.shape[1])
+    noise = noise_table(frames.shape[-1])[places % NOISE_FRAMES]
+    return torch.logaddexp(frames, noise + (level + 2 - QUIETEST * (1 - loud)).view(-1, 1, 1))
+
+
+def masked(sizes: Lengths, share: float, length: int, draws: Numbers) -> Bool[Tensor, "batch length"]:
+    """Stretches of up to a share of each row, each from two draws: how long, and where."""
+    hidden = torch.zeros(len(sizes), length, dtype=torch.bool)
+    places = torch.arange(length)
+    for size, start in draws.T.reshape(-1, 2, len(sizes)):
+        long = (size * (share * sizes + 1) * (share > 0)).floor()
+        first = (start * (sizes - long + 1)).floor()
+        hidden |= (places >= first.unsqueeze(1)) & (places < (first + long).unsqueeze(1))
+    return hidden

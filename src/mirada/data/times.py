@@ -1,0 +1,254 @@
+"""The times of a series: how they are written, how far apart they are, and how they go on."""
+
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+Moment = datetime | float  # a date, or a number that counts steps, seconds, years, ...
+DATES = (
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d/%m/%y",
+    "%m/%d/%y", "%Y%m%d", "%Y-%m", "%Y/%m", "%b %d, %Y", "%d %b %Y", "%d-%b-%Y",
+)  # fmt: skip
+CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+ZONES = ("", "Z", "%z")
+PATTERNS = tuple(day + clock + zone for day in DATES for clock in CLOCKS for zone in (ZONES if clock else ("",)))
+LENGTHS = range(6, 40)  # of the text of a date
+NUMBERS = "numbers"  # times that count
+SHARE = 0.8  # of the cells of a column that must be times for the column to hold the times
+SAMPLE = 200  # cells that decide how times are written
+WEEK = 7  # days that must be seen before weekends can be missed
+A_DAY = 86400.0
+DAYS = {
+    "Y": "YYYY",
+    "y": "YY",
+    "m": "MM",
+    "d": "DD",
+    "b": "Mon",
+    "H": "hh",
+    "I": "hh",
+    "M": "mm",
+    "S": "ss",
+    "f": "ffffff",
+}
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """How far apart times are: `step` of seconds (kind seconds), months, business days, or of whatever the numbers count.
+
+    >>> Spacing("business days", 1).after(datetime(2012, 8, 17), 2)  # a Friday
+    [datetime.datetime(2012, 8, 20, 0, 0), datetime.datetime(2012, 8, 21, 0, 0)]
+    >>> Spacing("months", 1).after(datetime(2024, 1, 31), 2), Spacing("numbers", 0.5).after(7.0, 2)
+    ([datetime.datetime(2024, 2, 29, 0, 0), datetime.datetime(2024, 3, 31, 0, 0)], [7.5, 8.0])
+    """
+
+    kind: str
+    step: float
+
+    def after(self, last: Moment, count: int) -> list[Moment]:
+        """The next times."""
+        if not isinstance(last, datetime):
+            return [last + self.step * (n + 1) for n in range(count)]
+        if self.kind == "months":
+            return [months_later(last, int(self.step) * (n + 1)) for n in range(count)]
+        if self.kind != "business days":
+            return [last + timedelta(seconds=self.step * (n + 1)) for n in range(count)]
+        found: list[Moment] = []
+        while len(found) < count:
+            last += timedelta(days=1)
+            found += [last] if last.weekday() < 5 else []
+        return found
+
+    def text(self) -> str:
+        """The spacing in words.
+
+        >>> Spacing("seconds", 3600).text(), Spacing("months", 3).text(), Spacing("business days", 1).text()
+        ('1:00:00', '3 months', 'a business day')
+        """
+        if self.kind == "seconds":
+            return str(timedelta(seconds=self.step)).removesuffix(", 0:00:00")
+        if self.kind == "months":
+            return "a month" if self.step == 1 else f"{self.step:g} months"
+        return "a business day" if self.kind == "business days" else f"{self.step:g}"
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """Times as they are written, what they mean, and how they go on. Without a pattern the rows are only numbered.
+
+    >>> axis = time_axis(["31/12/2019", "01/01/2020", "02/01/2020"])
+    >>> axis.pattern, axis.spacing.text(), axis.after(2)
+    ('%d/%m/%Y', '1 day', ('03/01/2020', '04/01/2020'))
+    """
+
+    texts: Sequence[str]
+    moments: Sequence[Moment | None]
+    pattern: str
+    spacing: Spacing
+
+    def after(self, count: int) -> tuple[str, ...]:
+        """The texts of the next times."""
+        last = next(moment for moment in reversed(self.moments) if moment is not None)
+        return tuple(written(moment, self.pattern, self.digits) for moment in self.spacing.after(last, count))
+
+    @property
+    def digits(self) -> int:
+        """The digits after the point that numbers are written with."""
+        return max((len(text.partition(".")[2]) for text in self.texts[-SAMPLE:]), default=0)
+
+    def take(self, rows: Sequence[int]) -> "TimeAxis":
+        """Some of the times."""
+        return TimeAxis([self.texts[r] for r in rows], [self.moments[r] for r in rows], self.pattern, self.spacing)
+
+
+def numbered_axis(count: int) -> TimeAxis:
+    """Rows that are counted from 1."""
+    return TimeAxis(
+        [str(n) for n in range(1, count + 1)], [float(n) for n in range(1, count + 1)], "", Spacing("rows", 1)
+    )
+
+
+def time_axis(cells: Sequence[str], pattern: str = "", spacing: Spacing | None = None) -> TimeAxis:
+    """The times that texts spell; None where one spells none. `pattern` and `spacing` say what is known about them."""
+    pattern = pattern if pattern and fits(cells, pattern) else pattern_of(cells) or NUMBERS
+    moments = [moment(cell, pattern) for cell in cells]
+    return TimeAxis(cells, moments, pattern, spacing or spacing_of([m for m in moments if m is not None]))
+
+
+def text_of_time(value: Any) -> str:
+    """A time of a program, as a file would have it."""
+    if hasattr(value, "astype") and getattr(getattr(value, "dtype", None), "kind", "") == "M":  # numpy's
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value).strip()
+
+
+def pattern_of(cells: Sequence[str]) -> str:
+    """How most times of a column are written: a pattern, "numbers", or "" where they are no times at all.
+
+    Where day and month could be either, the reading in which time goes forward wins, and then the day comes first.
+
+    >>> pattern_of(["2016-07-01 00:00:00", "2016-07-01 01:00:00"]), pattern_of(["12/30/2019", "01/02/2020"])
+    ('%Y-%m-%d %H:%M:%S', '%m/%d/%Y')
+    >>> pattern_of(["1949", "1950"]), pattern_of(["high", "low"])
+    ('numbers', '')
+    """
+    some = [cell for cell in cells[:: max(1, len(cells) // SAMPLE)] if cell.strip()]
+    best, most = "", (SHARE * len(some) - 1e-9, 0)
+    for pattern in candidates(some):
+        found = [value for value in (moment(cell, pattern) for cell in some) if value is not None]
+        forward = sum(b > a for a, b in pairwise(found))  # type: ignore[operator]
+        if found and (len(found), forward) > most:
+            best, most = pattern, (len(found), forward)
+    return best
+
+
+def candidates(cells: Sequence[str]) -> list[str]:
+    """The patterns that one of the first cells has, in their order."""
+    first = cells[:10]
+    dates = [pattern for pattern in PATTERNS if any(moment(cell, pattern) is not None for cell in first)]
+    return [*dates, NUMBERS]
+
+
+def fits(cells: Sequence[str], pattern: str) -> bool:
+    """Whether all cells are written so, as far as some of them tell."""
+    return all(moment(cell, pattern) is not None for cell in cells[:: max(1, len(cells) // SAMPLE)])
+
+
+def moment(cell: str, pattern: str) -> Moment | None:
+    """The time that a text spells."""
+    cell = cell.strip()
+    try:
+        if pattern == NUMBERS:
+            value = float(cell)
+            return value if abs(value) < float("inf") else None
+        if len(cell) not in LENGTHS:
+            return None
+        if pattern.startswith("%Y-%m-%d") and len(cell) > 9 and not pattern.endswith("Z"):
+            return quick(cell, pattern)
+        return datetime.strptime(cell, pattern)
+    except ValueError:
+        return None
+
+
+def quick(cell: str, pattern: str) -> datetime | None:
+    """What `strptime` gives for ISO 8601, many times faster."""
+    found = datetime.fromisoformat(cell)
+    same = (
+        (found.tzinfo is not None) == pattern.endswith("%z")
+        and (":" in cell) == ("%M" in pattern)
+        and (":" not in cell or cell[10] == pattern[8])
+        and (cell.count(":") - (2 if cell[-6:-5] in "+-" and found.tzinfo else 1) == 1) == ("%S" in pattern)
+        and ("." in cell) == ("%f" in pattern)
+    )
+    return found if same else None
+
+
+def written(value: Moment, pattern: str, digits: int = 0) -> str:
+    """A time as its pattern writes it."""
+    if not isinstance(value, datetime):
+        return f"{value:.{digits}f}"
+    if not pattern.endswith("%z"):
+        return value.strftime(pattern)
+    return value.strftime(pattern.removesuffix("%z")) + value.isoformat()[-6:]
+
+
+def spacing_of(moments: Sequence[Moment]) -> Spacing:
+    """How far apart times are: months, business days, or else the median step.
+
+    >>> days = [datetime(2012, 8, day) for day in (13, 14, 15, 16, 17, 20, 21)]
+    >>> spacing_of(days).kind, spacing_of([1949.0, 1950.0, 1951.0])
+    ('business days', Spacing(kind='numbers', step=1.0))
+    """
+    if not moments or not isinstance(moments[0], datetime):
+        numbers = [float(moment) for moment in moments]  # type: ignore[arg-type]
+        return Spacing(NUMBERS, median(ups(numbers)) if len(numbers) > 1 else 1.0)
+    dates = [moment for moment in moments if isinstance(moment, datetime)]
+    if len(dates) < 2:
+        return Spacing("seconds", A_DAY)
+    months = Counter(12 * (b.year - a.year) + b.month - a.month for a, b in pairwise(dates))
+    ((usual, times),) = months.most_common(1)
+    if usual > 0 and times >= SHARE * (len(dates) - 1) and (one_day(dates) or all(map(ends_month, dates))):
+        return Spacing("months", usual)
+    seconds = median(ups([(moment - dates[0]).total_seconds() for moment in dates]))
+    week = (dates[-1] - dates[0]).days >= WEEK and all(moment.weekday() < 5 for moment in dates)
+    return Spacing("business days", 1) if seconds == A_DAY and week else Spacing("seconds", seconds)
+
+
+def ups(numbers: Sequence[float]) -> list[float]:
+    """The steps forward; one where there is none."""
+    return [b - a for a, b in pairwise(numbers) if b > a] or [1.0]
+
+
+def one_day(dates: Sequence[datetime]) -> bool:
+    return len({moment.day for moment in dates}) == 1
+
+
+def ends_month(moment: datetime) -> bool:
+    return moment.day == monthrange(moment.year, moment.month)[1]
+
+
+def months_later(moment: datetime, months: int) -> datetime:
+    """The same day some months later; the last day of a month stays the last."""
+    year, month = divmod(12 * moment.year + moment.month - 1 + months, 12)
+    last = monthrange(year, month + 1)[1]
+    return moment.replace(year=year, month=month + 1, day=last if ends_month(moment) else min(moment.day, last))
+
+
+def readable(pattern: str) -> str:
+    """A pattern as people write it.
+
+    >>> readable("%d/%m/%Y %H:%M")
+    'DD/MM/YYYY hh:mm'
+    """
+    for letter, name in DAYS.items():
+        pattern = pattern.replace(f"%{letter}", name)
+    return pattern.replace("%p", "AM").replace("%z", "+00:00")

@@ -1,0 +1,95 @@
+"""Products of matrices by oneDNN, where what PyTorch asks for them is slower: on CPUs of AMD, MKL leaves half of AVX-512 unused.
+
+Both are part of PyTorch. Small products stay where they are: asking oneDNN costs more than they do.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.modules import module as everywhere
+
+from mirada.native.library import serves
+
+LEAST = 2**20  # multiplications that are worth it
+LINEAR_FORWARD = nn.Linear.forward  # as it was when this was imported: some replace it
+
+
+def product(a: Float[Tensor, "rows depth"], b: Float[Tensor, "columns depth"]) -> Float[Tensor, "rows columns"]:
+    """a b^T; either may lie in memory as its transpose does.
+
+    >>> product(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]])).item()
+    11.0
+    """
+    if a.shape[0] * a.shape[1] * b.shape[0] < LEAST or not faster():
+        return a @ b.T
+    return torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
+
+
+def called(layer: nn.Module, x: Tensor) -> Tensor:
+    """layer(x); a plain linear layer that nobody watches, on many rows, is one product of oneDNN, forward and backward.
+
+    >>> layer, x = nn.Linear(2, 3), torch.randn(5, 2)
+    >>> bool((called(layer, x) == layer(x)).all())
+    True
+    """
+    if torch.compiler.is_compiling() or type(layer) is not nn.Linear:
+        return layer(x)
+    if x.numel() * layer.out_features < LEAST or not faster():
+        return layer(x)
+    weight, bias = layer._parameters.get("weight"), layer._parameters.get("bias")
+    given = [x, weight] if bias is None else [x, weight, bias]
+    fits = x.ndim > 1 and weight is not None and x.shape[-1] == weight.shape[1] and untouched(layer)
+    if not fits or torch.is_autocast_enabled("cpu") or not serves(*given):  # type: ignore[arg-type]
+        return layer(x)
+    return LinearProduct.apply(x.flatten(0, -2), weight, bias).unflatten(0, x.shape[:-1])
+
+
+@cache
+def faster() -> bool:
+    """Whether oneDNN is here, and MKL would be slower."""
+    try:
+        amd = "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
+        if not amd or torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
+            return False
+        a, b = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
+        return torch.equal(torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], ""), a @ b.T)
+    except (OSError, AttributeError, RuntimeError):  # not Linux, another PyTorch
+        return False
+
+
+def untouched(layer: nn.Module) -> bool:
+    """Whether a linear layer is called as its class says: no hook, no method and no weight of its own in the way."""
+    hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
+    if nn.Linear.forward is not LINEAR_FORWARD:
+        return False
+    own = {"forward", "__call__", "_call_impl", "_slow_forward", "weight", "bias", "_compiled_call_impl"} & vars(
+        layer
+    ).keys()
+    return not hooks and not everywhere._has_any_global_hook() and all(vars(layer)[name] is None for name in own)
+
+
+class LinearProduct(torch.autograd.Function):
+    """x W^T + b."""
+
+    @staticmethod
+    def forward(ctx, rows, weight, bias):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(rows, weight, bias)
+        return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        rows, weight, bias = ctx.saved_tensors
+        if not serves(grad) or torch.is_grad_enabled():  # many gradients at once, or those of gradients
+            again = torch.is_grad_enabled()
+            with torch.enable_grad():
+                wanted = [x for x, needed in zip((rows, weight, bias), ctx.needs_input_grad, strict=True) if needed]
+                found = iter(torch.autograd.grad(F.linear(rows, weight, bias), wanted, grad, create_graph=again))
+            return tuple(next(found) if needed else None for needed in ctx.needs_input_grad)
+        x, w, b = ctx.needs_input_grad
+        return (
+            product(grad, weight.T) if x else None, product(grad.T, rows.T) if w else None, grad.sum(0) if b else None,
+        )  # fmt: skip

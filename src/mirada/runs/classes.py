@@ -1,0 +1,99 @@
+"""What tasks share whose answer is one of several classes: metrics, what was taken for what, and pictures of it."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from mirada.data.record import Problem, Record
+from mirada.drawing.confusion import Confusion
+from mirada.drawing.page import Section
+from mirada.drawing.tables import DataTable
+from mirada.runs.sources import Splits
+from mirada.training.metrics import accuracy, macro_f1
+
+V = TypeVar("V")
+LISTED = 10  # labels that an error names
+
+
+def class_metrics(given: Sequence[str], wanted: Sequence[str]) -> dict[str, float]:
+    """The percentage of right answers, and the mean F1 score of the classes."""
+    return {"accuracy": accuracy(given, wanted), "macro_f1": macro_f1(given, wanted)}
+
+
+def class_details(given: Sequence[str], wanted: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+    """The labels, how often each (row) was answered with each (column), and precision, recall and F1 of every class.
+
+    >>> found = class_details(["a", "a", "b"], ["a", "b", "b"], ["a", "b"])
+    >>> found["confusion"], found["per_class"]["b"]
+    ([[1, 0], [1, 1]], {'precision': 100.0, 'recall': 50.0, 'f1': 66.66666666666667, 'records': 2})
+    """
+    pairs = Counter(zip(wanted, given, strict=True))
+    confusion = [[pairs[row, column] for column in labels] for row in labels]
+    said, there = Counter(given), Counter(wanted)
+    per_class = {label: one_class(pairs[label, label], said[label], there[label]) for label in labels}
+    return {"labels": list(labels), "confusion": confusion, "per_class": per_class}
+
+
+def one_class(right: int, said: int, there: int) -> dict[str, float]:
+    """Precision, recall and F1 in percent, and how many records have this class; 0 where nothing was said or there."""
+    return {
+        "precision": 100 * right / said if said else 0.0,
+        "recall": 100 * right / there if there else 0.0,
+        "f1": 200 * right / (said + there) if said + there else 0.0,
+        "records": there,
+    }
+
+
+def class_sections(given: Sequence[str], wanted: Sequence[str], labels: Sequence[str]) -> list[Section]:
+    """Which class was taken for which, and how well each is told apart."""
+    details = class_details(given, wanted, labels)
+    rows = tuple(
+        (label, found["records"], found["precision"], found["recall"], found["f1"])
+        for label, found in details["per_class"].items()
+    )
+    table = DataTable("Every class", ("class", "records", "precision", "recall", "F1"), rows)
+    matrix = Confusion(tuple(labels), tuple(map(tuple, details["confusion"])))
+    about = "A row is what a record is, a column what it was taken for; the diagonal is right."
+    return [Section("Classes", about, (matrix, table))]
+
+
+def class_lines(details: dict[str, Any]) -> list[str]:
+    """Precision, recall, F1 and records of every class, and the most frequent confusions, as lines for a terminal."""
+    width = max([5, *(len(label) for label in details["labels"])])
+    lines = [f"{'class':<{width}}  precision  recall     F1  records"]
+    for label, found in details["per_class"].items():
+        lines.append(
+            f"{label:<{width}}  {found['precision']:9.1f}  {found['recall']:6.1f}  {found['f1']:5.1f}  "
+            f"{found['records']:7,}"
+        )
+    wrong = [
+        (count, row, column)
+        for row, counts in zip(details["labels"], details["confusion"], strict=True)
+        for column, count in zip(details["labels"], counts, strict=True)
+        if row != column and count
+    ]
+    most = sorted(wrong, key=lambda item: -item[0])[:5]
+    return lines + [f"{row} taken for {column}: {count:,}" for count, row, column in most]
+
+
+def every_class_learned(splits: Splits[V], label: Callable[[V], str]) -> Splits[V]:
+    """Splits in which a class that only the held-out records have is learned from, not validated on."""
+    known = {label(record.value) for record in splits.train}
+    rare = [record for record in splits.valid if label(record.value) not in known]
+    valid = [record for record in splits.valid if label(record.value) in known]
+    return replace(splits, train=[*splits.train, *rare], valid=valid) if rare else splits
+
+
+def unseen_classes(records: Sequence[Record[V]], known: Sequence[str], label: Callable[[V], str]) -> list[Problem]:
+    """The records whose class does not occur in training.
+
+    >>> unseen_classes([Record("a.tsv:2", "bird")], ["cat", "dog"], str)
+    [Problem(where='a.tsv:2', what="label 'bird' does not occur in training; known: cat, dog")]
+    """
+    shown = ", ".join(known[:LISTED]) + (", ..." if len(known) > LISTED else "")
+    return [
+        Problem(record.where, f"label {label(record.value)!r} does not occur in training; known: {shown}")
+        for record in records
+        if label(record.value) not in known
+    ]

@@ -1,0 +1,104 @@
+"""Inputs from a file, without the answers to them, and the file that the answers are written to."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mirada.data.cells import read_cells
+from mirada.data.options import TableOptions
+from mirada.errors import require, unknown
+from mirada.runs.answers import Answer
+from mirada.training.metrics_log import plain
+
+Table = tuple[Sequence[str], Iterable[Sequence[Any]]]  # the names of the columns, and the rows
+ADDED = ("answer", "score", "error")
+ENDINGS = (".csv", ".tsv", ".jsonl")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """An input, where it was found, and what stood beside it. One that cannot be read has an error."""
+
+    where: str
+    input: Any
+    cells: tuple[Any, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The inputs of a file, and what its columns are called."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Question]
+    notes: Sequence[str] = ()  # what was recognized, for the person
+
+
+def table_questions(
+    place: str, asks: tuple[str, ...], options: TableOptions, parse: Callable[[str], Any]
+) -> Questions:  # fmt: skip
+    """The inputs in one column of a table, or the lines of a text file."""
+    found = read_cells(place, asks, options)
+
+    def question(where: str, cells: tuple[str, ...], fault: str) -> Question:
+        given = cells[found.input] if not fault else ""
+        try:
+            require(not fault, fault)
+            return Question(where, parse(given), cells)
+        except ValueError as error:
+            return Question(where, given, cells, str(error))
+
+    return Questions(found.columns, [question(*row) for row in found.rows], found.notes)
+
+
+def answered_table(questions: Questions, answers: Sequence[Answer]) -> Table:
+    """What was in the file, then answer, score and error; a column of the file that is called so keeps its name, with a mark."""
+    columns = [f"{name}_given" if name in ADDED else name for name in questions.columns]
+    width = len(columns)
+    rows = (
+        (*fitted(question.cells, width), answer.text, "" if answer.error else answer.score, answer.error)
+        for question, answer in zip(questions.rows, answers, strict=True)
+    )
+    return (*columns, *ADDED), rows
+
+
+def fitted(cells: Sequence[Any], width: int) -> tuple[Any, ...]:
+    """The cells of a row, as many as there are columns."""
+    return (*cells[:width], *[""] * (width - len(cells)))
+
+
+def check_out(out: str, source: str) -> None:
+    """Refuse a file for answers before anything is computed: of a form that is unknown, or the file of the inputs itself."""
+    ending = os.path.splitext(out)[1].lower()
+    if ending not in ENDINGS:
+        raise ValueError(f"{out}: {unknown('format', ending, ENDINGS)}")
+    folder = Path(out).expanduser().parent
+    require(folder.is_dir(), f"{out}: there is no folder {folder}. Make it first.")
+    same = os.path.exists(source) and os.path.exists(out) and os.path.samefile(source, out)
+    require(not same, f"{out} is the file of the inputs: answers go to another file")
+
+
+def table_text(out: str, table: Table) -> str:
+    r"""A table as a file of the form that its name says.
+
+    >>> table_text("a.tsv", (("text", "score"), [("a\tb", 0.5)]))
+    'text\tscore\na b\t0.5\n'
+    >>> table_text("a.jsonl", (("text", "score"), [("a", 0.5)]))
+    '{"text": "a", "score": 0.5}\n'
+    """
+    columns, rows = table
+    ending = os.path.splitext(out)[1].lower()
+    if ending == ".jsonl":
+        objects = ({name: plain(value) for name, value in zip(columns, row, strict=True)} for row in rows)
+        return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in objects)
+    if ending == ".tsv":  # quotes are letters there: a cell has neither tabs nor line ends
+        lines = (columns, *rows)
+        return "".join("\t".join(" ".join(str(cell).split()) for cell in row) + "\n" for row in lines)
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([columns, *rows])
+    return file.getvalue()

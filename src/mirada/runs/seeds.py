@@ -1,0 +1,170 @@
+"""`seeds=N`: one training after the other, each with a seed of its own, for a mean and a deviation.
+
+DIR/seed-0, DIR/seed-1, ... are whole runs. What validated best among them becomes the run in DIR; DIR/seeds.json has the
+metrics of all. A command that was stopped goes on with the seeds that are left.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from mirada.drawing.page import Section
+from mirada.drawing.tables import DataTable
+from mirada.errors import require
+from mirada.runs.load import MODEL, load
+from mirada.runs.request import TrainingRequest
+from mirada.runs.run import Run
+from mirada.runs.settings import CONFIG, Settings, read_settings
+from mirada.runs.summary import in_a_line, summary
+from mirada.training.checkpoint import check_room, read_checkpoint, write_whole
+from mirada.training.loop import CHECKPOINTS
+from mirada.training.metrics_log import read_metrics
+from mirada.training.training_state import LAST
+
+SEEDS = "seeds.json"
+LOG = "metrics.jsonl"
+ITS_OWN = ("seed", "seeds", "minutes")  # in these a seed's run differs from the whole
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """The run of one seed: its best validation (the smaller the better), and its metrics."""
+
+    seed: int
+    folder: Path
+    best: float
+    metrics: dict[str, float]
+
+
+def train_seeds(request: TrainingRequest, train: Callable[[TrainingRequest], Run], tell: Callable[[str], None]) -> Run:
+    """Train with every seed that is not done yet; the run that validated best comes back, as that of the whole folder."""
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    require(alone, "seeds= trains one run after the other in one process: start it without torchrun")
+    folder = request.folder()
+    settings = request.resumed(folder) if has_run(request, folder) else request.settings()
+    seeds = range(settings.recipe.seed, settings.recipe.seed + settings.recipe.seeds)
+    check_room(folder, 0)
+    if not (folder / CONFIG).exists():
+        write_whole(folder / CONFIG, as_json(settings.to_dict()))
+    found = []
+    for seed in seeds:
+        place = folder / f"seed-{seed}"
+        if done(seed, place) is None:
+            try:
+                train(one_seed(request, settings, seed, place))
+            except BaseException:
+                leave_nothing(folder, seeds)
+                raise
+        one = done(seed, place)
+        assert one is not None
+        found.append(one)
+        tell(f"seed {seed}: {in_a_line(one.metrics)}")
+    return adopt(min(found, key=lambda one: one.best), found, folder, settings)
+
+
+def has_run(request: TrainingRequest, folder: Path) -> bool:
+    """Whether there is a run to go on with."""
+    return request.resume and (folder / CONFIG).exists()
+
+
+def seeds_of(request: TrainingRequest) -> int:
+    """How many runs a request asks for."""
+    folder = request.folder()
+    settings = read_settings(folder) if has_run(request, folder) else request.settings()
+    return settings.recipe.seeds
+
+
+def one_seed(request: TrainingRequest, settings: Settings, seed: int, place: Path) -> TrainingRequest:
+    """The request of one seed: one that was begun keeps its settings, another has all those of the whole. Minutes are shared."""
+    begun, keys = (place / CONFIG).exists(), []
+    groups = {"recipe": settings.recipe, "data": settings.data, "model": settings.config}
+    for group, values in groups.items() if not begun else ():
+        keys += [(f"{group}.{name}", value) for name, value in values.to_dict().items() if name not in ITS_OWN]
+    minutes = settings.recipe.minutes / settings.recipe.seeds
+    return replace(
+        request, model=settings.name, out=str(place), resume=begun, seed=seed, minutes=minutes, keys=tuple(keys),
+        source=settings.source,
+    )  # fmt: skip
+
+
+def done(seed: int, place: Path) -> SeedRun | None:
+    """The run of a seed, if it was trained to its end and measured."""
+    metrics = summary(read_metrics(place / LOG)).metrics
+    if not metrics or not (place / MODEL).exists():
+        return None
+    _, facts = read_checkpoint(place / CHECKPOINTS / LAST)
+    return SeedRun(seed, place, float(facts["best"]), dict(metrics))
+
+
+def leave_nothing(folder: Path, seeds: Sequence[int]) -> None:
+    """Take the folder away again if no seed came so far that it could be resumed."""
+    if not any((folder / f"seed-{seed}" / CONFIG).exists() for seed in seeds):
+        (folder / CONFIG).unlink(missing_ok=True)
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Settings) -> Run:
+    """Make one of the runs that of the whole folder, and write what all of them reached."""
+    there = read_settings(best.folder)
+    recipe = replace(there.recipe, **{name: getattr(settings.recipe, name) for name in ITS_OWN})
+    task = load(best.folder).task
+    for name in (*task.Known.files, MODEL, LOG):
+        shutil.copyfile(best.folder / name, folder / name)
+    mean, deviation = spread(found)
+    runs = [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in found]
+    write_whole(
+        folder / SEEDS, as_json({"chosen": best.seed, "mean": mean, "deviation": deviation, "runs": runs})
+    )  # fmt: skip
+    write_whole(folder / CONFIG, as_json(there.changed(recipe=recipe).to_dict()))
+    run = load(folder)
+    run.settings = run.settings.changed(source=settings.source)  # data in memory is not in the file
+    return run
+
+
+def spread(found: Sequence[SeedRun]) -> tuple[dict[str, float], dict[str, float]]:
+    """The mean of every metric, and its standard deviation (with n - 1)."""
+    values = {name: [one.metrics[name] for one in found if name in one.metrics] for name in found[0].metrics}
+    deviation = {name: stdev(some) if len(some) > 1 else 0.0 for name, some in values.items()}
+    return {name: fmean(some) for name, some in values.items()}, deviation
+
+
+def as_json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def read_seeds(folder: Path) -> dict[str, Any]:
+    """What seeds.json holds; nothing where there is none."""
+    path = folder / SEEDS
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def seed_lines(folder: Path) -> list[str]:
+    """The mean over the seeds and which run was chosen, in words."""
+    told = read_seeds(folder)
+    if not told:
+        return []
+    both = [f"{name} {mean:.2f} ± {told['deviation'][name]:.2f}" for name, mean in told["mean"].items()]
+    chosen = f"seed {told['chosen']} validated best: it is the run in {folder}"
+    return [chosen, f"mean ± standard deviation of {len(told['runs'])} seeds: {', '.join(both)}"]
+
+
+def seed_section(folder: Path) -> list[Section]:
+    """The metrics of every seed, their mean and deviation, for the report."""
+    told = read_seeds(folder)
+    if not told:
+        return []
+    names = list(told["mean"])
+    rows = [(f"seed {one['seed']}", one["best"], *(one["metrics"].get(n) for n in names)) for one in told["runs"]]
+    rows += [
+        (word, None, *(told[key][n] for n in names))
+        for word, key in (("mean", "mean"), ("standard deviation", "deviation"))
+    ]
+    table = DataTable("", ("", "validation", *names), tuple(rows))
+    text = f"The same training with {len(told['runs'])} seeds. This page is about seed {told['chosen']}, which validated best."
+    return [Section("Seeds", text, (table,))]

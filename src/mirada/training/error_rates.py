@@ -1,0 +1,86 @@
+"""How far texts are from the wanted ones: edits of words and of characters."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+NOTHING = ""  # in the place of what was left out, or of what was not wanted
+
+
+def word_error_rate(given: Sequence[str], wanted: Sequence[str]) -> float:
+    """WER: words replaced, left out or put in, in percent of the words wanted; above 100 where too much was written.
+
+    >>> word_error_rate(["the cat sat"], ["the cat sat down"])
+    25.0
+    """
+    return error_rate([text.split() for text in given], [text.split() for text in wanted])
+
+
+def character_error_rate(given: Sequence[str], wanted: Sequence[str]) -> float:
+    """CER: the same of characters, spaces included.
+
+    >>> round(character_error_rate(["sitting"], ["kitten"]), 1)
+    50.0
+    """
+    return error_rate(given, wanted)
+
+
+def error_rate(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) -> float:
+    """The edits of all sequences, in percent of the length of those wanted."""
+    total = sum(map(len, wanted))
+    edits = sum(edit_distance(one, other) for one, other in zip(given, wanted, strict=True))
+    return 100 * edits / total if total else math.nan
+
+
+def edit_distance(given: Sequence[str], wanted: Sequence[str]) -> int:
+    """The fewest replacements, deletions and insertions that make one sequence of the other.
+
+    Levenshtein (1966); Wagner and Fischer (1974).
+
+    >>> edit_distance("sitting", "kitten")
+    3
+    """
+    return table_of_edits(given, wanted)[-1][-1]
+
+
+def table_of_edits(given: Sequence[str], wanted: Sequence[str]) -> list[list[int]]:
+    """The distances of all beginnings: row i, column j is that of the first i wanted and the first j given."""
+    rows = [list(range(len(given) + 1))]
+    for number, want in enumerate(wanted, 1):
+        row, above = [number], rows[-1]
+        for place, give in enumerate(given, 1):
+            row.append(min(above[place] + 1, row[-1] + 1, above[place - 1] + (want != give)))
+        rows.append(row)
+    return rows
+
+
+def confusions(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) -> Counter[tuple[str, str]]:
+    """How often what was wanted became something else: (wanted, given), with nothing where one of them is missing.
+
+    >>> confusions(["sitting"], ["kitten"])
+    Counter({('k', 's'): 1, ('e', 'i'): 1, ('', 'g'): 1})
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for one, other in zip(given, wanted, strict=True):
+        found.update(edits_of(one, other))
+    return found
+
+
+def edits_of(given: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str]]:
+    """The edits of one sequence, from its beginning: a way through the table, replacements first."""
+    table = table_of_edits(given, wanted)
+    row, column = len(wanted), len(given)
+    edits: list[tuple[str, str]] = []
+    while row or column:
+        here = table[row][column]
+        if row and column and here == table[row - 1][column - 1] + (wanted[row - 1] != given[column - 1]):
+            row, column = row - 1, column - 1
+            if wanted[row] != given[column]:
+                edits.append((wanted[row], given[column]))
+        elif column and here == table[row][column - 1] + 1:
+            column -= 1
+            edits.append((NOTHING, given[column]))
+        else:
+            row -= 1
+            edits.append((wanted[row], NOTHING))
+    return edits[::-1]

@@ -1,0 +1,118 @@
+"""`run --data FILE -o OUT`: every row of a file answered, in its place, beside what was there."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from mirada.runs.answers import Answer
+from mirada.runs.load import load
+from mirada.runs.questions import Question, Questions, answered_table, table_text
+from tests.cli.conftest import Command, Made
+
+
+def test_answers_stand_beside_what_was_in_the_file(mirada: Command, made: Made, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text('id,review,score\n1,"the song, was lovely",9\n2,,8\n3,an awful day,7\n', encoding="utf-8")
+    done = mirada("run", made.classify, "--data", source, "-o", out)
+    with open(out, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["id", "review", "score_given", "answer", "score", "error"]
+    answers = load(made.classify)(["the song, was lovely", "an awful day"])
+    assert [row["answer"] for row in rows] == [answers[0].text, "", answers[1].text]
+    assert float(rows[0]["score"]) == pytest.approx(answers[0].score, abs=1e-6)
+    assert rows[1]["score"] == ""
+    assert "nothing to classify" in rows[1]["error"]
+    assert (done.code, done.out) == (1, "")
+    assert "in.csv:3: there is nothing to classify" in done.err
+    assert f"3 rows written to {out}, 1 without an answer" in done.err
+
+
+@pytest.mark.parametrize("ending", ["tsv", "jsonl"])
+def test_the_form_of_the_answers_is_that_of_their_name(
+    mirada: Command,
+    made: Made,
+    tmp_path: Path,
+    ending: str,
+) -> None:
+    source, out = tmp_path / "in.txt", tmp_path / f"out.{ending}"
+    source.write_text("we buy the red car.\nI see a cat.\n", encoding="utf-8")
+    done = mirada("run", made.translate, "--data", source, "-o", out)
+    assert done.code == 0, done.err
+    wanted = [answer.text for answer in load(made.translate)(["we buy the red car.", "I see a cat."])]
+    lines = out.read_text(encoding="utf-8").splitlines()
+    if ending == "tsv":
+        assert lines[0].split("\t") == ["source", "answer", "score", "error"]
+        assert [line.split("\t")[1] for line in lines[1:]] == wanted
+    else:
+        assert [json.loads(line)["answer"] for line in lines] == wanted
+
+
+def test_without_a_file_the_answers_are_printed(mirada: Command, made: Made, tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("body2\nan awful day\n", encoding="utf-8")
+    done = mirada("run", made.classify, "--data", source, "--json", "columns=body2")
+    (found,) = [json.loads(line) for line in done.out.splitlines()]
+    assert found["input"] == "an awful day"
+    assert {item["text"] for item in found["ranked"]} == {"good", "bad"}
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("-o", "out.csv"), "-o is the file for the answers to --data: give both"),
+        (("--data", "in.csv", "-o", "out.xls"), "unknown format '.xls'; known: .csv, .jsonl, .tsv"),
+        (("--data", "in.csv", "-o", "in.csv"), "is the file of the inputs: answers go to another file"),
+        (("--data", "in.csv", "-o", "none/out.csv"), "there is no folder none. Make it first."),
+        (("--data", "gone.csv", "-o", "out.csv"), "gone.csv: no such file"),
+        (
+            ("--data", "in.csv", "-o", "out.csv", "vocab=9"),
+            "vocab belongs to the run, which is trained: only bad, split",
+        ),
+        (("--data", "in.csv", "-o", "out.csv", "colums=2"), "Did you mean 'columns'?"),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_is_written(
+    mirada: Command,
+    made: Made,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple,
+    error: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("text\nan awful day\n", encoding="utf-8")
+    done = mirada("run", made.classify, *words)
+    assert (done.code, done.out) == (2, "")
+    assert error in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
+
+
+def test_too_long_inputs_are_refused_or_cut(mirada: Command, made: Made) -> None:
+    long = "the song was lovely " * 300
+    refused = mirada("run", made.classify, long)
+    assert refused.code == 1
+    assert "Cut it (--truncate does)" in refused.err
+    cut = mirada("run", made.classify, long, "--truncate")
+    assert (cut.code, cut.out.strip()) == (0, load(made.classify)("the song was lovely " * 100).text)
+    assert mirada("run", made.translate, "we buy " * 400, "--truncate", "--json").code == 0
+    gap = "we see a cat. " * 200 + "we buy a red ___."
+    assert mirada("run", made.fill, gap).code == 1
+    filled = mirada("run", made.fill, gap, "--truncate", "--json")
+    assert filled.code == 0
+    kept = json.loads(filled.out)["input"]
+    assert kept.endswith("we buy a red ___.")
+    assert len(kept) < len(gap)
+    assert "truncate is not used by write" in mirada("run", made.write, "we buy", "--truncate").err
+
+
+def test_a_row_that_is_too_short_is_filled_up() -> None:
+    questions = Questions(("a", "error"), [Question("f:1", "x", ("1",), "broken")])
+    columns, rows = answered_table(questions, [Answer("x", "", float("nan"), error="broken")])
+    assert list(columns) == ["a", "error_given", "answer", "score", "error"]
+    assert list(rows) == [("1", "", "", "", "broken")]
+
+
+def test_numbers_that_json_does_not_know_are_null() -> None:
+    assert table_text("x.jsonl", (("a",), [(float("nan"),)])) == '{"a": null}\n'

@@ -1,0 +1,69 @@
+"""`mirada runs`: what was trained, in a table or side by side; `print(run)` in four lines."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mirada.runs.load import load
+from tests.cli.conftest import Command, Made
+
+
+def test_runs_are_listed_with_task_model_quality_and_minutes(mirada: Command, made: Made) -> None:
+    done = mirada("runs", made.classify.parent)
+    assert done.code == 0
+    head, *rows = done.out.splitlines()
+    assert head.split() == ["folder", "task", "model", "quality", "minutes"]
+    assert [row.split()[1] for row in rows] == ["classify", "fill", "translate", "write"]
+    assert "accuracy" in rows[0]
+    assert "bleu" in rows[2]
+
+
+def test_two_runs_stand_side_by_side_with_what_differs(mirada: Command, made: Made) -> None:
+    lines = mirada("runs", made.classify, made.translate).out.splitlines()
+    cells = {line.split()[0]: line.split()[1:] for line in lines[1:]}
+    assert lines[0].split() == [str(made.classify), str(made.translate)]
+    assert cells["task"] == ["classify", "translate"]
+    assert cells["bleu"][0] == "-"
+    assert "seed" not in cells, "it does not differ"
+    assert cells["tokenizer"] == ["word", "bpe"]
+
+
+def test_json_has_everything(mirada: Command, made: Made) -> None:
+    (found,) = [json.loads(line) for line in mirada("runs", made.classify, "--json").out.splitlines()]
+    assert found["metrics"]["accuracy"] >= 0
+    assert found["settings"]["seed"] == 0
+    assert "made" in found["ended"]
+
+
+def test_a_broken_run_is_listed_as_such(mirada: Command, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "config.json").write_text("{", encoding="utf-8")
+    done = mirada("runs", tmp_path)
+    assert done.code == 0
+    assert "config.json or metrics.jsonl cannot be read" in done.out
+
+
+def test_where_there_is_none(mirada: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "there is no folder runs. Train one with `mirada train`." in mirada("runs").err
+    assert "there is no run in" in mirada("runs", tmp_path).err
+
+
+def test_a_run_prints_as_four_lines(made: Made) -> None:
+    lines = str(load(made.classify)).splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith(f"classify in {made.classify}: transformer, ")
+    assert lines[1] == f"data     {made.reviews}"
+    assert "accuracy" in lines[2]
+    assert lines[3].startswith("training made 6 steps")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_complete_commands(mirada: Command, shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_MIRADA_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("COMP_WORDS", "mirada ev")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "mirada ev")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    assert "eval" in mirada().out

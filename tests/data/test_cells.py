@@ -1,0 +1,108 @@
+"""Files of inputs without answers: which column holds them, and what comes along."""
+
+from pathlib import Path
+
+import pytest
+
+from mirada.data.cells import Cells, read_cells
+from mirada.data.options import TableOptions
+
+ASKS = ("text",)
+
+
+def cells(path: Path, content: str, **options: str) -> Cells:
+    path.write_text(content, encoding="utf-8")
+    return read_cells(str(path), ASKS, TableOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "place", "first"),
+    [
+        ("a.csv", "id,review,stars\n7,a fine film,4\n", ("id", "review", "stars"), 1, ("7", "a fine film", "4")),
+        ("a.csv", "Texto;fecha\nuna película;hoy\n", ("Texto", "fecha"), 0, ("una película", "hoy")),
+        ("a.tsv", "a fine film\tpos\na dull film\tneg\n", ("text", "column_2"), 0, ("a fine film", "pos")),
+        ("a.txt", "a fine film\n", ("text",), 0, ("a fine film",)),
+        ("a.csv", '"one, two"\n"three"\n', ("text",), 0, ("one, two",)),
+        ("a.jsonl", '{"id": 7, "text": "a fine film"}\n', ("id", "text"), 1, ("7", "a fine film")),
+    ],
+)
+def test_the_column_of_inputs_is_found_and_the_others_come_along(
+    tmp_path: Path, name: str, content: str, columns: tuple[str, ...], place: int, first: tuple[str, ...]
+) -> None:
+    found = cells(tmp_path / name, content)
+    assert (found.columns, found.input, found.rows[0][1]) == (columns, place, first)
+    assert all(not fault for _, _, fault in found.rows)
+
+
+def test_the_column_can_be_named_or_counted(tmp_path: Path) -> None:
+    rows = "a,b\none,two\n"
+    assert cells(tmp_path / "a.csv", rows, columns="b").input == 1
+    counted = cells(tmp_path / "a.csv", rows, columns="2")
+    assert (counted.input, len(counted.rows)) == (1, 2), "numbers say nothing about a header"
+    assert len(cells(tmp_path / "a.csv", rows, columns="2", header="yes").rows) == 1
+    with pytest.raises(ValueError, match=r"unknown column 'c'; known: a, b"):
+        cells(tmp_path / "a.csv", rows, columns="c")
+    with pytest.raises(ValueError, match="there is no column 3: the first row has 2"):
+        cells(tmp_path / "a.csv", rows, columns="3")
+
+
+def test_a_guess_is_told(tmp_path: Path) -> None:
+    labelled = "".join(f"{'pos' if i % 2 else 'neg'}\tsentence number {i}\n" for i in range(20))
+    found = cells(tmp_path / "a.tsv", labelled)
+    assert found.input == 1
+    assert "the inputs are in column 2 (columns= says otherwise)" in found.notes[0]
+
+
+def test_bad_rows_stay_in_their_places_with_what_is_wrong(tmp_path: Path) -> None:
+    found = cells(tmp_path / "a.csv", "id,text\n1,fine\n2\n3,good\n")
+    assert [fault for _, _, fault in found.rows] == ["", "expected 2 columns, found 1", ""]
+    assert found.rows[1][0].endswith("a.csv:3")
+    objects = cells(tmp_path / "a.jsonl", '{"text": "a"}\n{"text": null}\n[1]\n{"text"\n')
+    assert ["text is null" in objects.rows[1][2], "object" in objects.rows[2][2], "not JSON" in objects.rows[3][2]] == [
+        True
+    ] * 3
+    with pytest.raises(ValueError, match="unknown column 'text'; known: what"):
+        cells(tmp_path / "b.jsonl", '{"what": "a"}\n')
+    with pytest.raises(ValueError, match="the file has no rows"):
+        cells(tmp_path / "c.csv", "\n\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "asks", "column"),
+    [
+        ("id,english,spanish\n7,a house,una casa\n", ("source", "text"), 1),
+        ("id,english,spanish\n7,a house,una casa\n", ("target", "text"), 2),
+        ("id,english\n7,a house\n", ("source", "text"), 1),
+        ("Texto,origen\na house,x\n", ("source", "text"), 1),
+        ("id;Review Text\n7;a house, a garden\n", ("text",), 1),
+        ("a house,una casa\n", ("target", "text"), 1),
+        ("7,a house with a garden,x\n8,a cat on a wall,y\n", ("text",), 1),
+    ],
+)
+def test_the_column_of_inputs_by_its_name_or_by_what_it_holds(
+    tmp_path: Path, content: str, asks: tuple[str, ...], column: int
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(content, encoding="utf-8")
+    assert read_cells(str(path), asks, TableOptions()).input == column
+
+
+def test_a_text_file_with_a_header_is_a_table(tmp_path: Path) -> None:
+    found = cells(tmp_path / "a.txt", "id,text\n7,a fine film\n")
+    assert (found.columns, len(found.rows)) == (("id", "text"), 1)
+    assert cells(tmp_path / "b.txt", "text, well, it is only a line\nand another\n").columns == ("text",)
+
+
+def test_columns_that_nothing_tells_apart_are_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"3 columns \('a b', 'c d', 'e f'\) and no header that names text. Say which: columns=2"
+    ):
+        cells(tmp_path / "a.tsv", "a b\tc d\te f\n")
+
+
+def test_a_json_list_holds_questions(tmp_path: Path) -> None:
+    found = cells(tmp_path / "a.json", '[{"id": 7, "review": "a fine film"}]')
+    assert (found.columns, found.input, found.rows) == (
+        ("id", "review"), 1, [(f"{tmp_path / 'a.json'}:1", ("7", "a fine film"), "")]
+    )  # fmt: skip
+    assert found.notes == (f"{tmp_path / 'a.json'}: the inputs are in review",)

@@ -1,0 +1,124 @@
+"""The graph of a run: in its file and back, and joined with nodes that are new."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mirada.data.graphs import GraphOptions, read_graph
+from mirada.data.known_graph import GRAPH, KnownGraph
+from mirada.data.labelled_graph import LabelledGraph
+from mirada.data.new_nodes import read_new_nodes
+from mirada.data.node_features import FeatureScale
+from tests.data.graph_files import arrays, folder
+
+OPTIONS = GraphOptions()
+
+
+def known(graph: LabelledGraph, kind: str = "standard") -> KnownGraph:
+    return KnownGraph(graph, tuple(sorted(set(graph.labels) - {""})), FeatureScale.fit(graph.features, kind))
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> LabelledGraph:
+    return read_graph(folder(tmp_path / "known"), OPTIONS).graph
+
+
+# its file
+
+
+@pytest.mark.parametrize("kind", ["standard", "rows"])
+def test_it_is_restored_as_it_was(tmp_path: Path, tables: LabelledGraph, kind: str) -> None:
+    for graph in (tables, read_graph(arrays(y=np.array([0, 0, -1, 1, 1])), OPTIONS).graph):
+        before = known(graph, kind)
+        (content,) = before.contents().values()
+        (tmp_path / GRAPH).write_bytes(content)
+        after = KnownGraph.restore(before.facts(), {GRAPH: tmp_path / GRAPH})
+        assert after.graph.digest == before.graph.digest
+        for name in ("names", "labels", "parts", "columns"):
+            assert getattr(after.graph, name) == getattr(before.graph, name)
+        assert after.labels == before.labels
+        assert after.scale(after.graph.features).tolist() == before.scale(before.graph.features).tolist()
+        assert after.contents() == before.contents()
+
+
+def test_names_that_are_numbers_take_no_room() -> None:
+    numbered = known(read_graph(arrays(), OPTIONS).graph)
+    named = LabelledGraph(
+        tuple("abcde"), *(getattr(numbered.graph, n) for n in ("features", "edges", "labels", "parts"))
+    )
+    sizes = [len(one.contents()[GRAPH]) for one in (numbered, known(named))]
+    assert sizes[0] < sizes[1]
+
+
+@pytest.mark.parametrize("spoil", ["cut", "gone", "facts"])
+def test_a_file_of_something_else_is_told(tmp_path: Path, tables: LabelledGraph, spoil: str) -> None:
+    whole = known(tables)
+    (content,) = whole.contents().values()
+    path, facts = tmp_path / GRAPH, whole.facts()
+    if spoil != "gone":
+        path.write_bytes(content[:50] if spoil == "cut" else content)
+    if spoil == "facts":
+        del facts["labels"]
+    with pytest.raises(
+        ValueError, match=r"graph.safetensors does not hold the graph of this run: .* Restore the file."
+    ):
+        KnownGraph.restore(facts, {GRAPH: path})
+
+
+# new nodes
+
+
+def test_new_nodes_are_joined_with_the_known_ones(tmp_path: Path, tables: LabelledGraph) -> None:
+    place = folder(tmp_path / "new", features="node,green,red\nx,3,1\ny,4,2\n", edges="x,a\nx,y\n", labels=None)
+    one, two = read_new_nodes(place, tables, OPTIONS, directed=False)
+    assert (one.name, two.name, one.error) == ("x", "y", "")
+    assert one.node is not None
+    graph = one.node.graph
+    assert graph.names == (*tables.names, "x", "y")
+    assert graph.features.dense()[6:].tolist() == [[1, 3], [2, 4]], "features are found by their names"
+    new = {(graph.names[a], graph.names[b]) for a, b in graph.edges.T.tolist()[tables.edges.shape[1] :]}
+    assert new == {("x", "a"), ("a", "x"), ("x", "y"), ("y", "x")}
+    (_, other) = read_new_nodes(place, tables, OPTIONS, directed=True)
+    assert other.node is not None
+    assert other.node.graph.edges.shape[1] == tables.edges.shape[1] + 2
+
+
+def test_new_nodes_may_have_no_edges(tmp_path: Path, tables: LabelledGraph) -> None:
+    (one,) = read_new_nodes(folder(tmp_path / "new", features="x,3,1\n", edges=None), tables, OPTIONS, False)
+    assert one.node is not None
+    assert one.node.graph.edges.shape == tables.edges.shape
+
+
+def test_bad_new_nodes_have_errors_in_their_places(tmp_path: Path, tables: LabelledGraph) -> None:
+    rows = "node,red,green\nx,1,2\ny,1,\na,1,2\nz,1,1\nx,3,3\nw,2,2\n"
+    place = folder(tmp_path / "new", features=rows, edges="z,nowhere\nx,y\nw,a\n")
+    found = read_new_nodes(place, tables, OPTIONS, False)
+    assert [one.name for one in found] == ["x", "y", "a", "z", "x", "w"]
+    assert [one.node is None for one in found] == [False, True, True, True, True, False]
+    errors = [one.error for one in found]
+    assert errors[1].startswith("not a number: feature green of node 'y' is ''")
+    assert errors[2].startswith("node 'a' is in the graph of this run already.")
+    assert "edges.csv:1: edge to an unknown node: 'nowhere'" in errors[3]
+    assert "node 'x' has features already" in errors[4]
+    joined = found[-1].node.graph  # type: ignore[union-attr]
+    ends = {joined.names[n] for n in joined.edges[:, tables.edges.shape[1] :].flatten().tolist()}
+    numbers = set(joined.edges[:, tables.edges.shape[1] :].flatten().tolist())
+    assert ends == {"w", "a"}
+    assert numbers == {joined.numbers["w"], 0}, "an edge to a known node leads to the known one"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"features": "x,1,2,3\n"}, "features.csv: this run reads 2 features a node: got 3"),
+        ({"features": "node,red,blue\nx,1,2\n"}, "features.csv: there is no feature 'green', which this run reads"),
+        ({"features": "x,1,2\n", "edges": "p,q\nq,p\n"}, "edges.csv:1: edge to an unknown node: 'p'"),
+        ({"features": None}, "there is no features.csv"),
+    ],
+)
+def test_places_without_new_nodes_are_refused(tmp_path: Path, tables: LabelledGraph, files: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_new_nodes(folder(tmp_path / "new", **files), tables, OPTIONS, False)
+    with pytest.raises(ValueError, match=r"nowhere is not a folder. New nodes come as features.csv and edges.csv"):
+        read_new_nodes("nowhere", tables, OPTIONS, False)

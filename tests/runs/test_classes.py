@@ -1,0 +1,30 @@
+"""Which class was taken for which: numbers by hand."""
+
+from mirada.runs.classes import class_details, class_lines, class_metrics, class_sections
+
+GIVEN, WANTED, LABELS = ["a", "a", "b", "b", "c"], ["a", "b", "b", "c", "c"], ["a", "b", "c", "d"]
+
+
+def test_a_row_is_what_it_is_and_a_column_what_it_was_taken_for() -> None:
+    found = class_details(GIVEN, WANTED, LABELS)
+    assert found["labels"] == LABELS
+    assert found["confusion"] == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+    assert found["per_class"]["a"] == {"precision": 50.0, "recall": 100.0, "f1": 200 / 3, "records": 1}
+    assert found["per_class"]["c"] == {"precision": 100.0, "recall": 50.0, "f1": 200 / 3, "records": 2}
+    assert found["per_class"]["d"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "records": 0}
+    assert class_metrics(GIVEN, WANTED)["accuracy"] == 60.0
+
+
+def test_the_lines_name_every_class_and_the_worst_confusions() -> None:
+    lines = class_lines(class_details([*GIVEN, "b"], [*WANTED, "c"], LABELS))
+    assert [line.split()[0] for line in lines] == ["class", "a", "b", "c", "d", "c", "b"]
+    assert lines[-2:] == ["c taken for b: 2", "b taken for a: 1"]
+
+
+def test_the_report_has_both_tables() -> None:
+    (section,) = class_sections(GIVEN, WANTED, LABELS)
+    matrix, table = section.items
+    drawn = matrix.draw()
+    assert "c taken for b: 1 of 2" in drawn
+    assert drawn.count('class="right') == 4
+    assert table.rows[1] == ("b", 2, 50.0, 50.0, 50.0)
