@@ -9,8 +9,7 @@ Prints BLEU for groups of test sentences by their number of words, a column for 
 import argparse
 from pathlib import Path
 
-from mirada.cli.quality import by_length
-
+from mirada.cli.eval import by_length
 from mirada.drawing.plot import plot
 from mirada.runs.load import load
 

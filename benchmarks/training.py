@@ -16,19 +16,18 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import model_peers as peers
 import torch
-from mirada.cli.memory import keep_memory
-from mirada.tasks.batches import Shares
 from torch import Tensor, nn
 
+from mirada.cli.allocator import keep_memory
 from mirada.data.batch import Buckets
 from mirada.models.transformer import Transformer, TransformerConfig
-from mirada.tasks.translate import pair_part
+from mirada.runs.batches import Bucketed, EncodedRecords
+from mirada.tasks.translate import collate
 from mirada.training.loop import Training
 from mirada.training.objectives import Microbatch, ModelLoss
 from mirada.training.recipe import Recipe
@@ -65,7 +64,7 @@ def ours(pairs: list[Pair], folder: Path) -> Train:
         tied="all",
     )  # fmt: skip
     sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
-    batches = Shares(Buckets(sizes, TOKENS, 0), partial(pair_part, pairs))
+    batches = Bucketed(EncodedRecords(pairs, sizes, collate), TOKENS, 0)
     objective = ModelLoss(Transformer(config))
     training = Training(objective, batches, [], Recipe(steps=10_000), folder)
     objective.train()
@@ -105,7 +104,7 @@ def random_batches(pairs: list[Pair]) -> Callable[[int], Microbatch]:
             batches.append([])
             longest = max(len(side) + 1 for side in pairs[row])
         batches[-1].append(row)
-    return lambda step: pair_part(pairs, batches[step % (len(batches) - 1)], 0)
+    return lambda step: collate([pairs[row] for row in batches[step % (len(batches) - 1)]])
 
 
 def contestant(name: str, orders: Connection) -> None:
@@ -114,7 +113,7 @@ def contestant(name: str, orders: Connection) -> None:
     buckets = Buckets([(len(source) + 1, len(target) + 1) for source, target in pairs], TOKENS, 0)
 
     def bucketed(step: int) -> Microbatch:
-        return pair_part(pairs, buckets.batch(step), 0)
+        return collate([pairs[row] for row in buckets.batch(step)])
 
     with tempfile.TemporaryDirectory() as folder:
         if name == OURS:
