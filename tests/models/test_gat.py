@@ -287,6 +287,8 @@ def test_the_loss_is_over_the_nodes_whose_class_is_known():
     known = torch.zeros(NODES, dtype=torch.bool)
     known[[2, 10]] = True
     assert_close(model.loss(x, EDGES, classes, known), -(log[2, 2] + log[10, 3]) / 2)
+    weighed = model.loss(x, EDGES, classes, known, torch.tensor([0.5, 3.0]))
+    assert_close(weighed, -(0.5 * log[2, 2] + 3 * log[10, 3]) / 2)
 
 
 def test_a_loss_without_known_classes_is_refused():

@@ -159,6 +159,13 @@ def test_the_loss_is_the_cross_entropy_of_the_classes(smoothing):
     assert_close(model.loss(seen, torch.tensor([3, 6]), smoothing), (1 - smoothing) * right + smoothing * spread)
 
 
+def test_a_weighed_picture_counts_as_often_in_the_loss():
+    model, seen = made(config()), pictures()
+    log = model(seen).log_softmax(-1)
+    found = model.loss(seen, torch.tensor([3, 6]), weights=torch.tensor([0.5, 3.0]))
+    assert_close(found, -(0.5 * log[0, 3] + 3 * log[1, 6]) / 2)
+
+
 # Weights and errors
 
 

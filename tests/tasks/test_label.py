@@ -1,6 +1,7 @@
 """label: from a graph some of whose nodes have labels to labels for the others, with the neighbors looked at."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -352,3 +353,13 @@ def test_cora_reaches_the_paper(tmp_path: Path) -> None:
 def test_a_graph_on_its_own_device_is_itself() -> None:
     edges = Edges(torch.tensor([[0, 1], [1, 0]]), 2)
     assert edges.to(torch.device("cpu")) is edges
+
+
+def test_balance_weighs_rare_labels(tmp_path: Path, place: str, run: Run) -> None:
+    balanced = trained("label", place, tmp_path / "yes", *QUICK, "balance=yes")
+    counts = Counter(record.value.label for record in balanced.splits().train)
+    mean = sum(counts.values()) / len(counts)
+    wanted = tuple(mean / counts[label] for label in balanced.known.labels)
+    assert balanced.known.weights == pytest.approx(wanted)
+    assert load(balanced.folder).known.weights == balanced.known.weights
+    assert run.known.weights == ()

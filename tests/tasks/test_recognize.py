@@ -494,3 +494,17 @@ def test_drawn_objects_are_recognized_by_looking_at_them(tmp_path: Path) -> None
     assert found["on_object"] > 60
     assert found["on_object_even"] < 15
     assert found["accuracy_linear"] < 30
+
+
+def test_balance_weighs_rare_classes(tmp_path: Path) -> None:
+    pixels, labels = marked(40)
+    kept = [row for row, label in enumerate(labels) if label != "middle" or row % 4 == 0]
+    data = {"images": pixels[kept], "labels": [labels[row] for row in kept]}
+    plain = trained("recognize", data, tmp_path / "no", *QUICK)
+    balanced = trained("recognize", data, tmp_path / "yes", *QUICK, "balance=yes")
+    assert plain.known.weights == ()
+    weights = dict(zip(balanced.known.labels, balanced.known.weights, strict=True))
+    assert weights["middle"] > 2 * weights["above"]
+    assert load(balanced.folder).known.weights == balanced.known.weights
+    before, after = (dict(run.model.named_parameters()) for run in (plain, balanced))
+    assert any(not torch.equal(before[name], after[name]) for name in before)

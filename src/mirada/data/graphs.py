@@ -16,12 +16,14 @@ from mirada.errors import require
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions(TableOptions):
     """`directed`: an edge of a table leads from its source to its target only. `normalize` is how features are scaled: auto
-    (by how they look), rows, standard or no.
+    (by how they look), rows, standard or no. `balance` lets rare labels count as much as frequent ones.
     """
 
+    of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "balance")
     fixed: ClassVar[tuple[str, ...]] = ("normalize",)
 
     directed: bool = False
+    balance: bool = False
     normalize: str = "auto"
 
     def check(self) -> None:

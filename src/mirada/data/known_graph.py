@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
+from mirada.data.class_weights import restored_weights, weight_facts
 from mirada.data.labelled_graph import PARTS, LabelledGraph
 from mirada.data.node_features import FeatureScale, SparseRows
 from mirada.errors import require
@@ -28,6 +29,7 @@ class KnownGraph:
     graph: LabelledGraph
     labels: tuple[str, ...]
     scale: FeatureScale
+    weights: tuple[float, ...] = ()  # of the labels, where rare ones count as much as frequent ones
 
     def facts(self) -> dict[str, Any]:
         """What config.json holds of it."""
@@ -35,6 +37,7 @@ class KnownGraph:
         return {
             "labels": list(self.labels), "nodes": len(graph), "edges": graph.edges.shape[1],
             "features": graph.features.width, "normalize": self.scale.kind,
+            **weight_facts(self.weights),
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
@@ -71,7 +74,8 @@ class KnownGraph:
             named(arrays["parts"], PARTS),
             columns=from_bytes(arrays["features"]),
         )
-        return cls(graph, labels, FeatureScale(kind, arrays["mean"], arrays["deviation"]))
+        scale = FeatureScale(kind, arrays["mean"], arrays["deviation"])
+        return cls(graph, labels, scale, restored_weights(facts))
 
 
 def places_in(words: Sequence[str], known: Sequence[str]) -> NDArray[np.int32]:

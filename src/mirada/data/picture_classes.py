@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from mirada.data.augment import Augmentation
+from mirada.data.class_weights import restored_weights, weight_facts
 from mirada.data.picture_file import Box, placed
 from mirada.data.picture_set import Fitting, Picture
 from mirada.errors import require
@@ -29,6 +30,7 @@ class PictureClasses:
     fitting: Fitting
     patch: int
     augmentation: Augmentation = UNCHANGED
+    weights: tuple[float, ...] = ()  # of the classes, where rare ones count as much as frequent ones
 
     @property
     def grid(self) -> int:
@@ -69,6 +71,7 @@ class PictureClasses:
         return {
             "labels": list(self.labels), "size": fitting.size, "channels": fitting.channels, "fit": fitting.way,
             "patch": self.patch, "shift": change.shift, "flip": change.flip, "light": change.light,
+            **weight_facts(self.weights),
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
@@ -81,7 +84,8 @@ class PictureClasses:
         require(not wrong, f"config.json does not say how pictures are read: {', '.join(wrong)} is missing or broken")
         labels = tuple(map(str, facts["labels"]))
         change = Augmentation(facts["shift"], facts["flip"], facts["light"])
-        return cls(labels, Fitting(facts["size"], facts["channels"], facts["fit"]), facts["patch"], change)
+        fitting = Fitting(facts["size"], facts["channels"], facts["fit"])
+        return cls(labels, fitting, facts["patch"], change, restored_weights(facts))
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:

@@ -97,8 +97,9 @@ class GAT(Model[GATConfig]):
         edges: Int[Tensor, "2 edges"] | Edges,
         classes: Int[Tensor, " nodes"],
         known: Bool[Tensor, " nodes"] | None = None,
+        weights: Float[Tensor, " known"] | None = None,
     ) -> Float[Tensor, ""]:
-        """The mean cross-entropy over the nodes whose class is known."""
+        """The mean cross-entropy over the nodes whose class is known, each times its weight where there are weights."""
         check_axes("classes", classes, "nodes")
         check_size("classes", classes, 0, "nodes", len(nodes))
         scores = self(nodes, edges)
@@ -108,7 +109,9 @@ class GAT(Model[GATConfig]):
             require(bool(known.any()), "the loss needs at least one node whose class is known: got none")
             scores, classes = scores[known], classes[known]
         classes = check_classes("classes", classes, self.config.classes, len(classes))
-        return F.cross_entropy(scores, classes)
+        if weights is None:
+            return F.cross_entropy(scores, classes)
+        return (weights * F.cross_entropy(scores, classes, reduction="none")).mean()
 
 
 def attention(config: GATConfig, width: int, last: bool) -> Attention:

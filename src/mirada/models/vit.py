@@ -106,11 +106,15 @@ class ViT(Model[ViTConfig]):
         pictures: Float[Tensor, "batch channels height width"],
         classes: Int[Tensor, " batch"],
         smoothing: float = 0.0,
+        weights: Float[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, ""]:
-        """The mean cross-entropy of the right classes."""
+        """The mean cross-entropy of the right classes, each times the weight of its picture where there are weights."""
         check_smoothing(smoothing)
         classes = check_classes("classes", classes, self.config.classes, len(pictures))
-        return F.cross_entropy(self(pictures), classes, label_smoothing=smoothing)
+        scores = self(pictures)
+        if weights is None:
+            return F.cross_entropy(scores, classes, label_smoothing=smoothing)
+        return (weights * F.cross_entropy(scores, classes, label_smoothing=smoothing, reduction="none")).mean()
 
     def encode(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch places features"]:
         """A vector for the class token, where there is one, and for every patch, row by row."""

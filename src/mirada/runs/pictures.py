@@ -35,6 +35,7 @@ class PictureExamples:
     places: int
     augmentation: Augmentation
     problems: tuple[Problem, ...] = ()
+    weights: tuple[float, ...] = ()  # of the classes, where rare ones count as much as frequent ones
 
     def __len__(self) -> int:
         return len(self.squares)
@@ -44,6 +45,8 @@ class PictureExamples:
 
     def batch(self, pictures: Float[np.ndarray, "n channels size size"], rows: Rows) -> Microbatch:
         given = {"pictures": torch.from_numpy(pictures), "classes": torch.from_numpy(self.classes[rows])}
+        if self.weights:
+            given["weights"] = torch.tensor(self.weights)[given["classes"]]
         return Microbatch(given, (len(rows),), len(rows) * self.places)
 
     def take(self, rows: Sequence[int]) -> Self:

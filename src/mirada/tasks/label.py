@@ -34,7 +34,7 @@ from mirada.runs.sources import NAMED, Source, Splits, parts_of, require_good
 from mirada.runs.task import SAMPLES, Preset, Task, spread
 from mirada.training.baselines import linear_on_features, majority
 from mirada.training.metrics import accuracy
-from mirada.training.objectives import Microbatch
+from mirada.training.objectives import Microbatch, class_weights
 from mirada.training.recipe import Recipe
 
 SHOWN = 6  # examples and errors in the report
@@ -51,6 +51,7 @@ class NodeExamples:
     edges: Edges
     numbers: Int[Tensor, " some"]
     classes: Int[Tensor, " some"]
+    weights: tuple[float, ...] = ()  # of the labels, where rare ones count as much as frequent ones
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -61,6 +62,8 @@ class NodeExamples:
         wanted = torch.zeros(len(self.nodes), dtype=torch.int64).index_put_((numbers,), classes)
         known: Bool[Tensor, " nodes"] = torch.zeros(len(self.nodes), dtype=torch.bool).index_fill_(0, numbers, True)
         inputs = {"nodes": self.nodes, "edges": self.edges, "classes": wanted, "known": known}
+        if self.weights:
+            inputs["weights"] = torch.tensor(self.weights)[wanted[known]]
         return Microbatch(inputs, (len(numbers),), len(self.nodes))
 
     def take(self, rows: Sequence[int]) -> "NodeExamples":
@@ -112,15 +115,19 @@ class Label(Task[str | Node, Node, KnownGraph]):
         bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
         told = f"nodes are told apart by at least two labels: all of these to learn from have {labels[0]!r}"
         require(len(labels) > 1, bad + told)
+        given = [record.value.label for record in splits.train]
         if start is None:
-            return KnownGraph(splits.whole, tuple(labels), FeatureScale.fit(splits.whole.features, options.normalize))
+            weights = class_weights(given, labels) if options.balance else ()
+            scale = FeatureScale.fit(splits.whole.features, options.normalize)
+            return KnownGraph(splits.whole, tuple(labels), scale, weights)
         new = [label for label in labels if label not in start.labels]
         require(
             not new, f"label {new[0] if new else ''!r} is not known to the run to start from: {', '.join(start.labels)}"
         )
         features = in_order_of(start.graph, splits.whole.features, splits.whole.columns, "the graph")
         graph = replace(splits.whole, features=features, columns=start.graph.columns or splits.whole.columns)
-        return KnownGraph(graph, start.labels, start.scale)
+        weights = class_weights(given, start.labels) if options.balance else ()
+        return KnownGraph(graph, start.labels, start.scale, weights)
 
     def sizes(self, known: KnownGraph) -> dict[str, Any]:
         return {"features": known.graph.features.width, "classes": len(known.labels)}
@@ -132,7 +139,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         x, edges = encoded(known, graph, config.self_loops)
         numbers = torch.tensor([node.number for node in nodes], dtype=torch.int64)
         classes = torch.from_numpy(places_in([node.label for node in nodes], known.labels)).long()
-        return NodeExamples(x, edges, numbers, classes)
+        return NodeExamples(x, edges, numbers, classes, known.weights)
 
     def batches(self, examples: NodeExamples, recipe: Recipe) -> Whole:
         return Whole(examples)

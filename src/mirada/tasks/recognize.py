@@ -46,6 +46,7 @@ from mirada.runs.sources import NAMED, SETS, Source, Splits, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
 from mirada.training.baselines import linear_on_features, majority
 from mirada.training.metrics import accuracy
+from mirada.training.objectives import class_weights
 from mirada.training.recipe import Recipe
 
 SEEN_AT_ONCE = 256  # pictures
@@ -59,10 +60,11 @@ BUILTIN = re.compile(r"builtin (train|valid|test):(\d+)")
 class RecognizeOptions(DataOptions):
     """How pictures are brought to one form: squares of `size` pixels, fitted by pad, crop or stretch, in patches of `patch`;
     0 chooses what suits the data. `augment` shifts pictures by a few pixels and changes their light a little while the model
-    learns; `flip` also mirrors them, which no letter or digit survives. At most `memory` GB of pictures are kept.
+    learns; `flip` also mirrors them, which no letter or digit survives. `balance` lets rare classes count as much as frequent
+    ones. At most `memory` GB of pictures are kept.
     """
 
-    of_files: ClassVar[tuple[str, ...]] = (*DataOptions.of_files, "memory")
+    of_files: ClassVar[tuple[str, ...]] = (*DataOptions.of_files, "memory", "balance")
     fixed: ClassVar[tuple[str, ...]] = ("size", "patch", "fit")
 
     size: int = 0
@@ -70,6 +72,7 @@ class RecognizeOptions(DataOptions):
     fit: str = "pad"
     augment: bool = True
     flip: bool = False
+    balance: bool = False
     memory: float = 2.0
 
     def check(self) -> None:
@@ -147,9 +150,13 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             f"{bad}there must be two classes or more to tell apart: all pictures are {labels[0]!r}. Is there a folder per class?",
         )
         if start is not None:
-            return replace(start, labels=start.labels if set(labels) <= set(start.labels) else labels)
+            labels = start.labels if set(labels) <= set(start.labels) else labels
+        given = [label_of(record.value) for record in splits.train]
+        weights = class_weights(given, labels) if options.balance else ()
+        if start is not None:
+            return replace(start, labels=labels, weights=weights)
         fitting, patch = options.fitting([record.value.picture for record in splits.train])
-        return PictureClasses(labels, fitting, patch, options.augmentation(fitting.size))
+        return PictureClasses(labels, fitting, patch, options.augmentation(fitting.size), weights)
 
     def sizes(self, known: PictureClasses) -> dict[str, Any]:
         fitting = known.fitting
@@ -168,7 +175,8 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         numbers = {label: number for number, label in enumerate(known.labels)}
         classes = np.array([numbers.get(record.value.label, -1) for record in records], np.int64)
         bad += unseen_classes([record for record in records if record.where not in places], known.labels, label_of)
-        return PictureExamples(stacked(pictures, known.fitting), classes, config.places, known.augmentation, tuple(bad))
+        squares = stacked(pictures, known.fitting)
+        return PictureExamples(squares, classes, config.places, known.augmentation, tuple(bad), known.weights)
 
     def problems(
         self, records: Sequence[LabelledRecord], examples: PictureExamples, config: ViTConfig
