@@ -1,6 +1,8 @@
 """Which class was taken for which: numbers by hand."""
 
-from mirada.runs.classes import class_details, class_lines, class_metrics, class_sections
+from mirada.data.record import Record
+from mirada.runs.classes import class_details, class_lines, class_metrics, class_sections, every_class_learned
+from mirada.runs.sources import Splits
 
 GIVEN, WANTED, LABELS = ["a", "a", "b", "b", "c"], ["a", "b", "b", "c", "c"], ["a", "b", "c", "d"]
 
@@ -28,3 +30,12 @@ def test_the_report_has_both_tables() -> None:
     assert "c taken for b: 1 of 2" in drawn
     assert drawn.count('class="right') == 4
     assert table.rows[1] == ("b", 2, 50.0, 50.0, 50.0)
+
+
+def test_a_label_that_only_held_out_records_have_is_learned_from() -> None:
+    train, valid = [Record("a:1", ("x", "yes"))], [Record("a:2", ("y", "yes")), Record("a:3", ("z", "rare"))]
+    splits = every_class_learned(Splits(train, valid), lambda fields: fields[1])
+    assert [record.where for record in splits.train] == ["a:1", "a:3"]
+    assert [record.where for record in splits.valid] == ["a:2"]
+    whole = Splits(train, valid[:1])
+    assert every_class_learned(whole, lambda fields: fields[1]) is whole

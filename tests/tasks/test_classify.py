@@ -8,11 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from mirada.data.record import Record
 from mirada.runs.load import load
 from mirada.runs.run import Run
-from mirada.runs.sources import Splits
-from mirada.tasks.classify import closed, network_scores, with_every_label
+from mirada.tasks.classify import closed, network_scores
 from mirada.training.baselines import majority
 from tests.runs.small import QUICK, reviews, trained, write_rows
 
@@ -103,15 +101,6 @@ def test_labels_unseen_in_training_are_told_where_they_are(tmp_path: Path, run: 
     ) as told:
         run.measure(path)
     assert "odd.tsv:3" in str(told.value)
-
-
-def test_a_label_that_only_held_out_records_have_is_learned_from() -> None:
-    train, valid = [Record("a:1", ("x", "yes"))], [Record("a:2", ("y", "yes")), Record("a:3", ("z", "rare"))]
-    splits = with_every_label(Splits(train, valid))
-    assert [record.where for record in splits.train] == ["a:1", "a:3"]
-    assert [record.where for record in splits.valid] == ["a:2"]
-    whole = Splits(train, valid[:1])
-    assert with_every_label(whole) is whole
 
 
 def test_one_label_is_too_few(tmp_path: Path) -> None:

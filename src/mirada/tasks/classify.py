@@ -26,7 +26,7 @@ from mirada.layers.model import Model
 from mirada.models.classifier import Classifier
 from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
-from mirada.runs.classes import class_details, class_metrics, class_sections
+from mirada.runs.classes import class_details, class_metrics, class_sections, every_class_learned, unseen_classes
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
@@ -96,9 +96,9 @@ class Classify(Task[str, Fields, TextClasses]):
         if source.builtin:
             return builtin()
         splits = from_tables(source, COLUMNS, options)
-        splits = splits if source.has_valid else with_every_label(splits)
-        known = {record.value[1] for record in splits.train}
-        unseen = [unseen_label(record, known) for record in splits.valid if known and record.value[1] not in known]
+        splits = splits if source.has_valid else every_class_learned(splits, label_of)
+        known = sorted({label_of(record.value) for record in splits.train})
+        unseen = unseen_classes(splits.valid, known, label_of) if known else []
         return replace(splits, problems=[*splits.problems, *unseen])
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
@@ -166,8 +166,7 @@ class Classify(Task[str, Fields, TextClasses]):
         return run.known.calibrated(readers, wanted)
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
-        known = set(run.known.labels)  # an unseen label is an error here, not a wrong answer
-        unseen = [unseen_label(record, known) for record in records if record.value[1] not in known]
+        unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
         require(not unseen, summarized(unseen, NAMED))
         answers = run([record.value[0] for record in records])
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
@@ -223,18 +222,8 @@ def builtin() -> Splits[Fields]:
     return Splits(train, valid, test)
 
 
-def with_every_label(splits: Splits[Fields]) -> Splits[Fields]:
-    """Splits in which a label that only the held-out records have is learned from, not validated on."""
-    known = {record.value[1] for record in splits.train}
-    rare = [record for record in splits.valid if record.value[1] not in known]
-    valid = [record for record in splits.valid if record.value[1] in known]
-    return replace(splits, train=[*splits.train, *rare], valid=valid) if rare else splits
-
-
-def unseen_label(record: TableRow, known: set[str]) -> Problem:
-    names = sorted(known)
-    shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-    return Problem(record.where, f"label {record.value[1]!r} does not occur in training; known: {shown}")
+def label_of(value: Fields) -> str:
+    return value[1]
 
 
 def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]:

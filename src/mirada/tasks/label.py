@@ -27,7 +27,7 @@ from mirada.looking.record import look
 from mirada.models.gat import GAT
 from mirada.runs.answers import Answer, RankAsk
 from mirada.runs.batches import Whole
-from mirada.runs.classes import class_details, class_metrics, class_sections
+from mirada.runs.classes import class_details, class_metrics, class_sections, unseen_classes
 from mirada.runs.questions import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, parts_of, require_good
@@ -174,8 +174,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
     # from answers to a report
 
     def measure(self, run: Run, records: Sequence[NodeRecord]) -> tuple[dict[str, float], list[Answer]]:
-        known = set(run.known.labels)  # an unseen label is an error here, not a wrong answer
-        unseen = [unseen_label(record, run.known.labels) for record in records if record.value.label not in known]
+        unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
         require(not unseen, show(unseen, NAMED))
         answers = run([record.value for record in records])
         return class_metrics(*given_and_wanted(records, answers)), answers
@@ -251,7 +250,7 @@ def several_graphs(source: Source, places: Mapping[str, str], options: GraphOpti
 def checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
     """Splits without nodes of labels that cannot be learned or measured; these are problems. How features are scaled is told."""
     every = Counter(record.value.label for part in (splits.train, splits.valid, splits.test) for record in part)
-    known = {record.value.label for record in splits.train}
+    known = sorted({record.value.label for record in splits.train})
     problems, kept = list(splits.problems), []
     for part in (splits.train, splits.valid, splits.test):
         good = []
@@ -262,7 +261,7 @@ def checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
                     Problem(record.where, f"label of one node only: {label!r}. Label more nodes so, or none.")
                 )
             elif label not in known:
-                problems.append(unseen_label(record, sorted(known)))
+                problems += unseen_classes([record], known, label_of)
             else:
                 good.append(record)
         kept.append(good)
@@ -271,9 +270,8 @@ def checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
     return replace(splits, train=train, valid=valid, test=test, problems=problems, notes=(*splits.notes, scale.text))
 
 
-def unseen_label(record: NodeRecord, known: Sequence[str]) -> Problem:
-    shown = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
-    return Problem(record.where, f"label {record.value.label!r} does not occur in training; known: {shown}")
+def label_of(value: Node) -> str:
+    return value.label
 
 
 def by_number(label: str) -> tuple[int, int, str]:
