@@ -6,6 +6,7 @@ from typing import Any
 
 from mirada.errors import require
 from mirada.runs.catalog import entry
+from mirada.runs.lock import is_owned
 from mirada.runs.settings import CONFIG, Groups, Settings, layered, read_settings
 from mirada.runs.sources import Source, absolute
 from mirada.runs.task import Preset, Task
@@ -48,7 +49,7 @@ class TrainingRequest:
             taken = (folder / CONFIG).exists()
         else:
             names = [Path("runs") / (self.task if n == 1 else f"{self.task}-{n}") for n in range(1, 10_000)]
-            free = next(n for n, name in enumerate(names) if not (name / CONFIG).exists())
+            free = next(n for n, name in enumerate(names) if not (name / CONFIG).exists() and not is_owned(name))
             folder, taken = names[max(0, free - 1) if self.resume else free], self.resume and free > 0
         if self.resume and taken:
             return folder

@@ -17,6 +17,7 @@ from mirada.native import library
 from mirada.runs.batches import Examples
 from mirada.runs.catalog import entry
 from mirada.runs.load import load, load_known
+from mirada.runs.lock import owned
 from mirada.runs.report import write_report
 from mirada.runs.request import TrainingRequest
 from mirada.runs.run import Run
@@ -96,10 +97,11 @@ def train_all_seeds(request: TrainingRequest, print_progress: Print, print_resul
         print_progress(f"seed {seed.seed}")
         return train_and_measure(seed, time.monotonic(), print_progress, nothing)
 
-    run = train_seeds(request, one, print_result)
-    conclude(run, run.splits(), print_progress, print_result)
-    for line in seed_lines(run.folder):
-        print_result(line)
+    with owned_folder(request, ProcessGroup()) as folder:
+        run = train_seeds(request, folder, one, print_result)
+        conclude(run, run.splits(), print_progress, print_result)
+        for line in seed_lines(folder):
+            print_result(line)
     return run
 
 
@@ -108,26 +110,49 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
     with process_group(request.device) as group:
         if not group.leads:
             print_progress = print_result = nothing
-        folder = request.folder()
-        resume = request.resume and (folder / CONFIG).exists()
-        settings = same_code(request.resumed(folder), print_progress) if resume else request.settings()
-        with writable(folder, group):
-            splits = require_both(read(settings))
-            for note in splits.notes:
-                print_progress(note)
-            run = build(settings, splits, folder)
-            sets = encode(run, splits)
-            sets = sets.without_bad(run, print_progress)
-            run.settings = run.settings.changed(fingerprint=same_data(run, sets.splits))
-            training = sets.training(run, group, resume, print_progress, began)
-            write_settings(run, group)
-        describe(run, sets.splits, training, print_progress)
-        try:
-            training.run()
-            if group.leads:
-                conclude(run, sets.splits, print_progress, print_result)
-        except KeyboardInterrupt:
-            raise Interrupted("stopped") from None
+        with owned_folder(request, group) as folder:
+            run = train_in(folder, request, group, began, print_progress, print_result)
+    return run
+
+
+@contextmanager
+def owned_folder(request: TrainingRequest, group: ProcessGroup) -> Iterator[Path]:
+    """The folder of a request, to be written by nobody else."""
+    folder = request.folder()
+    group.wait()  # until everybody has found the same one: what is owned is not free any more
+    with writable(folder, group), owned(folder, group):
+        taken = (folder / CONFIG).exists() and not request.resume
+        require(not taken, f"{folder} was taken by another training at this moment. Choose another --out.")
+        yield folder
+
+
+def train_in(
+    folder: Path,
+    request: TrainingRequest,
+    group: ProcessGroup,
+    began: float,
+    print_progress: Print,
+    print_result: Print,
+) -> Run:
+    """Train in a folder that is ours, measure and report."""
+    resume = request.resume and (folder / CONFIG).exists()
+    settings = same_code(request.resumed(folder), print_progress) if resume else request.settings()
+    splits = require_both(read(settings))
+    for note in splits.notes:
+        print_progress(note)
+    run = build(settings, splits, folder)
+    sets = encode(run, splits)
+    sets = sets.without_bad(run, print_progress)
+    run.settings = run.settings.changed(fingerprint=same_data(run, sets.splits))
+    training = sets.training(run, group, resume, print_progress, began)
+    write_settings(run, group)
+    describe(run, sets.splits, training, print_progress)
+    try:
+        training.run()
+        if group.leads:
+            conclude(run, sets.splits, print_progress, print_result)
+    except KeyboardInterrupt:
+        raise Interrupted("stopped") from None
     return run
 
 
