@@ -6,7 +6,6 @@ metrics of all. A command that was stopped goes on with the seeds that are left.
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,7 +112,7 @@ def adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Setti
     recipe = replace(there.recipe, **{name: getattr(settings.recipe, name) for name in ITS_OWN})
     task = load(best.folder).task
     for name in (*task.Known.files, MODEL, LOG):
-        shutil.copyfile(best.folder / name, folder / name)
+        write_whole(folder / name, (best.folder / name).read_bytes())
     mean, deviation = spread(found)
     runs = [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in found]
     write_whole(

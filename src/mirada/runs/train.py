@@ -13,6 +13,7 @@ import torch
 
 from mirada.data.check import left_out
 from mirada.errors import require
+from mirada.files import remove_parts, require_own
 from mirada.native import library
 from mirada.runs.batches import Examples
 from mirada.runs.catalog import entry
@@ -30,6 +31,7 @@ from mirada.training.checkpoint import check_room, write_whole
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.interrupts import Interrupted
 from mirada.training.loop import CHECKPOINTS, Training
+from mirada.training.metrics_log import append_event
 from mirada.training.progress import counted
 from mirada.training.training_state import LAST, put_weights, weights
 
@@ -122,6 +124,9 @@ def owned_folder(request: TrainingRequest, group: ProcessGroup) -> Iterator[Path
     group.wait()  # until everybody has found the same one: what is owned is not free any more
     with writable(folder, group), owned(folder, group):
         taken = (folder / CONFIG).exists() and not request.resume
+        require_own(request.written(folder))
+        for place in (folder, folder / CHECKPOINTS) if group.leads else ():
+            remove_parts(place)
         require(not taken, f"{folder} was taken by another training at this moment. Choose another --out.")
         yield folder
 
@@ -348,8 +353,7 @@ def conclude(run: Run, splits: Splits, print_progress: Print, print_result: Prin
     records = splits.test or splits.valid
     print_progress(f"measuring on {run.task.amount(records)} and writing the report")
     found = run.measured(splits)
-    with open(run.folder / "metrics.jsonl", "a", encoding="utf-8") as log:
-        log.write(json.dumps({"test" if splits.test else "valid_metrics": found.metrics}) + "\n")
+    append_event(run.folder / "metrics.jsonl", {"test" if splits.test else "valid_metrics": found.metrics})
     print_result(
         f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(found.metrics)}"
     )
