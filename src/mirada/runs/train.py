@@ -1,7 +1,6 @@
 """`mirada.train` and `mirada train`: from data to a trained run with its measured quality, sample answers and a report."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +26,7 @@ from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
 from mirada.runs.summary import in_a_line
 from mirada.runs.task import Task, spread, with_sizes
+from mirada.terminal import echo
 from mirada.training.checkpoint import check_room, write_whole
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.interrupts import Interrupted
@@ -73,13 +73,13 @@ def given_data(data: Any) -> Any:
 
 
 def print_to_stderr(text: str) -> None:
-    print(text, file=sys.stderr)
+    echo(text, err=True)
 
 
 def carry_out(
     request: TrainingRequest,
     print_progress: Print = print_to_stderr,
-    print_result: Print = print,
+    print_result: Print = echo,
     began: float | None = None,
 ) -> Run:
     """Train and measure what was asked for. A budget counts from `began`, a time of the monotonic clock, or from here."""

@@ -334,8 +334,7 @@ def as_file(folder: Path, record: CaptionRecord) -> str:
     """The path of a picture file with a builtin picture in it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{record.where.removeprefix('builtin ').replace(':', '-')}.png"
-    if not path.exists():
-        write_whole(path, png(record.value.pixels))
+    write_whole(path, png(record.value.pixels))
     return str(path)
 
 
