@@ -136,6 +136,52 @@ def test_what_belongs_to_another_user_is_refused(
 
 
 @needs_compiler
+@pytest.mark.parametrize("mode", [0o775, 0o777])
+def test_a_folder_that_others_may_replace_is_refused(
+    tmp_path: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """Who may write to the folder above may put another one in the place of ours between a check and the loading."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shared / "cache"))
+    with pytest.raises(build.NotBuiltError, match="can be replaced by others"):
+        build.build(plan())
+    assert (runs, library.search().library) == ([], None)
+    shared.chmod(0o1777)  # as /tmp: others may add, and not rename
+    assert build.build(plan()).exists()
+
+
+@needs_compiler
+def test_a_library_of_another_user_in_a_linked_folder_is_refused(
+    tmp_path: Path, runs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link in our cache to a folder that is ours, below one that is not."""
+    real = tmp_path / "open"
+    (real / "mirada").mkdir(parents=True, mode=0o700)
+    real.chmod(0o777)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "mirada").symlink_to(real / "mirada")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(build.NotBuiltError, match="can be replaced by others"):
+        build.build(plan())
+
+
+@needs_compiler
+def test_a_user_without_name_and_home_computes_without_the_library(tmp_path: Path) -> None:
+    """As in a container that is started with a number for a user."""
+    program = (
+        "import os, pwd; os.environ.pop('HOME', None); os.environ.pop('XDG_CACHE_HOME', None); os.environ['USER'] = ''\n"
+        "def nobody(uid): raise KeyError('getpwuid(): uid not found')\n"
+        "pwd.getpwuid = nobody\n"
+        "from mirada.native import library; print(library.library(), library.describe())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "there is no home folder to keep it in" in done.stdout
+
+
+@needs_compiler
 def test_a_file_that_others_may_write_to_is_built_anew(folder: Path, runs: list[list[str]]) -> None:
     build.build(plan()).chmod(0o777)
     assert build.ours(build.build(plan()))

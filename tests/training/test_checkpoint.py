@@ -25,7 +25,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     def full(number: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mirada.training.checkpoint.os.fsync", full)
+    monkeypatch.setattr("mirada.files.os.fsync", full)
     with pytest.raises(ValueError, match=r"cannot be written: No space left on device.*untouched"):
         write_whole(path, b"new")
     assert path.read_bytes() == b"old"

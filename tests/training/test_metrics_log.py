@@ -35,7 +35,7 @@ def test_a_resumed_log_is_cut_where_the_checkpoint_was(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_gone_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"m\.jsonl cannot be written"):
+    with pytest.raises(ValueError, match=r"m\.jsonl cannot be read"):
         MetricsLog(tmp_path / "m.jsonl", 10)
     assert read_metrics(tmp_path / "m.jsonl") == []
 

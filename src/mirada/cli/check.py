@@ -9,6 +9,7 @@ import typer
 
 from mirada.cli.options import DataFile, Model, TaskName, examples
 from mirada.cli.places import check_task, data_and_keys
+from mirada.terminal import echo
 
 if TYPE_CHECKING:
     from mirada.data.record import Problem
@@ -51,20 +52,20 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         splits = read(settings)
         for note in splits.notes:
-            typer.echo(note)
+            echo(note)
         if splits.problems and not (splits.train and splits.valid):
             print_records(entry_of(request), splits, splits.problems, each)
-            typer.echo("Fix these records: the others are too few.")
+            echo("Fix these records: the others are too few.")
             return False
         run = build(settings, require_both(splits), Path(folder))
         sets = encode(run, splits)
         found = run.problems(splits, (splits.train, sets.train), (splits.valid, sets.valid))
         print_records(run.task, splits, found, each)
         if found and run.options.bad == "stop":
-            typer.echo(FIX)
+            echo(FIX)
             return False
         training = (sets.skipping(found) if found else sets).training(run, ProcessGroup(), False, nothing)
-        typer.echo(training.planning.estimate().text(run.settings.recipe.budget))
+        echo(training.planning.estimate().text(run.settings.recipe.budget))
     return True
 
 
@@ -80,7 +81,5 @@ def print_records(task: "Task", splits: "Splits", found: "Sequence[Problem]", ea
     from mirada.data.check import grouped, show
 
     if found:
-        typer.echo(show(found, most=len(found)) if each else grouped(found))
-    typer.echo(
-        f"{task.amount(splits.train)} to learn from, {task.amount(splits.valid)} to validate on, {len(found):,} bad"
-    )
+        echo(show(found, most=len(found)) if each else grouped(found))
+    echo(f"{task.amount(splits.train)} to learn from, {task.amount(splits.valid)} to validate on, {len(found):,} bad")

@@ -9,6 +9,7 @@ import typer
 from mirada.cli.options import Beam, Device, Folder, Json, TableKeys, TestFile, examples, reading
 from mirada.cli.places import check_folder, data_and_keys
 from mirada.errors import require, unknown
+from mirada.terminal import echo
 
 if TYPE_CHECKING:
     from mirada.data.record import Record
@@ -46,20 +47,20 @@ def evaluate(
     run.settings = run.settings.changed(data=reading(run, keys))
     splits = run.splits(data)
     for note in splits.notes if data else ():
-        typer.echo(note, err=True)
+        echo(note, err=True)
     if splits.problems:
         from mirada.data.check import left_out
 
-        typer.echo(f"mirada: {left_out(len(splits.problems))}", err=True)
+        echo(f"mirada: {left_out(len(splits.problems))}", err=True)
     if by:
         print_by_length(run, splits.test or splits.valid, as_json)
         return
     found = run.measured(splits)
     if as_json:
-        typer.echo(json.dumps({**found.metrics, **found.details}, ensure_ascii=False))
+        echo(json.dumps({**found.metrics, **found.details}, ensure_ascii=False))
         return
     lines = [f"{name:<20} {digits(value)}" for name, value in found.metrics.items()]
-    typer.echo("\n".join([*lines, *run.task.detail_lines(found.details)]))
+    echo("\n".join([*lines, *run.task.detail_lines(found.details)]))
 
 
 def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> None:
@@ -71,14 +72,14 @@ def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> N
     metric = next(iter(rows[0][2]))
     for name, count, metrics in [*rows, ("all", len(records), run.task.measure(run, records)[0])]:
         if as_json:
-            typer.echo(json.dumps({"words": name, "records": count, **metrics}))
+            echo(json.dumps({"words": name, "records": count, **metrics}))
         else:
             bar = "█" * round(metrics[metric] / 4)
-            typer.echo(f"{name:>8} words  {count:6,} records  {metric} {metrics[metric]:6.2f}  {bar}")
+            echo(f"{name:>8} words  {count:6,} records  {metric} {metrics[metric]:6.2f}  {bar}")
     path = run.folder / "by-length.png"
     points = [(name, metrics[metric]) for name, _, metrics in rows]
     plot({run.folder.resolve().name: points}, path, x="words of the input", y=metric.upper())
-    typer.echo(f"the plot is {path}", err=True)
+    echo(f"the plot is {path}", err=True)
 
 
 def by_length(run: "Run", records: "Sequence[Record]") -> list[tuple[str, int, dict[str, float]]]:

@@ -10,6 +10,7 @@ import typer
 import mirada
 from mirada.cli.options import examples
 from mirada.errors import unknown
+from mirada.terminal import echo
 
 EPILOG = examples("mirada example negro")
 
@@ -46,7 +47,7 @@ def example(
 ) -> None:
     """Run one of the lectures' small examples and print its numbers."""
     if name is None:
-        typer.echo(describe())
+        echo(describe())
     else:
         run_script(name)
 

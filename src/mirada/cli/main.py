@@ -7,6 +7,7 @@ import typer
 
 import mirada
 from mirada.cli import bench, check, eval, example, run, runs, tasks, train
+from mirada.terminal import echo
 
 app = typer.Typer(
     name="mirada",
@@ -30,7 +31,7 @@ app.command("example", epilog=example.EPILOG)(example.example)
 def show_version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
-        typer.echo(f"mirada {mirada.__version__}")
+        echo(f"mirada {mirada.__version__}")
         raise typer.Exit
 
 
@@ -53,7 +54,7 @@ def main() -> None:
         if debug:
             raise
         text, code = explained(error)
-        typer.echo(f"mirada: {text}", err=True)
+        echo(f"mirada: {text}", err=True)
         sys.exit(code)
 
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-import typer
-
 from mirada.errors import require
+from mirada.terminal import echo
 
 OPTIONS = ("data", "valid", "out", "model", "device", "from", "resume")  # of `mirada train`, which people type as keys
 CONFIG = "config.json"
@@ -60,7 +59,7 @@ def data_and_keys(line: Sequence[str], words: Sequence[str] | None, data: str) -
         ways = f"{command} --valid {shlex.quote(others[0])}"
         require("eval" not in line, f"one file at a time: {command}")
         raise ValueError(f"{len(others) + 1} files ({', '.join([first, *others])}). Say what they are for: {ways}")
-    typer.echo(f"mirada: {places[0]} is taken as --data", err=True)
+    echo(f"mirada: {places[0]} is taken as --data", err=True)
     return places[0], keys
 
 

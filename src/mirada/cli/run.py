@@ -12,6 +12,7 @@ import typer
 from mirada.cli.options import Beam, Device, Folder, Json, examples, reading
 from mirada.cli.places import check_folder, check_texts
 from mirada.errors import require
+from mirada.terminal import echo
 
 if TYPE_CHECKING:
     from mirada.runs.answers import Answer
@@ -99,8 +100,8 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
         single = len(inputs) == 1 and not as_json and sys.stdout.isatty() and run.task.streams
         if single and not {"beam", "best"} & {name for name, value in ask.items() if value != 1}:
             for piece in run.stream(run.task.parse(inputs[0])):
-                typer.echo(piece, nl=False)
-            typer.echo()
+                echo(piece, nl=False)
+            echo()
             return
         print_answers(run.answers_in_place(inputs), as_json)
         return
@@ -127,22 +128,22 @@ def answer_file(
     run.settings = run.settings.changed(data=reading(run, keys))
     questions = run.task.questions(run, data)
     for note in questions.notes:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     require(len(questions.rows) > 0, f"{data} has no inputs")
     found: list[Answer] = []
     for first in range(0, len(questions.rows), AT_ONCE):
         found += run.answers_to(questions.rows[first : first + AT_ONCE])
         if out and len(questions.rows) > AT_ONCE:
-            typer.echo(f"answered {len(found):,} of {len(questions.rows):,}", err=True)
+            echo(f"answered {len(found):,} of {len(questions.rows):,}", err=True)
         elif not out:
             print_each(found[first:], as_json)
     failed = [(question, answer) for question, answer in zip(questions.rows, found, strict=True) if answer.error]
     if out:
         write_whole(Path(out).expanduser(), table_text(out, run.task.table(questions, found)).encode())
         for question, answer in failed[:NAMED]:
-            typer.echo(f"mirada: {question.where}: {answer.error}", err=True)
+            echo(f"mirada: {question.where}: {answer.error}", err=True)
         more = f", {len(failed):,} without an answer (see the column error)" if failed else ""
-        typer.echo(f"{len(found):,} rows written to {out}{more}", err=True)
+        echo(f"{len(found):,} rows written to {out}{more}", err=True)
     if failed:
         raise typer.Exit(1)
 
@@ -169,12 +170,12 @@ def passage_text(path: str) -> str:
 
 def converse(run: "Run", as_json: bool) -> None:
     """Answer every line that is typed. One that cannot be answered is no reason to stop."""
-    typer.echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
+    echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
     for line in filter(str.strip, lines()):
         try:
             print_answer(run.answers([run.task.parse(line)])[0], as_json)
         except ValueError as error:
-            typer.echo(f"mirada: {error}", err=True)
+            echo(f"mirada: {error}", err=True)
 
 
 def answer_lines(run: "Run", as_json: bool) -> None:
@@ -204,7 +205,7 @@ def print_each(found: "Sequence[Answer]", as_json: bool) -> int:
     for answer in found:
         print_answer(answer, as_json)
         if (answer.error or answer.note) and not as_json:
-            typer.echo(f"mirada: {answer.error or answer.note}", err=True)
+            echo(f"mirada: {answer.error or answer.note}", err=True)
     return sum(bool(answer.error) for answer in found)
 
 
@@ -222,9 +223,9 @@ def lines() -> Iterator[str]:
 def print_answer(found: "Answer", as_json: bool) -> None:
     """One answer: a line of JSON, or its text; alternatives with their scores, one a line."""
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+        echo(json.dumps(found.to_dict(), ensure_ascii=False))
     elif found.shown:
         for text, score in found.ranked[: found.shown]:
-            typer.echo(f"{score:8.4f}  {text}")
+            echo(f"{score:8.4f}  {text}")
     else:
-        typer.echo(found.text)
+        echo(found.text)

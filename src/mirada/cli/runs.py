@@ -9,6 +9,7 @@ import typer
 
 from mirada.cli.options import Json, examples
 from mirada.errors import require
+from mirada.terminal import echo
 
 if TYPE_CHECKING:
     from mirada.runs.summary import Summary
@@ -37,7 +38,7 @@ def runs(
     rows = [described(folder) for folder in found]
     if as_json:
         for row in rows:
-            typer.echo(json.dumps(row, ensure_ascii=False))
+            echo(json.dumps(row, ensure_ascii=False))
     elif chosen and len(rows) > 1:
         print_beside(rows)
     else:
@@ -118,4 +119,4 @@ def print_columns(lines: Sequence[tuple[str, ...]]) -> None:
     """Cells below each other."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import typer
 from torch import nn
 
 from mirada import engine
@@ -17,6 +16,7 @@ from mirada.decoding.greedy import Greedy
 from mirada.errors import unknown
 from mirada.models.transformer import Transformer, TransformerConfig
 from mirada.native import library
+from mirada.terminal import echo
 
 ROUNDS = 9
 Action = Callable[[], object]
@@ -27,8 +27,8 @@ def run_benchmarks(name: str | None) -> None:
     known = {"attention": attention, "training": training, "decoding": decoding}
     if name is not None and name not in known:
         raise unknown("benchmark", name, known)
-    typer.echo(f"torch {torch.__version__}, {torch.get_num_threads()} threads; medians of {ROUNDS} interleaved rounds")
-    typer.echo(f"C code: {library.describe()}")
+    echo(f"torch {torch.__version__}, {torch.get_num_threads()} threads; medians of {ROUNDS} interleaved rounds")
+    echo(f"C code: {library.describe()}")
     for each in [name] if name else known:
         known[each]()
 
@@ -39,7 +39,7 @@ def compared(title: str, ours: Action, theirs: Action) -> None:
     times: list[tuple[float, float]] = [(timed(ours), timed(theirs)) for _ in range(ROUNDS)]
     mine, plain = (statistics.median(column) for column in zip(*times, strict=True))
     ratios = sorted(b / a for a, b in times)
-    typer.echo(
+    echo(
         f"{title:<44} mirada {1000 * mine:8.1f} ms  PyTorch {1000 * plain:8.1f} ms  "
         f"{statistics.median(ratios):5.2f} x ({ratios[1]:.2f} to {ratios[-2]:.2f})"
     )

@@ -1,8 +1,7 @@
 """`mirada tasks`: what there is."""
 
-import typer
-
 from mirada.cli.options import examples
+from mirada.terminal import echo
 
 EPILOG = examples("mirada tasks")
 
@@ -11,4 +10,4 @@ def tasks() -> None:
     """List the tasks, their models and the data they read."""
     from mirada.runs.catalog import describe
 
-    typer.echo(describe())
+    echo(describe())

@@ -7,6 +7,7 @@ import typer
 
 from mirada.cli.options import DataFile, Model, TaskName, examples
 from mirada.cli.places import check_task, data_and_keys
+from mirada.terminal import echo
 
 EPILOG = examples(
     "mirada train translate",
@@ -51,4 +52,4 @@ def train(
         task=task, model=model, source=Source(data, valid), out=out, resume=resume, minutes=minutes, seed=seed,
         device=device, start=start, keys=tuple(key_values(keys)),
     )  # fmt: skip
-    carry_out(request, lambda text: typer.echo(text, err=True), typer.echo, began)
+    carry_out(request, lambda text: echo(text, err=True), echo, began)

@@ -1,8 +1,11 @@
 """Plots for papers and slides, through matplotlib: PNG, SVG or PDF by the name of the file."""
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
+
+from mirada.files import write_whole
 
 Points: TypeAlias = Sequence[tuple[str | float, float]]
 
@@ -31,4 +34,6 @@ def plot(lines: Mapping[str, Points], path: Path, *, x: str = "", y: str = "") -
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
     axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=150, format=path.suffix.removeprefix(".") or "png")
+    write_whole(path, drawn.getvalue())

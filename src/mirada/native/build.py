@@ -123,12 +123,22 @@ def first_error(text: str) -> str:
 
 
 def private_folder() -> Path:
-    """Where libraries are kept: the user's own, and nobody else may write there."""
+    """Where libraries are kept: the user's own, and nobody else may write there, or put another folder in its place."""
     folder = cache_home() / "mirada"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = folder.resolve()
     if not stat.S_ISDIR(folder.stat().st_mode) or not ours(folder):
         raise NotBuiltError(f"{folder} must be yours and writable by nobody else: chown it, or chmod go-w")
+    for above in folder.parents:
+        if not safe_above(above.stat()):
+            raise NotBuiltError(f"{folder} can be replaced by others, who may write to {above}: set XDG_CACHE_HOME")
     return folder
+
+
+def safe_above(about: os.stat_result) -> bool:
+    """Whether nobody but this user and root may rename what is in a folder: others may not write there, or only add (sticky)."""
+    writable = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not about.st_mode & stat.S_ISVTX
+    return about.st_uid in (0, os.geteuid()) and not writable
 
 
 def cache_home() -> Path:

@@ -6,9 +6,11 @@ from typing import Any
 
 from mirada.errors import require
 from mirada.runs.catalog import entry
+from mirada.runs.lock import is_owned
 from mirada.runs.settings import CONFIG, Groups, Settings, layered, read_settings
 from mirada.runs.sources import Source, absolute
 from mirada.runs.task import Preset, Task
+from mirada.training.loop import CHECKPOINTS
 from mirada.training.recipe import Recipe
 
 WRITTEN = ("model.safetensors", "metrics.jsonl", "report.html")  # by every task, beside config.json
@@ -48,7 +50,7 @@ class TrainingRequest:
             taken = (folder / CONFIG).exists()
         else:
             names = [Path("runs") / (self.task if n == 1 else f"{self.task}-{n}") for n in range(1, 10_000)]
-            free = next(n for n, name in enumerate(names) if not (name / CONFIG).exists())
+            free = next(n for n, name in enumerate(names) if not (name / CONFIG).exists() and not is_owned(name))
             folder, taken = names[max(0, free - 1) if self.resume else free], self.resume and free > 0
         if self.resume and taken:
             return folder
@@ -60,6 +62,12 @@ class TrainingRequest:
             f"{folder} has a {', '.join(strange)} that is of no run and would be lost. Choose another --out.",
         )
         return folder
+
+    def written(self, folder: Path) -> list[Path]:
+        """All that a run writes in its folder, and what is there of the runs of seeds."""
+        names = (CONFIG, CHECKPOINTS, "seeds.json", "samples", *entry(self.task).task().Known.files, *WRITTEN)
+        inside = (path for pattern in (f"{CHECKPOINTS}/*", "seed-*") for path in folder.glob(pattern))
+        return [*(folder / name for name in names), *inside]
 
     def settings(self) -> Settings:
         """All settings of a new run, as far as they do not depend on its data."""

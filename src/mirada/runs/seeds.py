@@ -6,7 +6,6 @@ metrics of all. A command that was stopped goes on with the seeds that are left.
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from mirada.runs.request import TrainingRequest
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
 from mirada.runs.summary import in_a_line, summary
-from mirada.training.checkpoint import check_room, read_checkpoint, write_whole
+from mirada.training.checkpoint import read_checkpoint, write_whole
 from mirada.training.loop import CHECKPOINTS
 from mirada.training.metrics_log import read_metrics
 from mirada.training.training_state import LAST
@@ -41,14 +40,12 @@ class SeedRun:
     metrics: dict[str, float]
 
 
-def train_seeds(request: TrainingRequest, train: Callable[[TrainingRequest], Run], tell: Callable[[str], None]) -> Run:
+def train_seeds(
+    request: TrainingRequest, folder: Path, train: Callable[[TrainingRequest], Run], tell: Callable[[str], None]
+) -> Run:
     """Train with every seed that is not done yet; the run that validated best comes back, as that of the whole folder."""
-    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
-    require(alone, "seeds= trains one run after the other in one process: start it without torchrun")
-    folder = request.folder()
     settings = request.resumed(folder) if has_run(request, folder) else request.settings()
     seeds = range(settings.recipe.seed, settings.recipe.seed + settings.recipe.seeds)
-    check_room(folder, 0)
     if not (folder / CONFIG).exists():
         write_whole(folder / CONFIG, as_json(settings.to_dict()))
     found = []
@@ -75,8 +72,10 @@ def has_run(request: TrainingRequest, folder: Path) -> bool:
 def seeds_of(request: TrainingRequest) -> int:
     """How many runs a request asks for."""
     folder = request.folder()
-    settings = read_settings(folder) if has_run(request, folder) else request.settings()
-    return settings.recipe.seeds
+    seeds = (read_settings(folder) if has_run(request, folder) else request.settings()).recipe.seeds
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    require(alone or seeds == 1, "seeds= trains one run after the other in one process: start it without torchrun")
+    return seeds
 
 
 def one_seed(request: TrainingRequest, settings: Settings, seed: int, place: Path) -> TrainingRequest:
@@ -102,11 +101,9 @@ def done(seed: int, place: Path) -> SeedRun | None:
 
 
 def leave_nothing(folder: Path, seeds: Sequence[int]) -> None:
-    """Take the folder away again if no seed came so far that it could be resumed."""
+    """Take the settings away again if no seed came so far that it could be resumed."""
     if not any((folder / f"seed-{seed}" / CONFIG).exists() for seed in seeds):
         (folder / CONFIG).unlink(missing_ok=True)
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
 
 
 def adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Settings) -> Run:
@@ -115,7 +112,7 @@ def adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Setti
     recipe = replace(there.recipe, **{name: getattr(settings.recipe, name) for name in ITS_OWN})
     task = load(best.folder).task
     for name in (*task.Known.files, MODEL, LOG):
-        shutil.copyfile(best.folder / name, folder / name)
+        write_whole(folder / name, (best.folder / name).read_bytes())
     mean, deviation = spread(found)
     runs = [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in found]
     write_whole(

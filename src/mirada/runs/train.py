@@ -1,7 +1,6 @@
 """`mirada.train` and `mirada train`: from data to a trained run with its measured quality, sample answers and a report."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,10 +12,12 @@ import torch
 
 from mirada.data.check import left_out
 from mirada.errors import require
+from mirada.files import remove_parts, require_own
 from mirada.native import library
 from mirada.runs.batches import Examples
 from mirada.runs.catalog import entry
 from mirada.runs.load import load, load_known
+from mirada.runs.lock import owned
 from mirada.runs.report import write_report
 from mirada.runs.request import TrainingRequest
 from mirada.runs.run import Run
@@ -25,10 +26,12 @@ from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
 from mirada.runs.summary import in_a_line
 from mirada.runs.task import Task, spread, with_sizes
+from mirada.terminal import echo
 from mirada.training.checkpoint import check_room, write_whole
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.interrupts import Interrupted
 from mirada.training.loop import CHECKPOINTS, Training
+from mirada.training.metrics_log import append_event
 from mirada.training.progress import counted
 from mirada.training.training_state import LAST, put_weights, weights
 
@@ -70,13 +73,13 @@ def given_data(data: Any) -> Any:
 
 
 def print_to_stderr(text: str) -> None:
-    print(text, file=sys.stderr)
+    echo(text, err=True)
 
 
 def carry_out(
     request: TrainingRequest,
     print_progress: Print = print_to_stderr,
-    print_result: Print = print,
+    print_result: Print = echo,
     began: float | None = None,
 ) -> Run:
     """Train and measure what was asked for. A budget counts from `began`, a time of the monotonic clock, or from here."""
@@ -96,10 +99,11 @@ def train_all_seeds(request: TrainingRequest, print_progress: Print, print_resul
         print_progress(f"seed {seed.seed}")
         return train_and_measure(seed, time.monotonic(), print_progress, nothing)
 
-    run = train_seeds(request, one, print_result)
-    conclude(run, run.splits(), print_progress, print_result)
-    for line in seed_lines(run.folder):
-        print_result(line)
+    with owned_folder(request, ProcessGroup()) as folder:
+        run = train_seeds(request, folder, one, print_result)
+        conclude(run, run.splits(), print_progress, print_result)
+        for line in seed_lines(folder):
+            print_result(line)
     return run
 
 
@@ -108,26 +112,52 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
     with process_group(request.device) as group:
         if not group.leads:
             print_progress = print_result = nothing
-        folder = request.folder()
-        resume = request.resume and (folder / CONFIG).exists()
-        settings = same_code(request.resumed(folder), print_progress) if resume else request.settings()
-        with writable(folder, group):
-            splits = require_both(read(settings))
-            for note in splits.notes:
-                print_progress(note)
-            run = build(settings, splits, folder)
-            sets = encode(run, splits)
-            sets = sets.without_bad(run, print_progress)
-            run.settings = run.settings.changed(fingerprint=same_data(run, sets.splits))
-            training = sets.training(run, group, resume, print_progress, began)
-            write_settings(run, group)
-        describe(run, sets.splits, training, print_progress)
-        try:
-            training.run()
-            if group.leads:
-                conclude(run, sets.splits, print_progress, print_result)
-        except KeyboardInterrupt:
-            raise Interrupted("stopped") from None
+        with owned_folder(request, group) as folder:
+            run = train_in(folder, request, group, began, print_progress, print_result)
+    return run
+
+
+@contextmanager
+def owned_folder(request: TrainingRequest, group: ProcessGroup) -> Iterator[Path]:
+    """The folder of a request, to be written by nobody else."""
+    folder = request.folder()
+    group.wait()  # until everybody has found the same one: what is owned is not free any more
+    with writable(folder, group), owned(folder, group):
+        taken = (folder / CONFIG).exists() and not request.resume
+        require_own(request.written(folder))
+        for place in (folder, folder / CHECKPOINTS) if group.leads else ():
+            remove_parts(place)
+        require(not taken, f"{folder} was taken by another training at this moment. Choose another --out.")
+        yield folder
+
+
+def train_in(
+    folder: Path,
+    request: TrainingRequest,
+    group: ProcessGroup,
+    began: float,
+    print_progress: Print,
+    print_result: Print,
+) -> Run:
+    """Train in a folder that is ours, measure and report."""
+    resume = request.resume and (folder / CONFIG).exists()
+    settings = same_code(request.resumed(folder), print_progress) if resume else request.settings()
+    splits = require_both(read(settings))
+    for note in splits.notes:
+        print_progress(note)
+    run = build(settings, splits, folder)
+    sets = encode(run, splits)
+    sets = sets.without_bad(run, print_progress)
+    run.settings = run.settings.changed(fingerprint=same_data(run, sets.splits))
+    training = sets.training(run, group, resume, print_progress, began)
+    write_settings(run, group)
+    describe(run, sets.splits, training, print_progress)
+    try:
+        training.run()
+        if group.leads:
+            conclude(run, sets.splits, print_progress, print_result)
+    except KeyboardInterrupt:
+        raise Interrupted("stopped") from None
     return run
 
 
@@ -323,8 +353,7 @@ def conclude(run: Run, splits: Splits, print_progress: Print, print_result: Prin
     records = splits.test or splits.valid
     print_progress(f"measuring on {run.task.amount(records)} and writing the report")
     found = run.measured(splits)
-    with open(run.folder / "metrics.jsonl", "a", encoding="utf-8") as log:
-        log.write(json.dumps({"test" if splits.test else "valid_metrics": found.metrics}) + "\n")
+    append_event(run.folder / "metrics.jsonl", {"test" if splits.test else "valid_metrics": found.metrics})
     print_result(
         f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(found.metrics)}"
     )

@@ -39,6 +39,7 @@ from mirada.drawing.page import Section
 from mirada.drawing.picture import HeatPanel, PictureHeat
 from mirada.drawing.raster import png
 from mirada.drawing.tables import DataTable
+from mirada.files import write_whole
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
@@ -363,8 +364,7 @@ def as_file(folder: Path, record: CaptionRecord) -> str:
     """The path of a picture file with a builtin picture in it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{record.where.removeprefix('builtin ').replace(':', '-')}.png"
-    if not path.exists():
-        path.write_bytes(png(record.value.pixels))
+    write_whole(path, png(record.value.pixels))
     return str(path)
 
 

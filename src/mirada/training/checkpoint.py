@@ -1,38 +1,21 @@
 """Files that are whole or not there: tensors and facts in one safetensors file, written beside and renamed."""
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from mirada.files import write_whole
+
+__all__ = ["check_room", "packed", "read_checkpoint", "write_checkpoint", "write_whole"]
+
 FACTS = "facts"
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file at once: whoever looks finds the old one or the new one, also after a crash."""
-    beside = path.with_name(path.name + ".part")
-    try:
-        with open(beside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise ValueError(
-            f"{path} cannot be written: {error.strerror or error}. What was there before is untouched."
-        ) from None
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -64,11 +47,10 @@ def check_room(folder: Path, needed: int) -> None:
 
     A disk that is full only later still loses nothing: files are replaced whole.
     """
-    probe = folder / ".probe"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"mirada")
-        probe.unlink()
+        with TemporaryFile(dir=folder) as probe:
+            probe.write(b"mirada")
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise ValueError(

@@ -3,8 +3,11 @@
 import json
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from mirada.files import APPEND, BINARY, write_whole
 
 
 class MetricsLog:
@@ -12,20 +15,13 @@ class MetricsLog:
 
     def __init__(self, path: Path, size: int | None = None) -> None:
         self.path = path
-        self.file: BinaryIO
-        try:
-            if size is None:
-                self.file = open(path, "wb")  # noqa: SIM115 (open for as long as the run)
-            else:
-                self.file = open(path, "r+b")  # noqa: SIM115
-                self.file.truncate(size)
-                self.file.seek(0, os.SEEK_END)
-        except OSError as error:
-            raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
+        kept = b"" if size is None else read_start(path, size)
+        write_whole(path, kept)  # a new file: a link, or a copy that shares its disk space, is left alone
+        self.file = opened_to_append(path)
 
     def write(self, **event: Any) -> None:
         """Append an event. JSON has no NaN: a number that is not finite becomes null."""
-        self.file.write((json.dumps({k: plain(v) for k, v in event.items()}, ensure_ascii=False) + "\n").encode())
+        self.file.write(as_line({name: plain(value) for name, value in event.items()}))
         self.file.flush()
 
     def settle(self) -> int:
@@ -36,6 +32,35 @@ class MetricsLog:
 
     def close(self) -> None:
         self.file.close()
+
+
+def read_start(path: Path, size: int) -> bytes:
+    """So many bytes from the beginning of a file."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(size)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def opened_to_append(path: Path) -> BinaryIO:
+    """A file that is there and no link, to be appended to."""
+    try:
+        return open(os.open(path, APPEND | BINARY), "ab")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def append_event(path: Path, event: Mapping[str, Any]) -> None:
+    """Append one event to a log that no run is writing."""
+    if not path.exists():
+        write_whole(path, b"")
+    with opened_to_append(path) as file:
+        file.write(as_line(event))
+
+
+def as_line(event: Mapping[str, Any]) -> bytes:
+    return (json.dumps(event, ensure_ascii=False) + "\n").encode()
 
 
 def plain(value: Any) -> Any:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from mirada.terminal import visible
+
 QUIET_SECONDS = 20.0  # between two plain lines
 REDRAW_SECONDS = 0.2
 BAR = 24
@@ -62,7 +64,7 @@ class Progress:
 
     def line(self, text: str) -> None:
         """A line of its own."""
-        self.out.write(("\r\x1b[2K" if self.live else "") + text + "\n")
+        self.out.write(f"\r\x1b[2K{visible(text)}\n" if self.live else f"{text}\n")
         self.out.flush()
 
     def end(self) -> None:

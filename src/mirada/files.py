@@ -1,0 +1,79 @@
+"""Files that are whole or not there, and that are really in the folder they seem to be in.
+
+A file is written beside its place, under a name that nobody can foresee, and then moved there at once. A link in that place is
+replaced, never followed: whoever prepared the folder cannot make us write elsewhere.
+"""
+
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from mirada.errors import require
+
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
+PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file at once: whoever looks finds the old one or the new one, also after a crash.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "words.txt")
+    >>> write_whole(path, b"one"), write_whole(path, b"two"), path.read_bytes()
+    (None, None, b'two')
+    """
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with open(os.open(beside, NEW | BINARY, 0o666), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException as error:  # also one who stops us leaves nothing behind
+        beside.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
+        raise ValueError(
+            f"{path} cannot be written: {error.strerror or error}. What was there before is untouched."
+        ) from None
+    settle_folder(path.parent)
+
+
+def settle_folder(folder: Path) -> None:
+    """Bring the names in a folder safely to the disk, where a system can."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove what a crash left of files that were being written. For the owner of a folder."""
+    for path in folder.glob(".*.part"):
+        if PART.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
+def require_own(paths: Iterable[Path]) -> None:
+    """Refuse links and special files in places that will be written: they lead out of the folder."""
+    for path in paths:
+        try:
+            mode = path.lstat().st_mode
+        except OSError:
+            continue  # it is not there
+        require(
+            not stat.S_ISLNK(mode),
+            f"{path} is a link, and a run writes into its own folder only. Put the file itself there, or choose another --out.",
+        )
+        require(
+            stat.S_ISREG(mode) or stat.S_ISDIR(mode),
+            f"{path} is no ordinary file. Remove it, or choose another --out.",
+        )

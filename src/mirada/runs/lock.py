@@ -1,0 +1,137 @@
+"""One owner of a run's folder at a time, by a lock that dies with its process: a crash leaves nothing to clear away."""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from mirada.training.distributed import ProcessGroup
+
+LOCK = ".lock"
+FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+MOST = 4096  # bytes of a lock that are read
+TRIES = 100  # of a lock whose owner lets go of it at that moment
+
+if sys.platform == "win32":
+    import msvcrt
+
+    FAR = 1 << 30  # the byte that is locked: others may read what stands before it
+
+    def claim(handle: int) -> bool:
+        """Lock an open file, unless another process has."""
+        os.lseek(handle, FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+else:
+    import fcntl
+
+    def claim(handle: int) -> bool:
+        """Lock an open file, unless another process has."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+@contextmanager
+def owned(folder: Path, group: ProcessGroup) -> Iterator[None]:
+    """Own a folder that is there, or say who does. Of several processes the leader owns it, for all of them.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with owned(folder, ProcessGroup()), owned(folder, ProcessGroup()):
+    ...     pass
+    Traceback (most recent call last):
+    ValueError: ... is being written by process ... Wait for it, or choose another --out.
+    """
+    handle = taken(folder) if group.leads else -1
+    refused = group.agree(float(group.leads and handle < 0)) > 0
+    if refused:
+        raise ValueError(f"{folder} is being written by {owner(folder)}. Wait for it, or choose another --out.")
+    try:
+        yield
+    finally:
+        if group.leads:
+            let_go(folder, handle)
+
+
+def taken(folder: Path) -> int:
+    """The open file that holds the lock, or -1 where somebody else has it."""
+    path = folder / LOCK
+    for _ in range(TRIES):
+        try:
+            handle = os.open(path, FLAGS, 0o644)
+        except OSError as error:
+            raise ValueError(
+                f"{path} cannot be written: {error.strerror or error}. It tells who writes to the folder: remove it, or choose "
+                "another folder with --out."
+            ) from None
+        if not claim(handle):
+            os.close(handle)
+            return -1
+        if is_here(path, handle):
+            describe(handle)
+            return handle
+        os.close(handle)  # its owner removed it between the two: what is locked is no file of the folder
+    return -1
+
+
+def is_here(path: Path, handle: int) -> bool:
+    """Whether an open file is still the one in its place."""
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    return False
+
+
+def describe(handle: int) -> None:
+    """Write who holds the lock."""
+    about = {"pid": os.getpid(), "host": socket.gethostname(), "since": f"{datetime.now():%Y-%m-%d %H:%M:%S}"}
+    with suppress(OSError):  # a full disk: the lock holds all the same
+        os.ftruncate(handle, 0)
+        os.lseek(handle, 0, os.SEEK_SET)
+        os.write(handle, json.dumps(about).encode())
+
+
+def let_go(folder: Path, handle: int) -> None:
+    """Remove the file while it is still locked, so that nobody locks one that is about to go."""
+    if sys.platform == "win32":
+        os.close(handle)  # an open file cannot be removed there
+    with suppress(OSError):
+        (folder / LOCK).unlink()
+    if sys.platform != "win32":
+        os.close(handle)
+
+
+def owner(folder: Path) -> str:
+    """Who has the lock, in words."""
+    about: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        handle = os.open(folder / LOCK, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            found = json.loads(os.read(handle, MOST))
+        finally:
+            os.close(handle)
+        about = found if isinstance(found, dict) else {}
+    pid, host, since = (str(about.get(key, "?"))[:80] for key in ("pid", "host", "since"))
+    return f"process {pid} on {host} since {since}"
+
+
+def is_owned(folder: Path) -> bool:
+    """Whether some process owns the folder now."""
+    try:
+        handle = os.open(folder / LOCK, FLAGS & ~os.O_CREAT)
+    except OSError:
+        return False
+    try:
+        return not claim(handle)
+    finally:
+        os.close(handle)
