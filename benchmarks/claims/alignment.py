@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import mirada
-from mirada.drawing.plot import plot
+from mirada.drawing.plot import plot_bars
 from mirada.runs.run import Run
 
 NOUNS = {"house": "casa", "table": "mesa", "window": "ventana", "street": "calle", "lamp": "lámpara", "river": "rivera",
@@ -120,7 +120,7 @@ def main() -> None:
             points.append((layer.replace("decoder.layers.", "layer ").replace(".cross", ""), sum(values) / len(values)))
             print(f"| {points[-1][0]} | {points[-1][1]:.1f} | {100 * sum(right) / len(right):.1f} |", flush=True)
     if given.figure:
-        plot({"alignment error": points}, Path(given.figure), x="model", y="%")
+        plot_bars({"alignment error": points}, Path(given.figure), x="alignment error, %")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from mirada.attention.neighborhoods import Padding
 from mirada.attention.positions import Sinusoidal
 from mirada.data.batch import pad
 from mirada.data.builtin.spanish.grammar import english_spanish
-from mirada.drawing.plot import plot
+from mirada.drawing.plot import plot_bars
 from mirada.layers.embed import Placed
 
 WIDTH, STEPS, BATCH = 64, 1500, 128
@@ -136,7 +136,7 @@ def main() -> None:
         lines["among others"].append((way, crowded))
         print(f"| {way} | {about} | {alone:.1f} | {crowded:.1f} |", flush=True)
     if given.figure:
-        plot(lines, Path(given.figure), x="vector of the word", y="right answers, %")
+        plot_bars(lines, Path(given.figure), x="right answers, %")
 
 
 if __name__ == "__main__":

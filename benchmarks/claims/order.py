@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mirada.drawing.plot import plot
+from mirada.drawing.plot import plot_bars
 from mirada.models.classifier import Classifier, ClassifierConfig
 
 ANIMALS, VERBS, THE, STEPS = 24, 8, 5, 300
@@ -62,7 +62,7 @@ def main(figure: str) -> None:
         points.append((position, right))
         print(f"| {position} | {right:.1f} | {moved:.4f} |", flush=True)
     if figure:
-        plot({"who acts?": points}, Path(figure), x="position", y="right answers, %")
+        plot_bars({"who acts?": points}, Path(figure), x="right answers, %", line=("chance", 50.0))
 
 
 if __name__ == "__main__":

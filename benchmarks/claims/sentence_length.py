@@ -50,10 +50,10 @@ def main() -> None:
                 if len(pairs) >= 20:
                     answers = [answer.text for answer in run([english for english, _ in pairs])]
                     found[model].append((f"to {edge}", bleu(answers, [spanish for _, spanish in pairs])))
-    print(f"| words | texts | {' | '.join(MODELS)} |\n|---|---|{'---|' * len(MODELS)}")
+    print(f"| words (texts) | {' | '.join(MODELS)} |\n|---|{'---|' * len(MODELS)}")
     for place, (name, _) in enumerate(found[MODELS[0]]):
         count = len(groups[int(name.split()[1])])
-        print(f"| {name} | {count} | " + " | ".join(f"{found[model][place][1]:.1f}" for model in MODELS) + " |")
+        print(f"| {name} ({count}) | " + " | ".join(f"{found[model][place][1]:.1f}" for model in MODELS) + " |")
     if given.figure:
         plot(found, Path(given.figure), x="words of the input", y="BLEU")
 

@@ -1,7 +1,8 @@
 """Soft against hard attention: `python benchmarks/claims/soft_and_hard.py [FIGURE]` captions the drawn scenes with both.
 
 Show, Attend and Tell (Xu et al. 2015): a weighted mean of all places, or one place that is drawn and learned by REINFORCE.
-The same data, the same number of steps for both. BLEU, CIDEr, and whether the place a word looked at lies on its object.
+The same data, the same number of steps for both. BLEU, CIDEr, captions without an error, and pointing: whether the place
+that a word looked at lies on its object.
 """
 
 import argparse
@@ -9,9 +10,10 @@ import tempfile
 from pathlib import Path
 
 import mirada
-from mirada.drawing.plot import plot
+from mirada.drawing.plot import plot_bars
 
 MODELS = ("soft", "hard")
+DRAWN = {"bleu": "BLEU", "exact": "without an error, %", "pointing": "pointing, %"}
 
 
 def main() -> None:
@@ -20,16 +22,20 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0, help="0: as many as the task makes by itself")
     given = parser.parse_args()
     found: dict[str, list[tuple[str, float]]] = {}
-    print("| model | BLEU | CIDEr | pointing, % |\n|---|---|---|---|")
+    chance = 0.0
+    print("| model | BLEU | CIDEr | without an error, % | pointing, % |\n|---|---|---|---|---|")
     for model in MODELS:
         with tempfile.TemporaryDirectory() as folder:
             settings = {"steps": given.steps} if given.steps else {}
             run = mirada.train("caption", model=model, out=Path(folder) / "run", **settings)
             metrics = run.measure()
-        found[model] = [(name, metrics[name]) for name in ("bleu", "cider", "pointing")]
-        print(f"| {model} | " + " | ".join(f"{value:.1f}" for _, value in found[model]) + " |", flush=True)
+        found[model] = [(title, metrics[name]) for name, title in DRAWN.items()]
+        chance = metrics["pointing_chance"]
+        values = (metrics[name] for name in ("bleu", "cider", "exact", "pointing"))
+        print(f"| {model} | " + " | ".join(f"{value:.1f}" for value in values) + " |", flush=True)
+    print(f"\nPointing by chance: {chance:.1f} %")
     if given.figure:
-        plot(found, Path(given.figure), x="", y="")
+        plot_bars(found, Path(given.figure), line=("pointing by chance", chance))
 
 
 if __name__ == "__main__":

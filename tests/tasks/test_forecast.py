@@ -223,8 +223,9 @@ def test_the_commands(mirada: Command, run: Run, data: str, tmp_path: Path) -> N
     done = mirada("run", run.folder, data)
     assert done.out.strip() == told["text"].strip()
     out = tmp_path / "next.csv"
-    assert mirada("run", run.folder, "--data", data, "-o", out).code == 0
-    assert out.read_text() == told["text"]
+    done = mirada("run", run.folder, "--data", data, "-o", out)
+    assert (done.code, out.read_text()) == (0, told["text"])
+    assert f"{HORIZON} rows written to {out}" in done.err
     done = mirada("eval", run.folder, "--json")
     metrics = json.loads(done.out)
     assert {"mse", "mae", "mse_repeat", "mae_repeat", "mse_linear", "mae_linear", "verdict"} <= set(metrics)
@@ -239,6 +240,20 @@ def test_too_few_latest_rows(mirada: Command, run: Run, tmp_path: Path) -> None:
     done = mirada("run", run.folder, path)
     assert done.code == 1
     assert f"{path}: a forecast reads the last 12 rows, and there are 7." in done.err
+
+
+def test_a_header_that_was_forgotten(mirada: Command, run: Run, data: str, tmp_path: Path) -> None:  # noqa: F811
+    path = tmp_path / "latest.csv"
+    path.write_text("\n".join(Path(data).read_text(encoding="utf-8").splitlines()[-20:]), encoding="utf-8")
+    done = mirada("run", run.folder, path)
+    assert done.code == 1
+    assert "unknown column 'A'; known: 2, 3, 4, 5. The first line names no columns: add a header" in done.err
+
+
+def test_a_target_that_never_changes_is_said(mirada: Command, data: str) -> None:  # noqa: F811
+    told = mirada("check", "forecast", "--data", data, *KEYS).out
+    assert f"{data}: flat never changes in the rows to learn from" in told
+    assert "never changes" not in mirada("check", "forecast", "--data", data, *KEYS, "target=A,B").out
 
 
 def broken(change: Callable[[list[str]], None]) -> str:

@@ -175,7 +175,7 @@ def test_answers_to_a_folder_go_to_a_file(mirada: Command, run: Run, tmp_path: P
     assert [row[0] for row in rows[1:]] == ["ab.wav", "bad.wav", "deep/c.wav"]
     assert rows[1][1] == run(str(folder / "ab.wav")).text
     assert "not a WAV file but MP3" in rows[2][3]
-    assert f"{folder / 'bad.wav'}" in done.err
+    assert done.err.count(str(folder / "bad.wav")) == 1
     (tmp_path / "list.csv").write_text(f"id,name\n7,{folder / 'ab.wav'}\n8,new/ab\n")
     done = mirada("run", run.folder, "--data", tmp_path / "list.csv", "-o", tmp_path / "out.jsonl")
     assert done.code == 0, done.err
@@ -197,7 +197,7 @@ def test_one_bad_file_keeps_no_other_from_its_answer(mirada: Command, run: Run, 
 
 BAD = {
     "an mp3": (b"ID3 and so on", "bad.wav: not a WAV file but MP3. Convert it"),
-    "a text": (b"hello hello", "bad.wav: not a WAV file: it begins with b'hello he'"),
+    "a text": (b"hello hello", "bad.wav: not a WAV file: it begins with 'hello he'"),
     "an empty file": (b"", "bad.wav: the file is empty"),
     "half a file": (None, "bad.wav: cut short: the header says"),
 }

@@ -118,6 +118,7 @@ def answer_file(
     from mirada.runs.load import load
     from mirada.runs.questions import check_out, table_text
     from mirada.training.checkpoint import write_whole
+    from mirada.training.progress import counted
 
     if out:
         check_out(out, data)
@@ -139,11 +140,14 @@ def answer_file(
             print_each(found[first:], as_json)
     failed = [(question, answer) for question, answer in zip(questions.rows, found, strict=True) if answer.error]
     if out:
-        write_whole(Path(out).expanduser(), table_text(out, run.task.table(questions, found)).encode())
+        columns, cells = run.task.table(questions, found)
+        rows = list(cells)
+        write_whole(Path(out).expanduser(), table_text(out, (columns, rows)).encode())
         for question, answer in failed[:NAMED]:
-            echo(f"mirada: {question.where}: {answer.error}", err=True)
+            place = "" if answer.error.startswith(question.where) else f"{question.where}: "
+            echo(f"mirada: {place}{answer.error}", err=True)
         more = f", {len(failed):,} without an answer (see the column error)" if failed else ""
-        echo(f"{len(found):,} rows written to {out}{more}", err=True)
+        echo(f"{counted(len(rows), 'row')} written to {out}{more}", err=True)
     if failed:
         raise typer.Exit(1)
 

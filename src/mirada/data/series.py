@@ -235,7 +235,7 @@ def roles(table: SeriesTable, found: dict[str, Any], options: SeriesOptions) -> 
     require(bool(numeric), f"{table.place}: no column holds numbers. {table.form()}")
     for name in (*options.targets, *options.read):
         if name not in found:
-            raise ValueError(f"{table.place}: {unknown('column', name, found)}")
+            raise table.missing(name, found)
         faults = found[name][1]
         some = next((what for what in faults.values() if what.startswith("text")), "no number")
         require(name in numeric, f"{table.place}: the column {name} holds no numbers but {some}. Choose another one.")

@@ -31,6 +31,14 @@ class SeriesTable:
         """The way out for a table that is not a series."""
         return "A series has a row per time step: a time, then numbers."
 
+    def missing(self, name: str, known: Iterable[str]) -> ValueError:
+        """That there is no such column. One that was named where the file names none is a forgotten header."""
+        numbered = not name.isdecimal() and all(other.isdecimal() for other in self.columns)
+        header = (
+            " The first line names no columns: add a header, as in the data that was learned from." if numbered else ""
+        )
+        return ValueError(f"{self.place}: {unknown('column', name, known)}{header}")
+
 
 def table_of(place: Any, options: TableOptions) -> SeriesTable:
     """The table in a file, or in memory."""
@@ -40,7 +48,7 @@ def table_of(place: Any, options: TableOptions) -> SeriesTable:
         return table
     for name in options.names:
         if name not in table.columns:
-            raise ValueError(f"{table.place}: {unknown('column', name, table.columns)}")
+            raise table.missing(name, table.columns)
     return replace(table, columns={name: table.columns[name] for name in options.names})
 
 

@@ -114,9 +114,11 @@ def find_chunks(content: bytes) -> tuple[WavFormat, int, int]:
     """The format, and where the samples begin and how many bytes they should have; other chunks are passed over."""
     for sign, kind in FOREIGN.items():
         require(not content.startswith(sign), f"not a WAV file but {kind}. {CONVERT}")
+    cut = content[:4] == b"RIFF" and len(content) < len(b"RIFF....WAVE")
+    require(not cut, f"cut short: the file has {len(content)} bytes and then ends. Copy or download it again.")
     require(
         content[:4] == b"RIFF" and content[8:12] == b"WAVE",
-        f"not a WAV file: it begins with {content[:8]!r}, not with RIFF and WAVE. {CONVERT}",
+        f"not a WAV file: it begins with {repr(content[:8])[1:]}, not with RIFF and WAVE. {CONVERT}",
     )
     found, place = None, 12
     while place + 8 <= len(content):

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mirada.files import write_whole
 
@@ -34,6 +34,48 @@ def plot(lines: Mapping[str, Points], path: Path, *, x: str = "", y: str = "") -
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
     axes.legend(frameon=False)
+    write_figure(figure, path)
+
+
+def plot_bars(bars: Mapping[str, Points], path: Path, *, x: str = "", line: tuple[str, float] | None = None) -> None:
+    """Draw named series of bars, one beside the other for every name, the first on top, each with its number; write the figure.
+
+    `line` is a value to compare with, and what it is called.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "models.png"
+    >>> plot_bars({"soft": [("BLEU", 98.8)], "hard": [("BLEU", 98.9)]}, path, line=("nearest picture", 39.6))
+    >>> path.read_bytes()[1:4]
+    b'PNG'
+    """
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(str(name) for points in bars.values() for name, _ in points))
+    thick = 0.8 / max(1, len(bars))
+    figure = Figure(figsize=(6, 0.9 + len(names) * (0.2 + 0.22 * len(bars))), layout="constrained")
+    axes = figure.subplots()
+    for index, (name, points) in enumerate(bars.items()):
+        places = [names.index(str(at)) + (index - (len(bars) - 1) / 2) * thick for at, _ in points]
+        drawn = axes.barh(places, [value for _, value in points], 0.9 * thick, label=name)
+        axes.bar_label(drawn, fmt="%.1f", padding=3, fontsize="small")
+    if line:
+        axes.axvline(line[1], color="black", linestyle=":", label=line[0])
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set(xlabel=x)
+    axes.margins(x=0.12)
+    axes.set_xlim(left=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    if len(bars) > 1 or line:
+        figure.legend(loc="outside upper right", frameon=False, ncols=len(bars) + bool(line))
+    write_figure(figure, path)
+
+
+def write_figure(figure: Any, path: Path) -> None:
+    """Write a matplotlib figure as its file's name says, whole or not at all."""
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=150, format=path.suffix.removeprefix(".") or "png")
     write_whole(path, drawn.getvalue())

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from mirada.data.builtin.prices import COMPANIES, prices
 from mirada.data.series import SeriesOptions, TimeSeries, joined, read_series
 from mirada.data.windows import (
@@ -51,10 +53,22 @@ def in_order_of_time(series: TimeSeries, options: SeriesOptions) -> Splits[Serie
     notes = [*series.notes, f"{series.place}: {rows}; {size}"] if series.place != "builtin" else []
     if series.problems and options.bad == "skip":
         notes.append(SKIPPED)
+    still = constant_targets(series, parts[0])
+    if still:
+        notes.append(
+            f"{series.place}: {', '.join(still)} never {'changes' if len(still) == 1 else 'change'} in the rows to learn from: "
+            "what is easy to predict makes the mean error small (target= names the columns to predict)"
+        )
     return Splits(
         train, valid, test[0] if test else (), problems=series.problems, notes=notes,
         whole=DividedSeries(series, parts[0], size),
     )  # fmt: skip
+
+
+def constant_targets(series: TimeSeries, part: RowRange) -> list[str]:
+    """The targets that have one value in all rows to learn from."""
+    rows = slice(part.begin, part.end)
+    return [name for name in series.targets if np.ptp(series.of([name])[rows]) == 0]
 
 
 def given_parts(places: Mapping[str, Any], options: SeriesOptions) -> Splits[SeriesWindow]:
