@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from mirada.attention.equation import Attention, attend
     from mirada.attention.heads import MultiHead
     from mirada.attention.normalizers import draws
-    from mirada.looking.record import look
+    from mirada.looking.record import Seen, look
     from mirada.runs.load import load
     from mirada.runs.train import train
 
 __version__ = "0.1.0"
-__all__ = ["Attention", "MultiHead", "attend", "draws", "load", "look", "train"]
+__all__ = ["Attention", "MultiHead", "Seen", "attend", "draws", "load", "look", "train"]
 
 _HOME = {
     "Attention": "mirada.attention.equation",
@@ -24,6 +24,7 @@ _HOME = {
     "draws": "mirada.attention.normalizers",
     "load": "mirada.runs.load",
     "look": "mirada.looking.record",
+    "Seen": "mirada.looking.record",
     "train": "mirada.runs.train",
 }
 

@@ -4,8 +4,9 @@ Recorded are the queries, keys and values of each call, by reference, and the pa
 length x dim. Weights are computed when asked for.
 """
 
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,13 @@ from mirada.attention.neighborhoods import Neighborhood
 from mirada.attention.normalizers import Draw
 from mirada.attention.observe import Event, observed
 from mirada.errors import require, unknown
+from mirada.looking import file, reading
 from mirada.looking import weights as exact
+from mirada.looking.labels import Labels
+from mirada.looking.methods import Methods
+from mirada.looking.relations import HeadRelation
+from mirada.looking.statistics import Checks, HeadStatistics
+from mirada.looking.stream import Factors, Stream
 from mirada.shapes import broadcast_heads
 
 
@@ -105,6 +112,10 @@ class Call:
     _versions: tuple[int, ...]
 
     @property
+    def batch(self) -> int:
+        return self._request.batch
+
+    @property
     def heads(self) -> int:
         return self._request.heads
 
@@ -150,6 +161,13 @@ class Call:
                 found = exact.edge_weights(request, self._draw, heads, graph)
         return found if head is None else found[:, 0]
 
+    def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
+        """What the normalizer was given, before the mask: score + position, (batch, heads, queries, keys); exact.
+
+        Over the edges of a graph there is one score per edge, (batch, heads, edges). `rows` and `head` choose as in `weights`.
+        """
+        return replace(self, _draw=None, _request=exact.raw(self._restored()), _history=None).weights(head, rows)
+
     def values(self) -> Float[Tensor, "batch heads keys value_dim"]:
         """The values that the weights mixed."""
         request = self._restored()
@@ -159,6 +177,49 @@ class Call:
         """The weights times the values by this call's value rule: the heads' outputs, before the output projection."""
         with torch.no_grad(), torch.autocast(self._request.q.device.type, enabled=False):
             return exact.outputs(self._restored(), self._draw)
+
+    @property
+    def cached(self) -> bool:
+        """Whether its keys are those of a cache."""
+        return self._history is not None
+
+    @property
+    def dropout(self) -> float:
+        """The share of weights that were dropped at random in this call."""
+        normalizer = self._request.normalizer
+        return float(getattr(normalizer, "dropout", 0.0)) if normalizer.training else 0.0
+
+    def factors(self) -> Factors | None:
+        """Prepared queries and keys, where the scores are their products."""
+        return exact.factors(self._restored(), self._draw)
+
+    def mask(self, first: int, last: int) -> Tensor:
+        """Who may be seen by the queries first, ..., last - 1: broadcasts to (batch, heads, queries, keys)."""
+        return self._request.mask(first, last)
+
+    def parts(self) -> dict[str, str]:
+        """The factors of the equation, as they print themselves."""
+        request = self._request
+        position = "" if type(request.position).__name__ == "Position" else repr(request.position)
+        shown = {"score": repr(request.score), "where": repr(request.where), "position": position}
+        return {"kernel": self.plan.kernel, **shown, "normalizer": repr(request.normalizer)}
+
+    def continues(self, other: "Call") -> bool:
+        """Whether this is the next step of the same decoding: a query more, over the same keys or a cache that grew."""
+        if self.batch != other.batch or self.cached != other.cached:
+            return False
+        if self._history is not None and other._history is not None:
+            return self._history[0] is other._history[0] and self._history[1] == other._history[1] + 1
+        mine, its = self._request.k, other._request.k
+        return self.queries == 1 and mine.shape == its.shape and (mine is its or torch.equal(mine, its))
+
+    def statistics(self, sample: int = 0) -> list[HeadStatistics]:
+        """What every head does in this call: entropy, distance, previous, next, first and self mass, sinks."""
+        return Stream((self,), sample).statistics()[0]
+
+    def checks(self, sample: int = 0) -> Checks:
+        """What a reader of these weights must be warned of."""
+        return Stream((self,), sample).statistics()[1]
 
     def nbytes(self) -> int:
         """The memory this call keeps alive; of a cache, only what this step added to it."""
@@ -190,7 +251,10 @@ class Seen:
 
     def __init__(self, names: dict[nn.Module, str]) -> None:
         self._names = names
-        self._calls: dict[str, list[Call]] = {}
+        self._calls: dict[str, list[Any]] = {}  # of Call; of one StoredCall where it was read from a file
+        self.labels = Labels()
+        self.methods: Methods | None = None
+        self.relations: tuple[HeadRelation, ...] = ()
         self._thread = threading.get_ident()
         self._histories: dict[int, History] = {}
         self._frozen: dict[nn.Module, tuple[tuple[object, ...], dict[str, Any]]] = {}
@@ -213,6 +277,42 @@ class Seen:
 
     def __contains__(self, name: object) -> bool:
         return name in self._calls
+
+    def labelled(self, labels: Labels) -> "Seen":
+        """This, with what its rows and columns are."""
+        self.labels = labels
+        return self
+
+    def stream(self, name: str, sample: int | None = None) -> Stream:
+        """The layer as a picture shows it: one sample, the steps of a decoding joined."""
+        return Stream.of(self[name].calls, sample)
+
+    def save(
+        self, path: str | os.PathLike[str], sample: int | None = None, layers: Sequence[str] | None = None
+    ) -> None:
+        """Write an attention file: one sample, all layers or those named. `docs/attn.md` describes it."""
+        file.save(self, path, sample, layers)
+
+    def to_bytes(self, sample: int | None = None, layers: Sequence[str] | None = None) -> bytes:
+        """What `save` writes."""
+        return file.to_bytes(self, sample, layers)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Seen":
+        """What `save` wrote: the same names, weights (within 0.004) and labels. A damaged file is a ValueError."""
+        return cls._of(reading.load(path))
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "Seen":
+        """What `to_bytes` gave."""
+        return cls._of(reading.from_bytes(content))
+
+    @classmethod
+    def _of(cls, loaded: reading.Loaded) -> "Seen":
+        seen = cls({})
+        seen._calls = {name: [call] for name, call in loaded.calls.items()}
+        seen.labels, seen.methods, seen.relations = loaded.labels, loaded.methods, loaded.relations
+        return seen
 
     def see(self, event: Event) -> None:
         """Record a call of one of the watched layers."""

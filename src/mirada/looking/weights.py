@@ -11,7 +11,10 @@ from mirada.attention.kernels import edges as edges_kernel
 from mirada.attention.kernels import reference
 from mirada.attention.kernels.request import Request
 from mirada.attention.neighborhoods import Edges
-from mirada.attention.normalizers import Draw, Mask, Normalized, Normalizer, Scores, masked_softmax
+from mirada.attention.normalizers import Draw, Mask, Normalized, Normalizer, Scores, Softmax, masked_softmax
+from mirada.attention.scores import Dot, Product
+from mirada.looking.stream import Factors
+from mirada.shapes import broadcast_heads
 
 
 class Replay(Normalizer):
@@ -24,6 +27,33 @@ class Replay(Normalizer):
     def normalize(self, scores: Scores, mask: Mask) -> Normalized:
         chosen = self.draw.one_hot(scores.shape[-1], scores.dtype)
         return Normalized(torch.where(self.draw.soft.unsqueeze(-1), masked_softmax(scores, mask), chosen))
+
+
+class Raw(Normalizer):
+    """The scores themselves, those of keys that may not be seen too."""
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        return Normalized(scores)
+
+
+def raw(request: Request) -> Request:
+    """The same request for the scores that its normalizer is given."""
+    return replace(request, normalizer=Raw())
+
+
+def factors(request: Request, draw: Draw | None) -> Factors | None:
+    """What a product score multiplies, and whether a softmax of that is all there is."""
+    score = request.score
+    if not isinstance(score, Product) or type(score).compare is not Product.compare:
+        return None
+    q, k, scale = reference.widen(request.q), reference.widen(broadcast_heads(request.k, request.heads)), 1.0
+    with torch.no_grad():
+        if type(score) is Dot:
+            scale = float(score.factor(q.shape[-1]))
+        else:
+            q, k = score.queries(q), score.keys(k)
+    plain = type(request.normalizer) is Softmax and draw is None and not request.position.inside
+    return Factors(q, k, scale, plain)
 
 
 def chunks(request: Request, draw: Draw | None, first: int, last: int) -> Iterator[tuple[int, int, Tensor]]:

@@ -2,8 +2,9 @@
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from mirada.data.record import Problem, Record
 from mirada.decoding.stepper import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
+from mirada.looking.labels import Labels
 from mirada.looking.record import Seen, look
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Examples
@@ -76,11 +78,23 @@ class Run:
                 self._engine = engine.fast(self.model)
             return self._engine.stepper
 
-    def look(self, *inputs: Any) -> Seen:
-        """All attention of one pass of the model."""
+    def look(self, *inputs: Any, labels: Callable[[Any], Labels] | None = None) -> Seen:
+        """All attention of one pass of the model. `labels` says what was seen, given what the model put out."""
         with torch.no_grad(), look(self.model) as seen:
-            self.model(*(x.to(self.device) if isinstance(x, Tensor) else x for x in inputs))
+            output = self.model(*(x.to(self.device) if isinstance(x, Tensor) else x for x in inputs))
+        if labels is None:
+            return seen
+        found = labels(output)
+        seen.labels = replace(found, made=self.made(seen) | dict(found.made))  # type: ignore[attr-defined]
         return seen
+
+    def made(self, seen: Seen) -> dict[str, str]:
+        """Where a picture of attention comes from."""
+        kernels = dict.fromkeys(seen[name].plan.kernel for name in seen.names)
+        return {
+            "mirada": version("mirada"), "torch": torch.__version__, "task": self.task.name, "model": self.settings.name,
+            "run": str(self.folder), "kernel": ", ".join(kernels),
+        }  # fmt: skip
 
     def __call__(self, inputs: Any, **ask: Any) -> Any:
         """The answer to one input; a list or tuple of inputs has a list of answers."""

@@ -23,6 +23,7 @@ from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
+from mirada.looking.labels import AxisLabels, Labels, Span, TextLabels
 from mirada.models.classifier import Classifier
 from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
@@ -30,6 +31,7 @@ from mirada.runs.classes import class_details, class_metrics, class_sections
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.text_axes import read_axis
 from mirada.training.baselines import linear_bag_of_words, majority
 from mirada.training.metrics import accuracy, calibration_error
 from mirada.training.objectives import ClassLoss, Microbatch, class_weights
@@ -155,7 +157,8 @@ class Classify(Task[str, Fields, TextClasses]):
             words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
             read = (*words, *["</s>"] * (len(item) - len(words)))
             said = {name: found[row] for name, found in alone.items()}
-            replay = partial(run.look, torch.tensor([item]))
+            seen_as = partial(labels_of, run, text, item, ranked[0])
+            replay = partial(run.look, torch.tensor([item]), labels=seen_as)
             answers.append(Answer(text, *ranked[0], said, read=read, replay=replay, **ask.ranking(ranked)))
         return answers
 
@@ -241,6 +244,26 @@ def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]
     """The tokens of texts, closed by the end; where a convolution needs more of them, by several."""
     least = config.kernel if config.encoder == "convolution" else 1
     return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in known.tokenizer.encode_all(texts)]
+
+
+def labels_of(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> Labels:
+    """What the rows and columns of a classifier are: tokens; after a convolution, the tokens that it reads at once."""
+    words, kernel = read_axis(run.known.tokenizer, text, item), run.model.config.kernel
+    axes: dict[str, AxisLabels] = {"text": words, "query": AxisLabels(("[query]",))}
+    if run.model.config.encoder == "convolution":
+        axes["text"] = windows(words, kernel)
+    places = {"pool*": ("query", "text"), "*": ("text", "text")}
+    return Labels(axes, places, {"input": text}, answer)
+
+
+def windows(words: TextLabels, size: int) -> TextLabels:
+    """The places of a convolution without margins: so many tokens each, from the first to the last that stand in the text."""
+    spans = list[Span | None]()
+    for first in range(len(words.tokens) - size + 1):
+        inside = [span for span in words.spans[first : first + size] if span is not None]
+        spans.append((inside[0][0], inside[-1][1]) if inside else None)
+    tokens = (" ".join(words.tokens[first : first + size]) for first in range(len(spans)))
+    return TextLabels(tuple(tokens), words.text, tuple(spans))
 
 
 def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts classes"]:

@@ -28,12 +28,14 @@ from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
+from mirada.looking.labels import Labels, WrittenStep
 from mirada.models.bert import BERT
 from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import Preset, Task
+from mirada.runs.text_axes import RANKED, searched_axis
 from mirada.training.objectives import Microbatch, Objective
 from mirada.training.recipe import Recipe
 
@@ -258,7 +260,31 @@ def fill(run: Run, text: str, ask: TextRankAsk) -> Answer:
     read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     best, score = ranked[0]
     wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
-    return Answer(text, best, score, read=read, replay=partial(run.look, tokens, None, segments), **ask.ranking(wanted))
+    labels = partial(labels_of, run, text, tokens[0].tolist(), (best, score))
+    replay = partial(run.look, tokens, None, segments, labels=labels)
+    return Answer(text, best, score, read=read, replay=replay, **ask.ranking(wanted))
+
+
+def labels_of(run: Run, text: str, tokens: list[int], answer: tuple[str, float], predicted: Any) -> Labels:
+    """What the rows and columns are: the tokens of one or two sentences. From the mask a word is written; without one, the
+    first place tells whether the second sentence follows.
+    """
+    known = run.known.tokenizer
+    if MASK in tokens:
+        row = tokens.index(MASK)
+        shares = predicted.words[0, row].float().softmax(-1).cpu()
+        shares[:SPECIAL] = 0
+        top = shares.topk(min(RANKED, len(shares)))
+        ranked = tuple(zip(map(known.token, top.indices.tolist()), top.values.tolist(), strict=True))
+    else:
+        shares = predicted.follows.float().softmax(-1)[0].tolist()
+        row, ranked = (
+            0,
+            tuple(sorted((("follows", shares[1]), ("does not follow", shares[0])), key=lambda pair: -pair[1])),
+        )
+    axes = {"text": searched_axis(known, text, tokens)}
+    steps = (WrittenStep(row, *answer, ranked),)
+    return Labels(axes, {"*": ("text", "text")}, {"input": text}, answer, steps)
 
 
 def shortened(run: Run, text: str, ask: TextRankAsk) -> str:
@@ -281,7 +307,8 @@ def order(run: Run, text: str) -> Answer:
     follows = shares[1] >= shares[0]
     read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     answer = "follows" if follows else "does not follow"
-    return Answer(text, answer, max(shares), read=read, replay=partial(run.look, tokens, None, segments))
+    labels = partial(labels_of, run, text, tokens[0].tolist(), (answer, max(shares)))
+    return Answer(text, answer, max(shares), read=read, replay=partial(run.look, tokens, None, segments, labels=labels))
 
 
 def likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from mirada.data.batch import in_order, pad
 from mirada.data.check import too_long
@@ -25,6 +26,7 @@ from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
+from mirada.looking.labels import Labels
 from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
 from mirada.runs.answers import Answer, AskOptions
@@ -33,6 +35,7 @@ from mirada.runs.questions import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.text_axes import read_axis, written_axis, written_steps
 from mirada.training.metrics import bleu, chrf, sentence_chrf
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
@@ -227,8 +230,24 @@ def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) 
         read=(*(piece.text for piece in read), "</s>"),
         written=tuple(run.known.tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
-        replay=partial(run.look, torch.tensor([source]), None, torch.tensor([[START, *best.tokens]])),
+        replay=partial(
+            run.look, torch.tensor([source]), None, torch.tensor([[START, *best.tokens]]),
+            labels=partial(labels_of, run.known.tokenizer, text, source, best, texts[0]),
+        ),
     )  # fmt: skip
+
+
+def labels_of(
+    tokenizer: Tokenizer, text: str, source: list[int], best: Hypothesis, answer: str, logits: Tensor
+) -> Labels:
+    """What the rows and columns of a translation are. Row 0 is the start, from which the first word was written."""
+    return Labels(
+        {"source": read_axis(tokenizer, text, source), "target": written_axis(tokenizer, best.tokens)},
+        {"encoder*": ("source", "source"), "decoder*self": ("target", "target"), "decoder*": ("target", "source")},
+        {"input": text},
+        (answer, best.score),
+        written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer),
+    )
 
 
 def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Piece]) -> str:

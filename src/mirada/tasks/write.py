@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar
@@ -28,11 +28,13 @@ from mirada.drawing.samples import TextSample
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
+from mirada.looking.labels import Labels
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, splits_of
 from mirada.runs.task import Preset, Task
+from mirada.runs.text_axes import written_axis, written_steps
 from mirada.training.distributed import ProcessGroup
 from mirada.training.metrics import perplexity
 from mirada.training.objectives import Microbatch, evaluate
@@ -157,11 +159,13 @@ class Write(Task[str, str, Vocabulary]):
             written += found[0].tokens
             score += found[0].logprob
         pieces = [run.known.tokenizer.token(token) for token in (*prompt, *written)]
-        seen = torch.tensor([[*prompt, *written][-run.model.config.length :]])
-        return Answer(
+        seen = [*prompt, *written][-run.model.config.length :]
+        answer = Answer(
             text, text + continued(run, prompt, written), score / len(written), read=tuple(pieces[: len(prompt)]),
-            written=tuple(pieces[len(prompt) :]), replay=partial(run.look, seen),
+            written=tuple(pieces[len(prompt) :]),
         )  # fmt: skip
+        labels = partial(labels_of, run, answer, seen, len(written))
+        return replace(answer, replay=partial(run.look, torch.tensor([seen]), labels=labels))
 
     def stream(self, run: Run, text: str, ask: WriteAsk) -> Iterator[str]:
         search = ask.search()
@@ -212,6 +216,17 @@ def beginning(text: str) -> str:
     """
     rest = text.partition("\n")[2].lstrip() or text
     return rest[:PROMPT].split("\n")[0].rsplit(" ", 1)[0]
+
+
+def labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits: Tensor) -> Labels:
+    """What the rows and columns of a writer are: as much of the text as it reads at once. A row writes the token after it."""
+    known = run.known.tokenizer
+    start, rest = (tokens[:1], tokens[1:]) if tokens[0] == START else ([], tokens)
+    first = max(0, len(tokens) - written - 1)
+    return Labels(
+        {"text": written_axis(known, rest, start)}, {"*": ("text", "text")}, {"input": answer.input},
+        (answer.text, answer.score), written_steps(logits[0], tokens[first + 1 :], known, first),
+    )  # fmt: skip
 
 
 def continued(run: Run, before: list[int], tokens: list[int]) -> str:

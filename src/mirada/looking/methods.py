@@ -1,0 +1,89 @@
+"""Several answers to "what did this row depend on", beside each other, and how far they agree."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.errors import require
+
+Matrix = Float[Tensor, "rows columns"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far two methods agree: Spearman's rank correlation, and the share of rows with the same first place."""
+
+    a: str
+    b: str
+    spearman: float
+    top: float
+
+
+@dataclass(frozen=True, eq=False)
+class Methods:
+    """A matrix per method: what each row depended on, non-negative, each row summing to 1 (or 0).
+
+    >>> found = Methods.of({"attention": torch.tensor([[1.0, 3.0]]), "ablation": torch.tensor([[0.0, -2.0]])})
+    >>> found.matrices["attention"].tolist(), found.matrices["ablation"].tolist()
+    ([[0.25, 0.75]], [[0.0, 1.0]])
+    >>> found.agreement
+    (Agreement(a='attention', b='ablation', spearman=1.0, top=1.0),)
+    """
+
+    matrices: Mapping[str, Matrix]
+    agreement: tuple[Agreement, ...] = ()
+    rows: str = ""  # names of axes
+    columns: str = ""
+
+    @classmethod
+    def of(cls, matrices: Mapping[str, Matrix], rows: str = "", columns: str = "") -> "Methods":
+        """From matrices of any scale, whose sizes (without their signs) count: each row is divided by its sum."""
+        shapes = {tuple(matrix.shape) for matrix in matrices.values()}
+        require(len(shapes) == 1, f"all methods must have the same rows and columns: got {sorted(shapes)}")
+        shares = {name: row_shares(matrix) for name, matrix in matrices.items()}
+        return cls(shares, agreements(shares), rows, columns)
+
+
+def row_shares(matrix: Matrix) -> Matrix:
+    """The sizes of the numbers as shares of their row."""
+    sizes = matrix.detach().float().abs().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    return sizes / sizes.sum(-1, keepdim=True).clamp(min=1e-30)
+
+
+def agreements(matrices: Mapping[str, Matrix]) -> tuple[Agreement, ...]:
+    """Every pair of methods, over the rows in which both say something."""
+    found = []
+    for (a, one), (b, other) in combinations(matrices.items(), 2):
+        both = (one.sum(-1) > 0) & (other.sum(-1) > 0)
+        left, right = one[both], other[both]
+        if not left.numel() or left.shape[1] < 2:
+            continue
+        correlations = [spearman(x, y) for x, y in zip(left, right, strict=True)]
+        known = [value for value in correlations if value is not None]
+        if known:
+            top = (left.argmax(-1) == right.argmax(-1)).float().mean()
+            found.append(Agreement(a, b, sum(known) / len(known), float(top)))
+    return tuple(found)
+
+
+def spearman(x: Float[Tensor, " n"], y: Float[Tensor, " n"]) -> float | None:
+    """The correlation of the ranks, ties sharing their mean rank; None where one of them has no order.
+
+    >>> round(spearman(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 3.0, 2.0])), 3)
+    0.5
+    """
+    ranks = [mean_ranks(values) for values in (x, y)]
+    left, right = (rank - rank.mean() for rank in ranks)
+    norm = float(left.norm() * right.norm())
+    return float(left @ right) / norm if norm > 0 else None
+
+
+def mean_ranks(values: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """The rank of every number from 0, equal ones at the mean of theirs."""
+    _, group, counts = torch.unique(values, return_inverse=True, return_counts=True)
+    ends = counts.cumsum(0).double()
+    return (ends - (counts.double() + 1) / 2)[group]

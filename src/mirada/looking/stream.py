@@ -1,0 +1,165 @@
+"""One sample of one layer as a picture shows it: its calls joined, a row per query, in pieces of some rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mirada.errors import require
+from mirada.looking.statistics import Checks, HeadStatistics, dense_statistics, edge_statistics
+
+NUMBERS_AT_ONCE = 2**22  # weights held in memory at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Queries and keys as they met, for scores that are products: score_ij = scale q_i.k_j.
+
+    `plain`: nothing stands between these scores and the weights but the mask and a softmax.
+    """
+
+    q: Float[Tensor, "*batch heads queries dim"]
+    k: Float[Tensor, "*batch heads keys dim"]
+    scale: float
+    plain: bool
+
+
+class SeenCall(Protocol):
+    """What a call that was just recorded and one that was read from a file have in common."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def queries(self) -> int: ...
+    @property
+    def keys(self) -> int: ...
+    @property
+    def edges(self) -> Tensor | None: ...
+    @property
+    def cached(self) -> bool: ...
+    @property
+    def dropout(self) -> float: ...
+    @property
+    def where(self) -> Any: ...
+    @property
+    def plan(self) -> Any: ...
+    @property
+    def calls(self) -> Sequence[Any]: ...
+
+    def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor: ...
+    def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor: ...
+    def values(self) -> Tensor: ...
+    def factors(self) -> Factors | None: ...
+    def mask(self, first: int, last: int) -> Tensor: ...
+    def parts(self) -> dict[str, str]: ...
+    def continues(self, other: Any) -> bool: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The calls of a layer that belong together, for one sample. Keys that did not exist yet have weight 0."""
+
+    calls: tuple[SeenCall, ...]
+    sample: int = 0
+
+    @classmethod
+    def of(cls, calls: Sequence[SeenCall], sample: int | None = None) -> "Stream":
+        """The last call of a layer, and those before it that it continues: the earlier steps of a decoding."""
+        last = calls[-1]
+        require(
+            sample is not None or last.batch == 1,
+            f"{last.name or 'the layer'} saw {last.batch} samples, and a file or a picture is of one: "
+            "choose it with sample=0, 1, ...",
+        )
+        require(
+            0 <= (sample or 0) < last.batch, f"sample must lie in 0..{last.batch - 1}: got {sample}"
+        )  # fmt: skip
+        first = len(calls) - 1
+        while first and calls[first].continues(calls[first - 1]):
+            first -= 1
+        return cls(tuple(calls[first:]), sample or 0)
+
+    @property
+    def last(self) -> SeenCall:
+        return self.calls[-1]
+
+    @property
+    def name(self) -> str:
+        return self.last.name
+
+    @property
+    def stepped(self) -> bool:
+        """Whether it was called step by step."""
+        return len(self.calls) > 1
+
+    @property
+    def heads(self) -> int:
+        return self.last.heads
+
+    @property
+    def queries(self) -> int:
+        return sum(call.queries for call in self.calls)
+
+    @property
+    def keys(self) -> int:
+        return max(call.keys for call in self.calls)
+
+    @property
+    def edges(self) -> Int[Tensor, "2 edges"] | None:
+        return self.last.edges
+
+    def pieces(self) -> Iterator[tuple[int, Float[Tensor, "heads rows keys"]]]:
+        """The weights in order of the rows: the number of the first row, and the weights."""
+        begin = 0
+        for call in self.calls:
+            step = max(1, NUMBERS_AT_ONCE // max(1, call.batch * call.heads * call.keys))
+            for first in range(0, call.queries, step):
+                found = call.weights(rows=slice(first, min(first + step, call.queries)))[self.sample]
+                yield begin + first, self._padded(found.detach().cpu().float())
+            begin += call.queries
+
+    def _padded(self, weights: Tensor) -> Tensor:
+        missing = self.keys - weights.shape[-1]
+        return torch.nn.functional.pad(weights, (0, missing)) if missing else weights
+
+    def edge_weights(self) -> Float[Tensor, "heads edges"]:
+        return self.last.weights()[self.sample].detach().cpu().float()
+
+    def statistics(self) -> tuple[list[HeadStatistics], Checks]:
+        """What every head does, and what is to be warned of."""
+        edges = self.edges
+        if edges is None:
+            found, checks = dense_statistics(self.pieces(), self.last.dropout)
+            return found, checks
+        return edge_statistics(self.edge_weights(), edges, self.queries, self.keys, self.last.dropout)
+
+    def factors(self) -> Factors | None:
+        """Queries and keys of all steps, on the CPU as float32; None where the score is no product of them."""
+        parts = [call.factors() for call in self.calls]
+        kept = [part for part in parts if part is not None]
+        if len(kept) < len(parts) or not kept:
+            return None
+        q = torch.cat([part.q[self.sample] for part in kept], dim=1)
+        return Factors(tidy(q), tidy(kept[-1].k[self.sample]), kept[-1].scale, all(part.plain for part in kept))
+
+    def values(self) -> Float[Tensor, "heads keys value_dim"]:
+        return tidy(self.last.values()[self.sample])
+
+    def mask(self, first: int, last: int) -> Bool[Tensor, "#heads rows keys"]:
+        """Who may be seen by the rows first, ..., last - 1 of a layer that was called once."""
+        found = self.last.mask(first, last)
+        found = found[self.sample if len(found) > 1 else 0].cpu()
+        return found.expand(found.shape[0], last - first, self.keys)
+
+
+def tidy(x: Tensor) -> Tensor:
+    return x.detach().cpu().float().contiguous()
