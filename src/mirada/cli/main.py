@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import mirada
-from mirada.cli import bench, check, eval, example, run, runs, tasks, train
+from mirada.cli import bench, check, eval, example, run, runs, serve, tasks, train
 from mirada.terminal import echo
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("train", epilog=train.EPILOG)(train.train)
 app.command("run", epilog=run.EPILOG)(run.run)
 app.command("eval", epilog=eval.EPILOG)(eval.evaluate)
 app.command("runs", epilog=runs.EPILOG)(runs.runs)
+app.command("serve", epilog=serve.EPILOG)(serve.serve)
 app.command("check", epilog=check.EPILOG)(check.check)
 app.command("bench", epilog=bench.EPILOG)(bench.bench)
 app.command("example", epilog=example.EPILOG)(example.example)

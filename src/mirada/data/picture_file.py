@@ -3,13 +3,14 @@
 file, Pillow image or array -> RGB in 8 bits, upright -> scaled to a square of one size, in one of three ways
 """
 
+import io
 import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -49,10 +50,32 @@ def open_picture(path: str | Path) -> Pixels:
         return pixels_of_image(image)
 
 
+def sent_picture(name: str, content: bytes, most: int = MOST_PIXELS) -> Pixels:
+    """The pixels of the content of a file, at most so many, whatever its name is: no file of that name is opened.
+
+    >>> sent_picture("dot.png", b"no picture")
+    Traceback (most recent call last):
+    ValueError: dot.png: not a picture, or of an unknown format. Save it as PNG or JPEG.
+    """
+    require(bool(content), f"{name}: the file is empty. Send it again.")
+    with decoding(io.BytesIO(content), name) as image:
+        wide, high = image.size
+        if wide * high <= most:
+            return pixels_of_image(image)
+    raise ValueError(f"{name}: the picture is too large: {wide:,} x {high:,} pixels, at most {most:,} in all. Shrink it.")
+
+
 @contextmanager
 def opened_image(path: str | Path) -> Iterator[Image.Image]:
     """A file as a Pillow image, not yet decoded. Whatever fails, also while decoding, is a ValueError with its path."""
-    with opened(path) as file, warnings.catch_warnings():
+    with opened(path) as file, decoding(file, path) as image:
+        yield image
+
+
+@contextmanager
+def decoding(file: BinaryIO, path: str | Path) -> Iterator[Image.Image]:
+    """The bytes of a picture as a Pillow image; `path` is what errors call it."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns of large pictures and odd headers: the first are refused here
         try:
             with Image.open(file) as image:

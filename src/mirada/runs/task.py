@@ -84,6 +84,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
     glance: ClassVar[int] = 0  # records that are measured after every validation, for a figure that people know
     asks: ClassVar[tuple[str, ...]] = ()  # the columns of a table that hold inputs, the best name first
     streams: ClassVar[bool] = False  # whether an answer is worth showing while it is written
+    input_kind: ClassVar[str] = "text"  # also question, node; or a file: picture, recording, table
 
     def preset(self, name: str) -> Preset:
         """A model of this task by name."""

@@ -122,7 +122,7 @@ class Readings:
 
 
 class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary]):
-    name = "answer"
+    name, input_kind = "answer", "question"
     Data = QuestionOptions
     Ask = PassageAsk
     Known = ReadingVocabulary

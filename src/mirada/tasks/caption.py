@@ -76,7 +76,7 @@ class CaptionAsk(SearchOptions, AskOptions):
 class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     """An input is a path, a Pillow image or an array of pixels."""
 
-    name = "caption"
+    name, input_kind = "caption", "picture"
     Data = PictureOptions
     Ask = CaptionAsk
     Known = Vocabulary

@@ -61,7 +61,7 @@ WindowRecord = Record[SeriesWindow]
 
 
 class Forecast(Task[Any, SeriesWindow, SeriesScale]):
-    name = "forecast"
+    name, input_kind = "forecast", "table"
     Data = SeriesOptions
     Known = SeriesScale
     presets: ClassVar[Mapping[str, Preset]] = {

@@ -75,7 +75,7 @@ class NodeExamples:
 
 
 class Label(Task[str | Node, Node, KnownGraph]):
-    name = "label"
+    name, input_kind = "label", "node"
     Data = GraphOptions
     Ask = RankAsk
     Known = KnownGraph

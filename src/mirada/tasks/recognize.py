@@ -98,7 +98,7 @@ class RecognizeOptions(DataOptions):
 
 
 class Recognize(Task[Any, LabelledPicture, PictureClasses]):
-    name = "recognize"
+    name, input_kind = "recognize", "picture"
     Data = RecognizeOptions
     Ask = RankAsk
     Known = PictureClasses

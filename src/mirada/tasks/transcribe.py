@@ -92,7 +92,7 @@ Heard = Recording | str | Path | tuple[Any, int]  # what a person may give: a fi
 
 
 class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
-    name = "transcribe"
+    name, input_kind = "transcribe", "recording"
     Data = TranscribeOptions
     Ask = TranscribeAsk
     Known = SpeechVocabulary

@@ -1,0 +1,70 @@
+"""`mirada serve`: the web app and the HTTP API of some runs."""
+
+import os
+import secrets
+from typing import Annotated
+
+import typer
+
+from mirada.cli.options import Device, examples
+from mirada.errors import require
+
+EPILOG = examples(
+    "mirada serve runs/translate",
+    "mirada serve runs/translate runs/recognize --port 8080",
+    "mirada serve runs/classify --host 0.0.0.0 --token SECRET",
+)
+FEWEST = 16  # letters of a token that nobody guesses
+
+
+def serve(
+    folders: Annotated[list[str], typer.Argument(metavar="DIR...", help="The folders of one or several runs.")],
+    host: Annotated[str, typer.Option(help="Where to listen; 127.0.0.1 is for this computer only.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(help="The port; without it 8000, or the next that is free.", show_default=False)
+    ] = None,
+    token: Annotated[
+        str,
+        typer.Option(
+            envvar="MIRADA_TOKEN", show_envvar=True, show_default=False,
+            help="What requests must bring as Authorization: Bearer TOKEN. Made and printed where others can connect.",
+        ),
+    ] = "",
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A further name that this server is called by.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="A request must be answered within so many.")] = 60.0,
+    queue: Annotated[int, typer.Option(help="Inputs that may wait; more are refused.")] = 1024,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No access log.")] = False,
+    device: Device = "cpu",
+) -> None:  # fmt: skip
+    """Serve trained runs: a page to ask and to look, and an HTTP API."""
+    require(port is None or 0 <= port <= 65535, f"--port must be 0 to 65535: got {port}")
+    require(seconds > 0 and queue > 0, f"--seconds and --queue must be above 0: got {seconds:g} and {queue}")
+    for folder in folders:
+        require(os.path.isdir(os.path.expanduser(folder)), f"{folder}: no such folder. Give the folder of a run.")
+
+    from mirada.web.limits import Limits
+    from mirada.web.served import load_runs
+    from mirada.web.server import Access, address, bound_socket, is_loopback, web_app
+    from mirada.web.server import serve as answer_requests
+
+    local = is_loopback(host)
+    made = not local and not token
+    token = token or (secrets.token_urlsafe(24) if made else "")
+    require(local or len(token) >= FEWEST, f"others can connect: a token needs at least {FEWEST} letters")
+    require(token.isascii() and token.isprintable(), "a token has letters, digits and marks of ASCII only")
+    runs, limits = load_runs(folders, device), Limits(seconds=seconds, queue=queue)
+    listening = bound_socket(host, port)
+    where = address(host, listening)
+    names = (host, where.removeprefix("http://").rpartition(":")[0], *(allow_host or ()))
+    app = web_app(runs, limits, Access(token, names, local, not quiet))
+
+    def ready() -> None:
+        for served in runs:
+            typer.echo(f"{served.name}: {served.run.task.name} with {served.run.settings.name}")
+        typer.echo(f"Open {where}/{'#token=' + token if made else ''}  (API: {where}/docs; Ctrl-C ends)")
+        if made:
+            typer.echo(f"Others can connect. Requests need the header Authorization: Bearer {token}")
+
+    answer_requests(app, listening, limits, ready)

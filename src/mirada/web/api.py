@@ -1,0 +1,233 @@
+"""The HTTP API: run, look, health, metrics. What is wrong with a request is told in JSON; a request never ends the server."""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+import mirada
+from mirada.looking.intervene import intervene
+from mirada.web.asking import Asked, answered, read_look, read_run
+from mirada.web.batching import Batcher, Call, Stream, Work
+from mirada.web.body import Body, read_body
+from mirada.web.limits import Limits, Refused
+from mirada.web.metrics import CONTENT_TYPE, ServerMetrics
+from mirada.web.responses import error_response, event, json_response
+from mirada.web.served import ServedRuns
+
+Handler = Callable[[Request], Awaitable[Response]]
+GONE = "the client went away"
+
+
+class Answering(Work):
+    """Inputs to be answered, together with those of other requests that want the same."""
+
+    kind = "run"
+
+    def __init__(self, asked: Asked, metrics: ServerMetrics) -> None:
+        super().__init__()
+        self.asked, self.metrics = asked, metrics
+        self.key, self.size, self.bytes = asked.key, len(asked.questions), asked.bytes
+
+    def compute(self, together: Sequence[Work]) -> list[Any]:
+        parts = [work.asked for work in together if isinstance(work, Answering)]
+        everything = tuple(question for part in parts for question in part.questions)
+        changing = intervene(self.asked.served.run.model, self.asked.changes) if self.asked.changes else nullcontext()
+        with changing:
+            found = [answer.to_dict() for answer in answered(self.asked.with_questions(everything))]
+        name = self.asked.served.name
+        self.metrics.batches.observe(len(found))
+        self.metrics.inputs.add(len(found), run=name)
+        self.metrics.failed.add(sum("error" in answer for answer in found), run=name)
+        rest = iter(found)
+        return [[next(rest) for _ in part.questions] for part in parts]
+
+
+class Api:
+    """The handlers of all routes below /api."""
+
+    def __init__(self, runs: ServedRuns, limits: Limits) -> None:
+        self.runs, self.limits = runs, limits
+        self.metrics = ServerMetrics()
+        self.batcher = Batcher(limits, self.metrics)
+
+    # routes
+
+    async def health(self, request: Request) -> Response:
+        """The runs that are served."""
+        described = [served.describe() for served in self.runs]
+        only = {"task": described[0]["task"], "model": described[0]["model"]} if len(described) == 1 else {}
+        return json_response({"status": "ok", **only, "version": mirada.__version__, "runs": described})
+
+    async def metrics_text(self, request: Request) -> Response:
+        """What was counted."""
+        gauges = {
+            "mirada_queue_inputs": ("Inputs that wait.", float(self.batcher.inputs)),
+            "mirada_queue_bytes": ("Bytes of memory that they hold.", float(self.batcher.bytes)),
+            "mirada_running_inputs": ("Inputs that are being answered.", float(self.batcher.running)),
+        }
+        return Response(self.metrics.text(gauges), media_type=CONTENT_TYPE)
+
+    async def run(self, request: Request) -> Response:
+        """Answers to inputs."""
+        body = await read_body(request, self.limits)
+        asked = await self.read(read_run, body)
+        if asked.stream:
+            return await self.stream(request, asked)
+        found = await self.answers(request, asked)
+        return json_response({"answers": found})
+
+    async def look(self, request: Request) -> Response:
+        """The attention behind an answer, as a .attn file."""
+        body = await read_body(request, self.limits)
+        asked = await self.read(read_look, body)
+        work = Call("look", lambda: attention_file(asked), asked.bytes)
+        (content,) = await self.computed(request, [work])
+        disposition = {"Content-Disposition": 'attachment; filename="mirada.attn"'}
+        return Response(content, media_type="application/zip", headers=disposition)
+
+    # what they share
+
+    async def read(self, reader: Callable[[Body, ServedRuns, Limits], Asked], body: Body) -> Asked:
+        """What a body asks for. Files are decoded beside the event loop."""
+        large = body.files or any(served.takes_files for served in self.runs)
+        if large:
+            return await asyncio.to_thread(reader, body, self.runs, self.limits)
+        return reader(body, self.runs, self.limits)
+
+    async def answers(self, request: Request, asked: Asked) -> list[dict[str, Any]]:
+        """Answers as JSON has them. A what-if is about one input, and what is drawn at random about all of a request."""
+        count = len(asked.questions)
+        size = 1 if asked.changes else count if asked.draws else self.limits.together
+        works = [Answering(asked.part(first, first + size), self.metrics) for first in range(0, count, size)]
+        found = await self.computed(request, works)
+        return [answer for part in found for answer in part]
+
+    async def computed(self, request: Request, works: Sequence[Work]) -> list[Any]:
+        """The results of works, in time, and only for as long as the client is there."""
+        self.batcher.put(*works)
+        pending: set[asyncio.Future[Any]] = {work.done for work in works}
+        gone = asyncio.ensure_future(left(request))
+        end = asyncio.get_running_loop().time() + self.limits.seconds
+        why = "cancelled"
+        try:
+            while pending and not gone.done():
+                rest = end - asyncio.get_running_loop().time()
+                if rest <= 0:
+                    why = "time"
+                    raise Refused(504, f"no answer within {self.limits.seconds:g} seconds: ask for less, or later")
+                done, _ = await asyncio.wait({*pending, gone}, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+                pending -= done
+            if pending:
+                why = "client left"
+                raise Refused(499, GONE)
+            return [work.done.result() for work in works]
+        finally:
+            gone.cancel()
+            if pending:
+                self.batcher.drop(*(work for work in works if not work.done.done()), why=why)
+
+    async def stream(self, request: Request, asked: Asked) -> Response:
+        """An answer as server-sent events: pieces of text, then `done` with the answer."""
+        (question,), task = asked.questions, asked.served.run.task
+        if question.error:
+            raise Refused(422, question.error)
+        if not task.streams or asked.changes:
+            (answer,) = await self.answers(request, asked)
+            if "error" in answer:
+                raise Refused(422, answer["error"])
+            return events(whole(answer))
+        run = asked.served.run
+        work = Stream(lambda: run.stream(question.input, **asked.ask))
+        self.batcher.put(work)
+        end = asyncio.get_running_loop().time() + self.limits.seconds
+        try:
+            first = await next_piece(
+                work, end, self.limits
+            )  # what is wrong with the input shows here, before any event
+        except BaseException:
+            self.batcher.drop(work, why="stream")
+            raise
+        return events(self.pieces(work, first, question.where, end))
+
+    async def pieces(self, work: Stream, piece: str | None, given: str, end: float) -> AsyncIterator[bytes]:
+        """The events of a text that is being written."""
+        written = []
+        try:
+            while piece is not None:
+                written.append(piece)
+                yield event({"text": piece})
+                piece = await next_piece(work, end, self.limits)
+            yield event({"answers": [{"input": given, "text": "".join(written), "score": None}]}, "done")
+        except Exception as error:
+            yield event({"error": explained(error).why}, "error")
+        finally:
+            if not work.done.done():
+                self.batcher.drop(work, why="stream")
+
+
+async def next_piece(work: Stream, end: float, limits: Limits) -> str | None:
+    """The next piece of a text, or None at its end."""
+    try:
+        async with asyncio.timeout_at(end):
+            piece = await work.pieces.get()
+    except TimeoutError:
+        raise Refused(504, f"the text did not end within {limits.seconds:g} seconds: ask for fewer tokens") from None
+    if isinstance(piece, BaseException):
+        raise piece
+    return piece
+
+
+async def whole(answer: dict[str, Any]) -> AsyncIterator[bytes]:
+    """The events of an answer that came at once."""
+    yield event({"text": answer["text"]})
+    yield event({"answers": [answer]}, "done")
+
+
+def events(source: AsyncIterator[bytes]) -> Response:
+    return StreamingResponse(source, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def left(request: Request) -> None:
+    """Return when the client has gone away. The body has been read, so nothing else can come."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def attention_file(asked: Asked) -> bytes:
+    """The answer to the one question, and all attention behind it. In the thread that computes."""
+    run = asked.served.run
+    changing = intervene(run.model, asked.changes) if asked.changes else nullcontext()
+    with changing:
+        (answer,) = answered(asked)
+        if answer.error:
+            raise ValueError(answer.error)
+        return answer.look().to_bytes()  # type: ignore[attr-defined, no-any-return]
+
+
+def explained(error: BaseException) -> Refused:
+    """An error as a response. What is not the client's fault is told on stderr in full."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, ValueError):
+        return Refused(422, str(error) or "this cannot be answered")
+    print("".join(traceback.format_exception(error)), file=sys.stderr)
+    return Refused(500, f"{type(error).__name__}: this should not happen. The server's log has more; please report it.")
+
+
+def guarded(handler: Handler) -> Handler:
+    """The handler, with errors as responses."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except Exception as error:
+            refused = explained(error)
+            return Response(status_code=499) if refused.status == 499 else error_response(refused)
+
+    return answer

@@ -1,0 +1,133 @@
+"""What the server counts, in the text form of Prometheus: `GET /api/metrics`."""
+
+import os
+import resource
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+
+BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # inputs
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+Key = tuple[tuple[str, str], ...]
+
+
+@dataclass(eq=False)
+class Counter:
+    """A number for every combination of labels, which only grows.
+
+    >>> counter = Counter("inputs_total", "Inputs.")
+    >>> counter.add(2, run="a")
+    >>> print(*counter.lines())
+    # HELP inputs_total Inputs. # TYPE inputs_total counter inputs_total{run="a"} 2
+    """
+
+    name: str
+    about: str
+    kind: str = "counter"
+    values: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
+    lock: Lock = field(default_factory=Lock, repr=False)
+
+    def add(self, amount: float = 1, **labels: str) -> None:
+        with self.lock:
+            self.values[tuple(labels.items())] += amount
+
+    def lines(self) -> Iterator[str]:
+        yield from head(self.name, self.about, self.kind)
+        with self.lock:
+            found = list(self.values.items())
+        for key, value in found:
+            yield f"{self.name}{labelled(dict(key))} {value:.10g}"
+
+
+@dataclass(eq=False)
+class Histogram:
+    """How often a number was at most each of some bounds."""
+
+    name: str
+    about: str
+    bounds: tuple[float, ...]
+    counts: list[int] = field(default_factory=list)
+    total: float = 0.0
+    lock: Lock = field(default_factory=Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
+
+    def observe(self, value: float) -> None:
+        place = next((n for n, bound in enumerate(self.bounds) if value <= bound), len(self.bounds))
+        with self.lock:
+            self.counts[place] += 1
+            self.total += value
+
+    def lines(self) -> Iterator[str]:
+        yield from head(self.name, self.about, "histogram")
+        with self.lock:
+            counts, total = list(self.counts), self.total
+        so_far = 0
+        for bound, count in zip((*map(str, self.bounds), "+Inf"), counts, strict=True):
+            so_far += count
+            yield f'{self.name}_bucket{{le="{bound}"}} {so_far}'
+        yield f"{self.name}_sum {total:.10g}"
+        yield f"{self.name}_count {so_far}"
+
+
+class ServerMetrics:
+    """Everything that is counted."""
+
+    def __init__(self) -> None:
+        self.started = time.time()
+        self.requests = Counter("mirada_requests_total", "Requests, by route, method and status.")
+        self.seconds = Histogram("mirada_request_seconds", "Time from a request to the end of its response.", BOUNDS)
+        self.inputs = Counter("mirada_inputs_total", "Inputs answered, by run.")
+        self.failed = Counter(
+            "mirada_input_errors_total", "Inputs that had an error in the place of an answer, by run."
+        )
+        self.batches = Histogram("mirada_batch_inputs", "Inputs that were answered together.", SIZES)
+        self.model = Counter("mirada_model_seconds_total", "Time that the model computed, by what was asked for.")
+        self.dropped = Counter("mirada_dropped_total", "Requests given up before they were answered, by reason.")
+
+    def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
+        """All of it; `gauges` are numbers that go up and down, by name, with what they are."""
+        lines: list[str] = []
+        for item in (
+            self.requests, self.seconds, self.inputs, self.failed, self.batches, self.model, self.dropped,
+        ):  # fmt: skip
+            lines += item.lines()
+        own = {
+            "process_start_time_seconds": ("When the server was started.", self.started),
+            "process_resident_memory_bytes": ("Memory in use.", float(memory_in_use())),
+        }
+        for name, (about, value) in {**gauges, **own}.items():
+            lines += [*head(name, about, "gauge"), f"{name} {value:.10g}"]
+        return "\n".join(lines) + "\n"
+
+
+def head(name: str, about: str, kind: str) -> Iterator[str]:
+    yield f"# HELP {name} {about}"
+    yield f"# TYPE {name} {kind}"
+
+
+def labelled(labels: Mapping[str, str]) -> str:
+    r"""Labels in braces; what Prometheus reads as marks is escaped.
+
+    >>> labelled({"run": 'a"b'})
+    '{run="a\\"b"}'
+    """
+    pairs = (f'{name}="{escaped(value)}"' for name, value in labels.items())
+    return f"{{{','.join(pairs)}}}" if labels else ""
+
+
+def escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def memory_in_use() -> int:
+    """Bytes of memory that the process holds now; where the system does not tell, the most it ever held."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

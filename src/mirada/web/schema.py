@@ -1,0 +1,172 @@
+"""The API described for programs: `GET /openapi.json`."""
+
+from typing import Any
+
+import mirada
+from mirada.looking.changes import CHANGES
+from mirada.web.limits import RANGES, Limits
+from mirada.web.served import FILES, Kind, ServedRuns
+
+Schema = dict[str, Any]
+TYPES = {int: "integer", float: "number", bool: "boolean", str: "string"}
+ABOUT = {
+    "beam": "Beams of the search; 1 is greedy.",
+    "best": "How many answers are wanted for each input.",
+    "length_penalty": "Above 1 prefers long answers of a beam, below 1 short ones.",
+    "coverage": "How much a beam should look at all of the source.",
+    "candidates": "Words or labels to be scored.",
+    "temperature": "Draw answers at random, the wilder the higher.",
+    "top_k": "Draw among the k likeliest tokens only; 0: among all.",
+    "top_p": "Draw among the likeliest tokens that sum up to p only.",
+    "seed": "Of the drawing.",
+    "tokens": "At most so many tokens an answer; 0: what suits the task.",
+    "truncate": "Cut inputs that are too long for the model, rather than refuse them.",
+    "passage": "The text that holds the answers to questions.",
+}
+ERRORS = {
+    "400": "What is wrong with the request.",
+    "401": "A token is needed.",
+    "403": "A Host or an Origin that is not ours.",
+    "404": "There is no such run.",
+    "408": "The request arrived too slowly.",
+    "413": "The request is too large.",
+    "415": "Neither JSON nor a form.",
+    "422": "The input cannot be answered.",
+    "503": "Too many requests wait; Retry-After says when to ask again.",
+    "504": "There was no answer in time.",
+}
+
+
+def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
+    """The whole description, of the runs that are served."""
+    options = {name: kind for served in runs for name, kind in served.options.items()}
+    properties = {name: option(name, kind, limits) for name, kind in options.items()}
+    names = [served.name for served in runs]
+    run: Schema = {
+        "type": "string",
+        "enum": names,
+        "description": "Which run is asked; it may be left out if there is one.",
+    }
+    several = {"run": run}
+    needed = ["run"] if len(names) > 1 else []
+    item, file_too = input_schema(runs, limits)
+    changes: Schema = {"type": "array", "items": {"$ref": "#/components/schemas/Change"}, "maxItems": limits.changes}
+    inputs = {"type": "array", "items": item, "minItems": 1, "maxItems": limits.inputs}
+    stream = {"type": "boolean", "description": "Server-sent events: pieces of text, then done. One input."}
+    asked = object_of(
+        {"inputs": inputs, **several, **properties, "changes": changes, "stream": stream}, ["inputs", *needed]
+    )
+    looked = object_of({"input": item, **several, **properties, "changes": changes}, ["input", *needed])
+    paths = {
+        "/api/run": {"post": operation("Answers to inputs.", asked, file_too, needed, "#/components/schemas/Answers")},
+        "/api/look": {"post": operation("All attention behind an answer: a .attn file.", looked, file_too, needed, "")},
+        "/api/health": {"get": plain("The runs that are served.", {"$ref": "#/components/schemas/Health"})},
+        "/api/samples": {"get": plain("Inputs to try.", {"type": "object"}, run if needed else None)},
+        "/api/metrics": {"get": plain("Counters in the text form of Prometheus.", None)},
+    }
+    document: Schema = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "mirada",
+            "version": mirada.__version__,
+            "description": "Answers, and the attention behind them.",
+        },
+        "paths": paths,
+        "components": {"schemas": schemas()},
+    }
+    if token:
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+    return document
+
+
+def input_schema(runs: ServedRuns, limits: Limits) -> tuple[Schema, bool]:
+    """What an input is, and whether it may be a file."""
+    kinds = {served.run.task.input_kind for served in runs}
+    text: Schema = {"type": "string", "maxLength": limits.characters}
+    file: Schema = object_of({"name": {"type": "string"}, "base64": {"type": "string", "format": "byte"}}, ["base64"])
+    if kinds <= set(FILES):
+        return file, True
+    return ({"oneOf": [text, file]}, True) if kinds & set(FILES) else (text, False)
+
+
+def option(name: str, kind: Kind, limits: Limits) -> Schema:
+    """An option of an answer."""
+    if isinstance(kind, tuple):
+        found: Schema = {"type": "array", "items": {"type": "string"}, "maxItems": limits.candidates}
+    else:
+        found = {"type": TYPES[kind]}
+        if name in RANGES:
+            found["minimum"], found["maximum"] = RANGES[name]
+        if kind is str:
+            found["maxLength"] = limits.characters
+    return found | ({"description": ABOUT[name]} if name in ABOUT else {})
+
+
+def object_of(properties: Schema, required: list[str]) -> Schema:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def operation(summary: str, body: Schema, files: bool, needed: list[str], answer: str) -> Schema:
+    """A POST: JSON, or a form with files."""
+    content: Schema = {"application/json": {"schema": body}}
+    if files:
+        text = {"type": "string"}
+        shared = {name: text for name in body["properties"] if name not in ("inputs", "input")}
+        file = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
+        content["multipart/form-data"] = {"schema": object_of({"file": file, **shared}, ["file", *needed])}
+    good: Schema = {
+        "application/json": {"schema": {"$ref": answer}},
+        "text/event-stream": {"schema": {"type": "string"}},
+    }
+    zipped: Schema = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
+    return {
+        "summary": summary,
+        "requestBody": {"required": True, "content": content},
+        "responses": {"200": {"description": summary, "content": good if answer else zipped}, **errors()},
+    }
+
+
+def plain(summary: str, answer: Schema | None, run: Schema | None = None) -> Schema:
+    """A GET."""
+    kind = "application/json" if answer is not None else "text/plain"
+    content = {kind: {"schema": answer if answer is not None else {"type": "string"}}}
+    asked = [{"name": "run", "in": "query", "required": True, "schema": run}] if run else []
+    found = {"summary": summary, "responses": {"200": {"description": summary, "content": content}, **errors()}}
+    return found | ({"parameters": asked} if asked else {})
+
+
+def errors() -> Schema:
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    return {status: {"description": about, "content": content} for status, about in ERRORS.items()}
+
+
+def schemas() -> Schema:
+    """What is referred to."""
+    place = {"type": "integer", "minimum": 0}
+    change = object_of(
+        {
+            "layer": {"type": "string", "description": "The dotted name of a layer, as in the .attn file."},
+            "do": {"type": "string", "enum": sorted(CHANGES)},
+            "head": place,
+            "query": place,
+            "key": place,
+            "weight": {"type": "number", "minimum": 0, "maximum": 1},
+        },
+        ["layer", "do"],
+    )
+    text, number = {"type": "string"}, {"type": ["number", "null"]}
+    ranked = {"type": "array", "items": {"type": "object", "properties": {"text": text, "score": number}}}
+    answer = {"type": "object", "required": ["input"],
+              "properties": {"input": text, "text": text, "score": number, "ranked": ranked, "error": text}}  # fmt: skip
+    return {
+        "Change": change,
+        "Answer": answer,
+        "Answers": {
+            "type": "object",
+            "required": ["answers"],
+            "properties": {"answers": {"type": "array", "items": {"$ref": "#/components/schemas/Answer"}}},
+        },
+        "Error": {"type": "object", "required": ["error"], "properties": {"error": text}},
+        "Health": {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}},
+    }

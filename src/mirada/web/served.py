@@ -1,0 +1,201 @@
+"""The runs that are served, by name, and what each says of itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from mirada.errors import require, unknown
+from mirada.runs.catalog import entry
+from mirada.runs.load import load
+from mirada.runs.run import Run
+from mirada.web.limits import RANGES, Limits, Refused
+
+FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # kinds of inputs that are files
+INSIDE = ("aligned",)  # options of programs, not of people
+WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+Kind = type | tuple[type]
+
+
+@dataclass(frozen=True, eq=False)
+class ServedRun:
+    """A run, and the name that requests call it by."""
+
+    name: str
+    run: Run
+
+    @property
+    def takes_files(self) -> bool:
+        return self.run.task.input_kind in FILES
+
+    @property
+    def options(self) -> dict[str, Kind]:
+        """The options of a question and their types; a tuple has several texts."""
+        hints = get_type_hints(self.run.task.Ask)
+        names = [name for name in self.run.task.Ask.takes() if name not in INSIDE]
+        return {name: kind_of(hints[name]) for name in names}
+
+    def defaults(self) -> dict[str, Any]:
+        """The options as they are where a request has none."""
+        return {item.name: getattr(self.run.ask, item.name) for item in fields(self.run.ask)}
+
+    def describe(self) -> dict[str, Any]:
+        """What `GET /api/health` says of it."""
+        run = self.run
+        about = entry(run.task.name)
+        labels = getattr(run.known, "labels", ())
+        return {
+            "name": self.name,
+            "task": run.task.name,
+            "model": run.settings.name,
+            "about": about.about,
+            "input": run.task.input_kind,
+            "takes": about.takes,
+            "streams": run.task.streams,
+            "options": list(self.options),
+            "labels": list(labels) if len(labels) <= Limits().candidates else [],
+            "parameters": sum(p.numel() for p in run.model.parameters()),
+        }
+
+
+class ServedRuns:
+    """All runs of a server."""
+
+    def __init__(self, runs: Mapping[str, Run]) -> None:
+        require(bool(runs), "there is no run to serve: give the folder of one")
+        self.by_name = {name: ServedRun(name, run) for name, run in runs.items()}
+
+    def __iter__(self) -> Any:
+        return iter(self.by_name.values())
+
+    def __len__(self) -> int:
+        return len(self.by_name)
+
+    def find(self, name: Any) -> ServedRun:
+        """The run that a request means: the one it names, or the only one."""
+        if name is None or name == "":
+            if len(self.by_name) == 1:
+                return next(iter(self.by_name.values()))
+            raise Refused(400, f'several runs are served: choose one with "run"; known: {", ".join(self.by_name)}')
+        if not isinstance(name, str):
+            raise Refused(400, f"run must be the name of a run: got {shown(name)}")
+        if name not in self.by_name:
+            raise Refused(404, str(unknown("run", short(name), self.by_name)))
+        return self.by_name[name]
+
+
+def kind_of(hint: Any) -> Kind:
+    """The type of an option, without the None that stands for its default.
+
+    >>> kind_of(float | None), kind_of(tuple[str, ...])
+    (<class 'float'>, (<class 'str'>,))
+    """
+    if hint in WORDS:
+        return hint  # type: ignore[no-any-return]
+    inside = [part for part in getattr(hint, "__args__", ()) if part not in (type(None), ...)]
+    return (str,) if getattr(hint, "__origin__", None) is tuple else inside[0]
+
+
+def checked_option(name: str, value: Any, kind: Kind, limits: Limits) -> Any:
+    """An option of a request, as the run takes it. What a form sends is text, and read as on a command line."""
+    if isinstance(kind, tuple):
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise Refused(400, f"{name} must be a list of texts: got {shown(value)}")
+        if len(words) > limits.candidates:
+            raise Refused(413, f"at most {limits.candidates:,} {name} at once: got {len(words):,}")
+        return tuple(readable(name, word.strip(), limits) for word in words if word.strip())
+    if kind is str:
+        if not isinstance(value, str):
+            raise Refused(400, f"{name} must be text: got {shown(value)}")
+        return readable(name, value, limits)
+    number = from_text(value, kind) if isinstance(value, str) else value
+    whole = isinstance(number, float) and kind is int and number.is_integer() and abs(number) < 2**53
+    number = int(number) if whole else number
+    right = isinstance(number, bool) if kind is bool else isinstance(number, int | float) and type(number) is not bool
+    if not right or (kind is int and not isinstance(number, int)):
+        raise Refused(400, f"{name} must be {WORDS[kind]}: got {shown(value)}")
+    if kind is bool:
+        return number
+    low, high = RANGES.get(name, (-(2**53), 2**53))
+    if not low <= number <= high:
+        raise Refused(400, f"{name} must be {low:,} to {high:,}: got {shown(value)}")
+    if name == "temperature" and 0 < number < 0.01:
+        raise Refused(400, f"temperature must be 0, or 0.01 to {high:,}: got {shown(value)}")
+    return kind(number)
+
+
+def from_text(value: str, kind: type) -> Any:
+    """A number or a truth as text; the text itself, where it is neither.
+
+    >>> from_text("4", int), from_text("yes", bool), from_text("x", int)
+    (4, True, 'x')
+    """
+    if kind is bool:
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(value.lower(), value)
+    try:
+        return int(value) if kind is int else float(value)
+    except ValueError:
+        return value
+
+
+def readable(name: str, text: str, limits: Limits) -> str:
+    """A text that a model can be given: of at most so many characters, all of them characters."""
+    if len(text) > limits.characters:
+        raise Refused(413, f"{name} is too long: {len(text):,} characters, at most {limits.characters:,}")
+    if not is_text(text):
+        raise Refused(400, f"{name} is not text: it has half of a surrogate pair. Send UTF-8.")
+    return text
+
+
+def is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8: JSON can hold halves of surrogate pairs."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def short(value: str) -> str:
+    return value if len(value) <= 60 else value[:57] + "..."
+
+
+def shown(value: Any) -> str:
+    """A value in an error.
+
+    >>> shown([1] * 50), shown(None), shown("a")
+    ('a list', 'null', "'a'")
+    """
+    if isinstance(value, str):
+        return repr(short(value))
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int | float):
+        return short(str(value)) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
+    return {list: "a list", dict: "an object"}.get(type(value), "a file")
+
+
+def load_runs(folders: Sequence[str], device: str) -> ServedRuns:
+    """The runs of some folders, each called as its folder; equal names get their parents' before them."""
+    paths = [Path(folder).expanduser() for folder in folders]
+    require(len({path.resolve() for path in paths}) == len(paths), "a folder is given twice: give each once")
+    names = distinct(paths)
+    require(len(set(names)) == len(names), f"two folders have one name: {', '.join(names)}. Rename one of them.")
+    return ServedRuns(dict(zip(names, [load(path, device) for path in paths], strict=True)))
+
+
+def distinct(paths: Sequence[Path]) -> list[str]:
+    """The shortest ends of some paths that differ from each other.
+
+    >>> distinct([Path("a/x"), Path("b/x"), Path("y")])
+    ['a-x', 'b-x', 'y']
+    """
+    whole = [path.resolve().parts for path in paths]
+    return ["-".join(parts[-shortest(whole, parts) :]) for parts in whole]
+
+
+def shortest(whole: Sequence[tuple[str, ...]], path: tuple[str, ...]) -> int:
+    """How many parts at the end of a path suffice to tell it from the others."""
+    sizes = range(1, len(path))
+    return next((size for size in sizes if [p[-size:] for p in whole].count(path[-size:]) == 1), len(path))

@@ -1,0 +1,164 @@
+"""The server: routes behind their guard, a socket, and a clean end."""
+
+import ipaddress
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mirada.web.api import Api, guarded
+from mirada.web.guard import Guard
+from mirada.web.limits import Limits, Refused
+from mirada.web.pages import Pages
+from mirada.web.responses import error_response, json_response
+from mirada.web.samples import Samples
+from mirada.web.schema import openapi
+from mirada.web.served import ServedRuns
+
+FIRST, TRIED = 8000, 20  # the usual port, and how many after it are tried
+IDLE = 20  # seconds that a connection may wait for its next request
+REASONS = {404: "there is no such page", 405: "this method is not for this address"}
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may talk to the server: with a token, under which names, and whether from this computer only."""
+
+    token: str = ""
+    hosts: tuple[str, ...] = ()
+    local: bool = True
+    log: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class WebApp:
+    """The app as servers call it, and its parts."""
+
+    asgi: Guard
+    api: Api
+
+
+def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | None = None) -> WebApp:
+    """All routes of some runs."""
+    limits, access = limits or Limits(), access or Access()
+    api, pages, samples = Api(runs, limits), Pages(), Samples(runs)
+    described = openapi(runs, limits, bool(access.token))
+
+    async def description(request: Request) -> Response:
+        return json_response(described)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        api.batcher.close(limits.stopping)
+
+    app = FastAPI(title="mirada", openapi_url=None, docs_url=None, redoc_url=None, lifespan=life)
+    for path, handler in {
+        "/": pages.app, "/docs": pages.docs, "/favicon.ico": pages.icon, "/static/{path:path}": pages.static,
+        "/openapi.json": description, "/api/health": api.health, "/api/metrics": api.metrics_text,
+        "/api/samples": samples.samples,
+    }.items():  # fmt: skip
+        app.add_route(path, guarded(handler), methods=["GET"])
+    app.add_route("/api/run", guarded(api.run), methods=["POST"])
+    app.add_route("/api/look", guarded(api.look), methods=["POST"])
+    app.add_exception_handler(HTTPException, not_found)
+    guard = Guard(
+        app, api.metrics, limits, token=access.token, hosts=access.hosts, local=access.local, log=access.log
+    )  # fmt: skip
+    return WebApp(guard, api)
+
+
+async def not_found(request: Request, error: Exception) -> Response:
+    """What the router refuses, in our form."""
+    status = getattr(error, "status_code", 400)
+    headers = getattr(error, "headers", None) or {}
+    refused = Refused(status, REASONS.get(status, "this request cannot be answered"))
+    refused.headers.update(headers)
+    return error_response(refused)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this computer can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bound_socket(host: str, port: int | None) -> socket.socket:
+    """A socket that listens; without a port, at the usual one or the next that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    reason = ""
+    for tried in range(FIRST, FIRST + TRIED) if port is None else (port,):
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, tried))
+            listening.listen(2048)
+            return listening
+        except (OSError, OverflowError) as error:
+            listening.close()
+            reason = getattr(error, "strerror", None) or str(error)
+            if isinstance(error, socket.gaierror):
+                break
+    at = f"{host}:{port}" if port is not None else f"{host}, ports {FIRST} to {FIRST + TRIED - 1}"
+    raise ValueError(f"cannot listen at {at}: {reason}. Give another --port or --host.")
+
+
+def address(host: str, listening: socket.socket) -> str:
+    """What to open in a browser."""
+    name = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{name}:{listening.getsockname()[1]}"
+
+
+class StoppableServer(uvicorn.Server):
+    """Ends quietly when it is told to: what runs is finished, new requests are refused, the exit code is 0."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        def stop(number: int, frame: FrameType | None) -> None:
+            again = self.should_exit
+            if not again:
+                waiting = len(self.server_state.tasks)
+                print(f"mirada: stopping; {waiting} requests to finish", file=sys.stderr)
+            self.handle_exit(number, frame)
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def serve(app: WebApp, listening: socket.socket, limits: Limits, ready: Callable[[], None]) -> None:
+    """Answer requests until Ctrl-C or SIGTERM."""
+    config = uvicorn.Config(
+        app.asgi, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
+        timeout_keep_alive=IDLE, timeout_graceful_shutdown=int(limits.stopping), limit_concurrency=4 * limits.connections,
+        backlog=2048,
+    )  # fmt: skip
+    StoppableServer(config, ready).run(sockets=[listening])
