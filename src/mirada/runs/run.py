@@ -85,8 +85,7 @@ class Run:
         if labels is None:
             return seen
         found = labels(output)
-        seen.labels = replace(found, made=self.made(seen) | dict(found.made))  # type: ignore[attr-defined]
-        return seen
+        return seen.labelled(replace(found, made=self.made(seen) | dict(found.made)))
 
     def made(self, seen: Seen) -> dict[str, str]:
         """Where a picture of attention comes from."""
