@@ -1,7 +1,7 @@
 """forecast: the latest rows of a series in, the next rows out, with the times that the model looked at."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,9 @@ from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.layers.model import Model
+from mirada.looking.labels import Labels
 from mirada.looking.record import Seen
+from mirada.looking.sample import one_sample
 from mirada.looking.series_labels import patch_spans, series_labels
 from mirada.models.forecaster import Forecaster
 from mirada.runs.answers import Answer, AskOptions
@@ -266,8 +268,14 @@ def forecast(run: Run, series: TimeSeries, first: int, name: str) -> Answer:
     written, read, weights = looked_at(run, seen, past, times)
     return Answer(
         name, found.text(), math.nan, found, read=read, written=written, weights=weights,
-        more=found.more(), replay=partial(run.look, *inputs, labels=labels),
+        more=found.more(), replay=partial(looked, run, inputs, labels),
     )  # fmt: skip
+
+
+def looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels]) -> Seen:
+    """All attention of a forecast; where every target is read by itself, that of the first."""
+    seen = run.look(*inputs, labels=labels)
+    return one_sample(seen) if seen[seen.names[0]].batch > 1 else seen
 
 
 def standardized_inputs(known: SeriesScale, series: TimeSeries, rows: range) -> tuple[Tensor, Tensor]:
