@@ -22,7 +22,7 @@ def one_sample(seen: Seen, sample: int = 0) -> Seen:
         calls: list[Call] = []
         for call in seen[name].calls:
             request = call._request
-            shared = not request.where.tensors() and call._draw is None and call._history is None
+            shared = not list(request.where.tensors()) and call._draw is None and call._history is None
             require(shared, f"the samples of {name or 'the layer'} differ in what they may see: look at one at a time")
             q, k, v = (x[sample : sample + 1] for x in (request.q, request.k, request.v))
             smaller = replace(request, q=q, k=k, v=v)
