@@ -4,7 +4,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +19,7 @@ from mirada.data.record import Problem, Record
 from mirada.decoding.stepper import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
+from mirada.looking.file import version
 from mirada.looking.labels import Labels
 from mirada.looking.record import Seen, look
 from mirada.runs.answers import Answer, AskOptions
@@ -89,14 +89,13 @@ class Run:
         if labels is None:
             return seen
         found = labels(output)
-        seen.labels = replace(found, made=self.made(seen) | dict(found.made))  # type: ignore[attr-defined]
-        return seen
+        return seen.labelled(replace(found, made=self.made(seen) | dict(found.made)))
 
     def made(self, seen: Seen) -> dict[str, str]:
         """Where a picture of attention comes from."""
         kernels = dict.fromkeys(seen[name].plan.kernel for name in seen.names)
         return {
-            "mirada": version("mirada"), "torch": torch.__version__, "task": self.task.name, "model": self.settings.name,
+            **version(), "torch": torch.__version__, "task": self.task.name, "model": self.settings.name,
             "run": str(self.folder), "kernel": ", ".join(kernels),
         }  # fmt: skip
 
