@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 import torch
-
 from benchmarks.ratios import HEADER, race
+
 from mirada import look
 from mirada.drawing.attention_page import attention_page
 from mirada.looking.labels import Labels, TextLabels
