@@ -101,8 +101,15 @@ export class App {
   rowToken(place = this.state.row, stream = this.stream) {
     return this.written(place, stream)?.text ?? this.token(stream.rows, place);
   }
+  // the axis whose rows wrote the outputs
+  get outputAxis() {
+    const last = Math.max(...this.record.outputs.map((output) => output.row), -1);
+    const long = this.record.streams.filter((stream) => stream.queries > last);
+    const reading = long.filter((stream) => stream.kind === "cross" || stream.kind === "recurrent");
+    return last < 0 ? null : ((reading.at(-1) ?? long.at(-1))?.rows ?? null);
+  }
   written(place, stream = this.stream) {
-    if (stream.kind !== "cross" && stream.kind !== "recurrent") return null;
+    if ((stream.kind !== "cross" && stream.kind !== "recurrent") || stream.rows !== this.outputAxis) return null;
     this.byRow ??= new Map(this.record.outputs.map((output) => [output.row, output]));
     return this.byRow.get(place) ?? null;
   }

@@ -70,6 +70,15 @@ export class Plane {
     }
     this.filled[y] = 1;
   }
+  // a limit that lets the pattern be seen: in large matrices the strongest half percent of the cells may exceed it
+  clear() {
+    if (this.bytes.length < 2000) return Math.max(this.most, 1e-6);
+    const counts = new Uint32Array(256);
+    for (const byte of this.bytes) counts[byte] += 1;
+    let [left, byte] = [(this.bytes.length - counts[0]) * 0.005, 255];
+    while (byte > 1 && (left -= counts[byte]) > 0) byte -= 1;
+    return Math.max(1e-6, this.limit * Math.min(1, ((byte + 1) / 255) ** 2));
+  }
   // the whole as a canvas of its own, a pixel a cell
   picture(palette, gain = 1) {
     this.canvas ??= document.createElement("canvas");

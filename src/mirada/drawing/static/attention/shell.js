@@ -50,8 +50,8 @@ export class Shell {
     if (!view) return;
     const { app } = this;
     const patch = { view: name };
-    if (!view.fits(app.stream)) {
-      const fitting = app.record.streams.filter((stream) => view.fits(stream));
+    if (!view.fits(app.stream, app)) {
+      const fitting = app.record.streams.filter((stream) => view.fits(stream, app));
       if (fitting.length) patch.stream = fitting.at(-1).index;
     }
     app.set(patch);
@@ -85,7 +85,8 @@ export class Shell {
   #pick() {
     const { app } = this;
     const { streams } = app.record;
-    const fits = VIEWS.find((view) => view.name === app.state.view)?.fits ?? (() => true);
+    const view = VIEWS.find((one) => one.name === app.state.view);
+    const fits = (stream) => !view || view.fits(stream, app);
     const palette = sequential(app.dark);
     const select = h("select", { class: "layer-select", "aria-label": app.t("layer"), onchange: (event) => app.set({ stream: Number(event.target.value) }) },
       streams.map((stream) => h("option", { value: stream.index, disabled: !fits(stream) || null }, layerName(stream.name))));
@@ -181,7 +182,11 @@ export class Shell {
     const { state, stream } = app;
     const step = (size, value, by) => (size ? (value + by + size) % size : 0);
     const head = (by) => app.set({ heads: [state.heads.length === 1 ? step(stream.heads, state.heads[0], by) : by > 0 ? 0 : stream.heads - 1] });
-    const layer = (by) => app.set({ stream: step(app.record.streams.length, state.stream, by) });
+    const layer = (by) => {
+      const view = this.views.find((one) => one.name === state.view);
+      const fitting = app.record.streams.filter((one) => view.fits(one, app)).map((one) => one.index);
+      app.set({ stream: fitting[step(fitting.length, fitting.indexOf(state.stream), by)] ?? state.stream });
+    };
     const row = (by) => app.set({ row: Math.max(0, Math.min(stream.queries - 1, state.row + by)) });
     const tab = event.target.closest?.("[role=tab]");
     if (tab && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
