@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,14 @@ def test_settings_are_complete_and_fit_the_model(made: Run) -> None:
     assert Path(described["place"]["data"]).is_absolute()
 
 
+def rewrite(folder: Path, described: dict) -> None:
+    (folder / "config.json").write_text(json.dumps(described), encoding="utf-8")
+
+
 def test_the_code_that_computes_is_recorded_and_another_one_is_told(made: Run, copy: Path) -> None:
     described = json.loads((made.folder / "config.json").read_text(encoding="utf-8"))
     assert described["native"] == library.identity()
-    (copy / "config.json").write_text(json.dumps(described | {"native": "compiled-elsewhere"}), encoding="utf-8")
+    rewrite(copy, described | {"native": "compiled-elsewhere", "checksum": None})
     lines: list[str] = []
     carry_out(request("translate", out=str(copy), resume=True), lines.append, quiet)
     assert lines[0].startswith("this run was begun with compiled-elsewhere code and goes on with ")
@@ -127,7 +132,6 @@ def test_a_tokenizer_that_is_of_no_run_is_not_taken(tmp_path: Path, made: Run, d
     ("name", "message"),
     [
         ("checkpoints/last.safetensors", r"last.safetensors is not a whole checkpoint.*Delete it to start over"),
-        ("tokenizer.json", "tokenizer.json does not hold a tokenizer"),
         ("config.json", "config.json is not JSON"),
     ],
 )
@@ -139,11 +143,29 @@ def test_a_file_cut_in_half_is_told_and_left_alone(copy: Path, name: str, messag
     assert (copy / name).read_bytes() == half
 
 
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:99])])
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])
+def test_what_can_be_made_again_is_repaired(made: Run, copy: Path, name: str, damage: Callable[[Path], object]) -> None:
+    damage(copy / name)
+    lines: list[str] = []
+    carry_out(request("translate", out=str(copy), resume=True), lines.append, quiet)
+    assert load(copy)("I see a cat.").score == load(made.folder)("I see a cat.").score
+    assert any(f"{copy / name} was missing" in line for line in lines)
+
+
+def test_a_tokenizer_that_the_data_does_not_teach_again_is_refused(tmp_path: Path, made: Run, copy: Path) -> None:
+    (copy / "tokenizer.json").unlink()
+    described = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+    rewrite(copy, described | {"checksum": None, "files": {"tokenizer.json": "0" * 32}})
+    with pytest.raises(ValueError, match=r"tokenizer.json is missing or damaged, and what the data teaches now is not"):
+        resume(copy)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("model.safetensors", "model.safetensors does not hold the weights"),
-        ("tokenizer.json", "tokenizer.json does not hold a tokenizer"),
+        ("tokenizer.json", "tokenizer.json is missing or damaged"),
         ("config.json", "config.json is not JSON"),
     ],
 )
@@ -152,13 +174,19 @@ def test_a_broken_run_cannot_be_loaded(copy: Path, name: str, message: str) -> N
     with pytest.raises(ValueError, match=message):
         load(copy)
     (copy / name).unlink()
-    with pytest.raises(ValueError, match=r"has no config.json|has no model yet|cannot be read"):
+    with pytest.raises(ValueError, match=r"has no config.json|has no model yet|is missing or damaged"):
         load(copy)
 
 
 def test_the_tokenizer_of_another_run_is_told(tmp_path: Path, copy: Path, data: str) -> None:
     other = trained("translate", data, tmp_path / "other", *SIZES, "steps=1", "tokenizer=char")
     shutil.copy(other.folder / "tokenizer.json", copy)
+    with pytest.raises(
+        ValueError, match=r"tokenizer.json is missing or damaged: it is not what this run was trained with"
+    ):
+        load(copy)
+    described = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+    rewrite(copy, {key: value for key, value in described.items() if key not in ("files", "checksum")})
     with pytest.raises(
         ValueError, match=r"tokenizer.json has vocab=\d+, config.json has vocab=\d+: they are not of one run"
     ):

@@ -11,8 +11,10 @@ from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
 
 from mirada.attention.neighborhoods import Padding
+from mirada.checksums import damage, with_checksum
 from mirada.config import Config
 from mirada.errors import require
+from mirada.files import write_whole
 from mirada.shapes import check_axes, check_integers, check_size, show
 
 C = TypeVar("C", bound=Config)
@@ -37,8 +39,10 @@ class Model(nn.Module, Generic[C]):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         described = {"model": type(self).__name__.lower(), "config": self.config.to_dict()}
-        (folder / "config.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-        save_model(self, str(folder / "model.safetensors"))
+        write_whole(folder / "config.json", (json.dumps(described, indent=2) + "\n").encode())
+        weights = folder / "model.safetensors"
+        save_model(self, str(weights))
+        write_whole(weights, with_checksum(weights.read_bytes()))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -54,7 +58,9 @@ class Model(nn.Module, Generic[C]):
         weights = folder / "model.safetensors"
         try:
             load_model(model, str(weights))
-        except (OSError, SafetensorError, RuntimeError) as error:
+            wrong = damage(weights)
+            require(not wrong, wrong)
+        except (OSError, SafetensorError, RuntimeError, ValueError) as error:
             reason = " ".join(str(error).split())[:300]
             raise ValueError(f"{weights} does not hold the weights of {folder / 'config.json'}: {reason}") from None
         return model.eval()

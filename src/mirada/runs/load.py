@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from mirada.checksums import checksum_of
 from mirada.errors import require
 from mirada.runs.catalog import entry
 from mirada.runs.run import Run
@@ -22,6 +23,12 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
         f"{folder} has no model yet: its training stopped too early. Go on with --resume.",
     )
     task = entry(settings.task).task()
+    damaged = changed_files(settings, folder)
+    require(
+        not damaged,
+        f"{' and '.join(str(folder / name) for name in damaged)} is missing or damaged: it is not what this run was trained "
+        "with. Restore the file, or repair the run with --resume.",
+    )
     model = task.preset(settings.name).model.load(folder).to(choose_device(device))
     known = load_known(task, settings, folder)
     for name, size in task.sizes(known).items():
@@ -31,6 +38,19 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
             f"{getattr(settings.config, name)}: they are not of one run. Restore the file.",
         )
     return Run(folder, task, model, known, settings)
+
+
+def changed_files(settings: Settings, folder: Path) -> list[str]:
+    """The files of what a task knows that are missing, or not as they were written. Runs from before do not say."""
+    return [name for name, checksum in settings.files.items() if not is_same(folder / name, checksum)]
+
+
+def is_same(path: Path, checksum: str) -> bool:
+    """Whether a file is there and has that checksum."""
+    try:
+        return checksum_of(path.read_bytes()) == checksum
+    except OSError:
+        return False
 
 
 def load_known(task: Task, settings: Settings, folder: Path) -> Any:

@@ -47,7 +47,7 @@ def train_seeds(
     settings = request.resumed(folder) if has_run(request, folder) else request.settings()
     seeds = range(settings.recipe.seed, settings.recipe.seed + settings.recipe.seeds)
     if not (folder / CONFIG).exists():
-        write_whole(folder / CONFIG, as_json(settings.to_dict()))
+        write_whole(folder / CONFIG, settings.to_bytes())
     found = []
     for seed in seeds:
         place = folder / f"seed-{seed}"
@@ -118,7 +118,7 @@ def adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Setti
     write_whole(
         folder / SEEDS, as_json({"chosen": best.seed, "mean": mean, "deviation": deviation, "runs": runs})
     )  # fmt: skip
-    write_whole(folder / CONFIG, as_json(there.changed(recipe=recipe).to_dict()))
+    write_whole(folder / CONFIG, there.changed(recipe=recipe).to_bytes())
     run = load(folder)
     run.settings = run.settings.changed(source=settings.source)  # data in memory is not in the file
     return run

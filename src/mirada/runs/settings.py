@@ -1,11 +1,13 @@
 """The settings of a run: one typed value, from the KEY=VALUE of a command to config.json and back."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mirada.checksums import json_checksum
 from mirada.config import Config
 from mirada.data.options import DataOptions
 from mirada.errors import require, unknown
@@ -39,6 +41,7 @@ class Settings:
     start: str = ""  # the folder of the run whose weights are started from
     facts: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)  # the checksums of what the task knows, by the file's name
     native: str = field(default_factory=library.identity)
     version: str = field(default_factory=lambda: version("mirada"))
 
@@ -54,21 +57,29 @@ class Settings:
             "mirada": self.version, "task": self.task, "name": self.name, "model": model.__name__.lower(),
             "config": self.config.to_dict(), "recipe": self.recipe.to_dict(), "data": self.data.to_dict(),
             "place": self.source.to_dict(), "start": self.start, "facts": dict(self.facts),
-            "fingerprint": self.fingerprint, "native": self.native,
+            "fingerprint": self.fingerprint, "native": self.native, "files": dict(self.files),
         }  # fmt: skip
+
+    def to_bytes(self) -> bytes:
+        """config.json itself, with its checksum."""
+        described = self.to_dict()
+        described["checksum"] = json_checksum(described)
+        return (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any], where: Path) -> "Settings":
         """What `to_dict` wrote; `where` is the file, for errors."""
         wrong = [key for key, kind in WRITTEN.items() if not isinstance(described.get(key), kind)]
         require(not wrong, f"{where} does not describe a run: {', '.join(wrong)} is missing or broken")
+        files = described.get("files", {})
+        require(isinstance(files, dict), f"{where} does not describe a run: files is broken")
         task = entry(described["task"]).task()
         return cls(
             task=described["task"], name=described["name"],
             config=task.preset(described["name"]).model.Config.from_dict(described["config"]),
             recipe=Recipe.from_dict(described["recipe"]), data=task.Data.from_dict(described["data"]),
             source=Source.from_dict(described["place"], where), start=described["start"], facts=described["facts"],
-            fingerprint=str(described.get("fingerprint", "")), native=str(described.get("native", "")),
+            fingerprint=str(described.get("fingerprint", "")), files=files, native=str(described.get("native", "")),
             version=str(described.get("mirada", "")),
         )  # fmt: skip
 
@@ -87,7 +98,21 @@ def read_settings(folder: Path) -> Settings:
         (folder / CONFIG).exists(),
         f"{folder} is not the folder of a run: it has no {CONFIG}. Train one with `mirada train`.",
     )
-    return Settings.from_dict(read_json(folder / CONFIG), folder / CONFIG)
+    described = read_json(folder / CONFIG)
+    require_as_written(described, folder / CONFIG)
+    return Settings.from_dict(described, folder / CONFIG)
+
+
+def require_as_written(described: Mapping[str, Any], where: Path) -> None:
+    """Refuse settings that were changed or damaged since they were written: the weights beside them are of others.
+
+    Whoever changed them on purpose takes the checksum out.
+    """
+    require(
+        described.get("checksum") in (None, json_checksum(described)),
+        f"{where} was changed since it was written, or is damaged: the weights beside it were trained with other settings. "
+        'Restore it; or, if the change is meant, take the line "checksum" out.',
+    )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """`mirada.train` and `mirada train`: from data to a trained run with its measured quality, sample answers and a report."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,13 +9,14 @@ from typing import Any
 
 import torch
 
+from mirada.checksums import checksum_of
 from mirada.data.check import left_out
 from mirada.errors import require
 from mirada.files import remove_parts, require_own
 from mirada.native import library
 from mirada.runs.batches import Examples
 from mirada.runs.catalog import entry
-from mirada.runs.load import load, load_known
+from mirada.runs.load import changed_files, load, load_known
 from mirada.runs.lock import owned
 from mirada.runs.report import write_report
 from mirada.runs.request import TrainingRequest
@@ -145,7 +145,10 @@ def train_in(
     splits = require_both(read(settings))
     for note in splits.notes:
         print_progress(note)
+    damaged = changed_files(settings, folder) if resume else []
     run = build(settings, splits, folder)
+    for name in damaged:
+        print_progress(f"{folder / name} was missing or damaged: the data taught the same again")
     sets = encode(run, splits)
     sets = sets.without_bad(run, print_progress)
     run.settings = run.settings.changed(fingerprint=same_data(run, sets.splits))
@@ -218,9 +221,17 @@ def has_weights(settings: Settings, folder: Path) -> bool:
 
 def find_known(task: Task, settings: Settings, splits: Splits, folder: Path, origin: Run | None) -> Any:
     """What the run to go on with knows; otherwise what the data teaches, beside what the run to start from knows."""
-    if settings.begun and all((folder / name).exists() for name in task.Known.files):
+    here = all((folder / name).exists() for name in task.Known.files)
+    if settings.begun and here and not changed_files(settings, folder):
         return load_known(task, settings, folder)
-    return task.learn(splits, settings.data, None if origin is None else origin.known)
+    known = task.learn(splits, settings.data, None if origin is None else origin.known)
+    other = [n for n, content in known.contents().items() if settings.files.get(n) not in (None, checksum_of(content))]
+    require(
+        not other,
+        f"{' and '.join(str(folder / name) for name in other)} is missing or damaged, and what the data teaches now is not the "
+        "same. Restore the file, or start over with another --out.",
+    )
+    return known
 
 
 @dataclass(frozen=True)
@@ -294,10 +305,11 @@ def write_settings(run: Run, group: ProcessGroup) -> None:
 
     The settings come first: whatever else is found beside them is of this run.
     """
+    contents = run.known.contents()
+    run.settings = run.settings.changed(files={name: checksum_of(content) for name, content in contents.items()})
     if group.leads:
-        described = json.dumps(run.settings.to_dict(), indent=2, ensure_ascii=False) + "\n"
-        write_whole(run.folder / CONFIG, described.encode())
-        for name, content in run.known.contents().items():
+        write_whole(run.folder / CONFIG, run.settings.to_bytes())
+        for name, content in contents.items():
             write_whole(run.folder / name, content)
     group.wait()
 

@@ -11,6 +11,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from mirada.checksums import damage, with_checksum
+from mirada.errors import require
 from mirada.files import write_whole
 
 __all__ = ["check_room", "packed", "read_checkpoint", "write_checkpoint", "write_whole"]
@@ -26,16 +28,19 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[s
 def packed(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
     """What such a file holds."""
     plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    return save(plain, metadata={FACTS: json.dumps(dict(facts))})
+    return with_checksum(save(plain, metadata={FACTS: json.dumps(dict(facts))}))
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What `write_checkpoint` wrote."""
     try:
+        wrong = damage(path)
+        require(not wrong, wrong)
         with safe_open(str(path), framework="pt") as file:
             facts = json.loads((file.metadata() or {})[FACTS])
+            require(isinstance(facts, dict), "its facts are no JSON object")
             return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118 (it is no mapping)
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+    except (OSError, SafetensorError, KeyError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"{path} is not a whole checkpoint: {reason}. Delete it to start over, or restore a copy."

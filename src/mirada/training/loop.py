@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 
 from mirada.training.checkpoint import check_room
 from mirada.training.distributed import ProcessGroup
@@ -20,15 +19,18 @@ from mirada.training.optimize import adam, clip, penalize, set_rate
 from mirada.training.planning import Planning
 from mirada.training.progress import Progress, Silence, counted
 from mirada.training.recipe import Recipe
+from mirada.training.recovery import restore_files
 from mirada.training.schedules import rate
 from mirada.training.stopping import falling, stale
 from mirada.training.training_state import (
+    AVERAGED,
     LAST,
     TrainingState,
     average,
     kept_path,
     load_state,
     put_weights,
+    read_weights,
     save_state,
     save_weights,
     weights,
@@ -129,6 +131,7 @@ class Training:
         if self.resume and (self.checkpoints / LAST).exists():
             state = load_state(self.checkpoints, self.objective, self.optimizer)
             self.scaler.load_state_dict(state.scaler) if state.scaler else None
+            restore_files(self, state, self.folder / MODEL)
             self.planning.go_on(state)
             return state
         state = self.planning.begin()
@@ -247,7 +250,7 @@ class Training:
         if better:
             self.better = {name: value.clone() for name, value in weights(self.model).items()}
         if self.recipe.average > 1:
-            save_weights(kept_path(self.checkpoints, state.step), weights(self.model))
+            save_weights(kept_path(self.checkpoints, state.step), weights(self.model), state.step)
         told = progress.tells(state.step)
         shown = self.preview() if told else ""
         state.validation = (self.clock() - began) / min(1.0, state.share)
@@ -259,12 +262,12 @@ class Training:
         """Average the last weights, keep the average if it is better than the best, and leave the model at that."""
         if not math.isfinite(state.best):
             raise ValueError(f"no validation gave a finite loss. Try a lower lr (it is {self.recipe.lr:g}).")
-        self.write_best()
+        self.write_best(state)
         if not state.finished:
             self.choose(state, log)
         state.finished, state.kept = True, []
         self.group.wait()
-        put_weights(self.model, load_file(self.folder / MODEL))
+        put_weights(self.model, read_weights(self.folder / MODEL))
         self.save(state, log)
         if log:
             log.close()
@@ -282,7 +285,7 @@ class Training:
             if rank < (state.judged, state.best):
                 (state.judged, state.best), kept = rank, f"the average of the last {len(state.kept)} validated weights"
                 if self.group.leads:
-                    save_weights(self.folder / MODEL, weights(self.model))
+                    save_weights(self.folder / MODEL, weights(self.model), AVERAGED)
             self.note(log, step=state.step, averaged=len(state.kept), valid=found)
         state.ended = f"{state.ended}; kept {kept} ({self.objective.quality((state.judged, state.best))})"
         self.note(log, step=state.step, ended=state.ended)
@@ -291,7 +294,7 @@ class Training:
         """Write the state; then forget weights that no average will need."""
         state.scaler, state.spent, state.budget = self.scaler.state_dict(), self.planning.spent(), self.recipe.budget
         if self.group.leads:
-            self.write_best()  # before the state that says which it is
+            self.write_best(state)  # before the state that says which it is
             state.log_size = log.settle() if log else 0
             save_state(self.checkpoints, self.objective, self.optimizer, state)
             kept = {kept_path(self.checkpoints, step) for step in state.kept}
@@ -300,10 +303,10 @@ class Training:
                     path.unlink(missing_ok=True)
         return self.clock()
 
-    def write_best(self) -> None:
+    def write_best(self, state: TrainingState) -> None:
         """Write the best weights, where they are newer than their file."""
         if self.better:
-            save_weights(self.folder / MODEL, self.better)
+            save_weights(self.folder / MODEL, self.better, state.best_step)
             self.better = {}
 
     def note(self, log: MetricsLog | None, **event: Any) -> None:

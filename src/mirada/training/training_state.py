@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
+from mirada.checksums import damage, with_checksum
+from mirada.errors import require
 from mirada.training.checkpoint import read_checkpoint, write_checkpoint, write_whole
 from mirada.training.objectives import Objective
 from mirada.training.optimize import named_state, restore_state
@@ -16,6 +19,8 @@ from mirada.training.optimize import named_state, restore_state
 LAST = "last.safetensors"
 RENAMED = {"journal": "log_size"}  # what checkpoints called it before
 GONE = ("stale",)  # what they have no more
+STEP = "step"  # in the metadata of weights
+AVERAGED = -1  # the step of weights that are of none, or of one that is not told
 
 
 @dataclass
@@ -83,10 +88,32 @@ def load_state(folder: Path, objective: Objective, optimizer: torch.optim.Optimi
     return TrainingState(**facts)
 
 
-def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """The weights of a model alone, as `Model.load` reads them."""
+def save_weights(path: Path, tensors: Mapping[str, Tensor], step: int = AVERAGED) -> None:
+    """The weights of a model alone, as `Model.load` reads them, and the step that they are of."""
     plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    write_whole(path, save(plain, metadata={"format": "pt"}))
+    write_whole(path, with_checksum(save(plain, metadata={"format": "pt", STEP: str(step)})))
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """What `save_weights` wrote."""
+    try:
+        wrong = damage(path)
+        require(not wrong, wrong)
+        return load_file(path)
+    except (OSError, SafetensorError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} does not hold whole weights: {reason}. Restore a copy, or start over.") from None
+
+
+def step_of(path: Path) -> int | None:
+    """The step that saved weights are of; None where they are not whole, AVERAGED where it is not told."""
+    try:
+        read_weights(path)
+        with safe_open(str(path), framework="pt") as file:
+            told = (file.metadata() or {}).get(STEP, "")
+    except (ValueError, OSError, SafetensorError):
+        return None
+    return int(told) if told.isdecimal() else AVERAGED
 
 
 def kept_path(folder: Path, step: int) -> Path:
@@ -96,8 +123,10 @@ def kept_path(folder: Path, step: int) -> Path:
 
 def average(paths: Sequence[Path]) -> dict[str, Tensor]:
     """The mean of saved weights; what is no floating-point number (a counter) is the last one's."""
-    mean = {name: value.double() if value.is_floating_point() else value for name, value in load_file(paths[0]).items()}
+    mean = {
+        name: value.double() if value.is_floating_point() else value for name, value in read_weights(paths[0]).items()
+    }
     for path in paths[1:]:
-        for name, value in load_file(path).items():
+        for name, value in read_weights(path).items():
             mean[name] = mean[name] + value if value.is_floating_point() else value
     return {n: (v / len(paths)).float() if v.is_floating_point() else v for n, v in mean.items()}

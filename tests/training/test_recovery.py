@@ -1,0 +1,114 @@
+"""A run goes on only from what is whole: the rest is made again, or refused before the first step."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mirada.training.interrupts import Interrupted
+from mirada.training.training_state import kept_path, save_weights, step_of
+from tests.training.toy import toy_training
+
+
+def stopped(folder: Path, at: int = 33, **recipe) -> None:
+    """A run of 40 steps, validated every tenth, that is stopped on its way."""
+    training = toy_training(folder, save_seconds=0.0, **recipe)
+    real = training.step
+
+    def step(state, *rest):
+        if state.step == at and state.steps == 40:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(state, *rest)
+
+    training.step = step
+    with pytest.raises(Interrupted):
+        training.run()
+
+
+def resumed(folder: Path, **recipe) -> list[str]:
+    lines: list[str] = []
+    training = toy_training(folder, save_seconds=0.0, resume=True, **recipe)
+    training.print_progress = lines.append
+    training.run()
+    return lines
+
+
+def steps_taken(folder: Path, **recipe) -> int:
+    """How many steps a resumed run makes before it is refused."""
+    training = toy_training(folder, save_seconds=0.0, resume=True, **recipe)
+    made, real = [], training.timed_step
+    training.timed_step = lambda *given: (made.append(1), real(*given))[1]
+    with pytest.raises(ValueError, match=r"is missing, damaged or of another moment|is missing or damaged"):
+        training.run()
+    return len(made)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 4
+    path.write_bytes(content)
+
+
+DAMAGES = (Path.unlink, cut, flip, lambda path: path.write_bytes(b""))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_best_weights_are_made_again_from_the_kept_ones(tmp_path: Path, damage) -> None:
+    for name in ("whole", "broken"):
+        stopped(tmp_path / name, average=3)
+    damage(tmp_path / "broken" / "model.safetensors")
+    lines = resumed(tmp_path / "broken", average=3)
+    assert any("model.safetensors was missing, damaged or of another moment" in line for line in lines)
+    assert not any("was missing" in line for line in resumed(tmp_path / "whole", average=3))
+    whole, again = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken"))
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_best_weights_that_nobody_has_are_refused_before_the_first_step(tmp_path: Path, damage) -> None:
+    stopped(tmp_path, average=0)
+    damage(tmp_path / "model.safetensors")
+    assert steps_taken(tmp_path, average=0) == 0
+
+
+def test_weights_of_another_moment_are_refused(tmp_path: Path) -> None:
+    """An old copy that somebody put back."""
+    stopped(tmp_path, average=0)
+    path = tmp_path / "model.safetensors"
+    assert step_of(path) == 30
+    save_weights(path, load_file(path), step=10)
+    assert steps_taken(tmp_path, average=0) == 0
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_weights_to_average_are_refused_before_the_first_step(tmp_path: Path, damage) -> None:
+    stopped(tmp_path, average=3)
+    damage(kept_path(tmp_path / "checkpoints", 20))
+    assert steps_taken(tmp_path, average=3) == 0
+
+
+def test_the_weights_of_the_last_step_are_those_of_the_checkpoint(tmp_path: Path) -> None:
+    """Stopped right after a validation: the state itself has what is missing."""
+    for name in ("whole", "broken"):
+        stopped(tmp_path / name, at=28, average=3)
+    kept_path(tmp_path / "broken" / "checkpoints", 30).unlink()
+    (tmp_path / "broken" / "model.safetensors").unlink()
+    assert sum("was missing" in line for line in resumed(tmp_path / "broken", average=3)) == 2
+    resumed(tmp_path / "whole", average=3)
+    whole, again = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken"))
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+def test_better_weights_of_a_process_that_was_killed_before_it_said_so_are_found_again(tmp_path: Path) -> None:
+    stopped(tmp_path, average=0)
+    path = tmp_path / "model.safetensors"
+    save_weights(path, load_file(path), step=40)  # beyond the saved state
+    assert resumed(tmp_path, average=0)
+    assert step_of(path) == 40
