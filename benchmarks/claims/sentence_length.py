@@ -30,6 +30,12 @@ def group(text: str) -> int:
     return next((edge for edge in EDGES if len(text.split()) <= edge), EDGES[-1])
 
 
+def span(edge: int) -> str:
+    """The lengths of a group: from one more than the group before has."""
+    before = EDGES[EDGES.index(edge) - 1] if edge != EDGES[0] else 1
+    return f"{before + 1}-{edge}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("figure", nargs="?", default="")
@@ -49,10 +55,10 @@ def main() -> None:
             for edge, pairs in groups.items():
                 if len(pairs) >= 20:
                     answers = [answer.text for answer in run([english for english, _ in pairs])]
-                    found[model].append((f"to {edge}", bleu(answers, [spanish for _, spanish in pairs])))
+                    found[model].append((span(edge), bleu(answers, [spanish for _, spanish in pairs])))
     print(f"| words (texts) | {' | '.join(MODELS)} |\n|---|{'---|' * len(MODELS)}")
     for place, (name, _) in enumerate(found[MODELS[0]]):
-        count = len(groups[int(name.split()[1])])
+        count = len(groups[int(name.split("-")[1])])
         print(f"| {name} ({count}) | " + " | ".join(f"{found[model][place][1]:.1f}" for model in MODELS) + " |")
     if given.figure:
         plot(found, Path(given.figure), x="words of the input", y="BLEU")

@@ -81,6 +81,11 @@ def test_as_many_are_held_out_as_were_asked_for() -> None:
     assert len(held_out(whole[:3])[1]) == 1
 
 
+def test_nothing_can_be_held_out_of_nothing() -> None:
+    with pytest.raises(ValueError, match="there are no records: the data is empty"):
+        held_out([])
+
+
 def test_the_split_depends_on_texts_not_on_their_order_or_place() -> None:
     whole = records(*((f"text {number}", "x") for number in range(100)))
     turned = records(*((f"text {number}", "y") for number in reversed(range(100))), path="b.tsv")
@@ -100,7 +105,7 @@ def test_a_text_with_many_records_does_not_fill_the_validation_data() -> None:
     assert all(record.value[0] != "same" for record in valid)
 
 
-@pytest.mark.parametrize("rows", [[], [("a", "b")], [("a", "b"), ("a", "c")]])
+@pytest.mark.parametrize("rows", [[("a", "b")], [("a", "b"), ("a", "c")]])
 def test_holding_out_needs_two_texts(rows: list[tuple[str, ...]]) -> None:
     with pytest.raises(
         ValueError, match=r"needs at least 2 different records: got \d records?, \d of them different. Give more"

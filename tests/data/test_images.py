@@ -207,7 +207,7 @@ def test_bad_rows_in_memory_are_named(home: Path) -> None:
         "row 2: a label is a text or a whole number: got None.",
         "row 3: a label is a text or a whole number: got ' '.",
     ]
-    assert told[3].startswith("row 4: no such file")
+    assert told[3].startswith("row 4: gone.png: no such file")
     assert "row 5: a picture must be a path" in told[4]
     assert told[5] == "row 6: expected 2 values (picture, label), found 1."
 

@@ -81,6 +81,7 @@ def held_out(
     """
     require(0 < share < 1, f"the share held out must lie between 0 and 1: got {share}")
     require(most >= 1, f"at least one record must be held out: got most={most}")
+    require(bool(records), "there are no records: the data is empty. Give some.")
     sizes = Counter(group(record.value) for record in records)
     require(
         len(sizes) >= 2,

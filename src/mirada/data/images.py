@@ -103,8 +103,9 @@ def opened_picture(given: Any, where: str = "") -> Picture | Problem:
     try:
         return Picture(given, where)
     except ValueError as error:
-        where = where or str(given)
-        return Problem(where, str(error).removeprefix(f"{given}: "))
+        if where in ("", str(given)):
+            return Problem(str(given), str(error).removeprefix(f"{given}: "))
+        return Problem(where, str(error))
 
 
 def unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:

@@ -57,7 +57,8 @@ def plot_bars(bars: Mapping[str, Points], path: Path, *, x: str = "", line: tupl
     for index, (name, points) in enumerate(bars.items()):
         places = [names.index(str(at)) + (index - (len(bars) - 1) / 2) * thick for at, _ in points]
         drawn = axes.barh(places, [value for _, value in points], 0.9 * thick, label=name)
-        axes.bar_label(drawn, fmt="%.1f", padding=3, fontsize="small")
+        over = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # the line does not cross numbers
+        axes.bar_label(drawn, fmt="%.1f", padding=4, fontsize="small", bbox=over, zorder=4)
     if line:
         axes.axvline(line[1], color="black", linestyle=":", label=line[0])
     axes.set_yticks(range(len(names)), names)
