@@ -1,0 +1,106 @@
+// An answer: its text, how sure the model is, the candidates; beside it, the answer with a change.
+
+import { h } from "./elements.js";
+
+const SHOWN = 8; // candidates at first
+
+export function drawAnswer(run, answer, passage, t, language) {
+  if (answer.error) return h("p", { class: "problem", role: "alert" }, answer.error);
+  return h(
+    "div", { class: "card result" },
+    h("h2", { class: "aloud" }, t("answer")),
+    answer.values ? drawSeries(answer, t, language) : text(answer, t),
+    answer.values ? null : sure(answer, t, language),
+    passage && answer.start !== undefined && answer.text ? inPassage(answer, passage) : null,
+    answer.ranked?.length > 1 ? ranked(answer.ranked, t, language) : null,
+  );
+}
+
+function text(answer, t) {
+  return answer.text === "" ? h("p", { class: "text none" }, t("nothing")) : h("p", { class: "text", dir: "auto" }, answer.text);
+}
+
+function percent(value, language) {
+  const digits = value < 0.0995 || value > 0.995 ? 1 : 0;
+  return value.toLocaleString(language, { style: "percent", maximumFractionDigits: digits });
+}
+
+// a probability, or the mean logarithm of those of the words
+function sure(answer, t, language) {
+  if (answer.score === null || answer.score === undefined) return null;
+  const share = answer.score > 0 ? answer.score : Math.exp(answer.score);
+  const told = answer.score > 0 ? t("sure", percent(share, language)) : t("perToken", percent(share, language));
+  return h("div", { class: "sure", title: String(answer.score) }, bar(share), h("span", { class: "soft" }, told));
+}
+
+const bar = (share) => h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { width: `${100 * Math.min(1, Math.max(0, share))}%` } }));
+
+function inPassage(answer, passage) {
+  const letters = Array.from(passage); // places count characters, not halves of them
+  const [start, end] = [answer.start, answer.end];
+  return h("p", { class: "passage", dir: "auto" }, letters.slice(0, start).join(""), h("mark", {}, letters.slice(start, end).join("")), letters.slice(end).join(""));
+}
+
+function ranked(items, t, language) {
+  const share = (score) => (score > 0 && score <= 1 ? score : Math.exp(score));
+  const rows = items.map(({ text: name, score }) => h("li", {}, h("bdi", { class: "name" }, name || "∅"), bar(share(score)), h("span", { class: "number" }, percent(share(score), language))));
+  const rest = rows.slice(SHOWN);
+  return h("div", { class: "ranked" }, h("ol", {}, rows.slice(0, SHOWN)), rest.length ? h("details", {}, h("summary", {}, t("more", rest.length)), h("ol", {}, rest)) : null);
+}
+
+// the next rows of a series: a curve per column, and the numbers
+function drawSeries(answer, t, language) {
+  const { times, columns, values } = answer;
+  const [wide, high, edge] = [720, 180, 8];
+  const curves = columns.map((_, column) => values.map((row) => row[column]));
+  const paths = curves.map((curve, index) => {
+    const [low, most] = [Math.min(...curve), Math.max(...curve)];
+    const x = (n) => edge + (n * (wide - 2 * edge)) / Math.max(1, curve.length - 1);
+    const y = (value) => high - edge - ((value - low) * (high - 2 * edge)) / (most - low || 1);
+    return h("polyline", { points: curve.map((value, n) => `${x(n).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: `curve c${index % 4}` });
+  });
+  const number = (value) => value.toLocaleString(language, { maximumSignificantDigits: 6 });
+  const legend = columns.map((name, index) => h("li", { class: `c${index % 4}` }, h("bdi", {}, name), " ", h("span", { class: "number" }, `${number(curves[index][0])} → ${number(curves[index].at(-1))}`)));
+  return h(
+    "div", { class: "series" },
+    h("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": `${columns.join(", ")}: ${times[0]} – ${times.at(-1)}` }, paths),
+    h("div", { class: "ends soft" }, h("bdi", {}, times[0]), h("bdi", {}, times.at(-1))),
+    h("ul", { class: "legend" }, legend),
+    h("details", {}, h("summary", {}, t("more", times.length)), h("div", { class: "scroll" }, h("table", {},
+      h("thead", {}, h("tr", {}, [t("times"), ...columns].map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, values.map((row, n) => h("tr", {}, h("th", { scope: "row" }, times[n]), row.map((value) => h("td", {}, number(value))))))))),
+  );
+}
+
+// the answer as it is and with a change, side by side; words that differ are marked
+export function drawChange(run, before, after, t, language, undo) {
+  const same = before.text === after.text;
+  const [old, now] = marked(before.text ?? "", after.text ?? "");
+  const side = (title, pieces, answer, kind) => h("div", { class: `side-by ${kind}` }, h("h3", {}, title), answer.error ? h("p", { class: "problem" }, answer.error) : h("p", { class: "text", dir: "auto" }, pieces.length ? pieces : h("span", { class: "none" }, t("nothing"))), sure(answer, t, language));
+  return h(
+    "div", { class: `card change ${same ? "same" : "differs"}`, role: "status" },
+    h("div", { class: "head" }, h("h2", {}, t(same ? "same" : "changed")), h("button", { type: "button", class: "quiet", onclick: undo }, t("back"))),
+    h("div", { class: "pair" }, side(t("before"), old, before, "before"), h("span", { class: "arrow", "aria-hidden": "true" }, "→"), side(t("after"), now, after, "after")),
+  );
+}
+
+// the words of two texts; those that only one of them has, in their longest common order, are marked
+export function marked(before, after) {
+  const [a, b] = [before, after].map((text) => text.split(/(\s+)/).filter((word) => word !== ""));
+  if (a.length * b.length > 250000) return [[before], [after]];
+  const table = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i -= 1) for (let j = b.length - 1; j >= 0; j -= 1) table[i][j] = a[i] === b[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
+  const [left, right] = [[], []];
+  let [i, j] = [0, 0];
+  const mark = (tag, word) => (word.trim() ? h(tag, {}, word) : word);
+  while (i < a.length || j < b.length) {
+    if (i < a.length && j < b.length && a[i] === b[j]) {
+      left.push(a[i]);
+      right.push(b[j]);
+      i += 1;
+      j += 1;
+    } else if (j >= b.length || (i < a.length && table[i + 1][j] >= table[i][j + 1])) left.push(mark("del", a[i++]));
+    else right.push(mark("ins", b[j++]));
+  }
+  return [left, right];
+}
