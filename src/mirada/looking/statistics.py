@@ -72,7 +72,7 @@ def dense_statistics(pieces: Iterable[Piece], dropout: float = 0.0) -> tuple[lis
     sums = None
     for first, weights in pieces:
         sums = Sums(weights.shape[0], weights.shape[2]) if sums is None else sums
-        sums.add(first, weights.double())
+        sums.add(first, weights)
     return ([], Checks(dropout=dropout)) if sums is None else (sums.heads(), sums.checks(dropout))
 
 
@@ -92,26 +92,26 @@ class Sums:
 
     def add(self, first: int, weights: Float[Tensor, "heads rows keys"]) -> None:
         rows, keys = weights.shape[1:]
-        broken = weights.isnan().any(-1)
-        weights = weights.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        total = weights.abs().sum(-1)
+        sums = weights.sum(-1)
+        broken = ~sums.isfinite()
+        if bool(broken.any()):
+            weights, sums = zeros_for_nan(weights), sums.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        sizes = weights.abs() if self.values.add(weights) < 0 else weights
+        total = sizes.sum(-1)
         good = ~broken & (total > 0)
-        shares = weights.abs() / total.clamp(min=torch.finfo(torch.double).tiny).unsqueeze(-1)
-        shares = shares * good.unsqueeze(-1)
+        shares = sizes / total.masked_fill(~good, 1).unsqueeze(-1)
         i, j = torch.arange(first, first + rows), torch.arange(keys)
-        entropy = torch.special.entr(shares).sum(-1)
-        choices = (shares > 0).sum(-1)
+        entropy, choices = torch.special.entr(shares).sum(-1), (shares > 0).sum(-1)
         self._mean("entropy", entropy, good)
-        self._mean("normalized_entropy", entropy / choices.clamp(min=2).double().log(), good & (choices > 1))
-        self._mean("distance", (shares * (i[:, None] - j).abs()).sum(-1), good)
+        self._mean("normalized_entropy", entropy / choices.clamp(min=2).float().log(), good & (choices > 1))
+        self._mean("distance", torch.einsum("hik,ik->hi", shares, (i[:, None] - j).abs().to(shares)), good)
         for name, key in (("previous", i - 1), ("next", i + 1), ("first", torch.zeros_like(i)), ("self", i)):
             there = (key >= 0) & (key < keys)
             if keys:
                 at = shares.gather(2, key.clamp(0, keys - 1).expand(len(shares), -1).unsqueeze(-1)).squeeze(-1)
                 self._mean(name, at, good & there)
         self.columns += shares.sum(1)
-        self.sums.add(weights.sum(-1)[good])
-        self.values.add(weights)
+        self.sums.add(sums[good])
         self.nan_rows += int(broken.sum())
         self.empty_rows += int((~broken & (total == 0)).sum())
         self.rows += rows
@@ -120,7 +120,7 @@ class Sums:
             self.spread = max(self.spread, float((weights - self.first_row).abs().max()))
 
     def _mean(self, name: str, values: Tensor, counted: Tensor) -> None:
-        self.totals[name] += (values * counted).sum(-1)
+        self.totals[name] += (values * counted).sum(-1, dtype=torch.double)
         self.counts[name] += counted.sum(-1)
 
     def heads(self) -> list[HeadStatistics]:
@@ -151,13 +151,20 @@ class Range:
     def __init__(self) -> None:
         self.low, self.high = math.inf, -math.inf
 
-    def add(self, values: Tensor) -> None:
+    def add(self, values: Tensor) -> float:
+        """Takes them in; the smallest so far comes back."""
         if values.numel():
             low, high = values.aminmax()
             self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
+        return self.low
 
     def bounds(self, low: float, high: float) -> tuple[float, float]:
         return (self.low, self.high) if self.low <= self.high else (low, high)
+
+
+def zeros_for_nan(weights: Tensor) -> Tensor:
+    """Rows that are not numbers count as empty."""
+    return weights.masked_fill(~weights.isfinite().all(-1, keepdim=True), 0)
 
 
 def sink_of(mass: Float[Tensor, " keys"], rows: int) -> Sink | None:
