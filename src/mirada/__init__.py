@@ -11,17 +11,42 @@ if TYPE_CHECKING:
     from mirada.attention.heads import MultiHead
     from mirada.attention.normalizers import draws
     from mirada.looking.record import Seen, look
+    from mirada.looking.changes import Cut, DropHead, Force, MaskKey
+    from mirada.looking.importance import importance
+    from mirada.looking.intervene import intervene
+    from mirada.looking.record import look
     from mirada.runs.load import load
     from mirada.runs.train import train
 
 __version__ = "0.1.0"
 __all__ = ["Attention", "MultiHead", "Seen", "attend", "draws", "load", "look", "train"]
+__all__ = [
+    "Attention",
+    "Cut",
+    "DropHead",
+    "Force",
+    "MaskKey",
+    "MultiHead",
+    "attend",
+    "draws",
+    "importance",
+    "intervene",
+    "load",
+    "look",
+    "train",
+]
 
 _HOME = {
     "Attention": "mirada.attention.equation",
     "attend": "mirada.attention.equation",
     "MultiHead": "mirada.attention.heads",
     "draws": "mirada.attention.normalizers",
+    "Cut": "mirada.looking.changes",
+    "DropHead": "mirada.looking.changes",
+    "Force": "mirada.looking.changes",
+    "MaskKey": "mirada.looking.changes",
+    "importance": "mirada.looking.importance",
+    "intervene": "mirada.looking.intervene",
     "load": "mirada.runs.load",
     "look": "mirada.looking.record",
     "Seen": "mirada.looking.record",

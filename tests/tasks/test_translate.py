@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from mirada import DropHead, intervene
 from mirada.data.tokenize import UNKNOWN, Tokenizer
 from mirada.decoding.hypothesis import Hypothesis
 from mirada.runs.load import load
@@ -52,6 +53,17 @@ def test_it_learns_to_translate(run: Run) -> None:
     assert set(metrics) == {"bleu", "chrf"}
     assert metrics["bleu"] > 50
     assert run("we buy the red car.").text == "compramos el coche rojo."
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_an_answer_under_an_intervention_is_another(run: Run, beam: int) -> None:
+    plain = run(SENTENCES[0], beam=beam)
+    assert run.stepper is not run.model
+    with intervene(run.model, {"decoder.layers.0.cross": [DropHead(0), DropHead(1)]}):
+        assert run.stepper is run.model
+        changed = run(SENTENCES[0], beam=beam)
+    assert changed.score != plain.score
+    assert run(SENTENCES[0], beam=beam).text == plain.text
 
 
 def test_a_loaded_run_answers_as_the_trained_one(run: Run) -> None:

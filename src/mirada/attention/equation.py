@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mirada.attention.cache import Cache
 from mirada.attention.heads import Heads
+from mirada.attention.interventions import anybody_intervenes, changed, finished
 from mirada.attention.kernels.plan import Plan, plan
 from mirada.attention.kernels.plan import run as run_planned
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE, weigh, widen
@@ -125,13 +126,17 @@ class Attention(nn.Module):
         `remember`.
         """
         request = self.request(x, memory, values, where, positions, key_positions, cache)
-        chosen = plan(request)
         try:
+            if anybody_intervenes():
+                request = changed(self, request, memory)
+            chosen = plan(request)
             answer = run(request, chosen)
         except BaseException:
             if cache is not None:  # a step that failed was not taken
                 cache.filled = request.places.start
             raise
+        if anybody_intervenes():
+            finished(self, request, memory)
         if anybody_looks():
             kind = "self" if memory is None and values is None else "cross"
             notify(Event(self, request, chosen, answer.draw, cache, kind, isinstance(memory, Memory)))
@@ -150,7 +155,8 @@ class Attention(nn.Module):
         """The kernel that a call with these arguments would run on, and why each faster one refused."""
         cache = cache if cache is None else cache.copy()
         with torch.no_grad():
-            return plan(self.request(x, memory, values, where, positions, key_positions, cache))
+            request = self.request(x, memory, values, where, positions, key_positions, cache)
+            return plan(changed(self, request, memory) if anybody_intervenes() else request)
 
     def cache(
         self, batch: int, length: int, dtype: torch.dtype | None = None, device: torch.device | None = None
@@ -255,6 +261,8 @@ class Attention(nn.Module):
         """
         with torch.no_grad():
             request = self.request(x, memory, values, where, positions, key_positions, cache)
+            if anybody_intervenes():
+                request = changed(self, request, memory, again=True)
             k, _ = request.visible()
             q, k = request.score.queries(widen(request.q)), request.score.keys(widen(k))
             return weigh(request, q, k, 0, request.queries).weights

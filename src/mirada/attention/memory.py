@@ -1,6 +1,6 @@
 """Keys and values of another sequence, made once and looked at by many calls."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -13,7 +13,8 @@ from mirada.attention.scores import Score
 class Memory:
     """What `Attention.remember` made of a memory: projected, turned and prepared for the score.
 
-    `score` compares queries with keys in that form. `padding` is what the memory's lengths hide.
+    `score` compares queries with keys in that form. `padding` is what the memory's lengths hide. `origin` tells one memory
+    from another: a reordered memory has the origin of the one it was made from.
     """
 
     keys: Float[Tensor, "batch kheads keys kdim"]
@@ -21,6 +22,7 @@ class Memory:
     score: Score
     padding: Padding | None = None
     positions: Int[Tensor, "*batch keys"] | None = None
+    origin: object = field(default_factory=object, repr=False)
 
     @property
     def batch(self) -> int:

@@ -50,17 +50,22 @@ def look(model: nn.Module) -> Iterator["Seen"]:
              [0.3333, 0.3333, 0.3333],
              [0.3333, 0.3333, 0.3333]]])
     """
-    require(isinstance(model, nn.Module), f"look needs a torch module: got {type(model).__name__}")
+    seen = Seen(layer_names(model, "look"))
+    with observed(seen):
+        yield seen
+
+
+def layer_names(model: nn.Module, who: str) -> dict[nn.Module, str]:
+    """The attention layers of a model and their dotted paths, without what wraps it (a compiler, DDP)."""
+    require(isinstance(model, nn.Module), f"{who} needs a torch module: got {type(model).__name__}")
     model = model.module if isinstance(model, DistributedDataParallel) else model
     names: dict[nn.Module, str] = {
         module: name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
         for name, module in model.named_modules()
         if isinstance(module, Attention)
     }
-    require(len(names) > 0, f"look found no mirada Attention layer in {type(model).__name__}")
-    seen = Seen(names)
-    with observed(seen):
-        yield seen
+    require(len(names) > 0, f"{who} found no mirada Attention layer in {type(model).__name__}")
+    return names
 
 
 @dataclass

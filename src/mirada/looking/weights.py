@@ -61,6 +61,10 @@ def chunks(request: Request, draw: Draw | None, first: int, last: int) -> Iterat
     step = reference.chunk(request)
     k, _ = request.visible(rows_at_once=step)
     q, k = request.score.queries(reference.widen(request.q)), request.score.keys(reference.widen(k))
+    if request.reweigh is not None and request.reweigh.whole and first < last:
+        replayed = request if draw is None else replace(request, normalizer=Replay(draw))
+        yield first, last, reference.weigh(replayed, q, k, 0, request.queries).weights[:, :, first:last]
+        return
     for begin in range(first, last, step):
         end = min(begin + step, last)
         replayed = request
@@ -79,7 +83,7 @@ def dense_weights(request: Request, draw: Draw | None, heads: slice, first: int,
 
 def edge_weights(request: Request, draw: Draw | None, heads: slice, edges: Edges) -> Float[Tensor, "batch heads edges"]:
     """One weight per edge, in the order of `edges.pairs`."""
-    if draw is None and edges_kernel.edges.refuses(request) is None:
+    if draw is None and request.reweigh is None and edges_kernel.edges.refuses(request) is None:
         return edges_kernel.edge_weights(request)[:, heads]
     source, target = edges.pairs
     pieces = [request.q.new_zeros(request.batch, len(range(request.heads)[heads]), 0)]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from mirada import engine
+from mirada.attention.interventions import anybody_intervenes
 from mirada.attention.observe import anybody_looks
 from mirada.data.check import shared
 from mirada.data.options import DataOptions
@@ -70,8 +71,11 @@ class Run:
 
     @property
     def stepper(self) -> Stepper:
-        """What a search steps: the fast engine with the weights as they are now, or the model itself while somebody looks."""
-        if anybody_looks():
+        """What a search steps: the fast engine with the weights as they are now.
+
+        While somebody looks or intervenes in this thread it is the model itself.
+        """
+        if anybody_looks() or anybody_intervenes():
             return cast(Stepper, self.model)
         with self._lock:
             if self._engine is None or not self._engine.holds(self.model):

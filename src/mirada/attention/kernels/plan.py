@@ -51,7 +51,7 @@ class Plan:
 def plan(request: Request, force: str | None = None) -> Plan:
     """Choose the fastest kernel that does not refuse, or the forced one."""
     if force is not None:
-        reason = named(force).refuses(request)
+        reason = refusal(named(force), request)
         if reason:
             raise ValueError(
                 f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose."
@@ -65,11 +65,18 @@ def plan(request: Request, force: str | None = None) -> Plan:
         return Plan(slowest.kernel, slowest.refused, tuple(plans))
     refused: dict[str, str] = {}
     for kernel in KERNELS:
-        reason = kernel.refuses(request)
+        reason = refusal(kernel, request)
         if reason is None:
             return Plan(kernel.name, refused)
         refused[kernel.name] = reason
     raise AssertionError("the reference kernel takes every request")
+
+
+def refusal(kernel: Kernel, request: Request) -> str | None:
+    """Why this kernel does not run the request, if it does not."""
+    if request.reweigh is not None and kernel is not reference:
+        return "the weights are changed after the normalizer"
+    return kernel.refuses(request)
 
 
 def run(request: Request, chosen: Plan) -> KernelOutput:
@@ -86,17 +93,24 @@ def head_groups(request: Request) -> dict[Neighborhood, list[int]]:
     """The heads of each neighborhood, where heads differ in nothing else; empty where they cannot be told apart."""
     per_head = [part for part in request.where.conjuncts() if isinstance(part, PerHead)]
     shared = {request.k.shape[1], request.v.shape[1]} <= {1, request.heads}
-    if len(per_head) != 1 or not shared or request.normalizer.chooses:
+    if len(per_head) != 1 or not shared or request.normalizer.chooses or request.reweigh is not None:
         return {}
     if request.score.heads != 1 or request.position.inside:
         return {}
     if any(part.lengths is not None for inner in per_head[0].parts for part in inner.conjuncts()):
         return {}  # a padding of one head must not become the true length for what stands beside it
     rest = intersect(part for part in request.where.conjuncts() if part is not per_head[0])
+    if varies_by_head(rest, request):
+        return {}  # its rows are those of all heads, not of a group's
     groups: dict[Neighborhood, list[int]] = {}
     for head, part in enumerate(per_head[0].parts):
         groups.setdefault(part & rest, []).append(head)
     return groups
+
+
+def varies_by_head(where: Neighborhood, request: Request) -> bool:
+    """Whether heads see different keys: what varies shows in one corner."""
+    return where.sees(request.full_places.rows(0, 1).columns(0, 1)).shape[1] > 1
 
 
 def named(name: str) -> Kernel:

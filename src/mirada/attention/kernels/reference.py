@@ -54,10 +54,15 @@ def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Norm
     scores = scores if bias is None else scores + bias
     narrowed = request.position.narrow(widen(request.q[:, :, first:last]), places)
     if narrowed is None:
-        return request.normalizer.normalize(scores, mask)
-    inside, factor = narrowed
-    weights, draw = request.normalizer.normalize(scores, mask & inside)
-    return Normalized(weights * factor, draw)
+        weights, draw = request.normalizer.normalize(scores, mask)
+    else:
+        inside, factor = narrowed
+        mask = mask & inside
+        weights, draw = request.normalizer.normalize(scores, mask)
+        weights = weights * factor
+    if request.reweigh is not None:
+        weights = request.reweigh(weights, places, mask)
+    return Normalized(weights, draw)
 
 
 def mix(
@@ -75,6 +80,8 @@ def mix(
 
 def chunk(request: Request) -> int:
     """How many queries fit into one chunk."""
+    if request.reweigh is not None and request.reweigh.whole:
+        return max(1, request.queries)
     per_query = request.batch * request.heads * request.keys * request.score.pair_width
     return max(1, NUMBERS_AT_ONCE // max(1, per_query))
 

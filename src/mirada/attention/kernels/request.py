@@ -14,11 +14,22 @@ from mirada.attention.scores import Score
 from mirada.shapes import broadcast_heads, finite
 
 
+class Reweigh(Protocol):
+    """A change of the weights, made after the normalizer: what somebody who intervenes asks for."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it needs all queries of the call at once."""
+
+    def __call__(self, weights: Tensor, places: Places, mask: Mask) -> Tensor: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
     """h_i = sum over j in where(i) of normalizer(score(q_i, k_j) + position)_j v_j.
 
     Queries and keys are already rotated where the position rotates. Keys and values may have fewer heads than queries.
+    `reweigh` changes the weights before they meet the values; only `reference` runs such a request.
     """
 
     q: Float[Tensor, "batch heads queries dim"]
@@ -29,6 +40,7 @@ class Request:
     position: Position
     normalizer: Normalizer
     places: Places
+    reweigh: Reweigh | None = None
 
     @property
     def batch(self) -> int:

@@ -1,0 +1,134 @@
+"""`intervene`: what would the model do if a head, a pair or a weight were different? A real run with the change."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from torch import nn
+
+from mirada.attention.interventions import intervening
+from mirada.attention.kernels.request import Request
+from mirada.attention.memory import Memory
+from mirada.errors import require, unknown
+from mirada.looking.changes import Change, Force, Reweighing, apply, as_list
+from mirada.looking.record import layer_names
+
+
+@contextmanager
+def intervene(
+    model: nn.Module, changes: "Mapping[str, Change | Reweighing | list[Change | Reweighing]]"
+) -> Iterator[None]:
+    """Change the attention of some layers of a model, inside the block and in this thread.
+
+    `changes` maps the names of layers (those of `look`) to a change or a list: `DropHead`, `Cut`, `MaskKey`, `Force`, or a
+    function from weights to weights, (batch, heads, queries, keys). What is masked is masked before the normalizer; then
+    weights are forced, then functions are called in their order. Nested blocks add up. `look` inside shows the weights as
+    they were used. A backward pass that computes activations again (checkpointing) belongs inside the block too.
+
+    A query is counted where it stands in its sequence: with a cache, step t is query t; over a memory that was made once
+    for many calls (`Attention.remember`, as decoders do) queries are counted from the first call on, so step t is query t
+    there too. Every other call begins with query 0.
+
+    A layer or head that is not there is an error at once, a place that no call had is one at the end of the block.
+
+    >>> import torch
+    >>> from mirada import Attention, MultiHead
+    >>> attention, x = Attention(MultiHead(width=4, heads=2)), torch.zeros(1, 3, 4)
+    >>> with intervene(attention, {"": Force(query=0, key=1, weight=0.5)}):
+    ...     attention.weights(x)[0, 0, 0].tolist()
+    [0.25, 0.5, 0.25]
+    """
+    block = InterventionBlock(layer_names(model, "intervene"), changes)
+    with intervening(block):
+        yield
+    block.check_places()
+
+
+@dataclass
+class Called:
+    """What the calls of one layer had: how many queries, counted on, and how many keys at most."""
+
+    queries: int = 0
+    keys: int = 0
+
+
+@dataclass(eq=False)
+class InterventionBlock:
+    """The changes of one `intervene` block, and what became of them."""
+
+    names: Mapping[nn.Module, str]
+    changes: Mapping[str, object]
+    _of: dict[nn.Module, list[Change | Reweighing]] = field(init=False)
+    _called: dict[nn.Module, Called] = field(default_factory=dict)
+    _counts: dict[int, tuple[object, int]] = field(default_factory=dict)  # queries so far, by the memory's origin
+    _forced: set[tuple[str, Force]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.changes, Mapping):
+            raise ValueError(
+                f'intervene needs a dict such as {{"encoder.layers.0.self": DropHead(3)}}: got {self.changes!r}'
+            )
+        layers = {name: layer for layer, name in self.names.items()}
+        self._of = {}
+        for name, given in self.changes.items():
+            if name not in layers:
+                raise unknown("layer", name, layers)
+            for change in as_list(given):
+                check_change(name, change, layers[name].heads.heads)  # type: ignore[union-attr, arg-type]
+            self._of[layers[name]] = as_list(given)
+
+    def change(self, layer: nn.Module, request: Request, memory: Memory | None, again: bool) -> Request:
+        """The request of a call, changed."""
+        if layer not in self._of:
+            return request
+        name = self.names[layer]
+        before = self._before(request, memory)
+        if again and before:
+            before -= request.queries
+        return apply(self._of[layer], request, before, lambda force: self._forced.add((name, force)))
+
+    def made(self, layer: nn.Module, request: Request, memory: Memory | None) -> None:
+        """Count the queries of a call."""
+        if layer not in self._of:
+            return
+        last, called = self._before(request, memory) + request.queries, self._called.setdefault(layer, Called())
+        called.queries = max(called.queries, request.places.start + last)
+        called.keys = max(called.keys, request.keys)
+        if memory is not None and request.places.positions is None:
+            self._counts[id(memory.origin)] = (memory.origin, last)
+
+    def _before(self, request: Request, memory: Memory | None) -> int:
+        """How many queries came before those of a call, where the call itself does not say."""
+        if memory is None or request.places.positions is not None:
+            return 0
+        return self._counts.get(id(memory.origin), (None, 0))[1]
+
+    def check_places(self) -> None:
+        """Require that every place that was named occurred in a call; a layer that was not called has nothing to say."""
+        for layer, called in self._called.items():
+            name = self.names[layer] or "the layer"
+            for change in self._of[layer]:
+                if not isinstance(change, Change):
+                    continue
+                for word, at, size in (("query", change.query, called.queries), ("key", change.key, called.keys)):
+                    require(
+                        at is None or at < size,
+                        f"{change} changed nothing: {name} had {word} 0 to {size - 1}, and no {word} {at}.",
+                    )
+                require(
+                    not isinstance(change, Force) or (self.names[layer], change) in self._forced,
+                    f"{change} changed nothing: in {name}, query {change.query} may not see key {change.key}.",
+                )
+
+
+def check_change(layer: str, change: object, heads: int) -> None:
+    """Require a change, of a head that the layer has."""
+    if not isinstance(change, Change) and (not callable(change) or isinstance(change, type)):
+        raise ValueError(
+            f"a change is DropHead, Cut, MaskKey, Force or a function of the weights: got {change!r} for {layer or 'the layer'}"
+        )
+    head = change.head if isinstance(change, Change) else None
+    require(
+        head is None or head < heads,
+        f"{layer or 'the layer'} has heads 0 to {heads - 1}: got {change}. Did you mean head={heads - 1}?",
+    )
