@@ -1,0 +1,42 @@
+// One row in numbers: what a query looked at, strongest first, and all the rest as one number, so that nothing is left out.
+
+import { h } from "./elements.js";
+import { tokenElement } from "./tokens.js";
+import { entropy, strongest, sum } from "./measures.js";
+
+const SHOWN = 8;
+
+export function rowCard(app, row, { shown = SHOWN } = {}) {
+  const { stream, state } = app;
+  const { keys } = stream;
+  const places = strongest(row, shown);
+  const most = Math.max(...places.map((place) => Math.abs(row[place])), 1e-9);
+  const uniform = 1 / Math.max(1, keys);
+  const total = sum(row);
+  const told = places.reduce((all, place) => all + row[place], 0);
+  const bar = (share, place) =>
+    h("span", { class: "bar" }, h("span", { class: `fill ${row[place] < 0 ? "negative" : ""}`, style: { width: `${share * 100}%` } }),
+      uniform <= most ? h("span", { class: "uniform", style: { left: `${(uniform / most) * 100}%` } }) : null);
+  const items = places.map((place) =>
+    h("li", { class: place === state.column ? "chosen" : "" },
+      h("button", { type: "button", class: "key", onclick: () => app.set({ column: state.column === place ? null : place }) },
+        tokenElement(app.token(stream.columns, place), {}, 22), bar(Math.abs(row[place]) / most, place), h("b", {}, app.number(row[place], 4)))));
+  const rest = keys > places.length ? h("li", { class: "rest" }, h("span", {}, app.t("otherKeys", keys - places.length)), h("b", {}, app.number(total - told, 4))) : null;
+  return h(
+    "section", { class: "card row-card", "aria-label": app.t("row") },
+    h("h2", {}, h("small", {}, app.t("rowOf", state.row + 1, stream.queries)), tokenElement(app.rowToken(), { class: "large" })),
+    h("p", { class: "soft" }, app.written(state.row) ? [app.t("writtenAfter"), " ", tokenElement(app.token(stream.rows, state.row), {}, 16), " · "] : null, headsText(app)),
+    h("ol", { class: "bars" }, items, rest),
+    h("dl", { class: "facts" },
+      h("div", {}, h("dt", {}, app.t("sum")), h("dd", {}, app.number(total, 3))),
+      h("div", {}, h("dt", {}, app.t("entropy")), h("dd", {}, app.t("entropyOf", app.number(entropy(row), 2), app.number(Math.log(Math.max(1, keys)), 2)))),
+    ),
+  );
+}
+
+export function headsText(app) {
+  const { heads } = app.state;
+  if (heads.length === 1) return app.t("head", heads[0]);
+  if (heads.length === app.stream.heads) return app.t("meanAll", heads.length);
+  return app.t("meanOf", heads.join(", "));
+}
