@@ -173,7 +173,7 @@ def shown(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
         return short(str(value)) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
-    return {list: "a list", dict: "an object"}.get(type(value), "a file")
+    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a file"
 
 
 def load_runs(folders: Sequence[str], device: str) -> ServedRuns:

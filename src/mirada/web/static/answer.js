@@ -4,12 +4,12 @@ import { h } from "./elements.js";
 
 const SHOWN = 8; // candidates at first
 
-export function drawAnswer(run, answer, passage, t, language) {
+export function drawAnswer(run, answer, { passage, past = [] }, t, language) {
   if (answer.error) return h("p", { class: "problem", role: "alert" }, answer.error);
   return h(
     "div", { class: "card result" },
     h("h2", { class: "aloud" }, t("answer")),
-    answer.values ? drawSeries(answer, t, language) : text(answer, t),
+    answer.values ? drawSeries(answer, past, t, language) : text(answer, t),
     answer.values ? null : sure(answer, t, language),
     passage && answer.start !== undefined && answer.text ? inPassage(answer, passage) : null,
     answer.ranked?.length > 1 ? ranked(answer.ranked, t, language) : null,
@@ -48,23 +48,40 @@ function ranked(items, t, language) {
   return h("div", { class: "ranked" }, h("ol", {}, rows.slice(0, SHOWN)), rest.length ? h("details", {}, h("summary", {}, t("more", rest.length)), h("ol", {}, rest)) : null);
 }
 
-// the next rows of a series: a curve per column, and the numbers
-function drawSeries(answer, t, language) {
-  const { times, columns, values } = answer;
-  const [wide, high, edge] = [720, 180, 8];
-  const curves = columns.map((_, column) => values.map((row) => row[column]));
-  const paths = curves.map((curve, index) => {
-    const [low, most] = [Math.min(...curve), Math.max(...curve)];
-    const x = (n) => edge + (n * (wide - 2 * edge)) / Math.max(1, curve.length - 1);
-    const y = (value) => high - edge - ((value - low) * (high - 2 * edge)) / (most - low || 1);
-    return h("polyline", { points: curve.map((value, n) => `${x(n).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: `curve c${index % 4}` });
+// the latest rows of a table that was sent, a list of numbers per column, for the curve before the forecast; [] where they are unclear
+export function latest(text, columns, count) {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim());
+  const mark = [";", "\t", ","].find((one) => lines[0]?.includes(one)) ?? ",";
+  const names = (lines[0] ?? "").split(mark).map((name) => name.trim().replace(/^"|"$/g, ""));
+  const rows = lines.slice(1).slice(-count).map((line) => line.split(mark));
+  return columns.map((column) => {
+    const found = rows.map((row) => Number(names.includes(column) ? row[names.indexOf(column)] : NaN));
+    return found.every(Number.isFinite) ? found : [];
   });
+}
+
+// the next rows of a series: a curve per column behind what came before, and the numbers
+function drawSeries(answer, past, t, language) {
+  const { times, columns, values } = answer;
+  const [wide, high, edge] = [720, 200, 8];
+  const curves = columns.map((_, column) => values.map((row) => row[column]));
+  const before = Math.max(0, ...past.map((curve) => curve.length));
+  const x = (n) => edge + (n * (wide - 2 * edge)) / Math.max(1, before + values.length - 1);
+  const paths = curves.map((curve, index) => {
+    const all = [...(past[index] ?? []), ...curve];
+    const [low, most] = [Math.min(...all), Math.max(...all)];
+    const y = (value) => high - edge - ((value - low) * (high - 2 * edge)) / (most - low || 1);
+    const line = (some, start, kind) => h("polyline", { points: some.map((value, n) => `${x(start + n).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: kind });
+    const history = past[index] ?? [];
+    return [history.length ? line(history, before - history.length, "curve past") : null, line([...history.slice(-1), ...curve], before - (history.length ? 1 : 0), `curve c${index % 4}`)];
+  });
+  if (before) paths.unshift(h("line", { x1: x(before - 0.5), x2: x(before - 0.5), y1: 0, y2: high, class: "now" }));
   const number = (value) => value.toLocaleString(language, { maximumSignificantDigits: 6 });
   const legend = columns.map((name, index) => h("li", { class: `c${index % 4}` }, h("bdi", {}, name), " ", h("span", { class: "number" }, `${number(curves[index][0])} → ${number(curves[index].at(-1))}`)));
   return h(
     "div", { class: "series" },
-    h("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": `${columns.join(", ")}: ${times[0]} – ${times.at(-1)}` }, paths),
-    h("div", { class: "ends soft" }, h("bdi", {}, times[0]), h("bdi", {}, times.at(-1))),
+    h("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": `${columns.join(", ")}: ${times[0]} – ${times.at(-1)}` }, paths.flat().filter(Boolean)),
+    h("div", { class: "ends soft", style: { "padding-left": `${before ? (100 * x(before)) / wide : 0}%` } }, h("bdi", {}, times[0]), h("bdi", {}, times.at(-1))),
     h("ul", { class: "legend" }, legend),
     h("details", {}, h("summary", {}, t("more", times.length)), h("div", { class: "scroll" }, h("table", {},
       h("thead", {}, h("tr", {}, [t("times"), ...columns].map((name) => h("th", { scope: "col" }, name)))),
@@ -73,10 +90,10 @@ function drawSeries(answer, t, language) {
 }
 
 // the answer as it is and with a change, side by side; words that differ are marked
-export function drawChange(run, before, after, t, language, undo) {
+export function drawChange(run, before, after, { past = [] }, t, language, undo) {
   const same = before.text === after.text;
   const [old, now] = marked(before.text ?? "", after.text ?? "");
-  const side = (title, pieces, answer, kind) => h("div", { class: `side-by ${kind}` }, h("h3", {}, title), answer.error ? h("p", { class: "problem" }, answer.error) : h("p", { class: "text", dir: "auto" }, pieces.length ? pieces : h("span", { class: "none" }, t("nothing"))), sure(answer, t, language));
+  const side = (title, pieces, answer, kind) => h("div", { class: `side-by ${kind}` }, h("h3", {}, title), answer.values ? drawSeries(answer, past, t, language) : answer.error ? h("p", { class: "problem" }, answer.error) : h("p", { class: "text", dir: "auto" }, pieces.length ? pieces : h("span", { class: "none" }, t("nothing"))), answer.values ? null : sure(answer, t, language));
   return h(
     "div", { class: `card change ${same ? "same" : "differs"}`, role: "status" },
     h("div", { class: "head" }, h("h2", {}, t(same ? "same" : "changed")), h("button", { type: "button", class: "quiet", onclick: undo }, t("back"))),

@@ -1,7 +1,7 @@
 // The app: a question, its answer, the attention below it, and what would change if the attention were different.
 
 import { answers, attention, get, stream, token } from "./client.js";
-import { drawAnswer, drawChange } from "./answer.js";
+import { drawAnswer, drawChange, latest } from "./answer.js";
 import { eye, h } from "./elements.js";
 import { Form } from "./form.js";
 import { known, preferred, words } from "./words.js";
@@ -114,7 +114,8 @@ class Page {
     form.busy(true);
     try {
       const answer = await this.#ask(asked, signal);
-      this.shown = { asked, answer, bytes: null };
+      const past = answer.values ? latest(await asked.file.text(), answer.columns, 3 * answer.values.length) : [];
+      this.shown = { asked, answer, bytes: null, past };
       this.#answer(asked, answer);
       if (!answer.error) await this.#look(asked, signal);
     } catch (error) {
@@ -134,7 +135,7 @@ class Page {
     return stream(asked, signal, (piece) => text.append(piece));
   }
   #answer(asked, answer) {
-    part("answer").replaceChildren(drawAnswer(this.run, answer, asked.passage, this.t, this.language));
+    part("answer").replaceChildren(drawAnswer(this.run, answer, { passage: asked.passage, past: this.shown.past }, this.t, this.language));
     part("answer").hidden = false;
   }
   #attentionHead() {
@@ -170,7 +171,7 @@ class Page {
     const [after] = await answers({ ...asked, changes });
     if (after.error) throw new Error(after.error);
     const bytes = await attention({ ...asked, changes });
-    part("answer").replaceChildren(drawChange(this.run, answer, after, this.t, this.language, () => this.undo()));
+    part("answer").replaceChildren(drawChange(this.run, answer, after, this.shown, this.t, this.language, () => this.undo()));
     part("answer").scrollIntoView({ behavior: "smooth", block: "nearest" });
     return bytes;
   }
