@@ -40,7 +40,7 @@ class Answering(Work):
         parts = [work.asked for work in together if isinstance(work, Answering)]
         everything = tuple(question for part in parts for question in part.questions)
         changing = intervene(self.asked.served.run.model, self.asked.changes) if self.asked.changes else nullcontext()
-        with changing:
+        with changing, self.asked.served.run.while_wanted(lambda: any(not work.given_up for work in together)):
             found = [answer.to_dict() for answer in answered(self.asked.with_questions(everything))]
         name = self.asked.served.name
         self.metrics.batches.observe(len(found))

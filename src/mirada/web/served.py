@@ -10,6 +10,7 @@ from mirada.runs.catalog import entry
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.web.limits import RANGES, Limits, Refused
+from mirada.web.watched import WatchedRun
 
 FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # kinds of inputs that are files
 INSIDE = ("aligned",)  # options of programs, not of people
@@ -22,7 +23,7 @@ class ServedRun:
     """A run, and the name that requests call it by."""
 
     name: str
-    run: Run
+    run: WatchedRun
 
     @property
     def takes_files(self) -> bool:
@@ -63,7 +64,7 @@ class ServedRuns:
 
     def __init__(self, runs: Mapping[str, Run]) -> None:
         require(bool(runs), "there is no run to serve: give the folder of one")
-        self.by_name = {name: ServedRun(name, run) for name, run in runs.items()}
+        self.by_name = {name: ServedRun(name, WatchedRun.of(run)) for name, run in runs.items()}
 
     def __iter__(self) -> Any:
         return iter(self.by_name.values())
