@@ -63,8 +63,8 @@ def serve(
     def ready() -> None:
         for served in runs:
             typer.echo(f"{served.name}: {served.run.task.name} with {served.run.settings.name}")
-        typer.echo(f"Open {where}/{'#token=' + token if made else ''}  (API: {where}/docs; Ctrl-C ends)")
         if made:
             typer.echo(f"Others can connect. Requests need the header Authorization: Bearer {token}")
+        typer.echo(f"Open {where}/{'#token=' + token if made else ''}  (API: {where}/docs; Ctrl-C ends)")
 
     answer_requests(app, listening, limits, ready)

@@ -62,7 +62,9 @@ def sent_picture(name: str, content: bytes, most: int = MOST_PIXELS) -> Pixels:
         wide, high = image.size
         if wide * high <= most:
             return pixels_of_image(image)
-    raise ValueError(f"{name}: the picture is too large: {wide:,} x {high:,} pixels, at most {most:,} in all. Shrink it.")
+    raise ValueError(
+        f"{name}: the picture is too large: {wide:,} x {high:,} pixels, at most {most:,} in all. Shrink it."
+    )
 
 
 @contextmanager

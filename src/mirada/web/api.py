@@ -5,12 +5,14 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 import mirada
+from mirada.looking.changes import changes_as_json
 from mirada.looking.intervene import intervene
 from mirada.web.asking import Asked, answered, read_look, read_run
 from mirada.web.batching import Batcher, Call, Stream, Work
@@ -38,7 +40,7 @@ class Answering(Work):
         parts = [work.asked for work in together if isinstance(work, Answering)]
         everything = tuple(question for part in parts for question in part.questions)
         changing = intervene(self.asked.served.run.model, self.asked.changes) if self.asked.changes else nullcontext()
-        with changing:
+        with changing, self.asked.served.run.while_wanted(lambda: any(not work.given_up for work in together)):
             found = [answer.to_dict() for answer in answered(self.asked.with_questions(everything))]
         name = self.asked.served.name
         self.metrics.batches.observe(len(found))
@@ -207,7 +209,11 @@ def attention_file(asked: Asked) -> bytes:
         (answer,) = answered(asked)
         if answer.error:
             raise ValueError(answer.error)
-        return answer.look().to_bytes()  # type: ignore[attr-defined, no-any-return]
+        seen = answer.look()
+        # the folder of the run is the server's own business, and the what-ifs are part of what was seen
+        made = {**seen.labels.made, "run": asked.served.name, "input": answer.input}
+        labels = replace(seen.labels, made=made, changes=tuple(changes_as_json(asked.changes)))
+        return seen.labelled(labels).to_bytes()
 
 
 def explained(error: BaseException) -> Refused:

@@ -27,7 +27,7 @@ class Asked:
     served: ServedRun
     questions: tuple[Question, ...]
     ask: Mapping[str, Any]
-    changes: Mapping[str, list[Change]]
+    changes: Mapping[str, Any]  # by layer, lists of them
     stream: bool = False
     bytes: int = 0  # of memory that the questions hold
 
@@ -160,8 +160,8 @@ def question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Question
         clean = value.encode(errors="replace").decode()
         return Question(clean, clean, error="not text: it has half of a surrogate pair. Send UTF-8."), 0
     if len(value) > limits.characters:
-        error = f"too long: {len(value):,} characters, at most {limits.characters:,}. Cut it."
-        return Question(value[:60], value[:60], error=error), 0
+        why = f"too long: {len(value):,} characters, at most {limits.characters:,}. Cut it."
+        return Question(value[:60], value[:60], error=why), 0
     try:
         return Question(value, task.parse(value)), 4 * len(value)
     except ValueError as error:

@@ -29,6 +29,7 @@ class Work(ABC):
     size = 1  # inputs
     bytes = 0  # of memory that it holds while it waits
     key: Hashable = None  # works of one key may be computed together; None: alone
+    inference = True  # False: some of it may want gradients
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -50,6 +51,8 @@ class Work(ABC):
 
 class Call(Work):
     """One call of a function."""
+
+    inference = False
 
     def __init__(self, kind: str, function: Callable[[], Any], held: int = 0) -> None:
         super().__init__()
@@ -182,7 +185,7 @@ class Batcher:
     def _results(self, together: Sequence[Work]) -> list[Any]:
         """What came out of every work. Where a batch fails as a whole, each is tried alone: one must not hurt the others."""
         # also around a text that is written in slices: what it switches on inside is off again after each of them
-        with torch.inference_mode():
+        with torch.inference_mode(together[0].inference):
             try:
                 return together[0].compute(together)
             except BaseException as error:

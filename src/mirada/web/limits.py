@@ -42,7 +42,7 @@ class Limits:
     stopping: float = 30.0  # seconds that requests have to end when the server is stopped
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818 (a refusal is an answer, not an error of ours)
     """A request that is not answered: the status of HTTP, and why, in plain words.
 
     >>> Refused(413, "too large").status

@@ -10,6 +10,7 @@ from mirada.runs.catalog import entry
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.web.limits import RANGES, Limits, Refused
+from mirada.web.watched import WatchedRun
 
 FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # kinds of inputs that are files
 INSIDE = ("aligned",)  # options of programs, not of people
@@ -22,7 +23,7 @@ class ServedRun:
     """A run, and the name that requests call it by."""
 
     name: str
-    run: Run
+    run: WatchedRun
 
     @property
     def takes_files(self) -> bool:
@@ -63,7 +64,7 @@ class ServedRuns:
 
     def __init__(self, runs: Mapping[str, Run]) -> None:
         require(bool(runs), "there is no run to serve: give the folder of one")
-        self.by_name = {name: ServedRun(name, run) for name, run in runs.items()}
+        self.by_name = {name: ServedRun(name, WatchedRun.of(run)) for name, run in runs.items()}
 
     def __iter__(self) -> Any:
         return iter(self.by_name.values())
@@ -173,7 +174,7 @@ def shown(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
         return short(str(value)) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
-    return {list: "a list", dict: "an object"}.get(type(value), "a file")
+    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a file"
 
 
 def load_runs(folders: Sequence[str], device: str) -> ServedRuns:

@@ -105,7 +105,8 @@ def bound_socket(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     reason = ""
     for tried in range(FIRST, FIRST + TRIED) if port is None else (port,):
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends small responses at once only where the protocol is named: else each waits 40 ms for the client's ACK
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, tried))

@@ -1,0 +1,84 @@
+// Talking to the server: JSON or a form, errors in plain words, a token where one is wanted.
+
+const KEPT = "mirada-token";
+
+export class ServerError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function token(given) {
+  if (given !== undefined) sessionStorage.setItem(KEPT, given);
+  const found = /[#&]token=([^&]+)/.exec(window.location.hash);
+  if (found) {
+    sessionStorage.setItem(KEPT, decodeURIComponent(found[1]));
+    history.replaceState(null, "", window.location.pathname + window.location.search); // not left in the address
+  }
+  return sessionStorage.getItem(KEPT) ?? "";
+}
+
+async function request(path, options = {}) {
+  const headers = { ...options.headers };
+  if (token()) headers.Authorization = `Bearer ${token()}`;
+  let response;
+  try {
+    response = await fetch(path, { ...options, headers });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ServerError(0, "");
+  }
+  if (response.ok) return response;
+  let message = `${response.status} ${response.statusText}`;
+  try {
+    message = (await response.json()).error ?? message;
+  } catch {
+    // the status is all there is
+  }
+  throw new ServerError(response.status, message);
+}
+
+export const get = async (path) => (await request(path)).json();
+
+// fields that are files go in a form, the rest as JSON
+export function body(fields, file) {
+  if (!file) return { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(fields) };
+  const form = new FormData();
+  form.append("file", file, file.name);
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== null && value !== undefined) form.append(name, typeof value === "object" ? JSON.stringify(value) : String(value));
+  }
+  return { method: "POST", body: form };
+}
+
+export async function answers({ input, file, ...fields }, signal) {
+  const sent = file ? body(fields, file) : body({ inputs: [input], ...fields });
+  return (await (await request("/api/run", { ...sent, signal })).json()).answers;
+}
+
+export async function attention({ input, file, ...fields }, signal) {
+  const sent = file ? body(fields, file) : body({ input, ...fields });
+  return new Uint8Array(await (await request("/api/look", { ...sent, signal })).arrayBuffer());
+}
+
+// server-sent events: `onPiece` with every piece; the answer comes back
+export async function stream({ input, ...fields }, signal, onPiece) {
+  const response = await request("/api/run", { ...body({ inputs: [input], ...fields, stream: true }), signal });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new ServerError(0, "");
+    rest += value;
+    const events = rest.split("\n\n");
+    rest = events.pop();
+    for (const one of events) {
+      const name = /^event: (.*)$/m.exec(one)?.[1] ?? "piece";
+      const data = JSON.parse(/^data: (.*)$/m.exec(one)[1]);
+      if (name === "done") return data.answers[0];
+      if (name === "error") throw new ServerError(422, data.error);
+      onPiece(data.text);
+    }
+  }
+}
