@@ -305,3 +305,15 @@ def test_scores_of_a_file_are_exact_or_refused() -> None:
     assert_close(Seen.from_bytes(rotary.to_bytes())[""].scores(), rotary[""].scores())
     with pytest.raises(ValueError, match="not its scores"):
         Seen.from_bytes(alibi.to_bytes())[""].scores()
+
+
+@pytest.mark.parametrize(("length", "most"), [(256, 5.0e6), (1024, 41e6)])
+@pytest.mark.parametrize("spread", [0.7, 2.0])
+def test_a_file_is_small(length: int, most: float, spread: float) -> None:
+    """A layer of 12 heads takes at most a twelfth of what 12 layers may take, whether heads look everywhere or at few places."""
+    layer = Attention(MultiHead(768, 12))
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            if parameter.ndim == 2:
+                nn.init.normal_(parameter, 0, spread / 768**0.5)
+    assert len(seen_of(layer, length, 768).to_bytes()) <= most / 12
