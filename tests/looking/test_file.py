@@ -24,6 +24,11 @@ from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, Te
 from mirada.looking.methods import Methods
 from mirada.looking.record import look as watched
 from mirada.looking.relations import HeadRelation
+from mirada.models.gat import GAT, GATConfig
+from mirada.models.gpt import GPT, GPTConfig
+from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from mirada.models.transformer import Transformer, TransformerConfig
+from mirada.models.vit import ViT, ViTConfig
 
 WIDTH, HEADS = 12, 3
 
@@ -359,3 +364,26 @@ def test_labels_that_no_reader_would_take_are_not_written(axis: AxisLabels, mess
         seen_of(SMALL).labelled(Labels({"x": axis})).to_bytes()
     with pytest.raises(ValueError, match="JSON cannot"):
         seen_of(SMALL).labelled(Labels(changes=({"do": object()},))).to_bytes()
+
+
+def test_every_model_of_the_lectures_has_its_kind() -> None:
+    source, target = torch.tensor([[1, 2, 3, 4, 5]]), torch.tensor([[1, 4, 2]])
+    gat = GAT(GATConfig.tiny())
+    graph = (torch.randn(5, gat.config.features), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]))
+    cases: dict[str, tuple[nn.Module, tuple[object, ...], set[str]]] = {
+        "transformer": (Transformer(TransformerConfig.tiny()), (source, None, target), {"self", "cross"}),
+        "luong": (Seq2Seq(Seq2SeqConfig.tiny()), (source, None, target), {"recurrent"}),
+        "gat": (gat, graph, {"graph"}),
+        "gpt": (GPT(GPTConfig.tiny()), (source,), {"self"}),
+        "vit": (ViT(ViTConfig.tiny()), (torch.rand(1, ViTConfig.tiny().channels, 8, 8),), {"vision"}),
+    }
+    for name, (model, inputs, kinds) in cases.items():
+        with torch.no_grad(), look(model.eval()) as seen:
+            model(*inputs)
+        if name == "vit":
+            seen.labelled(Labels({"cells": GridLabels.of(2, 2, ("[class]",))}, {"*": ("cells", "cells")}))
+        again = Seen.from_bytes(seen.to_bytes())
+        assert {again[layer].kind for layer in again.names} == kinds, name
+        for layer in again.names:
+            assert_close(again[layer].weights(), seen[layer].weights(), atol=LARGEST_ERROR, rtol=0)
+            assert Seen.from_bytes(again.to_bytes())[layer].kind == again[layer].kind

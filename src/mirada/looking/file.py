@@ -113,15 +113,16 @@ class Writing:
         }  # fmt: skip
 
     def kind(self, stream: Stream, columns: str) -> str:
-        """Pictures and graphs are named for what is looked at, steps without a cache anywhere for who looks: a recurrent
-        decoder.
+        """Pictures and graphs are named for what is looked at, recurrent decoders for who looks: they stand beside a recurrent
+        net, or look step by step where nothing has a cache.
         """
         if stream.edges is not None:
             return "graph"
         if isinstance(self.axes[columns], GridLabels):
             return "vision"
         cached = any(call.cached for other in self.streams for call in other.calls)
-        return "recurrent" if stream.stepped and not cached else stream.last.kind
+        steps = stream.name in self.seen.recurrent or (stream.stepped and not cached)
+        return "recurrent" if steps and stream.last.kind == "cross" else stream.last.kind
 
     def numbered(self, size: int) -> str:
         name = f"places {size}"

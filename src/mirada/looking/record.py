@@ -31,7 +31,7 @@ from mirada.looking.labels import Labels
 from mirada.looking.methods import Methods
 from mirada.looking.relations import HeadRelation
 from mirada.looking.statistics import Checks, HeadStatistics
-from mirada.looking.stream import Factors, Stream
+from mirada.looking.stream import Factors, Stream, recurrent_lookers
 from mirada.shapes import broadcast_heads
 
 
@@ -59,6 +59,7 @@ def look(model: nn.Module) -> Iterator["Seen"]:
     }
     require(len(names) > 0, f"look found no mirada Attention layer in {type(model).__name__}")
     seen = Seen(names)
+    seen.recurrent = frozenset(names[layer] for layer in recurrent_lookers(model))
     with observed(seen):
         yield seen
 
@@ -252,6 +253,7 @@ class Seen:
     def __init__(self, names: dict[nn.Module, str]) -> None:
         self._names = names
         self._calls: dict[str, list[Any]] = {}  # of Call; of one StoredCall where it was read from a file
+        self.recurrent: frozenset[str] = frozenset()  # the layers with which a recurrent net looks
         self.labels = Labels()
         self.methods: Methods | None = None
         self.relations: tuple[HeadRelation, ...] = ()
