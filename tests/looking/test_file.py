@@ -312,10 +312,15 @@ def test_scores_of_a_file_are_exact_or_refused() -> None:
         Seen.from_bytes(alibi.to_bytes())[""].scores()
 
 
-@pytest.mark.parametrize(("length", "most"), [(256, 5.0e6), (1024, 41e6)])
-@pytest.mark.parametrize("spread", [0.7, 2.0])
-def test_a_file_is_small(length: int, most: float, spread: float) -> None:
-    """A layer of 12 heads takes at most a twelfth of what 12 layers may take, whether heads look everywhere or at few places."""
+@pytest.mark.parametrize(
+    ("length", "spread", "most"),
+    [(256, 0.7, 5.0e6), (256, 1.0, 5.8e6), (256, 1.5, 5.8e6), (256, 2.0, 5.0e6), (1024, 0.7, 41e6), (1024, 2.0, 41e6)],
+)
+def test_a_file_is_small(length: int, spread: float, most: float) -> None:
+    """A layer of 12 heads takes at most a twelfth of what 12 layers may take.
+
+    Random weights between even and sharp are the hardest to pack, and take more than 5 MB for 256 places.
+    """
     layer = Attention(MultiHead(768, 12))
     with torch.no_grad():
         for parameter in layer.parameters():
