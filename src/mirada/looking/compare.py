@@ -54,7 +54,7 @@ def compare_methods(
     scores = rows_of(run.result, logits)
     wanted = as_target(target, scores)
     layers = InputLayers.of(run.seen)
-    read = Reading(layers, scores.shape[0], reader)
+    read = AnswerRows(layers, scores.shape[0], reader)
 
     def log_probability(given: Sequence[Any] = inputs) -> Float[Tensor, " rows"]:
         found = rows_of(model(*given), logits).log_softmax(-1)
@@ -161,7 +161,7 @@ def whole(stream: Stream) -> Float[Tensor, "heads queries keys"]:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class AnswerRows:
     """From rows of attention to rows of the answer: the same ones, or for a class the reader's or the mean of all."""
 
     layers: InputLayers
@@ -186,12 +186,12 @@ def gradients(
 ) -> Matrix:
     """alpha x d log p / d alpha, where it is positive, over all layers, heads and queries that look at the input."""
     names, found = layers.hiding(), []
+    weights = {name: [call.weights() for call in run.seen[name].calls] for name in names}
     for value in scores.log_softmax(-1)[torch.arange(len(wanted)), wanted]:
         total = torch.zeros(layers.places)
-        for name, by_call in run.gradients(value).items():
-            if name in names:
-                for call, gradient in zip(run.seen[name].calls, by_call, strict=True):
-                    total += (call.weights() * gradient).clamp(min=0).sum((0, 1, 2)).cpu().float()
+        for name, by_call in run.gradients(value, names).items():
+            for alpha, gradient in zip(weights[name], by_call, strict=True):
+                total += (alpha * gradient).clamp(min=0).sum((0, 1, 2)).cpu().float()
         found.append(total)
     return torch.stack(found)
 
