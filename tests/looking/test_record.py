@@ -367,3 +367,18 @@ def test_draws_and_looks_of_other_threads_are_theirs() -> None:
         layer(x)
     assert found == [(1, False)]
     assert len(here) == len(seen[""].calls) == 1
+
+
+def test_without_a_model_the_function_is_looked_at() -> None:
+    q, k, v = torch.randn(2, 3, 5, 4), torch.randn(2, 1, 7, 4), torch.randn(2, 1, 7, 4)
+    layer = LAYERS["dot"]
+    with look() as seen, look(layer) as other:
+        output = attend(q, k, v, where=Window(3, 1))
+        layer(torch.randn(BATCH, N, WIDTH))
+        weights = seen["attend"].weights()
+        q.zero_()
+    assert seen.names == ["attend"]
+    assert other.names == [""]
+    assert seen["attend"].kind == "cross"
+    assert_close(weights @ v, output, rtol=1e-5, atol=1e-5)
+    assert_close(seen["attend"].output(), output, rtol=1e-5, atol=1e-5)

@@ -19,13 +19,14 @@ from mirada.attention.transforms import recomputing
 class Event:
     """One call of a layer, as observers see it."""
 
-    layer: Any  # the Attention that was called
+    layer: Any  # the module that was called; None for `attend` itself
     request: Request
     plan: Plan
     draw: Draw | None
     cache: Cache | None
     kind: str
     kept: bool = False  # keys and values are those of a Memory, which nobody changes
+    aliases: bool = False  # queries, keys and values are the caller's own tensors, which may go on to be changed
 
 
 class Observer(Protocol):
