@@ -14,7 +14,7 @@ from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
 from mirada.attention.scores import Additive, Graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")  # PyTorch's own kernels, in a loop
-WIDTH, HEADS, DIM = 16, 2, 8
+WIDTH, HEADS, DIM = 32, 2, 16
 RING = Edges(torch.stack([torch.arange(60), (torch.arange(60) + 1) % 60]), 60)
 
 # a layer, how many places, what the call adds, and the kernel that runs where nothing is transformed

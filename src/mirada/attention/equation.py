@@ -75,7 +75,15 @@ def attend(
     fit(score, position, q, k, v)
     q, k = position.rotate(q, places.query_positions), position.rotate(k, places.memory_positions)
     request = Request(q, k, v, score, where, position, normalizer, places)
-    return run(request, plan(request, kernel)).output
+    chosen = plan(request, kernel)
+    answer = run(request, chosen)
+    if anybody_looks():
+        notify(
+            Event(
+                None, request, chosen, answer.draw, None, "self" if q.shape[2] == k.shape[2] else "cross", aliases=True
+            )
+        )
+    return answer.output
 
 
 class Attention(nn.Module):
@@ -163,7 +171,9 @@ class Attention(nn.Module):
             finished(self, request, memory)
         if anybody_looks():
             kind = "self" if memory is None and values is None else "cross"
-            notify(Event(self, request, chosen, answer.draw, cache, kind, isinstance(memory, Memory), answer.output))
+            remembered = isinstance(memory, Memory)
+            seen = (remembered, self.heads.aliases, answer.output)
+            notify(Event(self, request, chosen, answer.draw, cache, kind, *seen))
         return self.heads.merge(answer.output)
 
     def plan(

@@ -19,16 +19,15 @@ from mirada.attention.transforms import recomputing
 class Event:
     """One call of a layer, as observers see it."""
 
-    layer: Any  # the Attention that was called
+    layer: Any  # the module that was called; None for `attend` itself
     request: Request
     plan: Plan
     draw: Draw | None
     cache: Cache | None
     kind: str
     kept: bool = False  # keys and values are those of a Memory, which nobody changes
-    output: torch.Tensor | None = (
-        None  # (batch, heads, queries, value_dim), before the heads are merged; with its gradient
-    )
+    aliases: bool = False  # queries, keys and values are the caller's own tensors, which may go on to be changed
+    output: torch.Tensor | None = None  # of the heads, before they are merged; with its gradient
 
 
 class Observer(Protocol):

@@ -56,10 +56,10 @@ class Called:
 class InterventionBlock:
     """The changes of one `intervene` block, and what became of them."""
 
-    names: Mapping[nn.Module, str]
+    names: Mapping[nn.Module | None, str]
     changes: Mapping[str, object]
-    _of: dict[nn.Module, list[Change | Reweighing]] = field(init=False)
-    _called: dict[nn.Module, Called] = field(default_factory=dict)
+    _of: dict[nn.Module | None, list[Change | Reweighing]] = field(init=False)
+    _called: dict[nn.Module | None, Called] = field(default_factory=dict)
     _counts: dict[int, tuple[object, int]] = field(default_factory=dict)  # queries so far, by the memory's origin
     _forced: set[tuple[str, Force]] = field(default_factory=set)
 

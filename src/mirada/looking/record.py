@@ -5,8 +5,8 @@ length x dim. Weights are computed when asked for.
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +26,7 @@ from mirada.attention.observe import Event, observed
 from mirada.errors import require, unknown
 from mirada.looking import file, reading
 from mirada.looking import weights as exact
+from mirada.looking.foreign import foreign_names, kind_of, watch
 from mirada.looking.labels import Labels
 from mirada.looking.methods import Methods
 from mirada.looking.pictures import SeenPictures
@@ -36,10 +37,12 @@ from mirada.shapes import broadcast_heads
 
 
 @contextmanager
-def look(model: nn.Module) -> Iterator["Seen"]:
+def look(model: nn.Module | None = None) -> Iterator["Seen"]:
     """Record the attention of every layer of a model, inside the block and in this thread.
 
-    Nothing the model computes changes: the same kernels run, and outputs are bit-identical.
+    Nothing the model computes changes: the same kernels run, and outputs are bit-identical. The model may be one of Hugging
+    Face transformers, on its fused implementation. Without a model, calls of the function `attend` are recorded under the
+    name "attend".
 
     >>> from mirada import Attention, MultiHead
     >>> attention = Attention(MultiHead(width=4, heads=2))
@@ -50,23 +53,33 @@ def look(model: nn.Module) -> Iterator["Seen"]:
              [0.3333, 0.3333, 0.3333],
              [0.3333, 0.3333, 0.3333]]])
     """
-    seen = Seen(layer_names(model, "look"))
-    seen.recurrent = frozenset(seen._names[layer] for layer in recurrent_lookers(model))
-    with observed(seen):
+    if model is None:
+        seen, watched = Seen({None: "attend"}), False
+    else:
+        others = foreign_names(unwrapped(model))
+        seen, watched = Seen(others | layer_names(model, "look", required=not others)), bool(others)
+        seen.recurrent = frozenset(seen._names[layer] for layer in recurrent_lookers(model) if layer in seen._names)
+    with watch.opened() if watched else nullcontext(), observed(seen):
         yield seen
 
 
-def layer_names(model: nn.Module, who: str) -> dict[nn.Module, str]:
+def layer_names(model: nn.Module, who: str, required: bool = True) -> dict[nn.Module | None, str]:
     """The attention layers of a model and their dotted paths, without what wraps it (a compiler, DDP)."""
     require(isinstance(model, nn.Module), f"{who} needs a torch module: got {type(model).__name__}")
-    model = model.module if isinstance(model, DistributedDataParallel) else model
-    names: dict[nn.Module, str] = {
+    model = unwrapped(model)
+    names: dict[nn.Module | None, str] = {
         module: name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
         for name, module in model.named_modules()
         if isinstance(module, Attention)
     }
-    require(len(names) > 0, f"{who} found no mirada Attention layer in {type(model).__name__}")
+    require(len(names) > 0 or not required, f"{who} found no mirada Attention layer in {type(model).__name__}")
     return names
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside DistributedDataParallel and torch.compile."""
+    model = model.module if isinstance(model, DistributedDataParallel) else model
+    return getattr(model, "_orig_mod", model)
 
 
 @dataclass
@@ -255,7 +268,7 @@ class Call:
 class Seen(SeenPictures):
     """Everything that was looked at: `seen.names`, and `seen[name]`, the last call of that layer."""
 
-    def __init__(self, names: dict[nn.Module, str]) -> None:
+    def __init__(self, names: Mapping[nn.Module | None, str]) -> None:
         self._names = names
         self._calls: dict[str, list[Any]] = {}  # of Call; of one StoredCall where it was read from a file
         self.recurrent: frozenset[str] = frozenset()  # the layers with which a recurrent net looks
@@ -263,7 +276,7 @@ class Seen(SeenPictures):
         self.methods: Methods | None = None
         self.relations: tuple[HeadRelation, ...] = ()
         self._histories: dict[int, History] = {}
-        self._frozen: dict[nn.Module, tuple[tuple[object, ...], list[Tensor], dict[str, Any]]] = {}
+        self._frozen: dict[nn.Module | None, tuple[tuple[object, ...], list[Tensor], dict[str, Any]]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -327,6 +340,8 @@ class Seen(SeenPictures):
         name = self._names[event.layer]
         request, history = self._keep(event)
         kind = "graph" if exact.edges_of(request) is not None else event.kind
+        if not isinstance(event.layer, Attention | None):
+            kind = kind_of(name)
         calls = self._calls.setdefault(name, [])
         draw = event.draw.detach() if event.draw is not None else None
         calls.append(Call(name, kind, event.plan, calls, request, draw, history, versions(request)))
@@ -342,12 +357,12 @@ class Seen(SeenPictures):
             past.add(request)
             history = (past, len(past.steps), len(event.cache.reorders))
             k, v = k[:, :, :0].clone(), v[:, :, :0].clone()
-        if event.layer.heads.aliases:  # these are the model's own tensors: it may go on to change them
+        if event.aliases:
             q = q.clone()
             k, v = (k, v) if event.kept else (k.clone(), v.clone())
         return replace(request, q=q, k=k, v=v, **self._freeze(event.layer, request)), history
 
-    def _freeze(self, layer: Attention, request: Request) -> dict[str, Any]:
+    def _freeze(self, layer: nn.Module | None, request: Request) -> dict[str, Any]:
         """The layer's parts as they are now: a later training step must not change what was seen."""
         parts = {"score": request.score, "position": request.position, "normalizer": request.normalizer}
         state = tuple(x for part in parts.values() for x in fingerprint(part))
