@@ -32,7 +32,7 @@ export class Shell {
     root.dataset.theme = app.state.theme;
     root.lang = app.state.language;
     this.tabs = h("nav", { class: "tabs", role: "tablist", "aria-label": app.t("views") }, this.views.map((view, index) =>
-      h("button", { type: "button", role: "tab", "data-view": view.name, title: `${index + 1} · ${view.key}`, onclick: () => this.open(view.name) }, app.t(`view_${view.name}`))));
+      h("button", { type: "button", role: "tab", "data-view": view.name, title: `${index + 1} · ${view.key}`, onclick: (event) => this.#click(event, view) }, app.t(`view_${view.name}`))));
     this.picker = h("div", { class: "picker" });
     this.whatif = h("div");
     this.panel = h("main", { class: "panel", role: "tabpanel", tabindex: -1 });
@@ -44,6 +44,11 @@ export class Shell {
     this.#pick();
     this.#whatIf();
     this.#show();
+  }
+  // a tab that was clicked gives the keys to its view; with the keyboard one stays among the tabs
+  #click(event, view) {
+    this.open(view.name);
+    if (event.detail) this.panel.focus({ preventScroll: true });
   }
   open(name) {
     const view = this.views.find((one) => one.name === name);
