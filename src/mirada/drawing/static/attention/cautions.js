@@ -7,7 +7,7 @@ export function cautionsOf(app, stream = app.stream, heads = app.state.heads) {
   const { checks } = stream;
   const found = [];
   const sinks = new Map();
-  if (heads.length <= 64) {
+  if (heads.length <= 64 && stream.keys > 3) {
     for (const head of heads) {
       const sink = stream.statistics(head)?.sink;
       if (sink) sinks.set(sink.key, [...(sinks.get(sink.key) ?? []), sink.mass]);

@@ -25,9 +25,13 @@ export function paintPicture(context, { width, height, picture, axis, cells, mod
   if (picture) {
     context.save();
     // a quiet picture: what is looked at gets its light and its colors back
-    if (cells) context.filter = mode === "soft" ? "grayscale(1) brightness(0.42)" : "grayscale(0.9) brightness(0.9)";
+    if (cells) context.filter = mode === "soft" ? "grayscale(1)" : "grayscale(0.9) brightness(0.9)";
     context.drawImage(picture, 0, 0, width, height);
     context.restore();
+    if (cells && mode === "soft") {
+      context.fillStyle = "rgb(136 139 148 / 0.8)"; // fog that neither a light nor a dark picture hides
+      context.fillRect(0, 0, width, height);
+    }
   } else {
     context.fillStyle = dark ? "#20242c" : "#e9ebef";
     context.fillRect(0, 0, width, height);

@@ -45,6 +45,7 @@ export function springs(count, edges) {
   const x = Float64Array.from({ length: count }, (_, i) => Math.cos((2 * Math.PI * i) / count));
   const y = Float64Array.from({ length: count }, (_, i) => Math.sin((2 * Math.PI * i) / count));
   const ideal = 1.6 / Math.sqrt(Math.max(1, count));
+  const loose = 1 / (1 + edges.length / Math.max(1, count) / 3); // the more edges, the weaker each: groups stay readable
   const rounds = count > 150 ? 120 : 300;
   for (let round = 0; round < rounds; round += 1) {
     const heat = 0.12 * (1 - round / rounds) + 0.002;
@@ -66,7 +67,7 @@ export function springs(count, edges) {
     for (const [i, j] of edges) {
       if (i === j) continue;
       const [ax, ay] = [x[i] - x[j], y[i] - y[j]];
-      const pull = Math.hypot(ax, ay) / ideal;
+      const pull = (loose * Math.hypot(ax, ay)) / ideal;
       dx[i] -= ax * pull;
       dy[i] -= ay * pull;
       dx[j] += ax * pull;

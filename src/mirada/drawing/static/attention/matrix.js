@@ -121,7 +121,7 @@ class MatrixView {
     const color = (name) => style.getPropertyValue(name).trim();
     context.clearRect(0, 0, shape.width, shape.height);
     const palette = plane.signed ? diverging(app.dark) : sequential(app.dark);
-    this.top = plane.signed ? plane.limit : this.scale === "one" ? plane.limit : this.scale === "auto" ? plane.clear() : Math.max(plane.most, 1e-6);
+    this.top = plane.signed ? plane.limit : this.scale === "one" ? plane.limit : this.scale === "auto" ? Math.min(plane.limit, Math.max(plane.clear(), 3 / Math.max(1, app.stream.keys))) : Math.max(plane.most, 1e-6);
     const gain = plane.signed ? 1 : Math.sqrt(plane.limit / this.top);
     const separate = plane.step === 1 && cellWidth >= 9 && cellHeight >= 9 && seen.rows * seen.columns <= MOST_SEPARATE;
     const at = { left, top, cellWidth, cellHeight, palette, gain };
@@ -158,14 +158,13 @@ class MatrixView {
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.font = FONT.replace("12px", "11px");
-    const empty = getComputedStyle(this.canvas).getPropertyValue("--empty");
     for (let y = Math.floor(seen.top); y < Math.min(plane.height, seen.top + seen.rows); y += 1) {
       if (written) this.plane.source.fill(y, exact);
       for (let x = Math.floor(seen.left); x < Math.min(plane.width, seen.left + seen.columns); x += 1) {
         const byte = plane.bytes[y * plane.width + x];
         const shown = plane.signed ? byte : Math.min(255, byte * gain);
         const [px, py] = [left + (x - seen.left) * cellWidth, top + (y - seen.top) * cellHeight];
-        context.fillStyle = byte || plane.signed ? palette.css(shown) : empty;
+        context.fillStyle = palette.css(shown);
         context.beginPath();
         context.roundRect(px + gap / 2, py + gap / 2, cellWidth - gap, cellHeight - gap, Math.min(5, cellWidth / 6));
         context.fill();

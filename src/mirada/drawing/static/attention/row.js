@@ -29,7 +29,7 @@ export function rowCard(app, row, { shown = SHOWN } = {}) {
     h("p", { class: "soft" }, app.written(state.row) ? [app.t("writtenAfter"), " ", tokenElement(app.token(stream.rows, state.row), {}, 16), " · "] : null, headsText(app)),
     h("ol", { class: "bars" }, items, rest),
     h("dl", { class: "facts" },
-      h("div", {}, h("dt", {}, app.t("sum")), h("dd", {}, app.number(total, 3))),
+      h("div", {}, h("dt", {}, app.t("sum")), h("dd", {}, app.number(total, 2))),
       h("div", {}, h("dt", {}, app.t("entropy")), h("dd", {}, app.t("entropyOf", app.number(entropy(row), 2), app.number(Math.log(seen), 2)))),
     ),
   );

@@ -64,9 +64,14 @@ export class Shell {
   #head() {
     const { app, title } = this;
     const { made, answer, changes } = app.record;
-    const facts = [made.task, made.model, made.run].filter(Boolean).map((fact) => h("span", { dir: "auto" }, String(fact)));
-    const input = made.input ? h("bdi", { class: "asked", title: visible(String(made.input)) }, short(String(made.input), 160)) : null;
-    const told = answer?.text ? h("bdi", { class: "answered" }, short(String(answer.text), 200)) : null;
+    const about = [...new Set([made.task, made.model, made.run].filter(Boolean).map(String))];
+    const facts = about.filter((fact) => fact !== title).map((fact) => h("span", { dir: "auto" }, short(fact, 60)));
+    const line = (text, kind) => {
+      const [first, ...more] = String(text).split("\n");
+      return h("bdi", { class: kind, title: visible(String(text)).slice(0, 2000) }, short(first, 160), more.length && !short(first, 160).endsWith("…") ? " …" : "");
+    };
+    const input = made.input ? line(made.input, "asked") : null;
+    const told = answer?.text ? line(answer.text, "answered") : null;
     const tool = (text, label, act) => h("button", { type: "button", class: "tool", "aria-label": label, title: label, onclick: act }, text);
     const theme = { auto: "dark", dark: "light", light: "auto" }[app.state.theme];
     return h(
@@ -129,7 +134,7 @@ export class Shell {
     const { app } = this;
     const { fields } = app.stream;
     const facts = [["score", fields.score], ["where", fields.where], ["position", fields.position], ["normalizer", fields.normalizer], ["kernel", fields.kernel]].filter(([, value]) => value);
-    return h("dl", { class: "about" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, app.t(`about_${name}`)), h("dd", { dir: "auto" }, short(String(value), 60)))));
+    return h("dl", { class: "about" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, app.t(`about_${name}`)), h("dd", { dir: "auto" }, short(String(value).replace(/\s+/g, " "), 60)))));
   }
   #toggle(event, stream, head) {
     const { app } = this;

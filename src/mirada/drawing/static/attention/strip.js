@@ -42,7 +42,8 @@ export class AxisStrip {
   }
   // weights: a number a place, or null for none
   show(weights, { chosen = null, limit = null } = {}) {
-    const most = limit ?? (weights ? weights.reduce((best, weight) => Math.max(best, Math.abs(weight) || 0), 1e-9) : 1);
+    // a row that looks everywhere alike must not look as if it looked somewhere
+    const most = limit ?? (weights ? weights.reduce((best, weight) => Math.max(best, Math.abs(weight) || 0), Math.min(1, 3 / weights.length)) : 1);
     this.last = { weights, chosen, most };
     for (const [list, offset] of [[this.tokens ?? this.before ?? [], 0]]) {
       const palette = sequential(this.app.dark);
