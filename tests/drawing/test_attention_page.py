@@ -440,7 +440,8 @@ def luminance(colors: np.ndarray) -> np.ndarray:
 
 
 HOSTILE = [
-    "</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "\u202eevil", "שלום", "مرحبا", "\U0001f469\u200d\U0001f467",
+    "</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "\u202eevil", "שלום", "مرحبا",
+    "\U0001f469\u200d\U0001f467",
     "a\x00b\x07\n\t", "", " ", "x" * 2000, "&lt;b&gt;", "${alert(3)}", "constructor", "__proto__",
 ]  # fmt: skip
 
@@ -462,7 +463,7 @@ def test_hostile_tokens_stay_text(open_page: Open) -> None:
         "made": {"task": "<i>", "input": HOSTILE[0]}, "answer": {"text": HOSTILE[1], "score": 1},
         "outputs": [{"row": row, "text": text, "probability": 0.5, "ranked": [[text, 0.5]]} for row, text in enumerate(HOSTILE)],
         "relations": [
-            {"relation": HOSTILE[1], "stream": "</script><b>", "head": 0, "accuracy": 0.5, "baseline": 0.1, "offset": 1, "count": 3},
+            {"relation": HOSTILE[1], "stream": "</script><b>", "head": 0, "accuracy": 0.5, "baseline": 0.1, "offset": 1},
         ],
     }  # fmt: skip
     page = open_page(record.bytes())
@@ -582,7 +583,7 @@ def test_cautions_stand_in_the_figure(open_page: Open) -> None:
         "between 0.600 and 1.200",
         "Dropout (0.10)",
         "All rows are the same",
-        "2 queries",
+        "may see nothing: 2",
     ):
         assert words in told
     assert "does not explain" in told

@@ -72,6 +72,6 @@ export const compareView = {
   name: "compare",
   key: "c",
   supports: (app) => app.record.methods !== null,
-  fits: () => true,
+  fits: (stream, app) => stream.rows === app.record.methods.rows,
   create: (app) => new CompareView(app),
 };

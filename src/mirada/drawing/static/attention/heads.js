@@ -37,7 +37,7 @@ class HeadsView {
   build() {
     const { app } = this;
     this.tiles = [];
-    const known = ORDERS.filter((order) => order === "layer" || order === "sink" || app.record.streams.some((stream) => measure(stream, 0, order) !== null));
+    const known = ORDERS.filter((order) => order === "layer" || order === "sink" || app.record.streams.some((stream) => (stream.fields.statistics ? measure(stream, 0, order) !== null : stream.square || order === "entropy" || order === "first")));
     const bar = h("div", { class: "tools-row" }, h("span", { class: "soft" }, app.t("sortBy")), choices(app.t("sortBy"), known.map((order) => [order, app.t(`by_${order}`)]), this.order, (order) => {
       this.order = order;
       this.build();

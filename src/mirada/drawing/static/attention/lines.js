@@ -4,6 +4,7 @@ import { h, fitCanvas, choices } from "./elements.js";
 import { short } from "./tokens.js";
 import { CATEGORIES } from "./palette.js";
 import { cautionList } from "./cautions.js";
+import { fitted } from "./matrix_canvas.js";
 import { strongest } from "./measures.js";
 
 const MOST_WEIGHTS = 120_000; // of all chosen heads, drawn at once
@@ -170,7 +171,7 @@ class LinesView {
         last = at;
         context.font = mark === "chosen" ? `650 ${FONT}` : FONT;
         context.fillStyle = mark === "chosen" ? color("--accent-ink") : color(mark ? "--text" : "--soft");
-        context.fillText(clipped(context, short(name(place), 26), side - 6), x, at);
+        context.fillText(fitted(context, short(name(place), 26), side - 6), x, at);
       }
     };
     labels(queries, (place) => app.rowToken(place), side, "right", (place) => (place === row ? "chosen" : null));
@@ -201,13 +202,6 @@ class LinesView {
     const found = this.#at(event);
     if (found) this.app.set(found.side === "query" ? { row: found.place } : { column: found.place });
   }
-}
-
-function clipped(context, text, width) {
-  if (context.measureText(text).width <= width) return text;
-  let letters = Array.from(text);
-  while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > width) letters = letters.slice(0, -1);
-  return `${letters.join("")}…`;
 }
 
 export const linesView = {

@@ -8,10 +8,9 @@ import { AxisStrip } from "./strip.js";
 import { rowCard } from "./row.js";
 import { numbersTable } from "./numbers.js";
 import { cautionList } from "./cautions.js";
+import { FONT, LABELLED, drawCells, drawLabels, drawMarks, hatchBroken } from "./matrix_canvas.js";
 
 const LARGEST_CELL = 44;
-const LABELLED = 11; // pixels of a cell from which its token can be read
-const FONT = '12px system-ui, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
 const MOST_SEPARATE = 1600; // cells that are drawn one by one, with rounded corners
 
 class MatrixView {
@@ -71,7 +70,7 @@ class MatrixView {
   }
   #rowChanged() {
     const { app } = this;
-    const row = app.row();
+    const row = app.chosenMean();
     const { row: query, column } = app.state;
     this.keys.show(row, { chosen: app.stream.square ? query : column });
     this.queries?.show(null, { chosen: query });
@@ -97,7 +96,7 @@ class MatrixView {
       for (let place = Math.floor(from); place < last; place += Math.max(1, Math.floor(count / 300))) most = Math.max(most, context.measureText(short(name(place), 18)).width);
       return Math.min(most, 124);
     };
-    const left = Math.ceil(Math.min(longest(app.stream.queries, (place) => app.rowToken(place), seen.top, seen.rows), width * 0.3)) + 12;
+    const left = Math.ceil(Math.min(1.1 * longest(app.stream.queries, (place) => app.rowToken(place), seen.top, seen.rows), width * 0.3)) + 12;
     const label = longest(app.stream.keys, (place) => app.token(app.stream.columns, place), seen.left, seen.columns);
     const room = Math.max(320, Math.min(window.innerHeight - 300, 760));
     const wanted = Math.min((width - left - 4) / seen.columns, LARGEST_CELL);
@@ -125,11 +124,12 @@ class MatrixView {
     const gain = plane.signed ? 1 : Math.sqrt(plane.limit / this.top);
     const separate = plane.step === 1 && cellWidth >= 9 && cellHeight >= 9 && seen.rows * seen.columns <= MOST_SEPARATE;
     const at = { left, top, cellWidth, cellHeight, palette, gain };
+    const shown = { app, plane, seen, hover: this.hover };
     context.save();
     context.beginPath();
     context.rect(left, top, cellWidth * seen.columns, cellHeight * seen.rows);
     context.clip();
-    if (separate) this.#cells(context, at);
+    if (separate) drawCells(context, shown, at);
     else {
       context.imageSmoothingEnabled = cellWidth < 1 || cellHeight < 1;
       context.imageSmoothingQuality = "high";
@@ -139,118 +139,16 @@ class MatrixView {
         left, top, cellWidth * seen.columns, cellHeight * seen.rows,
       );
     }
-    this.#broken(context, at, color("--wrong"));
+    hatchBroken(context, shown, at, color("--wrong"));
     context.restore();
     if (!separate) {
       context.strokeStyle = color("--line");
       context.strokeRect(left - 0.5, top - 0.5, cellWidth * seen.columns + 1, cellHeight * seen.rows + 1);
     }
-    this.#labels(context, shape, color);
-    this.#marks(context, shape, color);
+    drawLabels(context, shown, shape, color);
+    drawMarks(context, shown, shape, color);
     this.#legend(palette);
     this.#zoom();
-  }
-  #cells(context, { left, top, cellWidth, cellHeight, palette, gain }) {
-    const { plane, window: seen } = this;
-    const gap = cellWidth > 18 ? 1.5 : 0.75;
-    const written = cellWidth >= 33 && cellHeight >= 19;
-    const exact = written ? new Float32Array(plane.width) : null;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    context.font = FONT.replace("12px", "11px");
-    for (let y = Math.floor(seen.top); y < Math.min(plane.height, seen.top + seen.rows); y += 1) {
-      if (written) this.plane.source.fill(y, exact);
-      for (let x = Math.floor(seen.left); x < Math.min(plane.width, seen.left + seen.columns); x += 1) {
-        const byte = plane.bytes[y * plane.width + x];
-        const shown = plane.signed ? byte : Math.min(255, byte * gain);
-        const [px, py] = [left + (x - seen.left) * cellWidth, top + (y - seen.top) * cellHeight];
-        context.fillStyle = palette.css(shown);
-        context.beginPath();
-        context.roundRect(px + gap / 2, py + gap / 2, cellWidth - gap, cellHeight - gap, Math.min(5, cellWidth / 6));
-        context.fill();
-        if (written && Math.abs(exact[x]) >= 0.005) {
-          context.fillStyle = palette.ink(shown);
-          context.fillText(exact[x].toFixed(2).replace(/^0/, ""), px + cellWidth / 2, py + cellHeight / 2 + 0.5);
-        }
-      }
-    }
-  }
-  #broken(context, { left, top, cellWidth, cellHeight }, color) {
-    const { plane, window: seen } = this;
-    context.strokeStyle = color;
-    context.lineWidth = 1.5;
-    for (const y of plane.broken) {
-      const py = top + (y * plane.step - seen.top) * cellHeight;
-      context.beginPath();
-      for (let x = -cellHeight; x < cellWidth * seen.columns; x += 8) {
-        context.moveTo(left + x, py + cellHeight * plane.step);
-        context.lineTo(left + x + cellHeight, py);
-      }
-      context.stroke();
-    }
-    context.lineWidth = 1;
-  }
-  #labels(context, { left, top, cellWidth, cellHeight, slanted }, color) {
-    const { app, window: seen } = this;
-    const { row, column } = app.state;
-    context.textBaseline = "middle";
-    const each = (first, count, size, chosen, draw) => {
-      const all = size >= LABELLED;
-      const stride = all ? 1 : Math.max(1, Math.ceil(64 / size / 10) * 10);
-      const last = Math.ceil(first + count);
-      for (let place = Math.ceil(first); place < last; place += 1) {
-        const marked = place === chosen;
-        if (!marked && place % stride) continue;
-        if (!all && !marked && chosen !== null && Math.abs(place - chosen) * size < 14) continue;
-        context.font = marked ? `600 ${FONT}` : FONT;
-        context.fillStyle = color(marked ? "--accent-ink" : "--soft");
-        draw(place, all || marked);
-      }
-    };
-    context.textAlign = "right";
-    each(seen.top, seen.rows, cellHeight, row, (place, named) => {
-      const text = named ? fitted(context, short(app.rowToken(place), 18), left - 12) : String(place);
-      context.fillText(text, left - 7, top + (place - seen.top + 0.5) * cellHeight);
-    });
-    each(seen.left, seen.columns, cellWidth, column, (place, named) => {
-      const x = left + (place - seen.left + 0.5) * cellWidth;
-      const text = named ? fitted(context, short(app.token(app.stream.columns, place), 18), 124) : String(place);
-      if (slanted && cellWidth >= LABELLED) {
-        context.save();
-        context.translate(x, top - 6);
-        context.rotate(-Math.PI / 4);
-        context.textAlign = "left";
-        context.fillText(text, 0, 0);
-        context.restore();
-      } else {
-        context.textAlign = "center";
-        context.fillText(text, x, top - 11);
-      }
-    });
-  }
-  #marks(context, { left, top, cellWidth, cellHeight }, color) {
-    const { app, window: seen, hover } = this;
-    const wide = cellWidth * seen.columns;
-    const tall = cellHeight * seen.rows;
-    const { row, column } = app.state;
-    context.lineWidth = 2;
-    context.strokeStyle = color("--accent");
-    if (app.stream.queries && row >= seen.top && row < seen.top + seen.rows) {
-      context.beginPath();
-      context.roundRect(left - 1, top + (row - seen.top) * cellHeight - 1, wide + 2, Math.max(cellHeight, 3) + 2, 4);
-      context.stroke();
-    }
-    if (column !== null && column >= seen.left && column < seen.left + seen.columns) {
-      context.setLineDash([3, 3]);
-      context.strokeRect(left + (column - seen.left) * cellWidth, top, Math.max(cellWidth, 2), tall);
-      context.setLineDash([]);
-    }
-    if (hover) {
-      context.lineWidth = 1.5;
-      context.strokeStyle = color("--text");
-      context.strokeRect(left + (hover.key - seen.left) * cellWidth, top + (hover.query - seen.top) * cellHeight, Math.max(cellWidth, 3), Math.max(cellHeight, 3));
-    }
-    context.lineWidth = 1;
   }
   #legend(palette) {
     const { app, plane } = this;
@@ -344,7 +242,8 @@ class MatrixView {
     });
     canvas.addEventListener("click", (event) => {
       const cell = this.#cell(event);
-      if (cell && !drag?.moved) this.app.set({ row: cell.query, column: cell.key });
+      if (cell && !drag?.moved && event.shiftKey) this.app.toggleRow(cell.query);
+      else if (cell && !drag?.moved) this.app.set({ row: cell.query, column: cell.key });
       drag = null;
     });
     canvas.addEventListener("dblclick", (event) => {
@@ -373,13 +272,6 @@ class MatrixView {
     tip.style.left = `${Math.max(4, x)}px`;
     tip.style.top = `${event.clientY - box.top + 16}px`;
   }
-}
-
-function fitted(context, text, width) {
-  if (context.measureText(text).width <= width) return text;
-  let letters = Array.from(text);
-  while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > width) letters = letters.slice(0, -1);
-  return `${letters.join("")}…`;
 }
 
 // only float32 can hold what is below 0 or above 1

@@ -23,8 +23,7 @@ class PictureView {
     loadPicture(this.app.record, this.axis, (picture) => this.#draw(picture));
   }
   #box(row) {
-    const output = this.app.record.outputs.findIndex((one) => one.row === row);
-    return this.app.record.boxes.find((box) => box.row === row || box.row === output)?.box ?? null;
+    return this.app.record.boxes.find((box) => box.row === row)?.box ?? null;
   }
   #size(picture, most) {
     const ratio = picture ? picture.height / picture.width : this.axis.height / this.axis.width;

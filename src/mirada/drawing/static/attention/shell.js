@@ -181,7 +181,7 @@ export class Shell {
       }
     }
     if (["stream", "heads", "view"].some((name) => changed.has(name))) this.#pick();
-    if (["stream", "heads", "row", "column", "changes"].some((name) => changed.has(name))) this.#whatIf();
+    if (["stream", "heads", "row", "rows", "column", "changes"].some((name) => changed.has(name))) this.#whatIf();
     if (["stream", "heads", "row"].some((name) => changed.has(name))) this.#say();
   }
   // what a screen reader is told after a step
@@ -195,6 +195,7 @@ export class Shell {
     const { app } = this;
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (event.target.closest?.("input, select, textarea, [contenteditable]")) return;
+    if (event.target !== document.body && !this.root.contains(event.target)) return; // keys of whatever stands around
     if (document.querySelector("dialog[open]")) return;
     const { state, stream } = app;
     const step = (size, value, by) => (size ? (value + by + size) % size : 0);
@@ -218,6 +219,7 @@ export class Shell {
       ArrowRight: () => head(1), ArrowLeft: () => head(-1), "[": () => layer(-1), "]": () => layer(1),
       ArrowDown: () => (event.shiftKey ? layer(1) : row(1)), ArrowUp: () => (event.shiftKey ? layer(-1) : row(-1)),
       Home: () => app.set({ row: 0 }), End: () => app.set({ row: Math.max(0, stream.queries - 1) }),
+      Escape: () => app.set({ column: null, rows: [] }),
       a: () => app.set({ heads: app.all() }), "?": () => this.help(), t: () => app.set({ theme: app.dark ? "light" : "dark" }),
       e: () => app.set({ language: state.language === "es" ? "en" : "es" }),
       "+": () => this.view?.zoom?.(1.6), "-": () => this.view?.zoom?.(1 / 1.6), "=": () => this.view?.zoom?.(1.6),
@@ -232,7 +234,7 @@ export class Shell {
   }
   help() {
     const { app } = this;
-    const lines = [["← →", "help_head"], ["↑ ↓", "help_row"], ["[ ]", "help_layer"], ["a", "help_all"], ["⇧ + click", "help_more"], ["+ −", "help_zoom"], ["space", "help_play"], ["t", "help_theme"], ["e", "help_language"], ["?", "help_help"]];
+    const lines = [["← →", "help_head"], ["↑ ↓", "help_row"], ["[ ]", "help_layer"], ["a", "help_all"], ["⇧ + click", "help_more"], ["Esc", "help_escape"], ["+ −", "help_zoom"], ["space", "help_play"], ["t", "help_theme"], ["e", "help_language"], ["?", "help_help"]];
     const dialog = h("dialog", { class: "help", "aria-label": app.t("help"), onclose: () => dialog.remove(), onclick: (event) => event.target === dialog && dialog.close() },
       h("h2", {}, app.t("help")),
       h("dl", {}, this.views.map((view, index) => h("div", {}, h("dt", {}, h("kbd", {}, String((index + 1) % 10)), h("kbd", {}, view.key)), h("dd", {}, app.t(`view_${view.name}`)))),
