@@ -105,6 +105,13 @@ export class App {
     for (const query of rows) this.row(query).forEach((weight, key) => (out[key] += weight / rows.length));
     return out;
   }
+  // a head alone, or one more or less of its layer
+  chooseHead(stream, head, more) {
+    const { heads } = this.state;
+    if (!more || stream !== this.stream) return this.set({ stream: stream.index, heads: [head] });
+    const next = heads.includes(head) ? heads.filter((other) => other !== head) : [...heads, head].sort((a, b) => a - b);
+    if (next.length) this.set({ heads: next });
+  }
   // one row more or less; what was chosen last counts as the row
   toggleRow(row) {
     const rows = this.chosenRows.includes(row) ? this.chosenRows.filter((other) => other !== row) : [...this.chosenRows, row];

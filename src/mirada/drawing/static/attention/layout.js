@@ -17,7 +17,12 @@ export const circle = (count) => {
 export const line = (count) => {
   const step = Math.max(22, Math.min(90, 860 / Math.max(1, count)));
   const width = Math.max(360, step * count + 60);
-  return { width, height: Math.min(420, width * 0.5) + 90, arcs: true, place: (index) => ({ x: 30 + step * (index + 0.5), y: Math.min(420, width * 0.5) + 40 }) };
+  return {
+    width,
+    height: Math.min(420, width * 0.5) + 90,
+    arcs: true,
+    place: (index) => ({ x: 30 + step * (index + 0.5), y: Math.min(420, width * 0.5) + 40 }),
+  };
 };
 
 export const twoRows = (queries, keys) => {

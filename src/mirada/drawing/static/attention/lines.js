@@ -12,8 +12,19 @@ const FONT = '13px system-ui, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans"
 const READABLE = 13;
 
 export const massMeter = (app, share) =>
-  h("span", { class: "meter", role: "meter", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(share * 100), "aria-label": app.t("massShown") },
-    app.t("massShown"), h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${Math.min(100, share * 100)}%` } })), h("b", {}, app.percent(share)));
+  h("span", {
+    class: "meter",
+    role: "meter",
+    "aria-valuemin": 0,
+    "aria-valuemax": 100,
+    "aria-valuenow": Math.round(share * 100),
+    "aria-label": app.t("massShown"),
+  },
+    app.t("massShown"), h(
+      "span",
+      { class: "bar" },
+      h("span", { class: "fill", style: { width: `${Math.min(100, share * 100)}%` } }),
+    ), h("b", {}, app.percent(share)));
 
 // with many keys a weight is small; those above the uniform one are worth a line
 export const leastShown = ({ keys }) => (keys <= 32 ? 0.03 : Math.round(1.2e4 / keys) / 1e4);
@@ -38,7 +49,11 @@ class LinesView {
     this.controls = h("div", { class: "tools-row" });
     this.cautions = h("div");
     this.frame = h("div", { class: "plot" }, this.canvas);
-    this.element = h("div", { class: "view lines-view" }, h("figure", { class: "card" }, this.controls, this.legend, this.frame, this.cautions));
+    this.element = h(
+      "div",
+      { class: "view lines-view" },
+      h("figure", { class: "card" }, this.controls, this.legend, this.frame, this.cautions),
+    );
     this.canvas.addEventListener("click", (event) => this.#click(event));
     this.canvas.addEventListener("pointermove", (event) => this.#hover(event));
     this.canvas.addEventListener("pointerleave", () => {
@@ -71,8 +86,15 @@ class LinesView {
     const counts = h("select", { "aria-label": app.t("perRow"), onchange: (event) => {
       this.most = Number(event.target.value);
       again();
-    } }, [0, 1, 2, 3, 5, 8].map((count) => h("option", { value: count, selected: count === this.most || null }, count ? String(count) : app.t("all"))));
-    const rows = this.large ? h("span", { class: "soft hint" }, app.t("tooManyRows")) : choices(app.t("rowsShown"), [["all", app.t("rowsAll")], ["chosen", app.t("rowsChosen")]], this.rows, (rows) => {
+    } }, [0, 1, 2, 3, 5, 8].map((count) => h(
+      "option",
+      { value: count, selected: count === this.most || null },
+      count ? String(count) : app.t("all"),
+    )));
+    const rows = this.large ? h("span", { class: "soft hint" }, app.t("tooManyRows")) : choices(app.t("rowsShown"), [
+      ["all", app.t("rowsAll")],
+      ["chosen", app.t("rowsChosen")],
+    ], this.rows, (rows) => {
       this.rows = rows;
       this.#build();
       again();
@@ -88,7 +110,10 @@ class LinesView {
     const { stream, state } = app;
     const separate = state.heads.length > 1 && state.heads.length <= CATEGORIES.length && stream.heads <= CATEGORIES.length;
     const groups = separate ? state.heads.map((head) => [head]) : [state.heads];
-    const queries = this.large || this.rows === "chosen" ? [state.row] : Array.from({ length: stream.queries }, (_, query) => query);
+    const queries = this.large || this.rows === "chosen" ? [state.row] : Array.from(
+      { length: stream.queries },
+      (_, query) => query,
+    );
     this.lines = [];
     let [shown, total] = [0, 0];
     for (const heads of groups) {
@@ -107,7 +132,11 @@ class LinesView {
         for (const weight of row) total += Math.abs(weight) || 0;
       }
     }
-    this.legend.replaceChildren(...(separate ? state.heads.map((head) => h("span", { class: "color-name", style: { "--color": headColor(head) } }, app.t("headColor", head))) : []));
+    this.legend.replaceChildren(...(separate ? state.heads.map((head) => h(
+      "span",
+      { class: "color-name", style: { "--color": headColor(head) } },
+      app.t("headColor", head),
+    )) : []));
     this.largest = this.lines.reduce((most, { weight }) => Math.max(most, Math.abs(weight)), 1e-9);
     const share = total ? shown / total : 0;
     this.meter.replaceChildren(massMeter(app, share));

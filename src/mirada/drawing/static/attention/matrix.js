@@ -52,7 +52,10 @@ class MatrixView {
     if (["stream", "heads", "changes"].some((name) => changed.has(name))) {
       this.plane?.close();
       const signed = isSigned(stream);
-      this.plane = new Plane(app.source(), { signed, limit: signed ? largest(stream) : Math.max(1, largest(stream)), onprogress: () => this.draw() });
+      this.plane = new Plane(
+        app.source(),
+        { signed, limit: signed ? largest(stream) : Math.max(1, largest(stream)), onprogress: () => this.draw() },
+      );
       this.cautions.replaceChildren(cautionList(app));
     }
     if (changed.has("row") && !changed.has("stream")) this.#follow();
@@ -63,7 +66,11 @@ class MatrixView {
     const { app } = this;
     const { stream } = app;
     const pick = (row) => app.set({ row });
-    this.keys = new AxisStrip(app, stream.columns, { label: app.t("keys"), pick: stream.square ? pick : (column) => app.set({ column }) });
+    this.keys = new AxisStrip(
+      app,
+      stream.columns,
+      { label: app.t("keys"), pick: stream.square ? pick : (column) => app.set({ column }) },
+    );
     const names = stream.rows.tokens.map((_, place) => app.rowToken(place));
     this.queries = stream.square ? null : new AxisStrip(app, stream.rows, { label: app.t("queries"), pick, names });
     this.strips.replaceChildren(...[this.queries, this.keys].filter(Boolean).map((strip) => strip.element));
@@ -76,7 +83,10 @@ class MatrixView {
     this.queries?.show(null, { chosen: query });
     this.aside.replaceChildren(rowCard(app, row));
     this.numbers.replaceChildren(numbersTable(app));
-    this.canvas.setAttribute("aria-label", app.t("matrixLabel", app.stream.name, app.stream.queries, app.stream.keys, visible(app.rowToken(query))));
+    this.canvas.setAttribute(
+      "aria-label",
+      app.t("matrixLabel", app.stream.name, app.stream.queries, app.stream.keys, visible(app.rowToken(query))),
+    );
   }
   // the chosen row stays in sight
   #follow() {
@@ -93,10 +103,16 @@ class MatrixView {
     const longest = (size, name, from, count) => {
       let most = 8;
       const last = Math.min(size, Math.ceil(from + count));
-      for (let place = Math.floor(from); place < last; place += Math.max(1, Math.floor(count / 300))) most = Math.max(most, context.measureText(short(name(place), 18)).width);
+      for (let place = Math.floor(from); place < last; place += Math.max(1, Math.floor(count / 300))) most = Math.max(
+        most,
+        context.measureText(short(name(place), 18)).width,
+      );
       return Math.min(most, 124);
     };
-    const left = Math.ceil(Math.min(1.1 * longest(app.stream.queries, (place) => app.rowToken(place), seen.top, seen.rows), width * 0.3)) + 12;
+    const left = Math.ceil(Math.min(
+      1.1 * longest(app.stream.queries, (place) => app.rowToken(place), seen.top, seen.rows),
+      width * 0.3,
+    )) + 12;
     const label = longest(app.stream.keys, (place) => app.token(app.stream.columns, place), seen.left, seen.columns);
     const room = Math.max(320, Math.min(window.innerHeight - 300, 760));
     const wanted = Math.min((width - left - 4) / seen.columns, LARGEST_CELL);
@@ -105,7 +121,10 @@ class MatrixView {
     const right = slanted && wanted >= LABELLED ? Math.min(Math.ceil(label * 0.7), 80) : 4;
     let cellWidth = Math.min((width - left - right) / seen.columns, LARGEST_CELL);
     let cellHeight = Math.min((room - top) / seen.rows, LARGEST_CELL);
-    if (app.stream.square && seen.rows === seen.columns) cellWidth = cellHeight = Math.min(cellWidth, Math.max(cellHeight, seen.rows <= 32 ? 20 : 0));
+    if (app.stream.square && seen.rows === seen.columns) cellWidth = cellHeight = Math.min(
+      cellWidth,
+      Math.max(cellHeight, seen.rows <= 32 ? 20 : 0),
+    );
     if (seen.rows <= 48) cellHeight = Math.max(cellHeight, 20); // few rows: the page may scroll
     cellHeight = Math.min(cellHeight, Math.max(cellWidth * 1.25, 20));
     return { width, left, top, cellWidth, cellHeight, slanted, height: Math.ceil(top + cellHeight * seen.rows) + 6 };
@@ -120,7 +139,10 @@ class MatrixView {
     const color = (name) => style.getPropertyValue(name).trim();
     context.clearRect(0, 0, shape.width, shape.height);
     const palette = plane.signed ? diverging(app.dark) : sequential(app.dark);
-    this.top = plane.signed ? plane.limit : this.scale === "one" ? plane.limit : this.scale === "auto" ? Math.min(plane.limit, Math.max(plane.clear(), 3 / Math.max(1, app.stream.keys))) : Math.max(plane.most, 1e-6);
+    this.top = plane.signed ? plane.limit : this.scale === "one" ? plane.limit : this.scale === "auto" ? Math.min(
+      plane.limit,
+      Math.max(plane.clear(), 3 / Math.max(1, app.stream.keys)),
+    ) : Math.max(plane.most, 1e-6);
     const gain = plane.signed ? 1 : Math.sqrt(plane.limit / this.top);
     const separate = plane.step === 1 && cellWidth >= 9 && cellHeight >= 9 && seen.rows * seen.columns <= MOST_SEPARATE;
     const at = { left, top, cellWidth, cellHeight, palette, gain };
@@ -164,15 +186,30 @@ class MatrixView {
       context.fillRect(x, 0, 1, 1);
     }
     const place = plane.signed ? null : Math.min(1, Math.sqrt(uniform / high));
-    const mark = place === null ? null : h("span", { class: "uniform", style: { left: `${place * 100}%` }, title: app.t("uniformIs", app.number(uniform, 4)) });
-    const scale = plane.signed ? null : choices(app.t("scale"), [["auto", app.t("toClear")], ["largest", app.t("toLargest")], ["one", app.t("toOne")]], this.scale, (scale) => {
+    const mark = place === null ? null : h(
+      "span",
+      { class: "uniform", style: { left: `${place * 100}%` }, title: app.t("uniformIs", app.number(uniform, 4)) },
+    );
+    const scale = plane.signed ? null : choices(app.t("scale"), [
+      ["auto", app.t("toClear")],
+      ["largest", app.t("toLargest")],
+      ["one", app.t("toOne")],
+    ], this.scale, (scale) => {
       this.scale = scale;
       this.draw();
     });
     this.legend.replaceChildren(
       h("span", { class: "end" }, app.number(low, low ? 2 : 0)), h("span", { class: "ramp-frame" }, bar, mark),
-      h("span", { class: "end" }, `${!plane.signed && high < plane.most - 1e-6 ? "≥ " : ""}${app.number(high, high < 0.1 ? 3 : 2)}`),
-      mark ? h("small", { class: "uniform-text" }, app.t("uniformIs", app.number(uniform, uniform < 0.01 ? 4 : 3))) : null, scale,
+      h(
+        "span",
+        { class: "end" },
+        `${!plane.signed && high < plane.most - 1e-6 ? "≥ " : ""}${app.number(high, high < 0.1 ? 3 : 2)}`,
+      ),
+      mark ? h(
+        "small",
+        { class: "uniform-text" },
+        app.t("uniformIs", app.number(uniform, uniform < 0.01 ? 4 : 3)),
+      ) : null, scale,
     );
   }
   #zoom() {
@@ -181,7 +218,11 @@ class MatrixView {
     const large = queries > 32 || keys > 32;
     if (!large) return this.zoomBar.replaceChildren();
     if (this.zoomBar.childElementCount) return;
-    const button = (text, label, act) => h("button", { type: "button", class: "small", "aria-label": label, title: label, onclick: act }, text);
+    const button = (text, label, act) => h(
+      "button",
+      { type: "button", class: "small", "aria-label": label, title: label, onclick: act },
+      text,
+    );
     this.zoomBar.replaceChildren(
       button("−", app.t("zoomOut"), () => this.zoom(1 / 1.6)), button("+", app.t("zoomIn"), () => this.zoom(1.6)),
       button("⤢", app.t("zoomAll"), () => this.zoom(0)),
@@ -199,7 +240,10 @@ class MatrixView {
       const rows = Math.min(queries, Math.max(Math.min(8, queries), seen.rows / factor));
       const columns = Math.min(keys, Math.max(Math.min(8, keys), seen.columns / factor));
       this.window = { rows: Math.round(rows), columns: Math.round(columns) };
-      this.#move(middle.query - (middle.query - seen.top) * (rows / seen.rows), middle.key - (middle.key - seen.left) * (columns / seen.columns));
+      this.#move(
+        middle.query - (middle.query - seen.top) * (rows / seen.rows),
+        middle.key - (middle.key - seen.left) * (columns / seen.columns),
+      );
     }
     this.draw();
   }
@@ -264,8 +308,18 @@ class MatrixView {
     const weight = app.row(hover.query)[hover.key];
     const { columns } = app.stream;
     tip.replaceChildren(
-      h("div", { class: "pair" }, h("bdi", {}, short(app.rowToken(hover.query))), " → ", h("bdi", {}, short(app.token(columns, hover.key)))),
-      h("b", {}, app.number(weight, 4)), " ", h("small", {}, app.t("timesUniform", app.number(weight * app.stream.visible(hover.query), 1))),
+      h(
+        "div",
+        { class: "pair" },
+        h("bdi", {}, short(app.rowToken(hover.query))),
+        " → ",
+        h("bdi", {}, short(app.token(columns, hover.key))),
+      ),
+      h("b", {}, app.number(weight, 4)), " ", h(
+        "small",
+        {},
+        app.t("timesUniform", app.number(weight * app.stream.visible(hover.query), 1)),
+      ),
     );
     const box = this.frame.getBoundingClientRect();
     const x = Math.min(event.clientX - box.left + 14, box.width - tip.offsetWidth - 4);

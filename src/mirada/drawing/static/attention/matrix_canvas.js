@@ -103,7 +103,12 @@ export function drawMarks(context, { app, seen, hover }, { left, top, cellWidth,
   if (hover) {
     context.lineWidth = 1.5;
     context.strokeStyle = color("--text");
-    context.strokeRect(left + (hover.key - seen.left) * cellWidth, top + (hover.query - seen.top) * cellHeight, Math.max(cellWidth, 3), Math.max(cellHeight, 3));
+    context.strokeRect(
+      left + (hover.key - seen.left) * cellWidth,
+      top + (hover.query - seen.top) * cellHeight,
+      Math.max(cellWidth, 3),
+      Math.max(cellHeight, 3),
+    );
   }
   context.lineWidth = 1;
 }

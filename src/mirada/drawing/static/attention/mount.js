@@ -87,7 +87,11 @@ class Viewer {
     const stream = this.records[0].byName.get(chosen.name);
     if (stream) {
       const same = stream.queries === chosen.queries && stream.keys === chosen.keys;
-      this.app.set({ stream: stream.index, heads: heads.every((head) => head < stream.heads) ? heads : [0], ...(same ? { row, column } : {}) });
+      this.app.set({
+        stream: stream.index,
+        heads: heads.every((head) => head < stream.heads) ? heads : [0],
+        ...(same ? { row, column } : {}),
+      });
     }
     this.open(view);
   }
@@ -118,7 +122,11 @@ class Viewer {
       return value >= 0 && value < size ? { [name]: value } : {};
     };
     const heads = (wanted.get("heads") ?? "").split(",").map((head) => Number.parseInt(head, 10)).filter((head) => head >= 0 && head < stream.heads);
-    app.set({ ...inside("row", stream.queries), ...inside("column", stream.keys), ...(heads.length ? { heads: [...new Set(heads)] } : {}) });
+    app.set({
+      ...inside("row", stream.queries),
+      ...inside("column", stream.keys),
+      ...(heads.length ? { heads: [...new Set(heads)] } : {}),
+    });
     this.open(wanted.get("view"));
   }
   close() {
