@@ -20,7 +20,8 @@ class CompareView {
   }
   #token(axis, place) {
     const { app } = this;
-    return axis === app.outputAxis ? (app.record.outputs.find((output) => output.row === place)?.text ?? axis.tokens[place]) : axis.tokens[place];
+    const written = axis === app.outputAxis ? app.record.outputs.find((output) => output.row === place) : null;
+    return written?.text ?? axis.tokens[place];
   }
   update() {
     const { app } = this;

@@ -183,30 +183,18 @@ class GraphView {
       const [ux, uy] = shape.arcs ? [0, -1] : [Math.cos(from.angle ?? -Math.PI / 2), Math.sin(from.angle ?? -Math.PI / 2)];
       const [x, y] = [from.x + ux * MARGIN, from.y + uy * MARGIN];
       const [px, py] = [-uy, ux];
-      return svg(
-        "path",
-        {
-          ...look,
-          "marker-end": null,
-          d: `M${x + px * 4} ${y + py * 4} C${x + ux * 26 + px * 20} ${y + uy * 26 + py * 20} ${x + ux * 26 - px * 20} ${y + uy * 26 - py * 20} ${x - px * 4} ${y - py * 4}`,
-        },
-        name,
-      );
+      const point = (out, side) => `${x + ux * out + px * side} ${y + uy * out + py * side}`;
+      const loop = `M${point(0, 4)} C${point(26, 20)} ${point(26, -20)} ${point(0, -4)}`;
+      return svg("path", { ...look, "marker-end": null, d: loop }, name);
     }
     const [dx, dy] = [to.x - from.x, to.y - from.y];
     const length = Math.hypot(dx, dy) || 1;
     const bow = shape.arcs ? null : shape.key ? 0 : 0.13 * length;
     if (shape.arcs) {
-      const high = Math.min(from.y - 24, Math.abs(dx) * 0.55 + 14);
-      const side = Math.sign(dx) * 3;
-      return svg(
-        "path",
-        {
-          ...look,
-          d: `M${from.x + side} ${from.y - MARGIN} C${from.x + side} ${from.y - MARGIN - high} ${to.x - side} ${to.y - MARGIN - high} ${to.x - side} ${to.y - MARGIN - 1}`,
-        },
-        name,
-      );
+      const base = from.y - MARGIN;
+      const high = base - Math.min(from.y - 24, Math.abs(dx) * 0.55 + 14);
+      const [left, right] = [from.x + Math.sign(dx) * 3, to.x - Math.sign(dx) * 3];
+      return svg("path", { ...look, d: `M${left} ${base} C${left} ${high} ${right} ${high} ${right} ${base - 1}` }, name);
     }
     const middle = { x: (from.x + to.x) / 2 - (dy / length) * bow, y: (from.y + to.y) / 2 + (dx / length) * bow };
     const end = pull(to, middle, MARGIN + 2);
@@ -222,9 +210,15 @@ class GraphView {
     const away = round ? 38 : 0;
     const anchor = round && Math.abs(Math.cos(at.angle)) > 0.3 ? (Math.cos(at.angle) > 0 ? "start" : "end") : "middle";
     const crowded = shape.arcs || shape.key ? shape.width / Math.max(1, this.nodes.length) < 46 : false;
+    const [cos, sin] = round ? [Math.cos(at.angle), Math.sin(at.angle)] : [0, 0];
+    const x = anchor === "middle" ? at.x : at.x + away * cos;
+    const outside = at.y + 4 + (anchor === "middle" ? 1.1 : 1) * away * sin;
+    const turned = crowded ? `rotate(-50 ${at.x} ${below ? at.y + 16 : at.y - 10})` : null;
     const label = svg("text", {
-      x: round ? at.x + away * Math.cos(at.angle) * (anchor === "middle" ? 0 : 1) : at.x, y: round ? at.y + 4 + (anchor === "middle" ? 1.1 * away * Math.sin(at.angle) : away * Math.sin(at.angle)) : below ? at.y + 24 : at.y - 14,
-      "text-anchor": crowded ? (below ? "end" : "start") : anchor, transform: crowded ? `rotate(-50 ${at.x} ${below ? at.y + 16 : at.y - 10})` : null,
+      x,
+      y: round ? outside : below ? at.y + 24 : at.y - 14,
+      "text-anchor": !crowded ? anchor : below ? "end" : "start",
+      transform: turned,
       class: chosen ? "chosen" : "",
     }, short(token, 16));
     const silent = app.stream.columns.kind === "grid" && app.stream.square && !app.stream.columns.before.includes(token);

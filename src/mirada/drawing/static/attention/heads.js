@@ -37,7 +37,11 @@ class HeadsView {
   build() {
     const { app } = this;
     this.tiles = [];
-    const known = ORDERS.filter((order) => order === "layer" || order === "sink" || app.record.streams.some((stream) => (stream.fields.statistics ? measure(stream, 0, order) !== null : stream.square || order === "entropy" || order === "first")));
+    const there = (stream, order) =>
+      stream.fields.statistics ? measure(stream, 0, order) !== null : stream.square || order === "entropy" || order === "first";
+    const known = ORDERS.filter(
+      (order) => order === "layer" || order === "sink" || app.record.streams.some((stream) => there(stream, order)),
+    );
     const bar = h("div", { class: "tools-row" }, h(
       "span",
       { class: "soft" },
@@ -90,15 +94,12 @@ class HeadsView {
     const { app } = this;
     const statistics = stream.fields.statistics?.[head];
     if (!statistics) return `${stream.name} · ${head}`;
-    const told = [
-      "entropy",
-      "distance",
-      "previous",
-      "next",
-      "first",
-      "self",
-    ].filter((name) => statistics[name] !== null && statistics[name] !== undefined).map((name) => `${app.t(`by_${name}`)} ${app.number(statistics[name], 2)}`);
-    if (statistics.sink) told.push(`${app.t("by_sink")} ${app.percent(statistics.sink.mass)} (${short(app.token(stream.columns, statistics.sink.key), 12)})`);
+    const known = ["entropy", "distance", "previous", "next", "first", "self"].filter((name) => Number.isFinite(statistics[name]));
+    const told = known.map((name) => `${app.t(`by_${name}`)} ${app.number(statistics[name], 2)}`);
+    if (statistics.sink) {
+      const { key, mass } = statistics.sink;
+      told.push(`${app.t("by_sink")} ${app.percent(mass)} (${short(app.token(stream.columns, key), 12)})`);
+    }
     return `${stream.name} · ${head}\n${told.join("\n")}`;
   }
   #mark() {

@@ -31,7 +31,8 @@ export const leastShown = ({ keys }) => (keys <= 32 ? 0.03 : Math.round(1.2e4 / 
 
 export function thresholdControl(app, value, change) {
   const told = h("output", {}, app.number(value, 4));
-  const slider = h("input", { type: "range", min: 0, max: 1, step: 0.001, value: Math.sqrt(value), "aria-label": app.t("strongerThan"), oninput: () => {
+  const look = { type: "range", min: 0, max: 1, step: 0.001, value: Math.sqrt(value), "aria-label": app.t("strongerThan") };
+  const slider = h("input", { ...look, oninput: () => {
     told.textContent = app.number(slider.value ** 2, 4);
     change(slider.value ** 2);
   } });
@@ -186,7 +187,8 @@ class LinesView {
     }
     context.globalAlpha = 1;
     context.textBaseline = "middle";
-    const top = new Set(this.lines.filter((line) => line.query === row).sort((a, b) => b.weight - a.weight).slice(0, 12).map((line) => line.key));
+    const ofRow = this.lines.filter((line) => line.query === row).sort((a, b) => b.weight - a.weight);
+    const top = new Set(ofRow.slice(0, 12).map((line) => line.key));
     const labels = (count, name, x, align, marked) => {
       const readable = shape.each(count) >= READABLE;
       context.textAlign = align;
@@ -213,7 +215,8 @@ class LinesView {
     const { side, width } = this.shape;
     const nearest = (count) => {
       let best = 0;
-      for (let place = 1; place < count; place += 1) if (Math.abs(this.shape.y(place, count) - y) < Math.abs(this.shape.y(best, count) - y)) best = place;
+      const apart = (place) => Math.abs(this.shape.y(place, count) - y);
+      for (let place = 1; place < count; place += 1) if (apart(place) < apart(best)) best = place;
       return best;
     };
     if (x < side + 40 && queries) return { side: "query", place: nearest(queries) };

@@ -332,7 +332,9 @@ class MatrixView {
 function bounds(stream) {
   if (stream.bounds) return stream.bounds;
   let [low, high] = [0, 0];
-  const numbers = stream.fields.encoding === "float32" ? stream.weights.numbers : stream.edges && stream.weights.exact ? stream.weights.loaded.weights : [];
+  const { encoding } = stream.fields;
+  const exact = encoding === "float32" || (stream.edges && stream.weights.exact);
+  const numbers = !exact ? [] : stream.edges ? stream.weights.loaded.weights : stream.weights.numbers;
   for (const value of numbers) {
     if (value < low) low = value;
     if (value > high) high = value;

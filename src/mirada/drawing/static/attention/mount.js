@@ -47,8 +47,11 @@ class Viewer {
   weights(name, head, query) {
     const stream = this.records[0]?.byName.get(name);
     if (!stream) throw new Error(`no stream ${JSON.stringify(name)}; there are: ${this.streams.map((one) => one.name).join(", ")}`);
-    const inside = Number.isInteger(head) && head >= 0 && head < stream.heads && Number.isInteger(query) && query >= 0 && query < stream.queries;
-    if (!inside) throw new Error(`${name} has heads 0 to ${stream.heads - 1} and queries 0 to ${stream.queries - 1}: got ${head}, ${query}`);
+    const within = (value, size) => Number.isInteger(value) && value >= 0 && value < size;
+    if (!within(head, stream.heads) || !within(query, stream.queries)) {
+      const known = `heads 0 to ${stream.heads - 1} and queries 0 to ${stream.queries - 1}`;
+      throw new Error(`${name} has ${known}: got ${head}, ${query}`);
+    }
     return Array.from(stream.row(head, query));
   }
   // at once where the bytes are here, later where they must be fetched
@@ -121,7 +124,8 @@ class Viewer {
       const value = Number.parseInt(wanted.get(name) ?? "", 10);
       return value >= 0 && value < size ? { [name]: value } : {};
     };
-    const heads = (wanted.get("heads") ?? "").split(",").map((head) => Number.parseInt(head, 10)).filter((head) => head >= 0 && head < stream.heads);
+    const numbers = (wanted.get("heads") ?? "").split(",").map((head) => Number.parseInt(head, 10));
+    const heads = numbers.filter((head) => head >= 0 && head < stream.heads);
     app.set({
       ...inside("row", stream.queries),
       ...inside("column", stream.keys),

@@ -53,7 +53,8 @@ class PictureView {
     const told = h("p", { class: "soft hint note" }, app.t("pictureHint"));
     large.addEventListener("pointermove", (event) => {
       const cell = this.#cell(large, event);
-      told.textContent = `${app.token(axis, cell)}: ${app.number(row[cell], 4)} · ${app.t("timesUniform", app.number(row[cell] * app.stream.visible(state.row), 1))}`;
+      const times = app.t("timesUniform", app.number(row[cell] * app.stream.visible(state.row), 1));
+      told.textContent = `${app.token(axis, cell)}: ${app.number(row[cell], 4)} · ${times}`;
     });
     large.addEventListener("pointerleave", () => (told.textContent = app.t("pictureHint")));
     if (inPicture) {

@@ -193,7 +193,8 @@ export class Shell {
     if (document.querySelector("dialog[open]")) return;
     const { state, stream } = app;
     const step = (size, value, by) => (size ? (value + by + size) % size : 0);
-    const head = (by) => app.set({ heads: [state.heads.length === 1 ? step(stream.heads, state.heads[0], by) : by > 0 ? 0 : stream.heads - 1] });
+    const alone = state.heads.length === 1;
+    const head = (by) => app.set({ heads: [alone ? step(stream.heads, state.heads[0], by) : by > 0 ? 0 : stream.heads - 1] });
     const layer = (by) => {
       const view = this.views.find((one) => one.name === state.view);
       const fitting = app.record.streams.filter((one) => view.fits(one, app)).map((one) => one.index);

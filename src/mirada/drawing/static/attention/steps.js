@@ -128,10 +128,12 @@ class StepsView {
     const { app } = this;
     const { keys } = app.stream;
     if (order.length >= keys) return null;
-    return h("p", { class: "soft hint" }, app.t("strongestKeys", order.length, keys), " ", keys <= 300 ? h("button", { type: "button", class: "small", onclick: () => {
+    const all = () => {
       this.all = true;
       this.update();
-    } }, app.t("showAllKeys", keys)) : null);
+    };
+    const button = keys <= 300 ? h("button", { type: "button", class: "small", onclick: all }, app.t("showAllKeys", keys)) : null;
+    return h("p", { class: "soft hint" }, app.t("strongestKeys", order.length, keys), " ", button);
   }
   #softmax({ exponentials, sum, hidden, apart }, weights, order) {
     const { app, focus } = this;

@@ -22,7 +22,9 @@ export function whatIfCard(app) {
     told.textContent = app.number(Number(weight.value), 2);
   });
   weight.addEventListener("change", () => {
-    const others = state.changes.filter((change) => !(change.do === "Force" && change.layer === layer && change.query === row && change.key === column && change.head === named.head));
+    const wanted = { layer, do: "Force", query: row, key: column, head: named.head };
+    const same = (change) => Object.keys(wanted).every((name) => change[name] === wanted[name]);
+    const others = state.changes.filter((change) => !same(change));
     app.set({ changes: [...others, { layer, do: "Force", query: row, key: column, weight: Number(weight.value), ...named }] });
   });
   const button = (text, act, off) => h("button", { type: "button", class: "small", disabled: off || null, onclick: act }, text);
