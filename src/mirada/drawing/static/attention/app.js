@@ -3,13 +3,16 @@
 import { changeRow } from "./changes.js";
 import { words } from "./words.js";
 
+// whether a stream looks at something else than its own rows: a source, a picture, an encoder's states
+const reads = (stream) => stream.kind === "cross" || stream.kind === "recurrent" || !stream.square;
+
 export class App {
   constructor(records, { language, theme = "auto", onChange = () => {}, rerun = null }) {
     Object.assign(this, { records, onChange, rerun, listeners: new Set() });
     this.record = records[0];
     const stream = this.#best();
     this.state = {
-      view: "matrix", stream, heads: [], row: 0, column: null, pinned: null, changes: [], language, theme,
+      view: "matrix", stream, heads: [], row: 0, rows: [], column: null, changes: [], language, theme,
     };
     this.state.heads = this.stream.heads > 1 && this.stream.heads <= 64 ? this.all() : [0];
     this.state.row = this.#firstRow();
@@ -17,7 +20,7 @@ export class App {
   // what most people want to see first: where an answer came from, else the last layer
   #best() {
     const { streams } = this.record;
-    const rank = (stream) => (stream.kind === "cross" || stream.kind === "recurrent" ? 1 : 0);
+    const rank = (stream) => (reads(stream) ? 1 : 0);
     return streams.reduce((best, stream, index) => (rank(stream) >= rank(streams[best]) ? index : best), 0);
   }
   #firstRow() {
@@ -64,6 +67,7 @@ export class App {
       next.row = Math.max(0, Math.min(next.row, stream.queries - 1));
       if (patch.column === undefined) next.column = null;
     }
+    if ((patch.row !== undefined || patch.stream !== undefined) && patch.rows === undefined && next.rows.length) next.rows = [];
     const changed = new Set(Object.keys(next).filter((name) => next[name] !== before[name]));
     if (!changed.size) return;
     this.state = next;
@@ -91,6 +95,28 @@ export class App {
     };
     return { queries: stream.queries, keys: stream.keys, fill };
   }
+  // the rows that are chosen: one, or several
+  get chosenRows() {
+    return this.state.rows.length ? this.state.rows : [this.state.row];
+  }
+  chosenMean() {
+    const rows = this.chosenRows;
+    const out = new Float32Array(this.stream.keys);
+    for (const query of rows) this.row(query).forEach((weight, key) => (out[key] += weight / rows.length));
+    return out;
+  }
+  // a head alone, or one more or less of its layer
+  chooseHead(stream, head, more) {
+    const { heads } = this.state;
+    if (!more || stream !== this.stream) return this.set({ stream: stream.index, heads: [head] });
+    const next = heads.includes(head) ? heads.filter((other) => other !== head) : [...heads, head].sort((a, b) => a - b);
+    if (next.length) this.set({ heads: next });
+  }
+  // one row more or less; what was chosen last counts as the row
+  toggleRow(row) {
+    const rows = this.chosenRows.includes(row) ? this.chosenRows.filter((other) => other !== row) : [...this.chosenRows, row];
+    if (rows.length) this.set({ row: rows.at(-1), rows: rows.length > 1 ? rows : [] });
+  }
   row(query = this.state.row, stream = this.stream, heads = this.state.heads) {
     const out = new Float32Array(stream.keys);
     return stream.queries ? this.source(stream, heads).fill(query, out) : out;
@@ -106,11 +132,11 @@ export class App {
   get outputAxis() {
     const last = Math.max(...this.record.outputs.map((output) => output.row), -1);
     const long = this.record.streams.filter((stream) => stream.queries > last);
-    const reading = long.filter((stream) => stream.kind === "cross" || stream.kind === "recurrent");
+    const reading = long.filter(reads);
     return last < 0 ? null : ((reading.at(-1) ?? long.at(-1))?.rows ?? null);
   }
   written(place, stream = this.stream) {
-    if ((stream.kind !== "cross" && stream.kind !== "recurrent") || stream.rows !== this.outputAxis) return null;
+    if (!reads(stream) || stream.rows !== this.outputAxis) return null;
     this.byRow ??= new Map(this.record.outputs.map((output) => [output.row, output]));
     return this.byRow.get(place) ?? null;
   }

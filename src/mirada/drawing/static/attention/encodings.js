@@ -70,12 +70,20 @@ class Float32 extends Stored {
 class QK16 {
   constructor(archive, { heads, queries, keys, data }) {
     const dim = archive.size(data.q) / (heads * queries * 2);
-    if (!Number.isInteger(dim) || dim < 1) throw new RecordError("blobSize", data.q, archive.size(data.q), `2 x ${heads} x ${queries} x dim`);
+    if (!Number.isInteger(dim) || dim < 1) throw new RecordError(
+      "blobSize",
+      data.q,
+      archive.size(data.q),
+      `2 x ${heads} x ${queries} x dim`,
+    );
     exactly(archive, data.k, heads * keys * dim * 2);
     const mask = data.mask ?? { kind: "complete" };
     if (!["complete", "causal", "window", "bits"].includes(mask.kind)) throw new RecordError("unknownMask", mask.kind);
     if (mask.kind === "bits") exactly(archive, mask.data, Math.ceil((queries * keys) / 8));
-    Object.assign(this, { archive, heads, queries, keys, dim, data, mask, scale: data.scale ?? 1 / Math.sqrt(dim), kept: new Map() });
+    Object.assign(
+      this,
+      { archive, heads, queries, keys, dim, data, mask, scale: data.scale ?? 1 / Math.sqrt(dim), kept: new Map() },
+    );
   }
   get bits() {
     return (this.loadedBits ??= this.archive.read(this.mask.data));
@@ -83,9 +91,8 @@ class QK16 {
   allowed(query, key) {
     const { kind } = this.mask;
     if (kind === "complete") return true;
-    const place = query + (this.mask.start ?? 0);
-    if (kind === "causal") return key <= place;
-    if (kind === "window") return key >= place - this.mask.left && key <= place + (this.mask.right ?? 0);
+    if (kind === "causal") return key <= query;
+    if (kind === "window") return key >= query - this.mask.left && key <= query + (this.mask.right ?? 0);
     const bit = query * this.keys + key;
     return (this.bits[bit >> 3] & (128 >> (bit & 7))) !== 0;
   }
@@ -102,9 +109,11 @@ class QK16 {
   }
   // the keys that a query may see stand between these two; single ones inside may still be hidden (bits)
   reach(query) {
-    const place = query + (this.mask.start ?? 0);
-    if (this.mask.kind === "causal") return [0, Math.min(this.keys, place + 1)];
-    if (this.mask.kind === "window") return [Math.max(0, place - this.mask.left), Math.min(this.keys, place + (this.mask.right ?? 0) + 1)];
+    if (this.mask.kind === "causal") return [0, Math.min(this.keys, query + 1)];
+    if (this.mask.kind === "window") return [
+      Math.max(0, query - this.mask.left),
+      Math.min(this.keys, query + (this.mask.right ?? 0) + 1),
+    ];
     return [0, this.keys];
   }
   fill(head, query, out) {
