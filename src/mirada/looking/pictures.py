@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from mirada.drawing.attention_page import attention_page
 from mirada.drawing.attention_view import AttentionView
-from mirada.drawing.terminal import Terminal
+from mirada.drawing.terminal import Terminal, cut
 from mirada.drawing.terminal_graph import draw_graph
 from mirada.drawing.terminal_matrix import draw_matrix
 from mirada.drawing.terminal_picture import draw_picture
@@ -110,7 +110,8 @@ def whole_plot(path: Path) -> Iterator[Path]:
 def in_terminal(shown: AttentionView, terminal: Terminal) -> str:
     """A drawing for a terminal: a picture, the neighbors of a node, or a matrix, as the layer is."""
     draw = {"picture": draw_picture, "graph": draw_graph, "matrix": draw_matrix}[suited(shown)]
-    head = [terminal.strong(terminal.shown(shown.title)), terminal.faint(terminal.shown(shown.layer)), ""]
+    title = cut(terminal.shown(shown.title), 2 * terminal.width, "\u2026" if terminal.unicode else "~")
+    head = [terminal.strong(title), terminal.faint(terminal.shown(shown.layer)), ""]
     return "\n".join(
         [*filter(None, head[:2]), "", draw(shown, terminal), terminal.faint(terminal.shown(shown.origin))]
     ).rstrip()

@@ -46,7 +46,7 @@ def view(seen: "Seen", layer: str = "", head: int | None = None) -> AttentionVie
     who = "1 head" if stream.heads == 1 else f"mean of {stream.heads} heads" if head is None else f"head {head}"
     shown = AttentionView(
         matrix(stream, head), rows.tokens, columns.tokens, title=title(seen), layer=f"{name or 'attention'}, {who}",
-        reading=f"rows: {called(rows, 'query')}; columns: {called(columns, 'key')}", grid=grid_of(columns),
+        reading=reading(rows, columns), grid=grid_of(columns),
         values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
         remarks=remarks(stream, columns, head), made=seen.labels.made,
     )  # fmt: skip
@@ -104,6 +104,13 @@ def title(seen: "Seen") -> str:
     given, answer = seen.labels.made.get("input", ""), seen.labels.answer
     words = [" ".join(text.split()) for text in (given, answer[0] if answer else "")]
     return " \u2192 ".join(filter(None, words))
+
+
+def reading(rows: AxisLabels, columns: AxisLabels) -> str:
+    """What the rows and columns are, in words."""
+    if rows is columns:
+        return f"rows: who looks; columns: what is looked at; both {called(columns, 'key')}"
+    return f"rows: {called(rows, 'query')}; columns: {called(columns, 'key')}"
 
 
 def called(axis: AxisLabels, role: str) -> str:
