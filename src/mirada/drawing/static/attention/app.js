@@ -21,7 +21,8 @@ export class App {
     return streams.reduce((best, stream, index) => (rank(stream) >= rank(streams[best]) ? index : best), 0);
   }
   #firstRow() {
-    const { queries } = this.stream;
+    const { queries, fields, square } = this.stream;
+    if (!this.record.outputs.length && square && /Causal/.test(fields.where ?? "")) return Math.max(0, queries - 1);
     return Math.min(this.record.outputs[0]?.row ?? 0, Math.max(0, queries - 1));
   }
   get stream() {

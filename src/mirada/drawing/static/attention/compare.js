@@ -63,7 +63,7 @@ class CompareView {
     const lines = agreement.map(({ a, b, spearman, top }) => h("tr", {}, h("th", { scope: "row", class: "start" }, `${this.#name(a)} · ${this.#name(b)}`),
       h("td", {}, h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${Math.max(0, spearman ?? 0) * 100}%` } })), h("span", {}, app.number(spearman, 2))), h("td", {}, top === undefined || top === null ? "–" : app.percent(top))));
     return h("section", { class: "card" }, h("h2", {}, app.t("agreement")), h("p", { class: "soft hint" }, app.t("compareHint")),
-      lines.length ? h("table", { class: "compare-table" }, h("thead", {}, h("tr", {}, h("th"), h("th", { class: "start" }, app.t("spearman")), h("th", {}, app.t("sameTop")))), h("tbody", {}, lines)) : null,
+      lines.length ? h("div", { class: "scroll" }, h("table", { class: "compare-table" }, h("thead", {}, h("tr", {}, h("th"), h("th", { class: "start" }, app.t("spearman")), h("th", {}, app.t("sameTop")))), h("tbody", {}, lines))) : null,
       h("p", { class: "soft hint" }, app.t("notExplanation")));
   }
 }

@@ -3,6 +3,7 @@
 import { h, svg } from "./elements.js";
 import { short, tokenElement } from "./tokens.js";
 import { strongest } from "./measures.js";
+import { CLOSE, recompute } from "./steps.js";
 
 const [WIDTH, HEIGHT, EDGE] = [560, 400, 46];
 const SLIDERS = 8;
@@ -69,6 +70,10 @@ export class Convex {
     const head = state.heads[0];
     const { v, valueDim } = stream.vectors(head);
     this.recorded = app.row(state.row, stream, [head]);
+    if (!app.changes.length && stream.fields.vectors.q && stream.fields.vectors.k) {
+      const { weights, apart } = recompute(stream, head, state.row);
+      if (apart <= CLOSE) this.recorded = Float32Array.from(weights); // exact, where bytes were rounded
+    }
     this.weights = Float64Array.from(this.recorded);
     this.projection = project(v, valueDim);
     this.picture = h("div");
@@ -153,7 +158,7 @@ export class Convex {
       moved ? svg("path", { d: `M${was[0]} ${was[1]} L${here[0]} ${here[1]}`, class: "trail" }) : null, moved ? svg("circle", { cx: was[0], cy: was[1], r: 5, class: "was" }) : null,
       svg("path", { d: star(here[0], here[1], 12), class: "star" }), svg("text", { x: here[0], y: here[1] + (here[1] > HEIGHT - 70 ? -18 : 30), "text-anchor": "middle", class: "star-name" }, `h ${short(app.rowToken(), 12)}`)));
     const terms = strongest(weights, 8).sort((a, b) => a - b);
-    this.sum.replaceChildren(h("i", {}, "h"), h("sub", {}, h("bdi", {}, short(app.rowToken(), 14))), " = ", terms.flatMap((key, index) => [index ? " + " : "", h("b", {}, app.number(weights[key], 3)), " ", h("bdi", {}, short(app.token(columns, key), 12))]), weights.length > terms.length ? " + …" : "");
+    this.sum.replaceChildren(h("span", {}, h("i", {}, "h"), h("sub", {}, h("bdi", {}, short(app.rowToken(), 14))), " = ", terms.flatMap((key, index) => [index ? " + " : "", h("b", {}, app.number(weights[key], 3)), " ", h("bdi", {}, short(app.token(columns, key), 12))]), weights.length > terms.length ? " + …" : ""));
   }
 }
 

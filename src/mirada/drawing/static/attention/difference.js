@@ -20,13 +20,13 @@ class DifferenceView {
   }
   update() {
     const { app, other } = this;
-    if (!other) return this.element.replaceChildren(this.#answers(), h("p", { class: "card warned" }, app.t("notInB", short(app.stream.name, 60))));
+    if (!other) return this.element.replaceChildren(this.#answers() ?? "", h("p", { class: "card warned" }, app.t("notInB", short(app.stream.name, 60))));
     const heads = app.state.heads.filter((head) => head < other.heads);
     const sources = [this.#source(app.stream, heads), this.#source(other, heads)];
     const same = ["rows", "columns"].every((axis) => app.stream[axis].tokens.join("\0") === other[axis].tokens.join("\0"));
-    this.element.replaceChildren(
+    this.element.replaceChildren(...[
       this.#answers(), same ? null : h("p", { class: "soft hint" }, app.t("otherTokens")), this.#pictures(sources), this.#row(sources), this.#heads(),
-    );
+    ].filter(Boolean));
   }
   #source(stream, heads) {
     const one = new Float32Array(stream.keys);

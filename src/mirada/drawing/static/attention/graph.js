@@ -4,7 +4,7 @@ import { h, svg } from "./elements.js";
 import { short } from "./tokens.js";
 import { cautionList } from "./cautions.js";
 import { circle, grid, line, springs, twoRows } from "./layout.js";
-import { massMeter, thresholdControl } from "./lines.js";
+import { leastShown, massMeter, thresholdControl } from "./lines.js";
 import { Convex } from "./convex.js";
 
 const MOST_NODES = 160;
@@ -13,16 +13,12 @@ const MARGIN = 9;
 
 class GraphView {
   constructor(app) {
-    Object.assign(this, { app, least: 0.03 });
+    this.app = app;
     this.picture = h("div", { class: "graph-frame" });
     this.meter = h("span");
     this.cautions = h("div");
     this.note = h("p", { class: "soft hint" });
-    const control = thresholdControl(app, this.least, (least) => {
-      this.least = least;
-      this.draw();
-    });
-    this.card = h("figure", { class: "card" }, h("div", { class: "tools-row" }, h("h2", {}, app.t("graph")), control, this.meter), this.note, this.picture, this.cautions);
+    this.card = h("figure", { class: "card" }, h("div", { class: "tools-row" }, h("h2", {}, app.t("graph")), (this.control = h("span")), this.meter), this.note, this.picture, this.cautions);
     this.convex = h("div");
     this.element = h("div", { class: "view graph-view" }, this.card, this.convex);
     this.update(new Set(["stream", "heads"]));
@@ -31,8 +27,15 @@ class GraphView {
   update(changed) {
     const { app } = this;
     if (changed.has("stream") || changed.has("heads") || changed.has("changes")) this.cautions.replaceChildren(cautionList(app));
-    if (changed.has("stream")) this.#plan();
-    else if (this.ego && changed.has("row")) this.#plan();
+    if (changed.has("stream")) {
+      this.least = leastShown(app.stream);
+      this.control.replaceChildren(thresholdControl(app, this.least, (least) => {
+        this.least = least;
+        this.draw();
+      }));
+      this.#plan();
+    }
+    else if (this.ego && (changed.has("row") || changed.has("heads"))) this.#plan();
     this.draw();
     const able = app.stream.fields.vectors?.v && app.stream.keys > 1 && app.stream.keys <= 512;
     if (able) this.convex.replaceChildren(new Convex(app).element);
@@ -105,12 +108,13 @@ class GraphView {
         edges.push({ query, key, weight });
       });
     }
+    this.largest = edges.reduce((most, { weight }) => Math.max(most, Math.abs(weight)), 1e-9);
     edges.sort((a, b) => (a.query === state.row) - (b.query === state.row) || a.weight - b.weight);
     const arrows = edges.map((edge) => this.#arrow(edge, placeKey(edge.key), both ? placeQuery(edge.query) : placeKey(edge.query)));
     const nodes = both
       ? [...this.nodes.map((key) => this.#node(placeKey(key), app.token(stream.columns, key), { key })), ...queries.map((query) => this.#node(placeQuery(query), app.rowToken(query), { query, below: true }))]
-      : this.nodes.map((node) => this.#node(placeKey(node), app.token(stream.columns, node), { query: node, key: node, below: shape.arcs }));
-    this.picture.replaceChildren(svg("svg", { viewBox: `0 0 ${shape.width} ${shape.height}`, class: "graph", role: "img", "aria-label": app.t("graphLabel", short(app.rowToken())), style: { "max-width": `${Math.max(shape.width, 360)}px` } },
+      : this.nodes.map((node) => this.#node(placeKey(node), app.token(stream.columns, node), { query: node, key: node, below: shape.arcs || app.stream.edges }));
+    this.picture.replaceChildren(svg("svg", { viewBox: `0 0 ${shape.width} ${shape.height}`, class: "graph", role: "img", "aria-label": app.t("graphLabel", short(app.rowToken())), style: { "max-width": `${Math.max(shape.width, 360)}px`, "min-width": shape.arcs || shape.key ? `${shape.width * 0.72}px` : "0" } },
       svg("defs", {}, ["plain", "lit"].map((kind) => svg("marker", { id: `arrow-${kind}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0 0.8 L8 4 L0 7.2 Z", class: `tip-${kind}` })))),
       svg("g", { class: "edges" }, arrows), svg("g", { class: "nodes" }, nodes)));
     this.meter.replaceChildren(massMeter(app, total ? shown / total : 0));
@@ -119,8 +123,8 @@ class GraphView {
     const { app, shape } = this;
     const { row, column } = app.state;
     const lit = query === row && (column === null || column === key || query === row);
-    const strength = Math.min(1, Math.abs(weight));
-    const look = { class: `edge ${lit ? "lit" : ""} ${weight < 0 ? "negative" : ""}`, "stroke-width": 0.8 + 7 * strength, "stroke-opacity": lit ? 0.3 + 0.65 * Math.sqrt(strength) : 0.05 + 0.4 * strength, "marker-end": `url(#arrow-${lit ? "lit" : "plain"})` };
+    const strength = Math.min(1, Math.abs(weight) / Math.max(0.2, this.largest));
+    const look = { class: `edge ${lit ? "lit" : ""} ${weight < 0 ? "negative" : ""}`, "stroke-width": 0.8 + 7 * strength, opacity: lit ? 0.3 + 0.65 * Math.sqrt(strength) : 0.05 + 0.4 * strength, "marker-end": `url(#arrow-${lit ? "lit" : "plain"})` };
     const name = svg("title", {}, `${short(app.token(app.stream.columns, key), 30)} → ${short(app.rowToken(query), 30)}: ${app.number(weight, 4)}`);
     if (app.stream.square && query === key) {
       const [ux, uy] = shape.arcs ? [0, -1] : [Math.cos(from.angle ?? -Math.PI / 2), Math.sin(from.angle ?? -Math.PI / 2)];
@@ -147,11 +151,11 @@ class GraphView {
     const chosen = query === row && query !== null;
     const pick = () => app.set(query !== null ? { row: query } : { column: key });
     const round = at.angle !== undefined;
-    const away = round ? 18 : 0;
+    const away = round ? 38 : 0;
     const anchor = round && Math.abs(Math.cos(at.angle)) > 0.3 ? (Math.cos(at.angle) > 0 ? "start" : "end") : "middle";
     const crowded = shape.arcs || shape.key ? shape.width / Math.max(1, this.nodes.length) < 46 : false;
     const label = svg("text", {
-      x: round ? at.x + away * Math.cos(at.angle) * (anchor === "middle" ? 0 : 1) : at.x, y: round ? at.y + 4 + (anchor === "middle" ? 1.35 * away * Math.sin(at.angle) : away * Math.sin(at.angle)) : below ? at.y + 24 : at.y - 14,
+      x: round ? at.x + away * Math.cos(at.angle) * (anchor === "middle" ? 0 : 1) : at.x, y: round ? at.y + 4 + (anchor === "middle" ? 1.1 * away * Math.sin(at.angle) : away * Math.sin(at.angle)) : below ? at.y + 24 : at.y - 14,
       "text-anchor": crowded ? (below ? "end" : "start") : anchor, transform: crowded ? `rotate(-50 ${at.x} ${below ? at.y + 16 : at.y - 10})` : null,
       class: chosen ? "chosen" : "",
     }, short(token, 16));

@@ -3,13 +3,13 @@
 const WIDTH = 720;
 
 export const circle = (count) => {
-  const radius = Math.max(120, Math.min(270, count * 16));
-  const size = 2 * radius + 150;
+  const radius = Math.max(130, Math.min(270, count * 17));
+  const size = 2 * radius + 130;
   return {
-    width: Math.max(size, 420), height: size,
+    width: size + 120, height: size,
     place: (index) => {
       const angle = (2 * Math.PI * index) / count - Math.PI / 2;
-      return { x: Math.max(size, 420) / 2 + radius * Math.cos(angle), y: size / 2 + radius * Math.sin(angle), angle };
+      return { x: size / 2 + 60 + radius * Math.cos(angle), y: size / 2 + radius * Math.sin(angle), angle };
     },
   };
 };
@@ -33,7 +33,7 @@ export const grid = (axis) => {
   const top = axis.before.length ? 60 : 20;
   const place = (index) => {
     const cell = index - axis.before.length;
-    if (cell < 0) return { x: 40 + index * 90, y: 24 };
+    if (cell < 0) return { x: 24 + (step * axis.width) / 2 + (index - (axis.before.length - 1) / 2) * 90, y: 30 };
     return { x: 24 + step * ((cell % axis.width) + 0.5), y: top + step * (Math.floor(cell / axis.width) + 0.5) };
   };
   return { width: Math.max(320, step * axis.width + 48), height: top + step * axis.height + 24, place };

@@ -14,24 +14,30 @@ export const massMeter = (app, share) =>
   h("span", { class: "meter", role: "meter", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(share * 100), "aria-label": app.t("massShown") },
     app.t("massShown"), h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${Math.min(100, share * 100)}%` } })), h("b", {}, app.percent(share)));
 
+// with many keys a weight is small; those above the uniform one are worth a line
+export const leastShown = ({ keys }) => (keys <= 32 ? 0.03 : Math.round(1.2e4 / keys) / 1e4);
+
 export function thresholdControl(app, value, change) {
-  const told = h("output", {}, app.number(value, 3));
-  const slider = h("input", { type: "range", min: 0, max: 1, step: 0.01, value: Math.sqrt(value), "aria-label": app.t("strongerThan"), oninput: () => {
-    told.textContent = app.number(slider.value ** 2, 3);
+  const told = h("output", {}, app.number(value, 4));
+  const slider = h("input", { type: "range", min: 0, max: 1, step: 0.001, value: Math.sqrt(value), "aria-label": app.t("strongerThan"), oninput: () => {
+    told.textContent = app.number(slider.value ** 2, 4);
     change(slider.value ** 2);
   } });
   return h("label", { class: "threshold" }, app.t("strongerThan"), slider, told);
 }
 
+const headColor = (head) => CATEGORIES[head % CATEGORIES.length];
+
 class LinesView {
   constructor(app) {
-    Object.assign(this, { app, least: 0.04, most: 0, rows: "all" });
+    Object.assign(this, { app, least: leastShown(app.stream), most: 0, rows: "all" });
     this.canvas = h("canvas", { class: "lines", role: "img" });
     this.meter = h("span");
+    this.legend = h("div", { class: "color-names" });
     this.controls = h("div", { class: "tools-row" });
     this.cautions = h("div");
     this.frame = h("div", { class: "plot" }, this.canvas);
-    this.element = h("div", { class: "view lines-view" }, h("figure", { class: "card" }, this.controls, this.frame, this.cautions));
+    this.element = h("div", { class: "view lines-view" }, h("figure", { class: "card" }, this.controls, this.legend, this.frame, this.cautions));
     this.canvas.addEventListener("click", (event) => this.#click(event));
     this.canvas.addEventListener("pointermove", (event) => this.#hover(event));
     this.canvas.addEventListener("pointerleave", () => {
@@ -49,6 +55,7 @@ class LinesView {
     const { app } = this;
     const { queries, keys } = app.stream;
     this.large = queries * keys * app.state.heads.length > MOST_WEIGHTS;
+    if (changed.has("stream")) this.least = leastShown(app.stream);
     if (changed.has("stream") || changed.has("heads")) this.#build();
     if (changed.has("stream") || changed.has("heads") || changed.has("changes")) this.cautions.replaceChildren(cautionList(app));
     this.#collect();
@@ -92,12 +99,15 @@ class LinesView {
         const places = this.most ? strongest(row, this.most) : row.keys();
         for (const key of places) {
           if (!(Math.abs(row[key]) >= this.least) || row[key] === 0) continue;
-          this.lines.push({ query, key, weight: row[key], color: separate ? CATEGORIES[heads[0] % CATEGORIES.length] : null });
+          const shift = separate ? (groups.indexOf(heads) - (groups.length - 1) / 2) * Math.min(3, 12 / groups.length) : 0;
+          this.lines.push({ query, key, weight: row[key], shift, color: separate ? headColor(heads[0]) : null });
           shown += Math.abs(row[key]);
         }
         for (const weight of row) total += Math.abs(weight) || 0;
       }
     }
+    this.legend.replaceChildren(...(separate ? state.heads.map((head) => h("span", { class: "color-name", style: { "--color": headColor(head) } }, app.t("headColor", head))) : []));
+    this.largest = this.lines.reduce((most, { weight }) => Math.max(most, Math.abs(weight)), 1e-9);
     const share = total ? shown / total : 0;
     this.meter.replaceChildren(massMeter(app, share));
     this.canvas.setAttribute("aria-label", app.t("linesLabel", app.percent(share)));
@@ -108,7 +118,7 @@ class LinesView {
     const longest = Math.max(queries, keys);
     const height = longest <= 48 ? Math.max(longest * 27, 120) : Math.min(900, Math.max(620, longest * 3));
     const side = Math.min(width * 0.3, 190);
-    const place = (index, count) => (count ? ((index + 0.5) * height) / count : 0);
+    const place = (index, count) => (count ? 10 + ((index + 0.5) * (height - 20)) / count : 0);
     // few tokens beside many stand as close as those, in the middle
     const apart = Math.min(height / Math.max(1, queries), height / Math.max(1, keys));
     const spread = (count) => (longest <= 48 ? (height - apart * count) / 2 : 0);
@@ -135,12 +145,13 @@ class LinesView {
       const lit = focus ? (focus.side === "query" ? line.query === focus.place : line.key === focus.place) : true;
       const chosen = !focus && line.query === row;
       context.strokeStyle = line.color ?? (chosen ? color("--accent") : color("--heat"));
-      const strength = Math.min(1, Math.abs(line.weight));
+      const strength = Math.min(1, Math.abs(line.weight) / Math.max(0.25, this.largest));
       context.globalAlpha = (lit ? 1 : 0.06) * (chosen ? 0.25 + 0.75 * Math.sqrt(strength) : 0.12 + 0.75 * strength);
       context.lineWidth = 0.6 + 5.5 * strength;
       context.beginPath();
-      context.moveTo(from, y(line.query, queries));
-      context.bezierCurveTo(from + bend, y(line.query, queries), to - bend, y(line.key, keys), to, y(line.key, keys));
+      const [start, end] = [y(line.query, queries) + line.shift, y(line.key, keys) + line.shift];
+      context.moveTo(from, start);
+      context.bezierCurveTo(from + bend, start, to - bend, end, to, end);
       context.stroke();
     }
     context.globalAlpha = 1;

@@ -106,9 +106,9 @@ class MatrixView {
     const right = slanted && wanted >= LABELLED ? Math.min(Math.ceil(label * 0.7), 80) : 4;
     let cellWidth = Math.min((width - left - right) / seen.columns, LARGEST_CELL);
     let cellHeight = Math.min((room - top) / seen.rows, LARGEST_CELL);
-    if (app.stream.square && seen.rows === seen.columns) cellWidth = cellHeight = Math.min(cellWidth, Math.max(cellHeight, 20));
-    if (cellWidth >= 20) cellHeight = Math.max(cellHeight, 20); // few keys: the page may scroll
-    else cellHeight = Math.min(cellHeight, Math.max(cellWidth * 2, 12));
+    if (app.stream.square && seen.rows === seen.columns) cellWidth = cellHeight = Math.min(cellWidth, Math.max(cellHeight, seen.rows <= 32 ? 20 : 0));
+    if (seen.rows <= 48) cellHeight = Math.max(cellHeight, 20); // few rows: the page may scroll
+    cellHeight = Math.min(cellHeight, Math.max(cellWidth * 1.25, 20));
     return { width, left, top, cellWidth, cellHeight, slanted, height: Math.ceil(top + cellHeight * seen.rows) + 6 };
   }
   draw() {

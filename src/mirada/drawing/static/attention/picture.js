@@ -48,13 +48,15 @@ class PictureView {
     const box = inPicture ? null : this.#box(state.row);
     const large = this.#paint(picture, wide, row, { box, chosen });
     large.setAttribute("aria-label", app.t("pictureLabel", short(app.rowToken())));
+    const told = h("p", { class: "soft hint note" }, app.t("pictureHint"));
+    large.addEventListener("pointermove", (event) => {
+      const cell = this.#cell(large, event);
+      told.textContent = `${app.token(axis, cell)}: ${app.number(row[cell], 4)} · ${app.t("timesUniform", app.number(row[cell] * app.stream.visible(state.row), 1))}`;
+    });
+    large.addEventListener("pointerleave", () => (told.textContent = app.t("pictureHint")));
     if (inPicture) {
       large.classList.add("can-pick");
-      large.addEventListener("click", (event) => {
-        const place = large.getBoundingClientRect();
-        const [x, y] = [(event.clientX - place.left) / place.width, (event.clientY - place.top) / place.height];
-        app.set({ row: axis.before.length + Math.min(axis.height - 1, Math.floor(y * axis.height)) * axis.width + Math.min(axis.width - 1, Math.floor(x * axis.width)) });
-      });
+      large.addEventListener("click", (event) => app.set({ row: this.#cell(large, event) }));
     }
     const modes = choices(app.t("form"), [["soft", app.t("soft")], ["cells", app.t("cells")], ["hard", app.t("hard")]], this.mode, (mode) => {
       this.mode = mode;
@@ -63,12 +65,19 @@ class PictureView {
     const before = axis.before.map((token, place) => h("button", { type: "button", class: "head-chip", "aria-pressed": String(state.row === place), onclick: () => app.set({ row: place }) }, tokenElement(token)));
     const written = app.record.outputs.find((output) => output.row === state.row && (inPicture || app.written(state.row)));
     this.element.replaceChildren(h("div", { class: "split" },
-      h("figure", { class: "card" }, h("div", { class: "tools-row" }, modes, inPicture ? before : null), large, this.#notes(row, box, picture), cautionList(app)),
+      h("figure", { class: "card" }, h("div", { class: "tools-row" }, modes, inPicture ? before : null), large, told, this.#notes(row, box, picture), cautionList(app)),
       h("section", { class: "card" },
         h("h2", {}, h("small", {}, headsText(app)), tokenElement(inPicture ? app.token(axis, state.row) : app.rowToken(), { class: "large" })),
         written && inPicture ? h("p", {}, tokenElement(String(written.text)), written.probability ? ` ${app.percent(written.probability)}` : "") : null,
         inPicture ? h("p", { class: "soft hint" }, app.t("pickCell")) : null,
         h("h3", {}, app.t(inPicture ? "eachHead" : "eachWord")), this.#panels(picture, inPicture))));
+  }
+  #cell(canvas, event) {
+    const { axis } = this;
+    const place = canvas.getBoundingClientRect();
+    const inside = (share, count) => Math.max(0, Math.min(count - 1, Math.floor(share * count)));
+    const [x, y] = [(event.clientX - place.left) / place.width, (event.clientY - place.top) / place.height];
+    return axis.before.length + inside(y, axis.height) * axis.width + inside(x, axis.width);
   }
   #panels(picture, inPicture) {
     const { app } = this;

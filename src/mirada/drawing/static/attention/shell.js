@@ -32,7 +32,7 @@ export class Shell {
     root.dataset.theme = app.state.theme;
     root.lang = app.state.language;
     this.tabs = h("nav", { class: "tabs", role: "tablist", "aria-label": app.t("views") }, this.views.map((view, index) =>
-      h("button", { type: "button", role: "tab", "data-view": view.name, title: `${index + 1} · ${view.key}`, onclick: () => this.open(view.name) }, app.t(`view_${view.name}`))));
+      h("button", { type: "button", role: "tab", "data-view": view.name, title: `${index + 1} · ${view.key}`, onclick: (event) => this.#click(event, view) }, app.t(`view_${view.name}`))));
     this.picker = h("div", { class: "picker" });
     this.whatif = h("div");
     this.panel = h("main", { class: "panel", role: "tabpanel", tabindex: -1 });
@@ -44,6 +44,11 @@ export class Shell {
     this.#pick();
     this.#whatIf();
     this.#show();
+  }
+  // a tab that was clicked gives the keys to its view; with the keyboard one stays among the tabs
+  #click(event, view) {
+    this.open(view.name);
+    if (event.detail) this.panel.focus({ preventScroll: true });
   }
   open(name) {
     const view = this.views.find((one) => one.name === name);
@@ -80,7 +85,7 @@ export class Shell {
   #foot() {
     const { app } = this;
     const { made } = app.record;
-    return h("footer", { class: "foot" }, h("p", {}, app.t("foot", String(made.mirada ?? ""))), h("p", {}, app.t("keysHint")));
+    return h("footer", { class: "foot" }, h("p", {}, app.t("foot", made.mirada ? ` ${made.mirada}` : "")), h("p", {}, app.t("keysHint")));
   }
   #pick() {
     const { app } = this;
@@ -107,10 +112,16 @@ export class Shell {
       h("div", { class: "dots" }, dots(stream))));
     const chips = h("div", { class: "chips" }, app.stream.heads > 1 ? h("button", { type: "button", class: "head-chip", "aria-pressed": String(app.state.heads.length === app.stream.heads), onclick: () => app.set({ heads: app.all() }) }, app.t("allHeads")) : null,
       Array.from({ length: app.stream.heads }, (_, head) => h("button", { type: "button", class: "head-chip", "aria-pressed": String(app.state.heads.includes(head) && app.state.heads.length < app.stream.heads || app.stream.heads === 1), onclick: (event) => this.#toggle(event, app.stream, head) }, String(head))));
+    const before = this.picker.querySelector(".pick-rows")?.scrollTop ?? 0;
+    const list = h("div", { class: "pick-rows" }, rows);
     this.picker.replaceChildren(
-      h("section", { class: "card pick-card" }, h("h2", {}, app.t("layersHeads")), h("div", { class: "pick-rows" }, rows), h("p", { class: "soft hint" }, app.t("pickHint")), this.#about()),
+      h("section", { class: "card pick-card" }, h("h2", {}, app.t("layersHeads")), list, h("p", { class: "soft hint" }, app.t(app.stream.fields.statistics ? "pickHint" : "pickHintPlain")), this.#about()),
       h("section", { class: "pick-small" }, select, chips),
     );
+    list.scrollTop = before;
+    const chosen = list.querySelector(".chosen"); // in sight, without moving the page
+    if (chosen.offsetTop < list.scrollTop) list.scrollTop = chosen.offsetTop;
+    else if (chosen.offsetTop + chosen.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = chosen.offsetTop + chosen.offsetHeight - list.clientHeight;
   }
   // how the chosen layer works, in the record's own words
   #about() {

@@ -7,7 +7,7 @@ import { strongest } from "./measures.js";
 
 const SHOWN = 10;
 const TERMS = 5;
-const CLOSE = 0.012; // recorded weights are rounded, and keys may be hidden
+export const CLOSE = 0.012; // recorded weights are rounded, and keys may be hidden
 
 // what q and k of the record give: scores, which keys must have been hidden, and the weights
 export function recompute(stream, head, query) {
