@@ -298,3 +298,10 @@ def test_any_layer_round_trips(
     again = Seen.from_bytes(seen.to_bytes())[""]
     assert (again.kind, again.queries, again.keys, again.dropout) == ("cross", queries, keys, dropout)
     assert_close(again.weights(), seen[""].weights(), atol=LARGEST_ERROR, rtol=0)
+
+
+def test_scores_of_a_file_are_exact_or_refused() -> None:
+    rotary, alibi = seen_of(LAYERS["rotary"]), seen_of(LAYERS["alibi"])
+    assert_close(Seen.from_bytes(rotary.to_bytes())[""].scores(), rotary[""].scores())
+    with pytest.raises(ValueError, match="not its scores"):
+        Seen.from_bytes(alibi.to_bytes())[""].scores()

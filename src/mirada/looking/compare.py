@@ -54,7 +54,7 @@ def compare_methods(
     scores = rows_of(run.result, logits)
     wanted = as_target(target, scores)
     layers = InputLayers.of(run.seen)
-    read = Reading(layers, scores.shape[0], reader)
+    read = AnswerRows(layers, scores.shape[0], reader)
 
     def log_probability(given: Sequence[Any] = inputs) -> Float[Tensor, " rows"]:
         found = rows_of(model(*given), logits).log_softmax(-1)
@@ -161,7 +161,7 @@ def whole(stream: Stream) -> Float[Tensor, "heads queries keys"]:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class AnswerRows:
     """From rows of attention to rows of the answer: the same ones, or for a class the reader's or the mean of all."""
 
     layers: InputLayers

@@ -168,6 +168,7 @@ class Writing:
             return found
         return found | {
             "q": self.blobs.add([little(q)]), "k": self.blobs.add([little(k)]), "dim": q.shape[-1], "scale": factors.scale,
+            "plain": factors.plain,
         }  # fmt: skip
 
     def methods(self, methods: Methods) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class Loaded:
             return StoredVectors(values)
         dim = fields.whole("dim")
         q, k = (self.tensor(fields, name, "float32", (heads, n, dim)) for name, n in (("q", queries), ("k", keys)))
-        return StoredVectors(values, q, k, fields.number("scale"))
+        return StoredVectors(values, q, k, fields.number("scale"), fields.flag("plain"))
 
     def read_methods(self, fields: Fields) -> Methods:
         rows, columns = self.axis_named(fields, "rows"), self.axis_named(fields, "columns")
