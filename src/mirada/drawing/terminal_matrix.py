@@ -26,12 +26,10 @@ def draw_matrix(view: AttentionView, terminal: Terminal) -> str:
     for part in pieces[:MOST_BLOCKS]:
         if len(pieces) > 1:
             lines.append(terminal.faint(f"columns {part.start + 1} to {part.stop} of {len(names)}"))
-        head = written if named else upright
-        lines += (
-            above(view, terminal, part, label, widths[0])
-            if view.values
-            else head(names[part], widths[part], label, terminal)
-        )
+        if view.values:
+            lines += above(view, terminal, part, label, widths[0])
+        else:
+            lines += (written if named else upright)(names[part], widths[part], label, terminal)
         lines += [line(view, terminal, row, part, label, widths) for row in range(min(len(view.rows), MOST_ROWS))]
         lines.append("")
     return "\n".join([*lines, *left_out(view, pieces), *legend(view, terminal)])

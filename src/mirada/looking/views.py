@@ -48,7 +48,7 @@ def view(seen: "Seen", layer: str = "", head: int | None = None) -> AttentionVie
         matrix(stream, head), rows.tokens, columns.tokens, title=title(seen), layer=f"{name or 'attention'}, {who}",
         reading=reading(rows, columns), grid=grid_of(columns),
         values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
-        remarks=remarks(stream, columns, head), made=seen.labels.made,
+        remarks=(*changes(seen), *remarks(stream, columns, head)), made=seen.labels.made,
     )  # fmt: skip
     return with_steps(seen, shown, rows is not columns)
 
@@ -124,6 +124,15 @@ def grid_of(axis: AxisLabels) -> PictureGrid | None:
     if not isinstance(axis, GridLabels):
         return None
     return PictureGrid(axis.height, axis.width, len(axis.before), axis.picture)
+
+
+def changes(seen: "Seen") -> list[str]:
+    """The what-ifs of a run, in words."""
+    told = []
+    for change in seen.labels.changes:
+        places = ", ".join(f"{name} {value}" for name, value in change.items() if name not in ("layer", "do"))
+        told.append(f"What if: {change.get('do', 'a change')} in {change.get('layer', '')} ({places}).")
+    return told
 
 
 def remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str, ...]:
