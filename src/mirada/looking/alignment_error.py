@@ -95,8 +95,8 @@ def between_words(
 
     `rows` and `columns` say to which word each piece belongs, None to none.
 
-    >>> between_words(torch.tensor([[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]]), [0, 0], [0, 0, None], (1, 1)).tolist()
-    [[0.6499999761581421]]
+    >>> between_words(torch.tensor([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]]), [0, 0], [0, 0, None], (1, 1)).tolist()
+    [[0.625]]
     """
     for given, count, axis in ((rows, weights.shape[0], "rows"), (columns, weights.shape[1], "columns")):
         require(len(given) == count, f"{axis} need a word for each of their {count} pieces: got {len(given)}")

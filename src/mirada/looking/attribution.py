@@ -1,6 +1,6 @@
 """How much a result depends on each weight: weights times the size of what they bring, weights times their gradient."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,14 +43,17 @@ class Differentiable:
     result: Any  # what the model returned
     outputs: dict[str, list[Tensor]]  # of every layer's calls, before the heads were merged
 
-    def gradients(self, target: Float[Tensor, ""]) -> dict[str, list[Float[Tensor, "batch heads queries keys"]]]:
-        """d target / d alpha for every call of every layer; the weights are as if each could be changed alone.
+    def gradients(
+        self, target: Float[Tensor, ""], layers: Collection[str] | None = None
+    ) -> dict[str, list[Float[Tensor, "batch heads queries keys"]]]:
+        """d target / d alpha for every call of every layer, or of some; the weights are as if each could be changed alone.
 
         The heads' outputs are linear in the weights, h = mix(alpha, v), so the gradient of h, which autograd has on any kernel,
         gives that of alpha. Over the edges of a graph there is none.
         """
         found: dict[str, list[Tensor]] = {}
-        flat = [(name, place) for name, calls in self.outputs.items() for place in range(len(calls))]
+        names = [name for name in self.outputs if layers is None or name in layers]
+        flat = [(name, place) for name in names for place in range(len(self.outputs[name]))]
         outputs = [self.outputs[name][place] for name, place in flat]
         gradients = torch.autograd.grad(target, outputs, retain_graph=True, allow_unused=True)
         for (name, place), output, gradient in zip(flat, outputs, gradients, strict=True):

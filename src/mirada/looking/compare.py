@@ -186,12 +186,12 @@ def gradients(
 ) -> Matrix:
     """alpha x d log p / d alpha, where it is positive, over all layers, heads and queries that look at the input."""
     names, found = layers.hiding(), []
+    weights = {name: [call.weights() for call in run.seen[name].calls] for name in names}
     for value in scores.log_softmax(-1)[torch.arange(len(wanted)), wanted]:
         total = torch.zeros(layers.places)
-        for name, by_call in run.gradients(value).items():
-            if name in names:
-                for call, gradient in zip(run.seen[name].calls, by_call, strict=True):
-                    total += (call.weights() * gradient).clamp(min=0).sum((0, 1, 2)).cpu().float()
+        for name, by_call in run.gradients(value, names).items():
+            for alpha, gradient in zip(weights[name], by_call, strict=True):
+                total += (alpha * gradient).clamp(min=0).sum((0, 1, 2)).cpu().float()
         found.append(total)
     return torch.stack(found)
 
