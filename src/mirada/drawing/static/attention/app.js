@@ -3,6 +3,9 @@
 import { changeRow } from "./changes.js";
 import { words } from "./words.js";
 
+// whether a stream looks at something else than its own rows: a source, a picture, an encoder's states
+const reads = (stream) => stream.kind === "cross" || stream.kind === "recurrent" || !stream.square;
+
 export class App {
   constructor(records, { language, theme = "auto", onChange = () => {}, rerun = null }) {
     Object.assign(this, { records, onChange, rerun, listeners: new Set() });
@@ -17,7 +20,7 @@ export class App {
   // what most people want to see first: where an answer came from, else the last layer
   #best() {
     const { streams } = this.record;
-    const rank = (stream) => (stream.kind === "cross" || stream.kind === "recurrent" ? 1 : 0);
+    const rank = (stream) => (reads(stream) ? 1 : 0);
     return streams.reduce((best, stream, index) => (rank(stream) >= rank(streams[best]) ? index : best), 0);
   }
   #firstRow() {
@@ -106,11 +109,11 @@ export class App {
   get outputAxis() {
     const last = Math.max(...this.record.outputs.map((output) => output.row), -1);
     const long = this.record.streams.filter((stream) => stream.queries > last);
-    const reading = long.filter((stream) => stream.kind === "cross" || stream.kind === "recurrent");
+    const reading = long.filter(reads);
     return last < 0 ? null : ((reading.at(-1) ?? long.at(-1))?.rows ?? null);
   }
   written(place, stream = this.stream) {
-    if ((stream.kind !== "cross" && stream.kind !== "recurrent") || stream.rows !== this.outputAxis) return null;
+    if (!reads(stream) || stream.rows !== this.outputAxis) return null;
     this.byRow ??= new Map(this.record.outputs.map((output) => [output.row, output]));
     return this.byRow.get(place) ?? null;
   }

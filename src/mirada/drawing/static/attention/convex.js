@@ -72,7 +72,7 @@ export class Convex {
     this.recorded = app.row(state.row, stream, [head]);
     if (!app.changes.length && stream.fields.vectors.q && stream.fields.vectors.k) {
       const { weights, apart } = recompute(stream, head, state.row);
-      if (apart <= CLOSE) this.recorded = Float32Array.from(weights); // exact, where bytes were rounded
+      if (apart <= CLOSE && stream.fields.vectors.plain !== false) this.recorded = Float32Array.from(weights); // exact, where bytes were rounded
     }
     this.weights = Float64Array.from(this.recorded);
     this.projection = project(v, valueDim);

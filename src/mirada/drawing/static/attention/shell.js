@@ -97,8 +97,9 @@ export class Shell {
       streams.map((stream) => h("option", { value: stream.index, disabled: !fits(stream) || null }, layerName(stream.name))));
     select.value = String(app.state.stream);
     const dots = (stream) => Array.from({ length: stream.heads }, (_, head) => {
-      const known = stream.fields.statistics?.[head]?.entropy;
-      const sharp = known === undefined ? null : 1 - Math.min(1, known / Math.log(Math.max(2, stream.keys)));
+      const { entropy, normalized_entropy: share } = stream.fields.statistics?.[head] ?? {};
+      const known = share ?? (Number.isFinite(entropy) ? entropy / Math.log(Math.max(2, stream.keys)) : null);
+      const sharp = known === null ? null : 1 - Math.min(1, known);
       const on = stream.index === app.state.stream && app.state.heads.includes(head);
       return h("button", {
         type: "button", class: "dot", tabindex: stream.index === app.state.stream ? 0 : -1, "aria-pressed": String(on), disabled: !fits(stream) || null,

@@ -46,7 +46,7 @@ class StepsView {
     const { stream, state } = app;
     const vectors = stream.vectors(head);
     const result = recompute(stream, head, state.row);
-    this.plain = result.apart <= CLOSE;
+    this.plain = result.apart <= CLOSE && stream.fields.vectors.plain !== false;
     const weights = this.plain ? result.weights : result.recorded;
     const order = strongest(weights, this.all ? stream.keys : SHOWN).sort((a, b) => a - b);
     this.focus = state.column !== null && state.column < stream.keys ? state.column : strongest(weights, 1)[0];
