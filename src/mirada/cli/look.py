@@ -17,11 +17,14 @@ from mirada.errors import require, unknown
 if TYPE_CHECKING:
     from mirada.looking.changes import DropHead
     from mirada.looking.record import Seen
+    from mirada.looking.relations import HeadRelation
     from mirada.runs.run import Run
 
 ENDINGS = (".html", ".png", ".svg", ".pdf", ".attn")
 PLOTS = (".png", ".svg", ".pdf")
 RECORD = ".attn"
+MOST_SENTENCES = 500  # of a CoNLL-U file
+LISTED = 12  # relations that are told on stderr; the page shows all
 EXAMPLES = ("negro",)
 EPILOG = examples(
     'mirada look runs/translate "the red house"',
@@ -136,6 +139,8 @@ class LookRequest:
         changes = dropped(self.drop)
         run = self.run(folder, inputs)
         seen = ask_and_look(run, inputs[0], self.methods)
+        if self.conllu:
+            seen.relations = tuple(relations(run, self.conllu))
         if changes:
             return without_heads(run, inputs[0], changes, self.methods), seen
         if not self.against or is_record(self.against):
@@ -170,6 +175,36 @@ def ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
     (answer,) = run.answers_in_place([given])
     require(not answer.error, answer.error)
     return answer.look(methods)
+
+
+def relations(run: "Run", place: str) -> "list[HeadRelation]":
+    """Which heads follow the relations of the sentences of a file; those that the run cannot read are counted."""
+    from mirada.data.check import show as problems_of
+    from mirada.data.conllu import read_conllu
+    from mirada.looking.relations import best_heads
+    from mirada.looking.sentence_relations import sentence_relations
+
+    found = read_conllu(place)
+    require(bool(found.records), problems_of(found.problems, 3) if found.problems else f"{place} has no sentences")
+    sentences = [record.value for record in found.records[:MOST_SENTENCES]]
+    pairs, bad, reason = [], len(found.problems), ""
+    for sentence, answer in zip(sentences, run.answers_in_place([one.text for one in sentences]), strict=True):
+        if answer.error or answer.replay is None:
+            bad, reason = bad + 1, reason or answer.error
+        else:
+            pairs.append((sentence, answer.look()))
+    require(bool(pairs), f"{place}: this run can read none of the sentences. {reason}")
+    table = sentence_relations(pairs)
+    require(
+        bool(table),
+        f"no layer of this run looks from the words of a sentence at its words: {place} says nothing about it",
+    )
+    left = len(found.records) - len(sentences)
+    typer.echo(f"{len(pairs):,} sentences of {place} read, {bad:,} not, {left:,} left out", err=True)
+    for row in best_heads(table)[:LISTED]:
+        typer.echo(f"{row.relation:<20} {row.stream} head {row.head}: {row.accuracy:.0%} "
+                   f"(always {row.offset:+d}: {row.baseline:.0%}; {row.count:,} times)", err=True)  # fmt: skip
+    return table
 
 
 def dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
