@@ -1,7 +1,5 @@
 """Attention in a terminal: a row for everything written, a column for everything read, the lighter the more it was looked at."""
 
-import textwrap
-
 import numpy as np
 
 from mirada.drawing.attention_view import AttentionView
@@ -12,6 +10,7 @@ LABEL = 16  # cells for the name of a row
 NARROW, WIDE = 4, 10  # cells of a column that has its name above it
 TALLEST = 8  # letters of a name that stands upright
 MOST_ROWS = 120
+ROOMY = 60  # cells from which the key of the colors stands in one line
 MOST_BLOCKS = 4  # pieces that a long line is cut into
 
 
@@ -85,7 +84,7 @@ def percent(value: float, width: int, marked: bool) -> str:
     """A weight in percent, in the middle of a cell; nothing below one percent."""
     if not np.isfinite(value):
         return f"{'nan':^{width}}"
-    text = f"{100 * value:.0f}" if abs(value) >= 0.005 else "\u00b7" if marked else ""
+    text = f"{100 * value:.0f}" if abs(value) >= 0.005 else "." if marked else ""
     return f"{f'[{text}]' if marked and width > 4 else text:^{width}}"
 
 
@@ -142,17 +141,17 @@ def left_out(view: AttentionView, pieces: list[slice]) -> list[str]:
         missing.append(f"{len(view.columns) - pieces[MOST_BLOCKS].start:,} columns")
     if len(view.rows) > MOST_ROWS:
         missing.append(f"{len(view.rows) - MOST_ROWS:,} rows")
-    return [f"{' and '.join(missing)} more: -o look.html shows all", ""] if missing else []
+    return [f"{' and '.join(missing)} more:", "-o look.html shows all", ""] if missing else []
 
 
 def legend(view: AttentionView, terminal: Terminal) -> list[str]:
     """How to read the colors, what to beware of, and where the weights come from."""
     steps = [step / 11 for step in range(12)]
     ramp = "".join(terminal.paint(" ", ground=color_of(step)) for step in steps) if terminal.colored else f"[{SHADES}]"
-    even = f"even would be {number(view.even)}"
-    told = [f"0 {ramp} {number(view.top)}  {terminal.faint(even)}"]
+    even, close = f"even would be {number(view.even)}", "  " if terminal.width >= ROOMY else "\n"
+    told = [f"0 {ramp} {number(view.top)}{close}{terminal.faint(even)}"]
     for text in (*([view.reading] if view.reading else []), *view.cautions):
-        told += [terminal.faint(part) for part in textwrap.wrap(terminal.shown(text), terminal.width)]
+        told += [terminal.faint(part) for part in terminal.wrapped(text)]
     return told
 
 
