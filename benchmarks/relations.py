@@ -33,7 +33,6 @@ from mirada.runs.run import Run
 WORD = re.compile(r"\w+|[^\w\s]")
 DETERMINERS = {"the", "a", "an", "my", "your", "our", "his", "her", "their", "this", "that", "these", "those", "some", "many",
                "two", "three", "four", "five", "six"}  # fmt: skip
-SHOWN = {"det", "amod", "nsubj", "obj", "case", "aux", "compound", "conj", "advmod", "previous", "next", "punctuation"}
 FORMS: dict[str, set[str]] = defaultdict(set)  # of an English word, its Spanish forms
 for noun in NOUNS.values():
     FORMS[noun.english].add(noun.spanish)
@@ -203,8 +202,7 @@ def main() -> None:
             chosen = [sentence for sentence in read if 3 <= len(sentence.words) <= given.most_words]
             print(f"Relations in {len(chosen)} annotated sentences of 3 to {given.most_words} words, out of domain:\n")
             texts = ((sentence.text, list(sentence.spans), related(sentence)) for sentence in chosen)
-            rows = head_relations(relation_cases(run, texts), fewest=100)
-            relation_table(row for row in rows if row.relation in SHOWN)
+            relation_table(head_relations(relation_cases(run, texts), fewest=100))
 
 
 if __name__ == "__main__":

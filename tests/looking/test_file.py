@@ -24,6 +24,11 @@ from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, Te
 from mirada.looking.methods import Methods
 from mirada.looking.record import look as watched
 from mirada.looking.relations import HeadRelation
+from mirada.models.gat import GAT, GATConfig
+from mirada.models.gpt import GPT, GPTConfig
+from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from mirada.models.transformer import Transformer, TransformerConfig
+from mirada.models.vit import ViT, ViTConfig
 
 WIDTH, HEADS = 12, 3
 
@@ -305,3 +310,85 @@ def test_scores_of_a_file_are_exact_or_refused() -> None:
     assert_close(Seen.from_bytes(rotary.to_bytes())[""].scores(), rotary[""].scores())
     with pytest.raises(ValueError, match="not its scores"):
         Seen.from_bytes(alibi.to_bytes())[""].scores()
+
+
+@pytest.mark.parametrize(
+    ("length", "spread", "most"),
+    [(256, 0.7, 5.0e6), (256, 1.0, 5.8e6), (256, 1.5, 5.8e6), (256, 2.0, 5.0e6), (1024, 0.7, 41e6), (1024, 2.0, 41e6)],
+)
+def test_a_file_is_small(length: int, spread: float, most: float) -> None:
+    """A layer of 12 heads takes at most a twelfth of what 12 layers may take.
+
+    Random weights between even and sharp are the hardest to pack, and take more than 5 MB for 256 places.
+    """
+    layer = Attention(MultiHead(768, 12))
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            if parameter.ndim == 2:
+                nn.init.normal_(parameter, 0, spread / 768**0.5)
+    assert len(seen_of(layer, length, 768).to_bytes()) <= most / 12
+
+
+TOKENS = st.lists(st.text(max_size=8), min_size=3, max_size=3).map(tuple)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    tokens=TOKENS, others=TOKENS, made=st.dictionaries(st.text(max_size=5), st.text(max_size=9), max_size=3),
+    values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3),
+    ranked=st.lists(st.tuples(st.text(max_size=5), st.floats(0, 1)), max_size=3), name=st.text(max_size=8),
+)  # fmt: skip
+def test_any_labels_come_back(
+    tokens: tuple[str, ...], others: tuple[str, ...], made: dict[str, str], values: list[float],
+    ranked: list[tuple[str, float]], name: str,
+) -> None:  # fmt: skip
+    text = "".join(tokens)
+    ends = [sum(map(len, tokens[: n + 1])) for n in range(3)]
+    spans = tuple((end - len(token), end) for token, end in zip(tokens, ends, strict=True))
+    axes = {name: TextLabels(tokens, text, spans), name + "'": TimeLabels(others, tuple(values))}
+    labels = Labels(axes, {"*": (name, name + "'")}, made, (text, None), (WrittenStep(2, text, None, tuple(ranked)),))
+    again = Seen.from_bytes(seen_of(SMALL, 3).labelled(labels).to_bytes()).labels
+    assert again.axes == axes
+    assert (again.answer, again.outputs) == (labels.answer, labels.outputs)
+    assert made.items() <= dict(again.made).items()
+    assert again.axes_of("", 3, 3) == (name, name + "'")
+
+
+SMALL = plain()
+
+
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        (TextLabels(("a",) * 7, "a", ((0, 2),) * 7), "1 characters"),
+        (GridLabels.of(1, 7, (), b"GIF89a"), "must be a PNG"),
+    ],
+)
+def test_labels_that_no_reader_would_take_are_not_written(axis: AxisLabels, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        seen_of(SMALL).labelled(Labels({"x": axis})).to_bytes()
+    with pytest.raises(ValueError, match="JSON cannot"):
+        seen_of(SMALL).labelled(Labels(changes=({"do": object()},))).to_bytes()
+
+
+def test_every_model_of_the_lectures_has_its_kind() -> None:
+    source, target = torch.tensor([[1, 2, 3, 4, 5]]), torch.tensor([[1, 4, 2]])
+    gat = GAT(GATConfig.tiny())
+    graph = (torch.randn(5, gat.config.features), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]))
+    cases: dict[str, tuple[nn.Module, tuple[object, ...], set[str]]] = {
+        "transformer": (Transformer(TransformerConfig.tiny()), (source, None, target), {"self", "cross"}),
+        "luong": (Seq2Seq(Seq2SeqConfig.tiny()), (source, None, target), {"recurrent"}),
+        "gat": (gat, graph, {"graph"}),
+        "gpt": (GPT(GPTConfig.tiny()), (source,), {"self"}),
+        "vit": (ViT(ViTConfig.tiny()), (torch.rand(1, ViTConfig.tiny().channels, 8, 8),), {"vision"}),
+    }
+    for name, (model, inputs, kinds) in cases.items():
+        with torch.no_grad(), look(model.eval()) as seen:
+            model(*inputs)
+        if name == "vit":
+            seen.labelled(Labels({"cells": GridLabels.of(2, 2, ("[class]",))}, {"*": ("cells", "cells")}))
+        again = Seen.from_bytes(seen.to_bytes())
+        assert {again[layer].kind for layer in again.names} == kinds, name
+        for layer in again.names:
+            assert_close(again[layer].weights(), seen[layer].weights(), atol=LARGEST_ERROR, rtol=0)
+            assert Seen.from_bytes(again.to_bytes())[layer].kind == again[layer].kind

@@ -20,7 +20,7 @@ from mirada.looking import encodings
 from mirada.looking.archive import BlobWriter
 from mirada.looking.encodings import HalfProduct, WeightBytes, little
 from mirada.looking.labels import AxisLabels, GridLabels, TextLabels, TimeLabels
-from mirada.looking.manifest import FORMAT, VERSION
+from mirada.looking.manifest import FORMAT, PNG, VERSION
 from mirada.looking.methods import Methods
 from mirada.looking.statistics import Checks, HeadStatistics
 from mirada.looking.stream import Stream, tidy
@@ -75,7 +75,7 @@ class Writing:
             "streams": streams,
             "outputs": [
                 {"row": step.row, "text": step.text, "probability": number(step.probability),
-                 "ranked": [[text, number(share)] for text, share in step.ranked]}
+                 "ranked": [[text, share] for text, share in step.ranked if math.isfinite(share)]}
                 for step in labels.outputs
             ],
             "methods": None if seen.methods is None else self.methods(seen.methods),
@@ -85,7 +85,11 @@ class Writing:
         if labels.boxes:
             found["boxes"] = [{"row": row, "box": list(box)} for row, box in labels.boxes]
         found["axes"] = {name: self.axis(axis) for name, axis in self.axes.items()}
-        self.blobs.finish(json.dumps(found, allow_nan=False).encode())
+        try:
+            manifest = json.dumps(found, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the labels hold something that JSON cannot: {error}") from None
+        self.blobs.finish(manifest)
 
     def stream(self, stream: Stream) -> dict[str, Any]:
         heads, queries, keys = stream.heads, stream.queries, stream.keys
@@ -109,15 +113,16 @@ class Writing:
         }  # fmt: skip
 
     def kind(self, stream: Stream, columns: str) -> str:
-        """Pictures and graphs are named for what is looked at, steps without a cache anywhere for who looks: a recurrent
-        decoder.
+        """Pictures and graphs are named for what is looked at, recurrent decoders for who looks: they stand beside a recurrent
+        net, or look step by step where nothing has a cache.
         """
         if stream.edges is not None:
             return "graph"
         if isinstance(self.axes[columns], GridLabels):
             return "vision"
         cached = any(call.cached for other in self.streams for call in other.calls)
-        return "recurrent" if stream.stepped and not cached else stream.last.kind
+        steps = stream.name in self.seen.recurrent or (stream.stepped and not cached)
+        return "recurrent" if steps and stream.last.kind == "cross" else stream.last.kind
 
     def numbered(self, size: int) -> str:
         name = f"places {size}"
@@ -188,6 +193,9 @@ class Writing:
     def axis(self, axis: AxisLabels) -> dict[str, Any]:
         found: dict[str, Any] = {"kind": axis.kind, "size": axis.size, "tokens": list(axis.tokens)}
         if isinstance(axis, TextLabels):
+            spans = [span for span in axis.spans if span is not None]
+            good = all(0 <= first <= last <= len(axis.text) for first, last in spans)
+            require(good, f"the spans of a text axis must lie in its {len(axis.text)} characters: got {spans[:5]}...")
             found |= {"text": axis.text, "spans": [None if span is None else list(span) for span in axis.spans]}
         elif isinstance(axis, TimeLabels):
             found |= {"values": [number(value) for value in axis.values]}
@@ -196,6 +204,7 @@ class Writing:
             if axis.tokens == GridLabels.of(axis.height, axis.width, axis.before).tokens:
                 del found["tokens"]
             if axis.picture:
+                require(axis.picture.startswith(PNG), "the picture of a grid must be a PNG")
                 found["picture"] = self.blobs.add([axis.picture], "png")
         return found
 

@@ -32,7 +32,7 @@ from mirada.looking.methods import Methods
 from mirada.looking.pictures import SeenPictures
 from mirada.looking.relations import HeadRelation
 from mirada.looking.statistics import Checks, HeadStatistics
-from mirada.looking.stream import Factors, Stream
+from mirada.looking.stream import Factors, Stream, recurrent_lookers
 from mirada.shapes import broadcast_heads
 
 
@@ -52,6 +52,7 @@ def look(model: nn.Module) -> Iterator["Seen"]:
              [0.3333, 0.3333, 0.3333]]])
     """
     seen = Seen(layer_names(model, "look"))
+    seen.recurrent = frozenset(seen._names[layer] for layer in recurrent_lookers(model))
     with observed(seen):
         yield seen
 
@@ -258,6 +259,7 @@ class Seen(SeenPictures):
     def __init__(self, names: dict[nn.Module, str]) -> None:
         self._names = names
         self._calls: dict[str, list[Any]] = {}  # of Call; of one StoredCall where it was read from a file
+        self.recurrent: frozenset[str] = frozenset()  # the layers with which a recurrent net looks
         self.labels = Labels()
         self.methods: Methods | None = None
         self.relations: tuple[HeadRelation, ...] = ()

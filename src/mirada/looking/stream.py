@@ -6,9 +6,11 @@ from typing import Any, Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
+from mirada.attention.equation import Attention
 from mirada.errors import require
+from mirada.layers.recurrent import Recurrent
 from mirada.looking.statistics import Checks, HeadStatistics, dense_statistics, edge_statistics
 
 NUMBERS_AT_ONCE = 2**22  # weights held in memory at a time
@@ -163,3 +165,13 @@ class Stream:
 
 def tidy(x: Tensor) -> Tensor:
     return x.detach().cpu().float().contiguous()
+
+
+def recurrent_lookers(model: nn.Module) -> set[Attention]:
+    """The attention layers that stand beside a recurrent net in the same module: it is the one that looks."""
+    found: set[Attention] = set()
+    for module in model.modules():
+        parts = list(module.children())
+        if any(isinstance(part, Recurrent | nn.RNNBase | nn.RNNCellBase) for part in parts):
+            found |= {part for part in parts if isinstance(part, Attention)}
+    return found
