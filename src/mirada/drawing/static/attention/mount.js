@@ -47,8 +47,11 @@ class Viewer {
   weights(name, head, query) {
     const stream = this.records[0]?.byName.get(name);
     if (!stream) throw new Error(`no stream ${JSON.stringify(name)}; there are: ${this.streams.map((one) => one.name).join(", ")}`);
-    const inside = Number.isInteger(head) && head >= 0 && head < stream.heads && Number.isInteger(query) && query >= 0 && query < stream.queries;
-    if (!inside) throw new Error(`${name} has heads 0 to ${stream.heads - 1} and queries 0 to ${stream.queries - 1}: got ${head}, ${query}`);
+    const within = (value, size) => Number.isInteger(value) && value >= 0 && value < size;
+    if (!within(head, stream.heads) || !within(query, stream.queries)) {
+      const known = `heads 0 to ${stream.heads - 1} and queries 0 to ${stream.queries - 1}`;
+      throw new Error(`${name} has ${known}: got ${head}, ${query}`);
+    }
     return Array.from(stream.row(head, query));
   }
   // at once where the bytes are here, later where they must be fetched
@@ -65,6 +68,7 @@ class Viewer {
   }
   #show(sources) {
     const before = this.app?.state;
+    const chosen = this.app?.stream;
     this.shell?.close();
     try {
       this.records = sources.map((bytes) => new AttentionRecord(bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes)));
@@ -76,9 +80,23 @@ class Viewer {
         rerun: this.options.rerun ? (changes) => this.#rerun(changes) : null,
       });
       this.shell = new Shell(this.element, this.app, this.options.title ?? "");
+      if (before) this.#resume(before, chosen);
     } catch (error) {
       this.#fail(error);
     }
+  }
+  // another record: the view, the layer and the heads stay, where it has them; the row, where it has as many
+  #resume({ view, heads, row, column }, chosen) {
+    const stream = this.records[0].byName.get(chosen.name);
+    if (stream) {
+      const same = stream.queries === chosen.queries && stream.keys === chosen.keys;
+      this.app.set({
+        stream: stream.index,
+        heads: heads.every((head) => head < stream.heads) ? heads : [0],
+        ...(same ? { row, column } : {}),
+      });
+    }
+    this.open(view);
   }
   async #rerun(changes) {
     const bytes = await this.options.rerun(changes);
@@ -106,8 +124,13 @@ class Viewer {
       const value = Number.parseInt(wanted.get(name) ?? "", 10);
       return value >= 0 && value < size ? { [name]: value } : {};
     };
-    const heads = (wanted.get("heads") ?? "").split(",").map((head) => Number.parseInt(head, 10)).filter((head) => head >= 0 && head < stream.heads);
-    app.set({ ...inside("row", stream.queries), ...inside("column", stream.keys), ...(heads.length ? { heads: [...new Set(heads)] } : {}) });
+    const numbers = (wanted.get("heads") ?? "").split(",").map((head) => Number.parseInt(head, 10));
+    const heads = numbers.filter((head) => head >= 0 && head < stream.heads);
+    app.set({
+      ...inside("row", stream.queries),
+      ...inside("column", stream.keys),
+      ...(heads.length ? { heads: [...new Set(heads)] } : {}),
+    });
     this.open(wanted.get("view"));
   }
   close() {
