@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from mirada.attention.equation import Attention, attend
     from mirada.attention.heads import MultiHead
     from mirada.attention.normalizers import draws
-    from mirada.looking.record import Seen, look
     from mirada.looking.changes import Cut, DropHead, Force, MaskKey
     from mirada.looking.importance import importance
     from mirada.looking.intervene import intervene

@@ -59,9 +59,11 @@ class AttentionView:
 
     @property
     def top(self) -> float:
-        """The largest weight, which has the full color."""
+        """The weight that has the full color: the largest, but no less than twice what even attention would give, so that
+        attention that looks nowhere in particular does not shine.
+        """
         finite = np.abs(self.weights[np.isfinite(self.weights)])
-        return float(finite.max(initial=0.0)) or 1.0
+        return max(float(finite.max(initial=0.0)), min(1.0, 2 * self.even))
 
     @property
     def even(self) -> float:

@@ -13,8 +13,15 @@ from mirada.drawing.terminal import safe
 from mirada.errors import require, unknown
 
 ENDINGS = (".png", ".svg", ".pdf")
-FONTS = ("DejaVu Sans", "Noto Sans CJK JP", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Emoji",
-         "Noto Sans Symbols2", "Noto Sans Symbols", "Droid Sans Fallback", "Unifont")  # fmt: skip
+FONTS = (
+    "DejaVu Sans",
+    "Noto Sans CJK JP",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Devanagari",
+    "Noto Emoji",
+)
+WRITINGS = ("Sans CJK", "Emoji", "Sans Symbols", "Fallback", "Unifont", "WenQuanYi", "Hiragino", "YaHei", "PingFang")
 LETTERS_AN_INCH = 16  # of small type
 LARGEST = 24.0  # inches
 DPI = 160
@@ -37,7 +44,7 @@ def figure(view: AttentionView, path: Path, width: float, height: float) -> Iter
         drawn = Figure(figsize=(width, height), layout="constrained")
         yield drawn
         letters = int(width * LETTERS_AN_INCH)
-        cut = textwrap.shorten(safe(view.title), 3 * letters, placeholder=" \u2026")
+        cut = textwrap.shorten(safe(view.title), 2 * letters, placeholder=" \u2026")
         head = "\n".join(textwrap.wrap(cut, letters)) if view.title else ""
         drawn.suptitle(f"{head}\n{view.layer}".strip(), fontsize=9, x=0.02, ha="left")
         told = [*(f"\u26a0 {text}" for text in view.cautions), view.reading, view.origin]
@@ -51,8 +58,9 @@ def known_fonts() -> list[str]:
     """The fonts that are here, for letters of many writings."""
     from matplotlib.font_manager import fontManager
 
-    here = set(fontManager.get_font_names())
-    return [name for name in FONTS if name in here] or ["sans-serif"]
+    here = sorted(set(fontManager.get_font_names()))
+    more = [name for name in here if any(word in name for word in WRITINGS) and "Color" not in name]
+    return [*dict.fromkeys(name for name in (*FONTS, *more) if name in here)] or ["sans-serif"]
 
 
 def metadata(view: AttentionView, ending: str) -> dict[str, str | None]:

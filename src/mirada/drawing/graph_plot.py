@@ -79,5 +79,5 @@ def dot(axes: Any, x: float, y: float, name: str, central: bool) -> None:
     axes.plot([x], [y], "o", markersize=10 if central else 8, color="#d1480a" if central else "#334155", zorder=3)
     far = 0.0 if central else 1.28
     side = "center" if abs(x) < 0.3 else "left" if x > 0 else "right"
-    up = -0.14 if central else (0.0 if abs(x) >= 0.3 else 0.02)
+    up = -0.2 if central else (0.0 if abs(x) >= 0.3 else 0.02)
     axes.text(x * far, y * far + up, name, fontsize=9, ha="center" if central else side, va="center")

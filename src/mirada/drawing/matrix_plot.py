@@ -1,6 +1,7 @@
 """Plots of one matrix of attention, and of all heads of several layers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from mirada.drawing.numerals import number, weight
 COLORS = "Blues"  # from light to dark without a step back in luminance, and the same to all eyes
 CELL = 0.36  # inches
 MOST_NUMBERS = 400  # cells that have their number in them
-MOST_NAMES = 80  # rows or columns that have names
+MOST_NAMES, MOST_TIMES = 80, 12  # rows or columns that have names
+LONG = 5  # letters from which a name stands upright above its column
 LIGHT = 0.6  # share of the full color above which figures are light
 
 
@@ -40,15 +42,14 @@ def plot_matrix(view: AttentionView, path: Path) -> None:
 
 def named(axes: Any, view: AttentionView) -> None:
     """Names beside rows and above columns; of many, every so many."""
-    for axis, names, turned in ((axes.yaxis, view.rows, 0), (axes.xaxis, view.columns, 90)):
-        every = max(1, -(-len(names) // MOST_NAMES))
-        places = range(0, len(names), every)
-        short = max((len(name) for name in names), default=0) <= 3
-        axis.set_ticks(list(places), [label(names[place]) for place in places])
-        for text in axis.get_ticklabels():
-            text.set(rotation=0 if short else turned, fontsize=8 if len(names) <= 40 else 5)
     axes.xaxis.tick_top()
-    axes.tick_params(length=0)
+    for axis, names in ((axes.yaxis, view.rows), (axes.xaxis, view.columns)):
+        most = MOST_TIMES if view.values and axis is axes.xaxis else MOST_NAMES
+        places = list(range(0, len(names), max(1, -(-len(names) // most))))
+        shown = [label(names[place]) for place in places]
+        long = max(map(len, shown), default=0) > LONG and axis is axes.xaxis
+        axis.set_ticks(places, shown)
+        axis.set_tick_params(length=0, labelsize=8 if len(places) <= 40 else 5, labelrotation=90 if long else 0)
     for side in axes.spines.values():
         side.set_visible(False)
 
@@ -64,7 +65,8 @@ def numbers(axes: Any, view: AttentionView) -> None:
 
 def plot_heads(views: Sequence[Sequence[AttentionView]], path: Path) -> None:
     """Write all heads of several layers, small, in one scale: a row of the figure is a layer, a column a head."""
-    first, most = views[0][0], max(len(layer) for layer in views)
+    first = replace(views[0][0], layer="every head, in one scale")
+    most = max(len(layer) for layer in views)
     top = max(view.top for layer in views for view in layer)
     side = min(1.6, 14 / max(most, len(views)))
     with figure(first, path, max(4.0, side * most + 1.4), side * len(views) + 1.8) as drawn:

@@ -44,7 +44,8 @@ def panel(axes: Any, view: AttentionView, row: int) -> None:
     axes.imshow(overlay(inside, view.top), extent=place, interpolation="nearest")
     cell_high, cell_wide = high / grid.height, wide / grid.width
     peak_row, peak_column = divmod(int(inside.argmax()), grid.width)
-    frame(axes, (peak_column * cell_wide, peak_row * cell_high, cell_wide, cell_high), "#d1480a", "-")
+    if inside.max() > 2 * view.even:  # elsewhere the strongest cell means nothing
+        frame(axes, (peak_column * cell_wide, peak_row * cell_high, cell_wide, cell_high), "#d1480a", "-")
     for where, (left, upper, right, lower) in view.boxes:
         if where == row and pixels is not None:
             frame(axes, (left, upper, right - left, lower - upper), "#1d4ed8", "--")

@@ -26,6 +26,9 @@ RESET, DIM, BOLD = "\x1b[0m", "\x1b[2m", "\x1b[1m"
 CUBE = (0, 95, 135, 175, 215, 255)  # the levels of the 256 colors' cube
 NARROWEST, WIDEST = 40, 200
 ISOLATE, UNISOLATE = "\u2068", "\u2069"
+PLAIN = str.maketrans(
+    {"\u201c": '"', "\u201d": '"', "\u2192": "->", "\u2026": "~", "\u2013": "-", "\u21b5": "\\n", "\u21e5": "\\t"}
+)
 
 Color = tuple[int, int, int]
 
@@ -81,7 +84,18 @@ class Terminal:
     def shown(self, text: str) -> str:
         """A text of unknown origin as this terminal may print it."""
         found = safe(text)
-        return found if self.unicode else found.encode("ascii", "backslashreplace").decode()
+        return found if self.unicode else found.translate(PLAIN).encode("ascii", "backslashreplace").decode()
+
+    def wrapped(self, text: str) -> list[str]:
+        """A text of unknown origin in lines that fit."""
+        lines, now = [], ""
+        for word in self.shown(text).split(" "):
+            longer = f"{now} {word}" if now else word
+            if cells(longer) > self.width and now:
+                lines.append(now)
+                longer = word
+            now = cut(longer, self.width, "..")
+        return [*lines, now]
 
 
 def colors_of(tty: bool, environ: Mapping[str, str]) -> str:
@@ -123,9 +137,16 @@ def color_of(share: float) -> Color:
 
 
 def ink_on(ground: Color) -> Color:
-    """A color that can be read on another."""
-    bright = 0.299 * ground[0] + 0.587 * ground[1] + 0.114 * ground[2]
-    return (20, 20, 28) if bright > 120 else (232, 232, 240)
+    """The one of two inks that can be read better on a color."""
+    light, dark = (232, 232, 240), (20, 20, 28)
+    bright = luminance(ground) + 0.05
+    return light if (luminance(light) + 0.05) / bright > bright / (luminance(dark) + 0.05) else dark
+
+
+def luminance(color: Color) -> float:
+    """How bright a color is, from 0 to 1."""
+    red, green, blue = ((channel / 255) ** 2.2 for channel in color)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def shade(share: float) -> str:
@@ -148,7 +169,7 @@ def safe(text: str) -> str:
             joins = (
                 letter in "\u200c\u200d\ufe0f"
             )  # letters and signs that melt into one: not here, where cells are counted
-            kept.append("" if joins else letter.encode("ascii", "backslashreplace").decode())
+            kept.append("" if joins else letter.encode("unicode_escape").decode())
         else:
             kept.append(letter)
     return "".join(kept)

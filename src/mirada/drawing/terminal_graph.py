@@ -22,7 +22,9 @@ def draw_graph(view: AttentionView, terminal: Terminal) -> str:
     lines: list[str] = []
     for row in rows:
         lines += [f"{terminal.strong(terminal.shown(view.rows[row]))} looked at", *neighbors(view, terminal, row), ""]
-    return "\n".join([*lines, *(terminal.faint(terminal.shown(text)) for text in view.cautions)]).rstrip()
+    return "\n".join(
+        [*lines, *(terminal.faint(part) for text in view.cautions for part in terminal.wrapped(text))]
+    ).rstrip()
 
 
 def neighbors(view: AttentionView, terminal: Terminal, row: int) -> list[str]:

@@ -12,7 +12,8 @@ from mirada.drawing.terminal_matrix import ellipsis, legend
 
 SIDE = 24  # pixels of a drawn picture
 MOST_PANELS = 24
-LIT = 0.75  # how much of the heat covers the picture where the weight is largest
+LIT, SOFT = 0.85, 0.6  # how much the heat covers where the weight is largest, and how it fades
+DARK = 0.5  # how bright the picture stays below it
 
 
 def draw_picture(view: AttentionView, terminal: Terminal) -> str:
@@ -70,8 +71,8 @@ def heated(
     colors = np.array([[color_of(float(value)) for value in line] for line in large], dtype=np.float64)
     if pixels is None:
         return colors.round().astype(np.uint8)
-    gray = np.repeat((pixels @ np.array([0.299, 0.587, 0.114]))[..., None], 3, axis=-1) * 0.55
-    cover = (LIT * large)[..., None]
+    gray = np.repeat((pixels @ np.array([0.299, 0.587, 0.114]))[..., None], 3, axis=-1) * DARK
+    cover = (LIT * large**SOFT)[..., None]
     return (gray * (1 - cover) + colors * cover).round().astype(np.uint8)
 
 

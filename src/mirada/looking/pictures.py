@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from mirada.drawing.attention_page import attention_page
 from mirada.drawing.attention_view import AttentionView
-from mirada.drawing.terminal import Terminal
+from mirada.drawing.terminal import Terminal, cut
 from mirada.drawing.terminal_graph import draw_graph
 from mirada.drawing.terminal_matrix import draw_matrix
 from mirada.drawing.terminal_picture import draw_picture
@@ -110,10 +110,10 @@ def whole_plot(path: Path) -> Iterator[Path]:
 def in_terminal(shown: AttentionView, terminal: Terminal) -> str:
     """A drawing for a terminal: a picture, the neighbors of a node, or a matrix, as the layer is."""
     draw = {"picture": draw_picture, "graph": draw_graph, "matrix": draw_matrix}[suited(shown)]
-    head = [terminal.strong(terminal.shown(shown.title)), terminal.faint(terminal.shown(shown.layer)), ""]
-    return "\n".join(
-        [*filter(None, head[:2]), "", draw(shown, terminal), terminal.faint(terminal.shown(shown.origin))]
-    ).rstrip()
+    title = cut(shown.title, 2 * terminal.width, "\u2026")
+    lines = [terminal.strong(line) for line in terminal.wrapped(title)] if title else []
+    lines += [*map(terminal.faint, terminal.wrapped(shown.layer)), "", draw(shown, terminal)]
+    return "\n".join([*lines, *map(terminal.faint, terminal.wrapped(shown.origin))]).rstrip()
 
 
 def page(records: Sequence[bytes], title: str, language: str = "") -> str:

@@ -41,6 +41,7 @@ def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
     """
     index, rows = torch.tensor(nodes), torch.tensor(targets)
     found = Seen({})
+    found.recurrent = seen.recurrent
     for name in seen.names:
         calls: list[Call] = []
         calls.extend(restricted(call, index, rows, calls) for call in seen[name].calls)

@@ -118,6 +118,7 @@ def written_steps(
             tokenizer.token(token),
             float(shares[row, token]),
             tuple((tokenizer.token(i), p) for i, p in zip(top.indices[row].tolist(), top.values[row].tolist(), strict=True)),
+            token,
         )
         for row, token in enumerate(tokens)
     )  # fmt: skip

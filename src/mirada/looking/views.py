@@ -46,9 +46,9 @@ def view(seen: "Seen", layer: str = "", head: int | None = None) -> AttentionVie
     who = "1 head" if stream.heads == 1 else f"mean of {stream.heads} heads" if head is None else f"head {head}"
     shown = AttentionView(
         matrix(stream, head), rows.tokens, columns.tokens, title=title(seen), layer=f"{name or 'attention'}, {who}",
-        reading=f"rows: {called(rows, 'query')}; columns: {called(columns, 'key')}", grid=grid_of(columns),
+        reading=reading(rows, columns), grid=grid_of(columns),
         values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
-        remarks=remarks(stream, columns, head), made=seen.labels.made,
+        remarks=(*changes(seen), *remarks(stream, columns, head)), made=seen.labels.made,
     )  # fmt: skip
     return with_steps(seen, shown, rows is not columns)
 
@@ -106,6 +106,13 @@ def title(seen: "Seen") -> str:
     return " \u2192 ".join(filter(None, words))
 
 
+def reading(rows: AxisLabels, columns: AxisLabels) -> str:
+    """What the rows and columns are, in words."""
+    if rows is columns:
+        return f"rows: who looks; columns: what is looked at; both {called(columns, 'key')}"
+    return f"rows: {called(rows, 'query')}; columns: {called(columns, 'key')}"
+
+
 def called(axis: AxisLabels, role: str) -> str:
     """What the places of an axis are, in words."""
     if axis.kind == "text":
@@ -117,6 +124,15 @@ def grid_of(axis: AxisLabels) -> PictureGrid | None:
     if not isinstance(axis, GridLabels):
         return None
     return PictureGrid(axis.height, axis.width, len(axis.before), axis.picture)
+
+
+def changes(seen: "Seen") -> list[str]:
+    """The what-ifs of a run, in words."""
+    told = []
+    for change in seen.labels.changes:
+        places = ", ".join(f"{name} {value}" for name, value in change.items() if name not in ("layer", "do"))
+        told.append(f"What if: {change.get('do', 'a change')} in {change.get('layer', '')} ({places}).")
+    return told
 
 
 def remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from mirada.data.record import Problem, Record
 from mirada.decoding.stepper import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
+from mirada.looking.answer_methods import answer_methods
 from mirada.looking.file import version
 from mirada.looking.labels import Labels
 from mirada.looking.record import Seen, look
@@ -82,14 +83,19 @@ class Run:
                 self._engine = engine.fast(self.model)
             return self._engine.stepper
 
-    def look(self, *inputs: Any, labels: Callable[[Any], Labels] | None = None) -> Seen:
-        """All attention of one pass of the model. `labels` says what was seen, given what the model put out."""
+    def look(self, *inputs: Any, labels: Callable[[Any], Labels] | None = None, methods: bool = False) -> Seen:
+        """All attention of one pass of the model. `labels` says what was seen, given what the model put out; `methods` compares
+        it with value norms, rollout, gradients and ablation.
+        """
+        given = [x.to(self.device) if isinstance(x, Tensor) else x for x in inputs]
         with torch.no_grad(), look(self.model) as seen:
-            output = self.model(*(x.to(self.device) if isinstance(x, Tensor) else x for x in inputs))
-        if labels is None:
-            return seen
-        found = labels(output)
-        return seen.labelled(replace(found, made=self.made(seen) | dict(found.made)))
+            output = self.model(*given)
+        if labels is not None:
+            found = labels(output)
+            seen.labelled(replace(found, made=self.made(seen) | dict(found.made)))
+        if methods:
+            seen.methods = answer_methods(self.model, given, output, seen)
+        return seen
 
     def made(self, seen: Seen) -> dict[str, str]:
         """Where a picture of attention comes from."""

@@ -272,8 +272,9 @@ def forecast(run: Run, series: TimeSeries, first: int, name: str) -> Answer:
     )  # fmt: skip
 
 
-def looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels]) -> Seen:
+def looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
     """All attention of a forecast; where every target is read by itself, that of the first."""
+    require(not methods, "methods are compared for texts and pictures: a forecast chooses among no words or classes")
     seen = run.look(*inputs, labels=labels)
     return one_sample(seen) if seen[seen.names[0]].batch > 1 else seen
 

@@ -329,8 +329,9 @@ class GraphPass:
             **ask.ranking(ranked),
         )  # fmt: skip
 
-    def look(self, node: Node, ranked: Sequence[tuple[str, float]]) -> Seen:
+    def look(self, node: Node, ranked: Sequence[tuple[str, float]], methods: bool = False) -> Seen:
         """All attention of the pass; of a large graph, what the node and its strongest neighbors looked at."""
+        require(not methods, "methods are compared for texts and pictures: a graph has only its attention")
         kept = neighborhood(node.number, self.sources, self.offsets, self.weights.tolist(), WHOLE_GRAPH)
         whole = len(self.graph) <= WHOLE_GRAPH
         nodes = list(range(len(self.graph))) if whole else kept.nodes

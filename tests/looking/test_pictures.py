@@ -1,0 +1,138 @@
+"""From what was seen to pages, plots, terminals and notebooks."""
+
+import re
+from base64 import b64decode
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mirada import Attention, MultiHead, look
+from mirada.drawing.terminal import Terminal
+from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, WrittenStep
+from mirada.looking.negro import VALUES, WANTED, WORDS, negro
+from mirada.looking.record import Seen
+from mirada.looking.views import chosen_layer, view
+
+
+@pytest.fixture
+def seen() -> Seen:
+    """Two layers: one that looks across, 3 rows at 5 places, with two heads; then one that looks at itself."""
+    torch.manual_seed(0)
+    model = torch.nn.ModuleDict({"cross": Attention(MultiHead(8, 2)), "self": Attention(MultiHead(8, 2))})
+    with torch.no_grad(), look(model) as found:
+        model["cross"](torch.randn(1, 3, 8), memory=torch.randn(1, 5, 8))
+        model["self"](torch.randn(1, 3, 8))
+    return found
+
+
+def translated() -> Labels:
+    return Labels(
+        {"source": TextLabels(tuple("abcde"), "abcde"), "target": TextLabels(("<s>", "x", "y"), "xy")},
+        {"cross": ("target", "source"), "self": ("target", "target")},
+        {"input": "abcde", "task": "translate"},
+        ("xy", -0.1),
+        (WrittenStep(0, "x", 0.9), WrittenStep(1, "y", 0.8), WrittenStep(2, "</s>", 0.7)),
+    )
+
+
+def test_the_layer_that_looks_across_is_shown(seen: Seen) -> None:
+    assert chosen_layer(seen) == "cross"
+    assert chosen_layer(seen, "self") == "self"
+    with pytest.raises(ValueError, match=r"unknown layer 'sel'; known: cross, self\. Did you mean 'self'\?"):
+        chosen_layer(seen, "sel")
+    with pytest.raises(ValueError, match="has 2 heads, 0 to 1: there is no head 2"):
+        view(seen, head=2)
+    with pytest.raises(ValueError, match="there is no head -1"):
+        view(seen, head=-1)
+
+
+def test_weights_are_those_that_were_used(seen: Seen) -> None:
+    exact = seen["cross"].weights()[0].double().numpy()
+    np.testing.assert_allclose(view(seen).weights, exact.mean(0), atol=1e-7)
+    np.testing.assert_allclose(view(seen, head=1).weights, exact[1], atol=1e-7)
+    assert view(seen).rows == ("0", "1", "2")
+
+
+def test_a_row_across_is_named_by_what_was_written_from_it(seen: Seen) -> None:
+    shown = seen.labelled(translated()).view()
+    assert shown.rows == ("x", "y", "</s>")
+    assert shown.columns == tuple("abcde")
+    assert shown.shares == (0.9, 0.8, 0.7)
+    assert shown.title == "abcde \u2192 xy"
+    assert shown.layer == "cross, mean of 2 heads"
+    assert seen.view("self").rows == ("<s>", "x", "y")
+
+
+def test_a_picture_a_graph_and_a_single_row() -> None:
+    layer = Attention(MultiHead(8, 2))
+    with torch.no_grad(), look(layer) as found:
+        layer(torch.randn(1, 5, 8))
+    grid = GridLabels.of(2, 2, ("[class]",))
+    found.labelled(Labels({"cells": grid}, {"*": ("cells", "cells")}, outputs=(WrittenStep(0, "cat", 0.5),)))
+    shown = found.view()
+    assert (shown.grid.height, shown.grid.before, shown.focus) == (2, 1, 0)
+    assert "[cl\u2026\n" in found.text(terminal=Terminal())
+    found.labelled(Labels({"n": NodeLabels(tuple("abcde"))}, {"*": ("n", "n")}))
+    assert found.view().columns == tuple("abcde")
+    found.labelled(Labels({"n": AxisLabels(tuple("abc"))}, {"*": ("n", "n")}))
+    assert found.view().columns == tuple("01234")  # labels that do not fit are not shown
+
+
+def test_a_page_holds_the_record(seen: Seen, tmp_path: Path) -> None:
+    seen.labelled(translated()).page(tmp_path / "x.html", language="es")
+    text = (tmp_path / "x.html").read_text(encoding="utf-8")
+    (record,) = re.findall(r'data-record="0">([^<]*)<', text)
+    stored = Seen.from_bytes(b64decode(record))
+    assert stored.names == ["cross", "self"]
+    assert 'data-language="es"' in text
+    seen.page(tmp_path / "two.html", stored)
+    assert (tmp_path / "two.html").read_text(encoding="utf-8").count("data-record=") == 2
+
+
+def test_a_notebook_shows_the_page_in_a_frame(seen: Seen) -> None:
+    markup = seen.labelled(translated())._repr_html_()
+    assert markup.startswith("<iframe srcdoc=")
+    inside = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts" .*</iframe>', markup, re.DOTALL)
+    assert unescape(inside[1]).startswith("<!doctype html>")
+    assert Seen({})._repr_html_() == "<p>nothing was seen</p>"
+
+
+def test_plots_by_kind(seen: Seen, tmp_path: Path) -> None:
+    for kind in ("", "matrix", "heads"):
+        seen.plot(tmp_path / f"x{kind}.png", kind=kind)
+    assert len(list(tmp_path.glob("*.png"))) == 3
+    assert len(list(tmp_path.iterdir())) == 3  # nothing is left beside them
+    with pytest.raises(ValueError, match=r"unknown kind of plot 'matrx'.*Did you mean 'matrix'"):
+        seen.plot(tmp_path / "x.png", kind="matrx")
+    with pytest.raises(ValueError, match="looks at no picture"):
+        seen.plot(tmp_path / "x.png", kind="picture")
+    with pytest.raises(ValueError, match="cannot be written"):
+        seen.plot(tmp_path / "nowhere" / "x.png")
+    (tmp_path / "old.png").write_bytes(b"old")
+    with pytest.raises(ValueError, match="the same nodes"):
+        seen.plot(tmp_path / "old.png", kind="graph")
+    assert (tmp_path / "old.png").read_bytes() == b"old"
+
+
+def test_what_was_seen_prints_plainly(seen: Seen) -> None:
+    lines = seen.labelled(translated()).text(terminal=Terminal()).splitlines()
+    assert lines[0] == "abcde \u2192 xy"
+    assert lines[-1] == "task translate"
+    assert "\x1b" not in "".join(lines)
+
+
+def test_changes_are_told(seen: Seen) -> None:
+    seen.labelled(Labels(changes=({"layer": "cross", "do": "DropHead", "head": 1},)))
+    assert "What if: DropHead in cross (head 1)." in seen.view().cautions
+
+
+def test_negro_has_the_lectures_weights_and_lies_in_the_hull() -> None:
+    seen = negro()
+    torch.testing.assert_close(seen["attention"].weights(head=0)[0], torch.tensor(WANTED))
+    torch.testing.assert_close(seen["attention"].output()[0, 0], torch.tensor(WANTED) @ torch.tensor(VALUES))
+    assert seen.view().columns == WORDS
+    stored = Seen.from_bytes(seen.to_bytes())
+    torch.testing.assert_close(stored["attention"].values()[0, 0], torch.tensor(VALUES))
