@@ -65,6 +65,8 @@ def explained(error: Exception) -> tuple[str, int]:
         return reason, 2
     if kind == "Interrupted":
         return f"{reason}. Go on with the same command and --resume.", 130
+    if kind == "ProcessLostError":
+        return f"{reason}. Go on with the same command and --resume; torchrun --max-restarts 3 does so by itself.", 1
     first = reason.splitlines()[0]
     if isinstance(error, MemoryError) or kind == "OutOfMemoryError" or "allocate memory" in reason:
         return f"there is not enough memory: {first}\nTake a smaller batch_tokens, width, depth or length.", 1
