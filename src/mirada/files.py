@@ -4,6 +4,7 @@ A file is written beside its place, under a name that nobody can foresee, and th
 replaced, never followed: whoever prepared the folder cannot make us write elsewhere.
 """
 
+import errno
 import os
 import re
 import secrets
@@ -16,6 +17,7 @@ from mirada.errors import require
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
+MOST = 1 << 40  # bytes of a file
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 
 
@@ -77,3 +79,12 @@ def require_own(paths: Iterable[Path]) -> None:
             stat.S_ISREG(mode) or stat.S_ISDIR(mode),
             f"{path} is no ordinary file. Remove it, or choose another --out.",
         )
+
+
+def require_file(path: Path, most: int = MOST) -> None:
+    """Require an ordinary file of a size that is read at once: a pipe may never have a writer, a device may never end."""
+    about = path.stat()
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    require(stat.S_ISREG(about.st_mode), f"{path} is no ordinary file")
+    require(about.st_size <= most, f"{path} has {about.st_size:,} bytes, and at most {most:,} are read")

@@ -75,10 +75,10 @@ def plain(value: Any) -> Any:
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The events of a run; a last line that was cut by a crash is left out."""
     events = []
-    for line in path.read_bytes().split(b"\n") if path.exists() else []:
+    for line in path.read_bytes().split(b"\n") if path.is_file() else []:
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):
             events.append(event)
