@@ -78,15 +78,19 @@ def process_group(device: str = "auto") -> Iterator[ProcessGroup]:
     if world == 1:
         yield ProcessGroup(device=chosen)
         return
-    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
     try:
+        store, _, _ = next(dist.rendezvous("env://", rank, world))
+        # torchrun keeps its store over restarts: without a name of its own, a process may find the address of a dead one
+        named = dist.PrefixStore(f"start-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        backend = "nccl" if chosen.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=named, rank=rank, world_size=world)
         yield ProcessGroup(rank, world, chosen)
     except RuntimeError as error:
         if any(sign in str(error) for sign in LOST):
             raise ProcessLostError("another process of this run has ended") from error
         raise
     finally:
-        with suppress(RuntimeError):  # of a group that has lost one
+        with suppress(RuntimeError, AssertionError, ValueError):  # of a group that has lost one, or was never whole
             dist.destroy_process_group()
 
 
