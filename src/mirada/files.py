@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -41,9 +42,20 @@ def write_whole(path: Path, content: bytes) -> None:
         if not isinstance(error, OSError):
             raise
         raise ValueError(
-            f"{path} cannot be written: {error.strerror or error}. What was there before is untouched."
+            f"{path} cannot be written: {error.strerror or error}{room(path.parent, len(content), error)}. What was there before "
+            "is untouched."
         ) from None
     settle_folder(path.parent)
+
+
+def room(folder: Path, needed: int, error: OSError) -> str:
+    """How much room there is and would be needed, where that is what is wrong."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    try:
+        return f" ({shutil.disk_usage(folder).free:,} bytes are free, {needed:,} are needed)"
+    except OSError:
+        return f" ({needed:,} bytes are needed)"
 
 
 def settle_folder(folder: Path) -> None:
