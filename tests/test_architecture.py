@@ -14,8 +14,8 @@ PACKAGE = ROOT / "src" / "mirada"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = {
-    "errors": -1, "lazy": -1,
-    "config": 0, "shapes": 0, "files": 0, "terminal": 0, "checksums": 0, "native": 0,
+    "errors": -2, "lazy": -1, "files": -1,
+    "config": 0, "shapes": 0, "terminal": 0, "checksums": 0, "native": 0,
     "attention": 1, "drawing": 1,
     "layers": 2,
     "models": 3, "data": 3, "decoding": 3,

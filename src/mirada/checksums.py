@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mirada.files import require_file
+
 NAME = "checksum"
 METADATA = "__metadata__"
 BLOCK = 1 << 20
@@ -59,6 +61,7 @@ def damage(path: Path) -> str:
 
     The file is read block by block. What is no such file at all is left to the library that reads it.
     """
+    require_file(path)
     with open(path, "rb") as file:
         start = file.read(8)
         length = struct.unpack("<Q", start)[0] if len(start) == 8 else LONGEST_HEADER + 1

@@ -4,9 +4,11 @@ A file is written beside its place, under a name that nobody can foresee, and th
 replaced, never followed: whoever prepared the folder cannot make us write elsewhere.
 """
 
+import errno
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +18,7 @@ from mirada.errors import require
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
+MOST = 1 << 40  # bytes of a file
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 
 
@@ -39,9 +42,20 @@ def write_whole(path: Path, content: bytes) -> None:
         if not isinstance(error, OSError):
             raise
         raise ValueError(
-            f"{path} cannot be written: {error.strerror or error}. What was there before is untouched."
+            f"{path} cannot be written: {error.strerror or error}{room(path.parent, len(content), error)}. What was there before "
+            "is untouched."
         ) from None
     settle_folder(path.parent)
+
+
+def room(folder: Path, needed: int, error: OSError) -> str:
+    """How much room there is and would be needed, where that is what is wrong."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    try:
+        return f" ({shutil.disk_usage(folder).free:,} bytes are free, {needed:,} are needed)"
+    except OSError:
+        return f" ({needed:,} bytes are needed)"
 
 
 def settle_folder(folder: Path) -> None:
@@ -77,3 +91,12 @@ def require_own(paths: Iterable[Path]) -> None:
             stat.S_ISREG(mode) or stat.S_ISDIR(mode),
             f"{path} is no ordinary file. Remove it, or choose another --out.",
         )
+
+
+def require_file(path: Path, most: int = MOST) -> None:
+    """Require an ordinary file of a size that is read at once: a pipe may never have a writer, a device may never end."""
+    about = path.stat()
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    require(stat.S_ISREG(about.st_mode), f"{path} is no ordinary file")
+    require(about.st_size <= most, f"{path} has {about.st_size:,} bytes, and at most {most:,} are read")

@@ -3,6 +3,7 @@
 In a pipe or a file every character stays as it is: programs read there.
 """
 
+import errno
 import sys
 from typing import TextIO
 
@@ -42,10 +43,15 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True, styled: bool 
     if not styled and shows(stream):
         line = visible(line)
     try:
-        stream.write(line + "\n" * nl)
-    except UnicodeEncodeError:
-        stream.write(encodable(line, stream.encoding) + "\n" * nl)
-    stream.flush()
+        try:
+            stream.write(line + "\n" * nl)
+        except UnicodeEncodeError:
+            stream.write(encodable(line, stream.encoding) + "\n" * nl)
+        stream.flush()
+    except OSError as error:
+        if error.errno != errno.EPIPE:  # that one is nobody's mistake: who read it has enough
+            error.filename = "standard error" if err else "standard output"
+        raise
 
 
 def shows(stream: TextIO) -> bool:

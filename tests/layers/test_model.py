@@ -189,7 +189,7 @@ def test_weights_that_are_something_else(folder: Path) -> None:
 def test_weights_that_are_not_there(folder: Path) -> None:
     weights = folder / "model.safetensors"
     weights.unlink()
-    assert f"No such file or directory: {weights}" in refusal(folder)
+    assert "No such file or directory" in refusal(folder)
     weights.mkdir()
     assert "does not hold the weights" in refusal(folder)
 

@@ -1,5 +1,6 @@
 """The folder of a run may come from somebody else: going on with it writes nothing outside of it."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -75,3 +76,21 @@ def test_measuring_writes_its_plot_into_the_folder(run: Path, tmp_path: Path) ->
     print_by_length(there, [*splits.train, *splits.valid], as_json=True)
     assert (tmp_path / "precious").read_text() == "precious"
     assert (run / "by-length.png").read_bytes()[1:4] == b"PNG"
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl"])
+def test_a_pipe_in_the_place_of_a_file_makes_nobody_wait(run: Path, name: str) -> None:
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    if name == "metrics.jsonl":
+        assert "not ended yet" in str(load(run))
+    else:
+        with pytest.raises(ValueError, match=rf"{name}.*(no ordinary file|missing or damaged)"):
+            load(run)
+
+
+@pytest.mark.parametrize("content", [b'{"a":' * 100_000, b"[" * 100_000, b"\xff" * 99])
+def test_settings_that_are_nested_deeply_or_no_text(run: Path, content: bytes) -> None:
+    (run / "config.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"config\.json is not JSON"):
+        load(run)

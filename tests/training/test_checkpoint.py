@@ -50,7 +50,7 @@ def test_room_is_asked_for(tmp_path: Path) -> None:
     check_room(tmp_path / "new" / "deep", 1)
     assert (tmp_path / "new" / "deep").is_dir()
     assert list((tmp_path / "new" / "deep").iterdir()) == []
-    with pytest.raises(ValueError, match=r"needs about 1,000,000,000,000 MB"):
+    with pytest.raises(ValueError, match=r"needs about 1,000,000,000.0 GB"):
         check_room(tmp_path, 10**18)
 
 

@@ -30,6 +30,10 @@ app.command("bench", epilog=bench.EPILOG)(bench.bench)
 app.command("example", epilog=example.EPILOG)(example.example)
 
 
+STOPPED = 130  # the exit code of a command that Ctrl-C ended
+WIDEST, MOST_LINES = 600, 200  # of an error: a record or a path in it may be of any length
+
+
 def show_version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
@@ -52,22 +56,44 @@ def main() -> None:
     sys.argv[:] = [word for word in sys.argv if word != "--debug"]
     try:
         app(prog_name="mirada")  # it ends quietly where nobody reads its answers any more
+    except SystemExit as ended:
+        if ended.code == STOPPED:
+            echo("mirada: stopped", err=True)
+        raise
     except Exception as error:
         if debug:
             raise
         text, code = explained(error)
-        echo(f"mirada: {text}", err=True)
+        echo(f"mirada: {shortened(text)}", err=True)
         sys.exit(code)
 
 
 def explained(error: Exception) -> tuple[str, int]:
     """What to say about an error, and the exit code that goes with it."""
     kind, reason = type(error).__name__, str(error).strip() or "no reason given"
-    if isinstance(error, ValueError | OSError):
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        return f"{where}{error.strerror or reason}", 2
+    if isinstance(error, ValueError):
         return reason, 2
     if kind == "Interrupted":
-        return f"{reason}. Go on with the same command and --resume.", 130
+        return f"{reason}. Go on with the same command and --resume.", STOPPED
+    if kind == "ProcessLostError":
+        return f"{reason}. Go on with the same command and --resume; torchrun --max-restarts 3 does so by itself.", 1
     first = reason.splitlines()[0]
     if isinstance(error, MemoryError) or kind == "OutOfMemoryError" or "allocate memory" in reason:
         return f"there is not enough memory: {first}\nTake a smaller batch_tokens, width, depth or length.", 1
     return f"{kind}: {first}\nThis should not happen: --debug shows where it came from. Please report it.", 1
+
+
+def shortened(text: str) -> str:
+    """An error that fits on a screen: long lines lose their middle, many lines their end.
+
+    >>> shortened("a" * 1000).count("a"), shortened("no such file")
+    (600, 'no such file')
+    """
+    lines = text.splitlines()
+    left = [f"... and {len(lines) - MOST_LINES:,} more lines"] if len(lines) > MOST_LINES else []
+    half = WIDEST // 2
+    cut = [line if len(line) <= WIDEST else f"{line[:half]} ... {line[-half:]}" for line in lines[:MOST_LINES]]
+    return "\n".join([*cut, *left])

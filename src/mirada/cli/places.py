@@ -124,10 +124,10 @@ def task_of_folder(place: str) -> str:
 def task_of_file(place: str) -> str:
     from mirada.data.header import CLASSES
     from mirada.data.records import KEYED, read_records
-    from mirada.data.text import ending_of, scan
+    from mirada.data.text import ending_of, head
 
-    head = [text for _, text, fault in islice(scan(place), LOOKED_AT) if not fault]
-    if any('"context"' in line and '"question' in line for line in head):
+    lines = [text for text, fault in head(place, "", LOOKED_AT) if not fault]
+    if any('"context"' in line and '"question' in line for line in lines):
         return "answer"
     table = ending_of(place) in (".csv", ".tsv", *KEYED)
     for task, columns in (("classify", CLASSES), ("translate", ("source", "target"))):

@@ -97,7 +97,8 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
     if inputs:
         paths = not run.task.asks or run.task.asks[0] == "name"  # of pictures, recordings, ...
         check_texts(folder, () if paths else inputs)
-        single = len(inputs) == 1 and not as_json and sys.stdout.isatty() and run.task.streams
+        seen = sys.stdout is not None and sys.stdout.isatty()
+        single = len(inputs) == 1 and not as_json and seen and run.task.streams
         if single and not {"beam", "best"} & {name for name, value in ask.items() if value != 1}:
             for piece in run.stream(run.task.parse(inputs[0])):
                 echo(piece, nl=False)
@@ -105,6 +106,7 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
             return
         print_answers(run.answers_in_place(inputs), as_json)
         return
+    require(sys.stdin is not None, "there is no input: standard input is closed. Give one as an argument, or open it")
     if sys.stdin.isatty():
         converse(run, as_json)
     else:
@@ -154,14 +156,16 @@ def answer_file(
 
 def passage_text(path: str) -> str:
     """The text of a file, or of standard input, with every character as it is: answers are told by their places in it."""
-    from mirada.data.text import opened
+    from mirada.data.text import LONGEST_LINE, opened
 
     name = "standard input" if path == "-" else path
     if path == "-":
-        raw = sys.stdin.buffer.read()
+        require(sys.stdin is not None, "the passage is to come from standard input, which is closed")
+        raw = sys.stdin.buffer.read(LONGEST_LINE + 1)
     else:
         with opened(path) as file:
-            raw = file.read()
+            raw = file.read(LONGEST_LINE + 1)
+    require(len(raw) <= LONGEST_LINE, f"{name}: a passage of more than {LONGEST_LINE >> 20} MB. Cut it.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -191,7 +195,6 @@ def answer_lines(run: "Run", as_json: bool) -> None:
         answers = iter(run.answers_in_place([line for line in batch if line.strip()]))
         found = [next(answers) if line.strip() else Answer(line, "", 0.0) for line in batch]
         failed += print_each(found, as_json)
-        sys.stdout.flush()
         some = some or any(map(str.strip, batch))
     require(some, "there is no input: give one as an argument, or lines on standard input")
     if failed:
@@ -215,7 +218,13 @@ def print_each(found: "Sequence[Answer]", as_json: bool) -> int:
 
 def lines() -> Iterator[str]:
     """Lines of standard input. Empty ones stay, so that answer i is that of line i."""
-    for number, raw in enumerate(sys.stdin.buffer, 1):
+    from mirada.data.text import LONGEST_LINE
+
+    for number, raw in enumerate(iter(lambda: sys.stdin.buffer.readline(LONGEST_LINE + 1), b""), 1):
+        require(
+            len(raw) <= LONGEST_LINE,
+            f"line {number} of standard input is longer than {LONGEST_LINE >> 20} MB. Give one input a line.",
+        )
         try:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:

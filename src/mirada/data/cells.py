@@ -15,7 +15,7 @@ from mirada.data.options import TableOptions
 from mirada.data.records import KEYED, rows_of_table
 from mirada.data.separator import KNOWN, cells_of
 from mirada.data.table import SAMPLE, Rows, TableLine, is_whole
-from mirada.data.text import ending_of, scan
+from mirada.data.text import ending_of, head, scan
 from mirada.errors import require, unknown
 
 CellRow = tuple[str, tuple[str, ...], str]  # where it is, its cells, what is wrong with it
@@ -76,7 +76,7 @@ def fasttext_cells(path: str, encoding: str) -> Cells:
 
 def is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
     """Whether a text file is a table after all: it has tabs, or its first line is a header."""
-    lines = [text for _, text, _ in islice(scan(path, encoding), SAMPLE)]
+    lines = [text for text, _ in head(path, encoding, SAMPLE)]
     tops = [[cells_of(line, mark) for line in lines[:2]] for mark in KNOWN]
     headed = [top for top in tops if len(top) == 2 and len(top[0]) == len(top[1]) > 1]
     return any("\t" in text for text in lines) or any(place_of(top[0], asks) is not None for top in headed)

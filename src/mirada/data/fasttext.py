@@ -1,10 +1,9 @@
 """Texts with labels as fastText has them: `__label__pos a fine film`, a text a line."""
 
 import re
-from itertools import islice
 
 from mirada.data.record import Read, Sorter
-from mirada.data.text import scan
+from mirada.data.text import head, scan
 
 MARK = "__label__"
 LABEL = re.compile(rf"(?<!\S){MARK}(\S*)\s*")
@@ -14,7 +13,7 @@ MOST = 0.8  # of them
 
 def is_fasttext(path: str, encoding: str = "") -> bool:
     """Whether most of the first lines have a label of fastText, first or last."""
-    lines = [text.split() for _, text, _ in islice(scan(path, encoding), LINES) if text.strip()]
+    lines = [text.split() for text, _ in head(path, encoding, LINES) if text.strip()]
     marked = [next((word for word in (line[0], line[-1]) if word.startswith(MARK)), "") for line in lines]
     labels = [label for label in marked if label]
     cells = [label for label in labels if any(mark in label for mark in ",;|")]  # cells of a table
@@ -37,7 +36,7 @@ def read_fasttext(path: str, columns: tuple[str, ...], encoding: str = "") -> Re
         if fault:
             sorter.refuse(where, fault)
         elif not line.strip():
-            sorter.blank.append(where)
+            sorter.skip(where)
         elif len(labels) == 1:
             sorter.take(where, (text, labels[0]))
         elif labels:

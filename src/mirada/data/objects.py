@@ -9,11 +9,15 @@ from typing import Any, NoReturn
 from mirada.data.header import rivalry
 from mirada.data.names import match
 from mirada.data.record import Read, Sorter
-from mirada.data.text import Form, ending_of, nfc, opened, scan
+from mirada.data.text import LONGEST_LINE, Form, ending_of, nfc, opened, scan
 from mirada.errors import require, unknown
 
 Objects = Iterator[tuple[int, Any, str]]  # its line or its place in a list, from 1; the value, or None; what is wrong
 SAMPLE = 500  # objects that tell the keys
+LONGEST_DOCUMENT = 64 << 20  # bytes of a JSON file that is one value, and has to be read as a whole
+MOST_VALUES = 5_000_000  # in one JSON text: each takes many times the memory of its letters
+ROWS = 256  # of a Parquet file that are in memory at a time
+DEEPEST = 20  # objects in objects in which keys are looked for
 FORMS = "Write a list of objects, or an object a line (JSONL)."
 
 
@@ -28,6 +32,30 @@ def refuse_constant(text: str) -> NoReturn:
 DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=refuse_constant)
 
 
+def decoded(text: str) -> Any:
+    """The value of a JSON text that does not fill the memory."""
+    most = f"{MOST_VALUES:,}"
+    require(
+        text.count(",") + text.count("[") + text.count("{") <= MOST_VALUES,
+        f"more than {most} values in one text, which do not fit into memory. Write an object a line (JSONL)",
+    )
+    return DECODER.decode(text)
+
+
+def joined_lines(path: str, encoding: str, form: Form) -> str:
+    """A file that is one value as one text."""
+    lines, size = [], 0
+    for number, text, fault in scan(path, encoding, form, LONGEST_DOCUMENT):
+        require(not fault, f"{path}:{number}: {fault}")
+        lines.append(text)
+        size += len(text)
+        require(
+            size <= LONGEST_DOCUMENT,
+            f"{path}: one JSON value of more than {LONGEST_DOCUMENT >> 20} MB. Write an object a line (JSONL).",
+        )
+    return "\n".join(lines)
+
+
 def json_objects(path: str, encoding: str = "", form: Form = nfc) -> Objects:
     """The objects of JSON lines, or of a file that is one list of them."""
     if is_list(path, encoding):
@@ -37,7 +65,8 @@ def json_objects(path: str, encoding: str = "", form: Form = nfc) -> Objects:
 
 def is_list(path: str, encoding: str) -> bool:
     """Whether a JSON file is one value over many lines, not a value a line: its first line is no whole object."""
-    first = next((text.strip() for _, text, fault in scan(path, encoding) if text.strip() and not fault), "")
+    lines = scan(path, encoding, longest=LONGEST_DOCUMENT)
+    first = next((text.strip() for _, text, fault in lines if text.strip() and not fault), "")
     if first.startswith("["):
         return ending_of(path) == ".json" or first == "[" or first.startswith("[{")
     return first == "{" or (ending_of(path) == ".json" and not is_flat(first))
@@ -46,7 +75,7 @@ def is_list(path: str, encoding: str) -> bool:
 def is_flat(text: str) -> bool:
     """Whether a text is an object with a plain value under some key: a record."""
     try:
-        value = DECODER.decode(text)
+        value = decoded(text)
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and not any(map(is_objects, value.values())) and not by_columns(value)
@@ -57,7 +86,7 @@ def lined_objects(path: str, encoding: str, form: Form) -> Objects:
         value = None
         if not fault and text.strip():
             try:
-                value = DECODER.decode(text)
+                value = decoded(text)
                 if not isinstance(value, dict):
                     fault = f"expected an object, found {kind_of(value)}. Each line is an object."
             except json.JSONDecodeError as error:
@@ -69,12 +98,9 @@ def lined_objects(path: str, encoding: str, form: Form) -> Objects:
 
 def listed_objects(path: str, encoding: str, form: Form) -> Objects:
     """The objects of one list, by their number in it."""
-    found = list(scan(path, encoding, form))
-    faults = [f"{path}:{number}: {fault}" for number, _, fault in found if fault]
-    require(not faults, faults[0] if faults else "")
-    text = "\n".join(line for _, line, _ in found)
+    text = joined_lines(path, encoding, form)
     try:
-        whole = DECODER.decode(text)
+        whole = decoded(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg} at character {error.colno}. {FORMS}") from None
     except (ValueError, RecursionError) as error:
@@ -117,7 +143,7 @@ def parquet_objects(path: str, wanted: tuple[str, ...]) -> Objects:
             table = parquet.ParquetFile(file)
             outer = {name.split(".")[0] for name in wanted}
             known = outer <= set(table.schema_arrow.names)  # else all columns, for the error that names them
-            for batch in table.iter_batches(columns=sorted(outer) if known else None):
+            for batch in table.iter_batches(ROWS, columns=sorted(outer) if known else None):
                 for value in batch.to_pylist():
                     number += 1
                     yield number, value, ""
@@ -138,7 +164,7 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
     for number, value, fault in chain(sample, objects):
         where = f"{path}:{number}"
         if fault or value is None:
-            sorter.refuse(where, fault) if fault else sorter.blank.append(where)
+            sorter.refuse(where, fault) if fault else sorter.skip(where)
             continue
         found = flat(value)
         keys |= {key: type(value) is str for key, value in found.items() if key not in keys}
@@ -188,7 +214,7 @@ def absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], 
     return f"{unknown('key', absent[0], keys)} Name the {len(columns)} to read: columns=KEY,..."
 
 
-def flat(value: dict[str, Any], before: str = "") -> dict[str, Any]:
+def flat(value: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:
     """The values of an object by key, those of an object in it by `outer.inner`.
 
     >>> flat({"translation": {"en": "a house"}})["translation.en"]
@@ -197,14 +223,16 @@ def flat(value: dict[str, Any], before: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, item in value.items():
         found[before + key] = item
-        if isinstance(item, dict):
-            found |= flat(item, f"{before}{key}.")
+        if isinstance(item, dict) and depth < DEEPEST:
+            found |= flat(item, f"{before}{key}.", depth + 1)
     return found
 
 
 def text_of(value: object, form: Form = nfc) -> tuple[str, str]:
     """The text of a value, and what is wrong with it, or nothing."""
     if isinstance(value, str):
+        if len(value) > LONGEST_LINE:
+            return "", f"longer than {LONGEST_LINE >> 20} MB"
         if "\0" in value:
             return "", "not text: it has a NUL character"
         try:

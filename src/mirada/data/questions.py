@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from mirada.data.answer_spans import TEXTS, PassageQuestion, texts_of, understood
 from mirada.data.cells import place_of, read_cells
 from mirada.data.memory import rows_of
+from mirada.data.objects import decoded, joined_lines
 from mirada.data.options import TableOptions
 from mirada.data.record import Found, Problem, Record
-from mirada.data.records import DECODER, OBJECTS, ending_of, json_objects, kind_of
-from mirada.data.text import as_written, scan
+from mirada.data.records import OBJECTS, ending_of, json_objects, kind_of
+from mirada.data.text import as_written
 from mirada.errors import require, unknown
 
 COLUMNS = (*TEXTS, "answer", "start")  # the last two may be missing, or `answers` be in their place
@@ -167,12 +168,9 @@ def in_lines(path: str, encoding: str, renamed: Mapping[str, str]) -> Iterator[E
 
 def whole_json(path: str, encoding: str) -> Any:
     """The value of a JSON file."""
-    lines = []
-    for number, text, fault in scan(path, encoding, as_written):
-        require(not fault, f"{path}:{number}: {fault}")
-        lines.append(text)
+    text = joined_lines(path, encoding, as_written)
     try:
-        return DECODER.decode("\n".join(lines))
+        return decoded(text)
     except json.JSONDecodeError as error:
         hint = f"expected {SQUAD}."
         if error.msg == "Extra data":

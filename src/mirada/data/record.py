@@ -51,6 +51,18 @@ TableRow = Record[Fields]
 Read = Found[Fields]  # the fields are stripped and never empty
 
 
+EMPTY = "empty line. Take it out."
+MOST_PROBLEMS = 1_000_000  # bad records that are kept: more would fill the memory, and tell nothing new
+
+
+def check_count(problems: int, where: str, what: str) -> None:
+    """Stop at a file that has more bad records than anybody will look at."""
+    if problems >= MOST_PROBLEMS:
+        raise ValueError(
+            f"{where}: {what}\nThis is the bad record {problems + 1:,}. Is it the right file, and in the right format?"
+        )
+
+
 class Sorter:
     """Good records to one side, problems to the other. Empty lines are problems, except at the end of the file."""
 
@@ -59,6 +71,11 @@ class Sorter:
         self.records: list[TableRow] = []
         self.problems: list[Problem] = []
         self.blank: list[str] = []  # where the empty lines are that nothing has followed yet
+
+    def skip(self, where: str) -> None:
+        """An empty line."""
+        check_count(len(self.problems) + len(self.blank), where, EMPTY)
+        self.blank.append(where)
 
     def take(self, where: str, cells: Iterable[str]) -> None:
         fields = tuple([cell.strip() for cell in cells])  # a list is quicker than a generator
@@ -71,11 +88,12 @@ class Sorter:
         self.records.append(Record(where, fields))
 
     def refuse(self, where: str, what: str) -> None:
+        check_count(len(self.problems) + len(self.blank), where, what)
         self.flush()
         self.problems.append(Problem(where, what))
 
     def flush(self) -> None:
-        self.problems += [Problem(where, "empty line. Take it out.") for where in self.blank]
+        self.problems += [Problem(where, EMPTY) for where in self.blank]
         self.blank = []
 
     def read(self, note: str = "", path: str = "") -> Read:

@@ -104,7 +104,7 @@ def read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = "")
         for path, fault in faults:
             sorter.refuse(f"{path}:{number}", fault)
         if not any(line[1].strip() for line in lines):
-            sorter.blank.append(f"{paths[0]}:{number}")
+            sorter.skip(f"{paths[0]}:{number}")
         elif not faults:
             sorter.take(f"{paths[0]}:{number}", [line[1] for line in lines])
     return sorter.read()

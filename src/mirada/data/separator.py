@@ -5,10 +5,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from mirada.data.names import match
-from mirada.data.text import scan
+from mirada.data.text import head
 
 KNOWN = (",", "\t", ";", "|")
 LINES = 60  # that tell the separator
@@ -54,7 +54,7 @@ def sniffed(path: str, usual: str, columns: tuple[str, ...], encoding: str = "",
     The character by which a header names all columns is it. Where two serve equally well, the user is asked. `known` is
     what the user says it is.
     """
-    lines = [text for _, text, _ in islice(scan(path, encoding), LINES)]
+    lines = [text for text, _ in head(path, encoding, LINES)]
     said = known or (excel_separator(lines[0]) if lines else "")
     if said:
         return dialect(said, lines, usual)
@@ -92,7 +92,7 @@ def of_numbers(path: str, encoding: str = "") -> str:
     """The character other than a comma that divides all first lines of a table of numbers alike, if there is one: a comma
     there may be that of a decimal.
     """
-    lines = [text for _, text, _ in islice(scan(path, encoding), LINES) if text.strip()]
+    lines = [text for text, _ in head(path, encoding, LINES) if text.strip()]
     for delimiter in (";", "\t", "|"):
         size, times = Division(delimiter, [cells_of(line, delimiter) for line in lines]).size
         if size > 1 and times >= ALIKE:

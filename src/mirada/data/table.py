@@ -99,7 +99,7 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
         if fault:
             sorter.refuse(where, fault)
         elif not any(map(str.strip, cells)):
-            sorter.blank.append(where)
+            sorter.skip(where)
         elif as_they_are and len(cells) == layout.cells:
             sorter.take(where, cells)
         elif layout.fits(cells):

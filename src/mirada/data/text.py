@@ -3,21 +3,25 @@
 import codecs
 import gzip
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, cast
 from unicodedata import is_normalized, normalize
 
 from mirada.data.foreign import BOM, GZIP, check_address, check_start
-from mirada.data.record import Problem
+from mirada.data.record import Problem, check_count
 from mirada.errors import require
 
 BLOCK = 1 << 20
+LONGEST_LINE = 16 << 20  # bytes: a longer one is no record of anybody, and might fill the memory
+ENDLESS = 16 * LONGEST_LINE  # bytes of a line after which nobody waits for its end
+HEAD = 8 << 20  # characters of the lines that tell what a file is
 MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # byte order marks, and what they tell
 SHOWN = 3  # names of files in an error
 SHORT = 30  # letters of a word in an error
@@ -32,6 +36,10 @@ def nfc(text: str) -> str:
 def as_written(text: str) -> str:
     """The text itself, for those who count its characters: other forms of it may have fewer."""
     return text
+
+
+class LongLine(bytes):
+    """The beginning of a line that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +70,58 @@ def read_lines(path: str | Path, encoding: str = "") -> Iterator[Line | Problem]
 
 
 def read_text(path: str | Path, encoding: str = "") -> tuple[str, list[Problem]]:
-    r"""The file as one text, NFC, with \n as line end; the bad lines are left out and named."""
-    texts, problems = [], []
-    for number, text, fault in passages(path, encoding):
+    r"""The file as one text, NFC, with \n as line end; the bad lines are left out and named. A line may have any length."""
+    texts: list[str] = []
+    problems: list[Problem] = []
+    for number, text, fault in passages(path, encoding, longest=None):
         if fault:
+            check_count(len(problems), f"{path}:{number}", fault)
             problems.append(Problem(f"{path}:{number}", fault))
         else:
             texts.append(text)
     return "".join(texts), problems
 
 
-def scan(path: str | Path, encoding: str = "", form: Form = nfc) -> Iterator[tuple[int, str, str]]:
+def head(path: str | Path, encoding: str, lines: int) -> list[tuple[str, str]]:
+    """The first lines of a file and what is wrong with them: so many, or as many as are enough to tell what it is."""
+    found: list[tuple[str, str]] = []
+    room = HEAD
+    for _, text, fault in islice(scan(path, encoding), lines):
+        found.append((text, fault))
+        room -= len(text)
+        if room < 0:
+            break
+    return found
+
+
+def scan(
+    path: str | Path, encoding: str = "", form: Form = nfc, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, str, str]]:
     """The lines as (number, text, fault): plain tuples, since millions of them are made. `form` is `nfc` or `as_written`.
 
     The text of a faulty line is not to be used as data, only to follow the form of the file: U+FFFD is in the place of what
     could not be read.
     """
-    for first, passage, fault in passages(path, encoding, form):
+    for first, passage, fault in passages(path, encoding, form, longest):
         for number, text in enumerate(passage.removesuffix("\n").split("\n"), first):
             yield number, text, fault
 
 
-def passages(path: str | Path, encoding: str = "", form: Form = nfc) -> Iterator[tuple[int, str, str]]:
-    """The file as (number of the first line, text of whole lines with their ends, fault); a faulty passage is one line."""
+def passages(
+    path: str | Path, encoding: str = "", form: Form = nfc, longest: int | None = LONGEST_LINE
+) -> Iterator[tuple[int, str, str]]:
+    """The file as (number of the first line, text of whole lines with their ends, fault); a faulty passage is one line.
+
+    Without a `longest`, a long line comes in several passages.
+    """
     number = 1
-    for block in blocks(path, encoding):
+    for block in blocks(path, encoding, longest):
+        if isinstance(block, LongLine):
+            most = f"{(longest or 0) >> 20} MB"
+            fault = f"longer than {most}. Split the record, or check that it is a text file with line ends."
+            yield number, block.decode(errors="replace").replace("\n", ""), fault
+            number += 1
+            continue
         text, fault = decode(block, form)
         lines = block.splitlines(keepends=True) if fault else []
         parts = [(raw, *decode(raw, form)) for raw in lines] or [(block, text, fault)]
@@ -127,7 +162,7 @@ def ending_of(path: str) -> str:
     return os.path.splitext(path.lower().removesuffix(".gz"))[1]
 
 
-def blocks(path: str | Path, encoding: str = "") -> Iterator[bytes]:
+def blocks(path: str | Path, encoding: str = "", longest: int | None = LONGEST_LINE) -> Iterator[bytes]:
     r"""The file in UTF-8, in blocks of whole lines, without byte order mark, with \n as line end."""
     encoding = "" if encoding and codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else encoding
     with opened(path) as file:
@@ -137,7 +172,8 @@ def blocks(path: str | Path, encoding: str = "") -> Iterator[bytes]:
         if known:
             parts = recoded(parts, known, path)
         first = next(parts).removeprefix(BOM)
-        yield from whole_lines(unix_ends(chain([first], parts)))
+        ends = unix_ends(chain([first], parts))
+        yield from in_pieces(ends) if longest is None else whole_lines(ends, longest, path)
 
 
 def recoded(parts: Iterable[bytes], encoding: str, path: str | Path) -> Iterator[bytes]:
@@ -163,15 +199,40 @@ def unix_ends(parts: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n"
 
 
-def whole_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+def whole_lines(parts: Iterable[bytes], longest: int = LONGEST_LINE, path: str | Path = "the file") -> Iterator[bytes]:
+    """Blocks of whole lines; of a line that is too long only the beginning is kept, while its end is looked for."""
     kept: list[bytes] = []  # joined once, when the line ends: it may be longer than many parts
+    size = 0
     for part in parts:
+        first = part.find(b"\n") + 1
+        if size > longest and first:  # the end of a line that is too long
+            yield LongLine(kept[0][:SHORT])
+            part, kept, size = part[first:], [], 0
         if cut := part.rfind(b"\n") + 1:
             yield b"".join([*kept, part[:cut]])
-            kept = []
-        kept.append(part[cut:])
-    if last := b"".join(kept):
+            kept, size = [], 0
+        size += len(part) - cut
+        kept = [kept[0]] if size > longest and kept else [*kept, part[cut:]]
+        require(size <= ENDLESS, f"{path}: a line of more than {ENDLESS >> 20} MB. Is it a text file?")
+    if size > longest:
+        yield LongLine(kept[0][:SHORT])
+    elif last := b"".join(kept):
         yield last
+
+
+def in_pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """A text in pieces that end with a line, or where a line is long, behind a blank or at least a whole character."""
+    kept = b""
+    for part in parts:
+        kept += part
+        cut = max(kept.rfind(b"\n"), kept.rfind(b" ")) + 1
+        if not cut and len(kept) > LONGEST_LINE:
+            cut = next((n for n in range(len(kept) - 1, len(kept) - 5, -1) if kept[n] & 0xC0 != 0x80), len(kept))
+        if cut:
+            yield kept[:cut]
+            kept = kept[cut:]
+    if kept:
+        yield kept
 
 
 @contextmanager
@@ -182,7 +243,9 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
     check_address(path)
     if os.path.isdir(place):
         raise ValueError(f"{path}: a folder, not a file. {files_of(place)}")
+    require("\0" not in place, f"{path!r}: a path has no NUL character. Check the path.")
     try:
+        check_kind(path, os.stat(place).st_mode)
         with open(place, "rb") as file:
             start = file.peek(len(GZIP))
             require(start != b"", f"{path}: the file is empty. Was it written or downloaded to its end?")
@@ -204,6 +267,13 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
         raise ValueError(f"{path}: no permission to read the file. Change its permissions, or copy it.") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror or error}. Check the path and the disk.") from None
+
+
+def check_kind(path: str | Path, mode: int) -> None:
+    """Refuse what is no ordinary file: a pipe may never have a writer, a device may never end."""
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+    kind = kinds.get(stat.S_IFMT(mode))
+    require(kind is None, f"{path}: {kind}, not a file. It is read several times: write it to a file first.")
 
 
 def files_of(folder: str) -> str:

@@ -23,7 +23,9 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 from tokenizers import Tokenizer as Engine
 
 from mirada.errors import require, unknown
+from mirada.files import require_file
 
+LARGEST = 256 << 20  # bytes of a tokenizer's file
 PAD, UNKNOWN, START, END, MASK = range(5)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")  # in the order of their numbers, in every tokenizer
 
@@ -209,6 +211,7 @@ class Tokenizer:
     def load(cls, path: str | Path) -> Self:
         """The tokenizer of a file that `save` wrote."""
         try:
+            require_file(Path(path), LARGEST)
             text = Path(path).read_text(encoding="utf-8")
         except OSError:
             raise ValueError(f"{path} cannot be read. Is this the folder of a saved run?") from None

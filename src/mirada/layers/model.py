@@ -14,10 +14,11 @@ from mirada.attention.neighborhoods import Padding
 from mirada.checksums import damage, with_checksum
 from mirada.config import Config
 from mirada.errors import require
-from mirada.files import write_whole
+from mirada.files import require_file, write_whole
 from mirada.shapes import check_axes, check_integers, check_size, show
 
 C = TypeVar("C", bound=Config)
+LARGEST_JSON = 64 << 20  # bytes
 
 
 class Model(nn.Module, Generic[C]):
@@ -57,6 +58,7 @@ class Model(nn.Module, Generic[C]):
         model = cls(cls.Config.from_dict(fields))  # type: ignore[arg-type]
         weights = folder / "model.safetensors"
         try:
+            require_file(weights)
             load_model(model, str(weights))
             wrong = damage(weights)
             require(not wrong, wrong)
@@ -69,7 +71,10 @@ class Model(nn.Module, Generic[C]):
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file."""
     try:
+        require_file(path, LARGEST_JSON)
         value = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError(f"{path} is not JSON of ours: it is nested too deeply") from None
     except OSError:
         raise ValueError(f"{path} cannot be read. Is this the folder of a saved model?") from None
     except ValueError as error:

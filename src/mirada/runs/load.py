@@ -5,6 +5,7 @@ from typing import Any
 
 from mirada.checksums import checksum_of
 from mirada.errors import require
+from mirada.files import require_file
 from mirada.runs.catalog import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
@@ -48,8 +49,9 @@ def changed_files(settings: Settings, folder: Path) -> list[str]:
 def is_same(path: Path, checksum: str) -> bool:
     """Whether a file is there and has that checksum."""
     try:
+        require_file(path)
         return checksum_of(path.read_bytes()) == checksum
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 

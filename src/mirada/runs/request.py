@@ -65,7 +65,15 @@ class TrainingRequest:
 
     def written(self, folder: Path) -> list[Path]:
         """All that a run writes in its folder, and what is there of the runs of seeds."""
-        names = (CONFIG, CHECKPOINTS, "seeds.json", "samples", *entry(self.task).task().Known.files, *WRITTEN)
+        names = (
+            CONFIG,
+            CHECKPOINTS,
+            "seeds.json",
+            "samples",
+            ".torchrun",
+            *entry(self.task).task().Known.files,
+            *WRITTEN,
+        )
         inside = (path for pattern in (f"{CHECKPOINTS}/*", "seed-*") for path in folder.glob(pattern))
         return [*(folder / name for name in names), *inside]
 

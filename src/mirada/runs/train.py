@@ -1,5 +1,6 @@
 """`mirada.train` and `mirada train`: from data to a trained run with its measured quality, sample answers and a report."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ from mirada.runs.load import changed_files, load, load_known
 from mirada.runs.lock import owned
 from mirada.runs.report import write_report
 from mirada.runs.request import TrainingRequest
+from mirada.runs.restarts import going_on, mark, unmark
 from mirada.runs.run import Run
 from mirada.runs.seeds import seed_lines, seeds_of, train_seeds
 from mirada.runs.settings import CONFIG, Settings
@@ -85,6 +87,8 @@ def carry_out(
     """Train and measure what was asked for. A budget counts from `began`, a time of the monotonic clock, or from here."""
     began, threads = time.monotonic() if began is None else began, torch.get_num_threads()
     try:
+        leads = os.environ.get("RANK", "0") == "0"
+        request = going_on(request, print_progress if leads else nothing)
         if seeds_of(request) > 1:
             return train_all_seeds(request, print_progress, print_result)
         return train_and_measure(request, began, print_progress, print_result)
@@ -153,12 +157,15 @@ def train_in(
     sets = sets.without_bad(run, print_progress)
     run.settings = run.settings.changed(fingerprint=same_data(run, sets.splits))
     training = sets.training(run, group, resume, print_progress, began)
+    if group.leads:
+        mark(folder)
     write_settings(run, group)
     describe(run, sets.splits, training, print_progress)
     try:
         training.run()
         if group.leads:
             conclude(run, sets.splits, print_progress, print_result)
+            unmark(folder)
     except KeyboardInterrupt:
         raise Interrupted("stopped") from None
     return run

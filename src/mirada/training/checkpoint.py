@@ -18,6 +18,7 @@ from mirada.files import write_whole
 __all__ = ["check_room", "packed", "read_checkpoint", "write_checkpoint", "write_whole"]
 
 FACTS = "facts"
+BESIDE = 1 << 20  # bytes of settings, log and report beside the weights, about
 
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -61,8 +62,21 @@ def check_room(folder: Path, needed: int) -> None:
         raise ValueError(
             f"{folder} cannot be written: {error.strerror or error}. Choose another folder with --out."
         ) from None
+    needed += BESIDE
     if free < needed:
         raise ValueError(
-            f"{folder} has {free / 1e6:,.0f} MB left and the run needs about {needed / 1e6:,.0f} MB. "
+            f"{folder} has {in_bytes(free)} left and the run needs about {in_bytes(needed)}. "
             "Make room, or choose another folder with --out."
         )
+
+
+def in_bytes(count: float) -> str:
+    """A size in words.
+
+    >>> in_bytes(0), in_bytes(25_600), in_bytes(3_141_592)
+    ('0 bytes', '25.6 kB', '3.1 MB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:.0f} bytes"

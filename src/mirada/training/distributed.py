@@ -5,13 +5,27 @@ The same command runs under `torchrun --nproc-per-node N`, which sets the variab
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+LOST = (
+    "closed by peer",
+    "reset by peer",
+    "Broken pipe",
+    "gloo/transport",
+    "NCCL",
+    "Socket Timeout",
+    "Timed out waiting",
+)
+
+
+class ProcessLostError(Exception):
+    """One of the processes has ended, and the others cannot go on without it."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +78,20 @@ def process_group(device: str = "auto") -> Iterator[ProcessGroup]:
     if world == 1:
         yield ProcessGroup(device=chosen)
         return
-    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
     try:
+        store, _, _ = next(dist.rendezvous("env://", rank, world))
+        # torchrun keeps its store over restarts: without a name of its own, a process may find the address of a dead one
+        named = dist.PrefixStore(f"start-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        backend = "nccl" if chosen.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=named, rank=rank, world_size=world)
         yield ProcessGroup(rank, world, chosen)
+    except RuntimeError as error:
+        if any(sign in str(error) for sign in LOST):
+            raise ProcessLostError("another process of this run has ended") from error
+        raise
     finally:
-        dist.destroy_process_group()
+        with suppress(RuntimeError, AssertionError, ValueError):  # of a group that has lost one, or was never whole
+            dist.destroy_process_group()
 
 
 def choose_device(name: str, local: int = 0) -> torch.device:

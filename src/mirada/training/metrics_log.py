@@ -3,7 +3,8 @@
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,13 +22,15 @@ class MetricsLog:
 
     def write(self, **event: Any) -> None:
         """Append an event. JSON has no NaN: a number that is not finite becomes null."""
-        self.file.write(as_line({name: plain(value) for name, value in event.items()}))
-        self.file.flush()
+        with told_as_ours(self.path):
+            self.file.write(as_line({name: plain(value) for name, value in event.items()}))
+            self.file.flush()
 
     def settle(self) -> int:
         """The size of all that is safely on the disk."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        with told_as_ours(self.path):
+            self.file.flush()
+            os.fsync(self.file.fileno())
         return self.file.tell()
 
     def close(self) -> None:
@@ -45,17 +48,26 @@ def read_start(path: Path, size: int) -> bytes:
 
 def opened_to_append(path: Path) -> BinaryIO:
     """A file that is there and no link, to be appended to."""
-    try:
+    with told_as_ours(path):
         return open(os.open(path, APPEND | BINARY), "ab")
+
+
+@contextmanager
+def told_as_ours(path: Path) -> Iterator[None]:
+    """What fails while a file is written, a full disk for example, is an error with its name."""
+    try:
+        yield
     except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise ValueError(
+            f"{path} cannot be written: {error.strerror or error}. Make room, and go on with --resume."
+        ) from None
 
 
 def append_event(path: Path, event: Mapping[str, Any]) -> None:
     """Append one event to a log that no run is writing."""
     if not path.exists():
         write_whole(path, b"")
-    with opened_to_append(path) as file:
+    with told_as_ours(path), opened_to_append(path) as file:
         file.write(as_line(event))
 
 
@@ -75,10 +87,10 @@ def plain(value: Any) -> Any:
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The events of a run; a last line that was cut by a crash is left out."""
     events = []
-    for line in path.read_bytes().split(b"\n") if path.exists() else []:
+    for line in path.read_bytes().split(b"\n") if path.is_file() else []:
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):
             events.append(event)
