@@ -120,6 +120,12 @@ def test_bad_edges_features_and_masks_are_problems_and_left_out() -> None:
     assert found.graph.parts == ("train", "train", "", "train", "test")
 
 
+def test_masks_that_share_all_nodes_to_learn_from() -> None:
+    twice = np.array([True, False, True, False, False])
+    with pytest.raises(ValueError, match="every node of the mask 'train' is in another mask too"):
+        read_graph(arrays(train=twice, valid=twice), OPTIONS)
+
+
 def test_what_is_no_npz_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"missing.npz: no such file"):
         read_graph(str(tmp_path / "missing.npz"), OPTIONS)

@@ -154,6 +154,20 @@ def test_a_bad_row_carries_the_row_before_it_and_one_out_of_order_is_dropped(tmp
     assert series.good.tolist() == [True, True, False, True, True]
 
 
+def test_a_file_with_the_newest_row_first_is_turned_around(tmp_path: Path) -> None:
+    head, *lines = daily(9).splitlines()
+    lines[2] = "2024-01-03,,21"  # its place stays the one in the file
+    forward, turned = (
+        read_series(written(tmp_path / name, "\n".join([head, *rows]) + "\n"), SeriesOptions())
+        for name, rows in (("a.csv", lines), ("b.csv", lines[::-1]))
+    )
+    assert turned.values.tolist() == forward.values.tolist()
+    assert turned.times.after(1) == forward.times.after(1)
+    assert [problem.where for problem in turned.problems] == [f"{tmp_path / 'b.csv'}:8"]
+    assert any("the newest row comes first" in note for note in turned.notes)
+    assert not any("the newest row comes first" in note for note in forward.notes)
+
+
 def test_a_gap_in_a_column_that_nobody_reads_is_no_problem(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", daily(9).replace("2024-01-03,20,21", "2024-01-03,20,"))
     assert len(read_series(path, SeriesOptions()).problems) == 1
@@ -180,7 +194,8 @@ def test_names_that_are_not_there(tmp_path: Path, options: dict[str, str], what:
     ("text", "what"),
     [
         ("a,a\n1,2\n3,4\n", "several columns are named 'a'. Rename all but one."),
-        ("name,kind\nx,y\nz,w\n", "no column holds numbers."),
+        ("name,kind\nx,y\nz,w\n", "no column holds numbers (1 has 'name', 2 has 'kind')."),
+        ("day,A\n2024-01-01,5%\n2024-01-02,6%\n", "no column holds numbers (A has '5%')."),
         ("when,A\nsoon,1\nlater,2\n", "the times in when cannot be read: 'soon'"),
     ],
 )

@@ -171,4 +171,8 @@ def parts_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[tup
                 Problem(f"{where}: node {number}", f"in two parts: {part}. Take it out of one of the masks.")
             )
             parts[number] = ""
+    require(
+        not problems or "train" in parts,
+        f"{where}: every node of the mask 'train' is in another mask too. A node is in one part only.",
+    )
     return tuple(parts), problems

@@ -37,6 +37,7 @@ TIME_NAMES = (
     "fecha", "hora", "tiempo", "dia", "día", "mes", "año", "ano", "semana", "periodo", "paso",
 )  # fmt: skip
 REGULAR = 0.9  # share of equal steps that makes a column of whole numbers one of times
+TURNED = "the newest row comes first: the rows are read from the last to the first"
 NAMED = 3  # things that a note names
 
 
@@ -160,6 +161,10 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     table = table_of(place, options)
     at = time_column(table, options)
     times = axis_of(table, at, pattern, spacing)
+    turned = newest_first(times.moments)
+    if turned:
+        table = table.turned()
+        times = axis_of(table, at, pattern, spacing)
     found = {name: numbers(cells, table.separator) for name, cells in table.columns.items() if name != at}
     inputs, targets = roles(table, found, options)
     columns = (*inputs, *(name for name in targets if name not in inputs))
@@ -180,8 +185,18 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     return TimeSeries(
         table.place, inputs, targets, carried(values[kept], good[kept]), good[kept], [table.where[row] for row in kept],
         times.take(kept), at or "", sorted(problems, key=lambda problem: order.get(problem.where, -1)),
-        notes(table, at, times, found, backward),
+        [*notes(table, at, times, found, backward), *([f"{table.place}: {TURNED}"] if turned else [])],
     )  # fmt: skip
+
+
+def newest_first(moments: Sequence[Moment | None]) -> bool:
+    """Whether every time is before the one above it.
+
+    >>> newest_first([3.0, 2.0, None, 1.0]), newest_first([3.0, 2.0, 4.0]), newest_first([2.0, 1.0])
+    (True, False, False)
+    """
+    known = [moment for moment in moments if moment is not None]
+    return len(known) > 2 and all(b < a for a, b in pairwise(known))  # type: ignore[operator]
 
 
 # columns
@@ -232,7 +247,8 @@ def axis_of(table: SeriesTable, name: str | None, pattern: str, spacing: Spacing
 def roles(table: SeriesTable, found: dict[str, Any], options: SeriesOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns to read and those to predict. Targets that are read come first in both."""
     numeric = [name for name, (_, faults) in found.items() if is_numeric(table.columns[name], faults)]
-    require(bool(numeric), f"{table.place}: no column holds numbers. {table.form()}")
+    some = ", ".join(f"{name} has {table.columns[name][0]!r}" for name in list(found)[:NAMED] if table.columns[name])
+    require(bool(numeric), f"{table.place}: no column holds numbers{f' ({some})' * bool(some)}. {table.form()}")
     for name in (*options.targets, *options.read):
         if name not in found:
             raise table.missing(name, found)

@@ -31,6 +31,11 @@ class SeriesTable:
         """The way out for a table that is not a series."""
         return "A series has a row per time step: a time, then numbers."
 
+    def turned(self) -> "SeriesTable":
+        """The rows from the last to the first."""
+        columns = {name: cells[::-1] for name, cells in self.columns.items()}
+        return replace(self, columns=columns, where=self.where[::-1], whole=self.whole[::-1])
+
     def missing(self, name: str, known: Iterable[str]) -> ValueError:
         """That there is no such column. One that was named where the file names none is a forgotten header."""
         numbered = not name.isdecimal() and all(other.isdecimal() for other in self.columns)

@@ -131,7 +131,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         require_room(len(records), fitting, options.memory)
         counts = Counter(record.value.label for record in records)
         known = in_order(counts)
-        note = f"{self.amount(records)} of {len(known)} classes: {described(pictures, fitting)}"
+        note = f"{self.amount(records)} of {len(known)} class{'' if len(known) == 1 else 'es'}: {described(pictures, fitting)}"
         faults = [
             *unreadable(records, fitting),
             *(alone(record) for record in records if counts[label_of(record.value)] == 1),
