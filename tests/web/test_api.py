@@ -79,7 +79,10 @@ def test_health_tells_the_task_and_the_model(client: Client) -> None:
     found = client("classify").get("/api/health").json()
     assert (found["status"], found["task"], found["model"]) == ("ok", "classify", "transformer")
     several = client("classify", "translate").get("/api/health").json()
-    assert [(run["name"], run["task"]) for run in several["runs"]] == [("classify", "classify"), ("translate", "translate")]
+    assert [(run["name"], run["task"]) for run in several["runs"]] == [
+        ("classify", "classify"),
+        ("translate", "translate"),
+    ]
     assert "task" not in several
 
 
@@ -88,7 +91,10 @@ def test_several_runs_are_told_apart_by_name(client: Client) -> None:
     status, found = post(web, inputs=["a good film"], run="classify")
     assert status == 200
     assert found["answers"][0]["text"] in ("good", "bad")
-    assert post(web, inputs=["a"]) == (400, {"error": 'several runs are served: choose one with "run"; known: classify, translate'})
+    assert post(web, inputs=["a"]) == (
+        400,
+        {"error": 'several runs are served: choose one with "run"; known: classify, translate'},
+    )
     status, found = post(web, inputs=["a"], run="clasify")
     assert status == 404
     assert "Did you mean 'classify'?" in found["error"]
@@ -158,7 +164,11 @@ def test_what_is_no_request_is_refused(client: Client, content: bytes, kind: str
 def test_one_bad_input_hinders_no_other(client: Client) -> None:
     inputs = ["I see a red house.", "", 5, None, ["x"], "\ud800", "x" * 200_000, "we buy a car."]
     raw = json.dumps({"inputs": inputs})
-    found = client("translate").post("/api/run", content=raw, headers={"content-type": "application/json"}).json()["answers"]
+    found = (
+        client("translate")
+        .post("/api/run", content=raw, headers={"content-type": "application/json"})
+        .json()["answers"]
+    )
     assert ["error" in answer for answer in found] == [False, True, True, True, True, True, True, False]
     assert found[2]["error"] == "an input must be text: got 5"
     assert "too long" in found[6]["error"]
@@ -200,7 +210,9 @@ def test_hostile_files_are_refused(client: Client) -> None:
     wide = b"P6 30000 30000 255\n"  # a few bytes that claim gigabytes
     bomb = client("recognize").post("/api/run", files={"file": ("a.ppm", wide)}).json()["answers"][0]
     assert "too large" in bomb["error"]
-    packed = client("forecast").post("/api/run", files={"file": ("a.csv", b"\x1f\x8b" + b"\0" * 20)}).json()["answers"][0]
+    packed = (
+        client("forecast").post("/api/run", files={"file": ("a.csv", b"\x1f\x8b" + b"\0" * 20)}).json()["answers"][0]
+    )
     assert packed["error"] == "a.csv: packed by gzip. Unpack it before it is sent."
     broken = client("forecast").post("/api/run", files={"file": ("mine.csv", b"a,b\n1,x\n2,y\n")}).json()["answers"][0]
     assert broken["error"].startswith("mine.csv")
@@ -279,7 +291,9 @@ def test_metrics_are_counted(client: Client) -> None:
     assert 'mirada_requests_total{route="/api/run",method="POST",status="200"} 1' in lines
     assert 'mirada_requests_total{route="other",method="GET",status="404"} 1' in lines
     assert "mirada_queue_inputs 0" in lines
-    assert all(line.startswith("#") or len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0 for line in lines)
+    assert all(
+        line.startswith("#") or (len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0) for line in lines
+    )
 
 
 def test_what_is_not_there_is_told_in_json(client: Client) -> None:

@@ -238,7 +238,10 @@ def soak(server: Live, requests: int) -> tuple[int, int]:
             if number % 50 == 1:
                 assert client.post("/api/look", json={"input": "I see a red house."}).status_code == 200
             elif number % 50 == 2:
-                assert client.post("/api/run", content=b"{", headers={"content-type": "application/json"}).status_code == 400
+                assert (
+                    client.post("/api/run", content=b"{", headers={"content-type": "application/json"}).status_code
+                    == 400
+                )
             elif number % 50 == 3:
                 ask(client, "a", "", beam=2)
             else:
