@@ -14,6 +14,7 @@ from pathlib import Path
 
 import mirada
 from mirada.drawing.plot import plot
+from mirada.looking.alignment_error import alignment_error, diagonal, largest
 from mirada.runs.run import Run
 
 NOUNS = {"house": "casa", "table": "mesa", "window": "ventana", "street": "calle", "lamp": "lámpara", "river": "rivera",
@@ -61,11 +62,6 @@ def sentence(dice: random.Random) -> tuple[list[str], list[str], Links]:
     return joined(*parts)
 
 
-def error_rate(found: Links, true: Links) -> float:
-    """1 - 2 |A and S| / (|A| + |S|), where all true links are sure."""
-    return 100 * (1 - 2 * len(found & true) / (len(found) + len(true)))
-
-
 def linked(run: Run, english: list[str]) -> dict[str, Links]:
     """The English word that each written word looked at most, in every layer that looks at the source."""
     answer = run(" ".join(english), aligned=True)
@@ -75,10 +71,7 @@ def linked(run: Run, english: list[str]) -> dict[str, Links]:
         layers = {name: seen[name].weights()[0].mean(0) for name in seen.names if name.endswith("cross")}
     elif answer.weights is not None:  # a recurrent decoder looks once a word
         layers = {"decoder": answer.weights}
-    return {
-        name: {(int(row[: len(english)].argmax()), place) for place, row in enumerate(weights[:words])}
-        for name, weights in layers.items()
-    }
+    return {name: largest(weights[:words, : len(english)]) for name, weights in layers.items()}
 
 
 def main() -> None:
@@ -96,12 +89,9 @@ def main() -> None:
     pairs = [(" ".join(english), " ".join(spanish)) for english, spanish, _ in train]
     print(f"{len(train):,} sentences to learn from, {len(test)} to test\n")
     print("| model | alignment error, % | right translations, % |\n|---|---|---|")
-    diagonal = 0.0
-    for english, spanish, links in test:
-        straight = {(round(s * (len(english) - 1) / max(1, len(spanish) - 1)), s) for s in range(len(spanish))}
-        diagonal += error_rate(straight, links) / len(test)
-    points = [("diagonal", diagonal)]
-    print(f"| the diagonal | {diagonal:.1f} | - |", flush=True)
+    straight = [alignment_error(diagonal(len(english), len(spanish)), links) for english, spanish, links in test]
+    points = [("diagonal", sum(straight) / len(straight))]
+    print(f"| the diagonal | {points[0][1]:.1f} | - |", flush=True)
     for model in ("bahdanau", "luong", "transformer"):
         with tempfile.TemporaryDirectory() as folder:
             run = mirada.train(
@@ -114,7 +104,7 @@ def main() -> None:
             errors: dict[str, list[float]] = {}
             for english, _, links in good:
                 for name, found in linked(run, english).items():
-                    errors.setdefault(name, []).append(error_rate(found, links))
+                    errors.setdefault(name, []).append(alignment_error(found, links))
         for name, values in errors.items():
             layer = f"{model}, {name}" if len(errors) > 1 else model
             points.append((layer.replace("decoder.layers.", "layer ").replace(".cross", ""), sum(values) / len(values)))

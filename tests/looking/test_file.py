@@ -298,3 +298,64 @@ def test_any_layer_round_trips(
     again = Seen.from_bytes(seen.to_bytes())[""]
     assert (again.kind, again.queries, again.keys, again.dropout) == ("cross", queries, keys, dropout)
     assert_close(again.weights(), seen[""].weights(), atol=LARGEST_ERROR, rtol=0)
+
+
+def test_scores_of_a_file_are_exact_or_refused() -> None:
+    rotary, alibi = seen_of(LAYERS["rotary"]), seen_of(LAYERS["alibi"])
+    assert_close(Seen.from_bytes(rotary.to_bytes())[""].scores(), rotary[""].scores())
+    with pytest.raises(ValueError, match="not its scores"):
+        Seen.from_bytes(alibi.to_bytes())[""].scores()
+
+
+@pytest.mark.parametrize(("length", "most"), [(256, 5.0e6), (1024, 41e6)])
+@pytest.mark.parametrize("spread", [0.7, 2.0])
+def test_a_file_is_small(length: int, most: float, spread: float) -> None:
+    """A layer of 12 heads takes at most a twelfth of what 12 layers may take, whether heads look everywhere or at few places."""
+    layer = Attention(MultiHead(768, 12))
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            if parameter.ndim == 2:
+                nn.init.normal_(parameter, 0, spread / 768**0.5)
+    assert len(seen_of(layer, length, 768).to_bytes()) <= most / 12
+
+
+TOKENS = st.lists(st.text(max_size=8), min_size=3, max_size=3).map(tuple)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    tokens=TOKENS, others=TOKENS, made=st.dictionaries(st.text(max_size=5), st.text(max_size=9), max_size=3),
+    values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3),
+    ranked=st.lists(st.tuples(st.text(max_size=5), st.floats(0, 1)), max_size=3), name=st.text(max_size=8),
+)  # fmt: skip
+def test_any_labels_come_back(
+    tokens: tuple[str, ...], others: tuple[str, ...], made: dict[str, str], values: list[float],
+    ranked: list[tuple[str, float]], name: str,
+) -> None:  # fmt: skip
+    text = "".join(tokens)
+    ends = [sum(map(len, tokens[: n + 1])) for n in range(3)]
+    spans = tuple((end - len(token), end) for token, end in zip(tokens, ends, strict=True))
+    axes = {name: TextLabels(tokens, text, spans), name + "'": TimeLabels(others, tuple(values))}
+    labels = Labels(axes, {"*": (name, name + "'")}, made, (text, None), (WrittenStep(2, text, None, tuple(ranked)),))
+    again = Seen.from_bytes(seen_of(SMALL, 3).labelled(labels).to_bytes()).labels
+    assert again.axes == axes
+    assert (again.answer, again.outputs) == (labels.answer, labels.outputs)
+    assert made.items() <= dict(again.made).items()
+    assert again.axes_of("", 3, 3) == (name, name + "'")
+
+
+SMALL = plain()
+
+
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        (TextLabels(("a",) * 7, "a", ((0, 2),) * 7), "1 characters"),
+        (GridLabels.of(1, 7, (), b"GIF89a"), "must be a PNG"),
+    ],
+)
+def test_labels_that_no_reader_would_take_are_not_written(axis: AxisLabels, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        seen_of(SMALL).labelled(Labels({"x": axis})).to_bytes()
+    with pytest.raises(ValueError, match="JSON cannot"):
+        seen_of(SMALL).labelled(Labels(changes=({"do": object()},))).to_bytes()

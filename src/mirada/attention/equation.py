@@ -139,7 +139,7 @@ class Attention(nn.Module):
             finished(self, request, memory)
         if anybody_looks():
             kind = "self" if memory is None and values is None else "cross"
-            notify(Event(self, request, chosen, answer.draw, cache, kind, isinstance(memory, Memory)))
+            notify(Event(self, request, chosen, answer.draw, cache, kind, isinstance(memory, Memory), answer.output))
         return self.heads.merge(answer.output)
 
     def plan(

@@ -24,6 +24,9 @@ class Event:
     cache: Cache | None
     kind: str
     kept: bool = False  # keys and values are those of a Memory, which nobody changes
+    output: torch.Tensor | None = (
+        None  # (batch, heads, queries, value_dim), before the heads are merged; with its gradient
+    )
 
 
 class Observer(Protocol):

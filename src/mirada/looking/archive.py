@@ -1,5 +1,6 @@
 """The ZIP around an attention file: written in pieces, read within limits."""
 
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -66,7 +67,7 @@ class BlobReader:
         try:
             self.zip = zipfile.ZipFile(file)
             entries = self.zip.infolist()
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, OverflowError) as error:
+        except (zipfile.BadZipFile, struct.error, OSError, ValueError, NotImplementedError, OverflowError) as error:
             raise ValueError(f"it is no ZIP, or cut short: {first_line(error)}") from None
         require(len(entries) <= MOST_ENTRIES, f"it has {len(entries)} entries: at most {MOST_ENTRIES} are read")
         self.entries: dict[str, zipfile.ZipInfo] = {}

@@ -20,7 +20,7 @@ from mirada.looking import encodings
 from mirada.looking.archive import BlobWriter
 from mirada.looking.encodings import HalfProduct, WeightBytes, little
 from mirada.looking.labels import AxisLabels, GridLabels, TextLabels, TimeLabels
-from mirada.looking.manifest import FORMAT, VERSION
+from mirada.looking.manifest import FORMAT, PNG, VERSION
 from mirada.looking.methods import Methods
 from mirada.looking.statistics import Checks, HeadStatistics
 from mirada.looking.stream import Stream, tidy
@@ -75,7 +75,7 @@ class Writing:
             "streams": streams,
             "outputs": [
                 {"row": step.row, "text": step.text, "probability": number(step.probability),
-                 "ranked": [[text, number(share)] for text, share in step.ranked]}
+                 "ranked": [[text, share] for text, share in step.ranked if math.isfinite(share)]}
                 for step in labels.outputs
             ],
             "methods": None if seen.methods is None else self.methods(seen.methods),
@@ -85,7 +85,11 @@ class Writing:
         if labels.boxes:
             found["boxes"] = [{"row": row, "box": list(box)} for row, box in labels.boxes]
         found["axes"] = {name: self.axis(axis) for name, axis in self.axes.items()}
-        self.blobs.finish(json.dumps(found, allow_nan=False).encode())
+        try:
+            manifest = json.dumps(found, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the labels hold something that JSON cannot: {error}") from None
+        self.blobs.finish(manifest)
 
     def stream(self, stream: Stream) -> dict[str, Any]:
         heads, queries, keys = stream.heads, stream.queries, stream.keys
@@ -168,6 +172,7 @@ class Writing:
             return found
         return found | {
             "q": self.blobs.add([little(q)]), "k": self.blobs.add([little(k)]), "dim": q.shape[-1], "scale": factors.scale,
+            "plain": factors.plain,
         }  # fmt: skip
 
     def methods(self, methods: Methods) -> dict[str, Any]:
@@ -187,6 +192,9 @@ class Writing:
     def axis(self, axis: AxisLabels) -> dict[str, Any]:
         found: dict[str, Any] = {"kind": axis.kind, "size": axis.size, "tokens": list(axis.tokens)}
         if isinstance(axis, TextLabels):
+            spans = [span for span in axis.spans if span is not None]
+            good = all(0 <= first <= last <= len(axis.text) for first, last in spans)
+            require(good, f"the spans of a text axis must lie in its {len(axis.text)} characters: got {spans[:5]}...")
             found |= {"text": axis.text, "spans": [None if span is None else list(span) for span in axis.spans]}
         elif isinstance(axis, TimeLabels):
             found |= {"values": [number(value) for value in axis.values]}
@@ -195,6 +203,7 @@ class Writing:
             if axis.tokens == GridLabels.of(axis.height, axis.width, axis.before).tokens:
                 del found["tokens"]
             if axis.picture:
+                require(axis.picture.startswith(PNG), "the picture of a grid must be a PNG")
                 found["picture"] = self.blobs.add([axis.picture], "png")
         return found
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 FORMAT, VERSION = "mirada.attn", 1
+PNG = b"\x89PNG\r\n\x1a\n"  # how every PNG begins
 LARGEST_SIDE = 2**24  # places of an axis
 
 

@@ -30,8 +30,9 @@ class Methods:
     >>> found = Methods.of({"attention": torch.tensor([[1.0, 3.0]]), "ablation": torch.tensor([[0.0, -2.0]])})
     >>> found.matrices["attention"].tolist(), found.matrices["ablation"].tolist()
     ([[0.25, 0.75]], [[0.0, 1.0]])
-    >>> found.agreement
-    (Agreement(a='attention', b='ablation', spearman=1.0, top=1.0),)
+    >>> [one] = found.agreement
+    >>> one.a, one.b, round(one.spearman, 6), one.top
+    ('attention', 'ablation', 1.0, 1.0)
     """
 
     matrices: Mapping[str, Matrix]

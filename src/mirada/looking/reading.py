@@ -14,7 +14,7 @@ from mirada.looking.archive import BlobReader, first_line
 from mirada.looking.encodings import Codes, HalfProduct, as_tensor
 from mirada.looking.file import MOST_STREAMS, MOST_WEIGHTS
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, Span, TextLabels, TimeLabels, WrittenStep
-from mirada.looking.manifest import LARGEST_SIDE, Fields, finite, parse, shown
+from mirada.looking.manifest import LARGEST_SIDE, PNG, Fields, finite, parse, shown
 from mirada.looking.methods import Agreement, Methods
 from mirada.looking.relations import HeadRelation
 from mirada.looking.statistics import Checks, HeadStatistics, Sink
@@ -65,7 +65,7 @@ class Loaded:
             f"{fields.path} has {len(before)} + {height} x {width} cells, and its size is {size}",
         )
         picture = self.blobs.blob(fields.text("picture")) if "picture" in fields else b""
-        require(not picture or picture.startswith(b"\x89PNG\r\n\x1a\n"), f"{fields.path}.picture is no PNG")
+        require(not picture or picture.startswith(PNG), f"{fields.path}.picture is no PNG")
         tokens = fields.texts("tokens") if "tokens" in fields else GridLabels.of(height, width, before).tokens
         require(len(tokens) == size, f"{fields.path} has {len(tokens)} tokens, and its size is {size}")
         return GridLabels(tokens, height, width, before, picture)
@@ -162,7 +162,7 @@ class Loaded:
             return StoredVectors(values)
         dim = fields.whole("dim")
         q, k = (self.tensor(fields, name, "float32", (heads, n, dim)) for name, n in (("q", queries), ("k", keys)))
-        return StoredVectors(values, q, k, fields.number("scale"))
+        return StoredVectors(values, q, k, fields.number("scale"), fields.flag("plain"))
 
     def read_methods(self, fields: Fields) -> Methods:
         rows, columns = self.axis_named(fields, "rows"), self.axis_named(fields, "columns")

@@ -71,12 +71,12 @@ def dense_statistics(pieces: Iterable[Piece], dropout: float = 0.0) -> tuple[lis
     """
     sums = None
     for first, weights in pieces:
-        sums = Sums(weights.shape[0], weights.shape[2]) if sums is None else sums
+        sums = RowSums(weights.shape[0], weights.shape[2]) if sums is None else sums
         sums.add(first, weights)
     return ([], Checks(dropout=dropout)) if sums is None else (sums.heads(), sums.checks(dropout))
 
 
-class Sums:
+class RowSums:
     """What the statistics of dense weights are made of, row by row."""
 
     def __init__(self, heads: int, keys: int) -> None:

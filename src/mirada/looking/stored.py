@@ -39,6 +39,7 @@ class StoredVectors:
     q: Float[Tensor, "heads queries dim"] | None = None
     k: Float[Tensor, "heads keys dim"] | None = None
     scale: float = 1.0
+    plain: bool = False  # a softmax of their scaled product, inside the mask, is all there is
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,8 @@ class StoredCall:
         """What the normalizer was given, where the file holds queries and keys and nothing was added to their product."""
         heads, first, last = self._asked(head, rows)
         vectors = self.vectors
-        if vectors is None or vectors.q is None or vectors.k is None or self.made_of.get("position"):
+        exact = vectors is not None and (vectors.plain or not self.made_of.get("position"))
+        if vectors is None or vectors.q is None or vectors.k is None or not exact:
             raise ValueError(f"the file holds weights of {self.name!r}, not its scores: look at the model itself")
         found = vectors.scale * (vectors.q[heads, first:last] @ vectors.k[heads].transpose(1, 2))
         return found[None] if head is None else found
@@ -124,7 +126,7 @@ class StoredCall:
             return Factors(self.content.q[None].float(), self.content.k[None].float(), self.content.scale, True)
         if self.vectors is None or self.vectors.q is None or self.vectors.k is None:
             return None
-        return Factors(self.vectors.q[None], self.vectors.k[None], self.vectors.scale, False)
+        return Factors(self.vectors.q[None], self.vectors.k[None], self.vectors.scale, self.vectors.plain)
 
     def mask(self, first: int, last: int) -> Tensor:
         if isinstance(self.content, HalfProduct):
