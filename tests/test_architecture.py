@@ -27,13 +27,13 @@ LAYERS = {
 ONLY_LAYER_0 = {"data", "decoding"}  # these import nothing above layer 0
 NO_MODEL = {"training", "looking"}  # these serve any model, so they know none
 
-# inside attention/: equation > {observe interventions} > kernels > {rules memory} > the factors and cache > places
+# inside attention/: equation > {observe interventions clean} > kernels > {rules memory fit} > the factors and cache > places
 ORDER = {
-    "places": 0, "skew": 0, "warm_up": 0, "dropout": 0,
+    "places": 0, "skew": 0, "rotation": 0, "transforms": -1, "warm_up": 0, "dropout": 0,
     "scores": 1, "neighborhoods": 1, "positions": 1, "normalizers": 1, "heads": 1, "cache": 1,
-    "rules": 2, "memory": 2,
+    "rules": 2, "memory": 2, "fit": 2,
     "kernels": 3,
-    "observe": 4, "interventions": 4,
+    "observe": 4, "interventions": 4, "clean": 4,
     "equation": 5,
 }  # fmt: skip
 

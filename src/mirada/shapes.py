@@ -34,8 +34,13 @@ def check_floating(name: str, tensor: Tensor) -> None:
 def check_dtype(name: str, tensor: Tensor, like: Tensor) -> None:
     """Require the dtype of a layer's own parameters, unless autocast will see to it."""
     check_floating(name, tensor)
-    if tensor.dtype != like.dtype and not torch.is_autocast_enabled(tensor.device.type):
+    if tensor.dtype != like.dtype and not autocasting(tensor.device):
         raise ValueError(f"{name} must have the layer's dtype {like.dtype}: got {tensor.dtype}. Convert one of them.")
+
+
+def autocasting(device: torch.device) -> bool:
+    """Whether autocast is on for a device; the meta device has none."""
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
 
 
 def check_integers(name: str, tensor: Tensor) -> None:

@@ -25,7 +25,7 @@ from mirada.attention.neighborhoods import (
     Strided,
     Window,
 )
-from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax
+from mirada.attention.normalizers import Gumbel, Hard, Identity, Normalized, Softmax, Sparsemax
 from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
 from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, Score, TanhSum
 from mirada.looking.record import look
@@ -507,3 +507,87 @@ def test_the_weights_of_a_cached_step():
     layer(x, cache=cache)
     assert_close(layer.weights(x[:, 4:], cache=cache.rewound(1)), layer.weights(x)[:, :, 4:])
     assert cache.filled == 5
+
+
+def test_asking_for_weights_or_a_plan_takes_no_step() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal()), torch.randn(BATCH, LENGTH, WIDTH)
+    with torch.no_grad():
+        full, cache = layer.weights(x), layer.cache(BATCH, LENGTH)
+        layer(x[:, :4], cache=cache)
+        for _ in range(2):
+            assert_close(layer.weights(x[:, 4:6], cache=cache), full[:, :, 4:6, :6])
+            layer.plan(x[:, 4:5], cache=cache)
+            assert cache.filled == 4
+        assert_close(layer(x[:, 4:], cache=cache), layer(x)[:, 4:])
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"score": Dot("learned")},
+        {"score": Additive(DIM, DIM, 5)},
+        {"position": Relative(DIM, 2)},
+    ],
+    ids=["learned scale", "additive", "relative"],
+)
+def test_a_score_or_position_that_trains_alone_has_its_gradient(parts: dict[str, object]) -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal(), **parts), torch.randn(BATCH, LENGTH, WIDTH)  # type: ignore[arg-type]
+    layer.heads.requires_grad_(False)
+    trained = [p for p in layer.parameters() if p.requires_grad]
+    expected = torch.autograd.grad(layer(x).square().sum(), trained)
+    cache = layer.cache(BATCH, LENGTH)
+    steps = torch.cat([layer(one, cache=cache) for one in x.split(1, dim=1)], dim=1)
+    assert_close(torch.autograd.grad(steps.square().sum(), trained), expected, rtol=1e-4, atol=1e-4)
+
+
+HALF_SEEN = {
+    "seen later": Causal() & ~Window(0),
+    "seen much later": Causal() & ~Window(2),
+    "never seen": Fixed(3, 1, part="summary"),
+    "padding": Causal() & Padding([5]),
+    "padding, seen later": Causal() & ~Window(0) & Padding([5]),
+    "documents": Documents(torch.tensor([[0, 0, 0, 1, 1, 1, 2, 2]])) & Causal() & ~Window(0),
+    "mask": Dense(torch.ones(8, 8, dtype=torch.bool).tril(-2)) & Causal(),
+}
+
+
+@pytest.mark.parametrize("name", HALF_SEEN)
+@pytest.mark.parametrize("room", [8, 11])
+@torch.no_grad()
+def test_a_nan_is_cleaned_in_steps_where_the_full_pass_cleans_it(name: str, room: int) -> None:
+    layer, places = Attention(MultiHead(WIDTH, HEADS), where=HALF_SEEN[name]), 8
+    seen = HALF_SEEN[name].dense(places, places).any((0, 1, 2))
+    for place in range(places):
+        x = torch.randn(1, places, WIDTH)
+        x[:, place] = torch.nan
+        cache = layer.cache(1, room)
+        steps = torch.cat([layer(one, cache=cache) for one in x.split(1, dim=1)], dim=1)
+        if bool(seen[place]):  # it is there, and reaches whoever looks at it
+            assert layer(x).isnan().any()
+            assert steps.isnan().any()
+        elif room == places or "seen" not in name or name == "never seen":
+            assert_close(steps, layer(x))
+            assert not steps.isnan().any()
+
+
+class Share(Softmax):
+    """Weights that count the keys, seen or not: no normalizer for a cache."""
+
+    def normalize(self, scores: Tensor, mask: Tensor) -> Normalized:
+        return Normalized(super().normalize(scores, mask).weights / scores.shape[-1])
+
+
+class OwnShare(Softmax):
+    """Weights that count the keys that may be seen."""
+
+    def normalize(self, scores: Tensor, mask: Tensor) -> Normalized:
+        return Normalized(super().normalize(scores, mask).weights / mask.expand_as(scores).sum(-1, keepdim=True))
+
+
+def test_a_normalizer_that_counts_masked_keys_has_no_cache() -> None:
+    layer = Attention(MultiHead(WIDTH, HEADS), where=Causal(), normalizer=Share())
+    with pytest.raises(ValueError, match="Share counts keys that are masked"):
+        layer.cache(BATCH, LENGTH)
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal(), normalizer=OwnShare()), torch.randn(BATCH, 5, WIDTH)
+    cache = layer.cache(BATCH, 5)
+    assert_close(torch.cat([layer(one, cache=cache) for one in x.split(1, dim=1)], dim=1), layer(x))

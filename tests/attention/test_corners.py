@@ -24,7 +24,7 @@ from mirada.attention.neighborhoods import (
 )
 from mirada.attention.normalizers import Sparsemax
 from mirada.attention.places import Places
-from mirada.attention.positions import ALiBi, Position, Relative, Rotary
+from mirada.attention.positions import ALiBi, Position, Relative, Rotary, Sinusoidal
 from mirada.attention.scores import Additive, Bilinear, Dot, Graph, GraphV2, Product, Score
 
 BATCH, HEADS, N, DIM, WIDTH = 2, 3, 5, 4, 12
@@ -370,3 +370,148 @@ def test_huge_numbers_that_nobody_sees_change_nothing(huge, where):
         found = (output, *torch.autograd.grad(output.square().sum(), inputs))
         wanted = wanted or found
         assert_close(found, wanted)
+
+
+class TrainedDistance(Position):
+    """A bias per distance that says it is constant, and is trained."""
+
+    acts = frozenset({"bias"})
+    constant = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def bias(self, q: Tensor, places: Places) -> Tensor:
+        return -self.weight.to(q.dtype) * (places.i - places.j).abs()
+
+
+@pytest.mark.parametrize("length", [5, 300])
+def test_a_trained_bias_has_its_gradient_whatever_its_class_says(length: int) -> None:
+    position, x = TrainedDistance(), torch.randn(1, length, WIDTH)
+    layer = Attention(MultiHead(WIDTH, HEADS), where=Window(9, 9), position=position)
+    [found] = torch.autograd.grad(layer(x).square().sum(), [position.weight])
+    heads = layer.heads
+    dense = Window(9, 9).dense(length, length)
+    bias = -position.weight * (torch.arange(length)[:, None] - torch.arange(length)).abs()
+    scores = heads.queries(x) @ heads.keys(x).mT * DIM**-0.5 + bias
+    weights = scores.masked_fill(~dense, -torch.inf).softmax(-1)
+    [expected] = torch.autograd.grad(heads.merge(weights @ heads.values(x)).square().sum(), [position.weight])
+    assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    position.requires_grad_(False)
+    assert layer.plan(x).kernel != "reference"
+
+
+class Nearest(Dot):
+    """A subclass of a product that compares its own way."""
+
+    def compare(self, q: Tensor, k: Tensor) -> Tensor:
+        return -torch.cdist(q, k)
+
+
+class Shifted(Bilinear):
+    """The same for a score that prepares keys."""
+
+    def compare(self, q: Tensor, k: Tensor) -> Tensor:
+        return -torch.cdist(q, k)
+
+
+def test_a_subclass_compares_pairs_of_a_graph_as_it_compares_all() -> None:
+    graph = Edges(torch.stack([torch.arange(40), (torch.arange(40) * 7 + 1) % 40]), 40).with_self_loops()
+    q, k, v = (torch.randn(1, HEADS, 40, DIM) for _ in range(3))
+    for score in (Nearest(), Shifted(DIM, DIM)):
+        whole = attend(q, k, v, score=score, where=graph, kernel="reference")
+        assert_close(attend(q, k, v, score=score, where=graph), whole)
+        assert_close(attend(q, k, v, score=score, where=graph, kernel="edges"), whole)
+
+
+def test_a_subclass_compares_a_remembered_memory_as_it_compares_all() -> None:
+    cross, x, memory = (
+        Attention(MultiHead(WIDTH, HEADS), Shifted(DIM, DIM)),
+        torch.randn(1, 2, WIDTH),
+        torch.randn(1, 7, WIDTH),
+    )
+    assert_close(cross(x, memory=cross.remember(memory)), cross(x, memory=memory))
+
+
+class Odd(Strided):
+    """A subclass of a pattern that sees something else."""
+
+    def sees(self, places: Places) -> Tensor:
+        return (places.column % 2 == 1) & (places.column <= places.row)
+
+
+def test_a_subclass_of_a_pattern_is_computed_by_what_it_sees() -> None:
+    q, k, v = (torch.randn(1, HEADS, 520, DIM) for _ in range(3))
+    assert_close(attend(q, k, v, where=Odd(9)), attend(q, k, v, where=Odd(9), kernel="reference"))
+
+
+EXCHANGED = {
+    "position": (Sinusoidal(WIDTH), "attention and an input position"),
+    "score": (Bilinear(DIM + 1, DIM), "needs queries of dim 5"),
+    "where": (PerHead(Causal(), Causal()), "PerHead lists 2 neighborhoods: got heads=3"),
+    "normalizer": ("softmax", "normalizer must be a Normalizer: got 'softmax'"),
+    "heads": (MultiHead(WIDTH, 2), "has a slope per head: got heads=2"),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGED)
+def test_a_part_that_is_exchanged_is_checked(name: str) -> None:
+    layer = Attention(MultiHead(WIDTH, HEADS), where=Causal(), position=ALiBi(HEADS))
+    part, message = EXCHANGED[name]
+    before = getattr(layer, name)
+    with pytest.raises(ValueError, match=message):
+        setattr(layer, name, part)
+    assert getattr(layer, name) is before
+    layer(torch.randn(1, N, WIDTH))
+
+
+def test_a_part_that_fits_can_be_exchanged() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS)), torch.randn(BATCH, N, WIDTH)
+    layer.where, layer.position, layer.score = Causal(), ALiBi(HEADS), Additive(DIM, DIM, 3)
+    twin = Attention(layer.heads, layer.score, Causal(), ALiBi(HEADS))
+    assert_close(layer(x), twin(x))
+
+
+def test_slopes_survive_an_empty_start_and_a_cast() -> None:
+    layer = Attention(MultiHead(WIDTH, HEADS), where=Causal(), position=ALiBi(HEADS))
+    with torch.device("meta"):
+        empty = Attention(MultiHead(WIDTH, HEADS), where=Causal(), position=ALiBi(HEADS))
+    empty = empty.to_empty(device="cpu")
+    empty.load_state_dict(layer.state_dict())
+    x = torch.randn(BATCH, N, WIDTH)
+    assert_close(empty(x), layer(x))
+    q = torch.zeros(1, 12, 4, 2, dtype=torch.float64)
+    slopes = -ALiBi(12).double().bias(q, Places.count(4, 4))[0, :, 1, 0]
+    exact = [2.0**-h for h in range(1, 9)] + [2 ** -(h + 0.5) for h in range(4)]
+    assert_close(slopes, torch.tensor(exact, dtype=torch.float64), rtol=1e-15, atol=0)
+
+
+def test_collaborative_heads_under_a_float64_default() -> None:
+    torch.set_default_dtype(torch.float64)
+    layer = Attention(Collaborative(WIDTH, HEADS, 6))
+    assert layer(torch.randn(BATCH, N, WIDTH)).dtype == torch.float64
+
+
+@pytest.mark.parametrize("position", [None, Rotary(DIM), Relative(DIM, 2), ALiBi(HEADS)], ids=str)
+@pytest.mark.parametrize("where", [Complete(), Causal(), Window(1, 1), Strided(2), Padding([0, 0])], ids=str)
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_no_queries_or_no_keys_with_positions(
+    position: Position | None, where: Neighborhood, queries: int, keys: int, per_sample: bool
+) -> None:
+    q, k, v = (torch.randn(BATCH, HEADS, n, DIM) for n in (queries, keys, keys))
+    places = [torch.arange(4, 4 + n) for n in (queries, keys)]
+    places = [x.expand(BATCH, -1) for x in places] if per_sample else places
+    out = attend(q, k, v, where=where, position=position, positions=places[0], key_positions=places[1])
+    assert_close(out, torch.zeros(BATCH, HEADS, queries, DIM))
+
+
+@pytest.mark.parametrize("score", [Dot(), Dot("learned"), Bilinear(DIM, DIM), Additive(DIM, DIM, 3)], ids=str)
+@pytest.mark.parametrize("where", [Complete(), Causal(), Padding([2, 3]), Window(2, 1)], ids=str)
+@pytest.mark.parametrize("length", [N, 300])
+def test_the_meta_device_computes_shapes(score: Score, where: Neighborhood, length: int) -> None:
+    layer = Attention(MultiHead(WIDTH, HEADS), score, where).to("meta")
+    x = torch.empty(BATCH, length, WIDTH, device="meta")
+    assert layer(x).shape == (BATCH, length, WIDTH)
+    assert layer(x).device.type == "meta"

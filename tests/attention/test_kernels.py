@@ -440,3 +440,26 @@ def test_many_gradients_of_a_graph_at_once(way: str, monkeypatch: pytest.MonkeyP
     for place, grad in enumerate(grads):
         each = torch.autograd.grad(output, tensors, grad, retain_graph=True)
         assert_close(tuple(x[place] for x in found), each)
+
+
+HEAD_MASK = torch.rand(1, 3, 5, 5, generator=torch.Generator().manual_seed(5)) < 0.6
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Dense(HEAD_MASK),
+        ~PerHead(Causal(), Window(1), Window(2)),
+        PerHead(Window(0), Window(1), Window(2)) | Dense(HEAD_MASK),
+        ~(PerHead(Window(1), Causal(), Window(3)) & Window(4, 1)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_heads_of_their_own_beside_another_set_that_differs_by_head(other: Neighborhood, first: bool) -> None:
+    own = PerHead(Causal(), Window(2, 1), Causal())
+    where = own & other if first else other & own
+    q, k, v = (torch.randn(2, 3, 5, 4) for _ in range(3))
+    mask = own.dense(5, 5) & other.dense(5, 5)
+    expected = attend(q, k, v, where=Dense(mask.expand(1, 3, 5, 5)), kernel="reference")
+    assert_close(attend(q, k, v, where=where), expected)

@@ -692,3 +692,36 @@ def test_repeat_of_what_is_the_same_for_all_entries_stays_so():
     for where in shared:
         where.repeat(7).check(places, heads=1)  # one row for a batch of 2 is one row for a batch of 14
         assert_close(mask_of(where.repeat(7), 5, 5)[:1], mask_of(where, 5, 5))
+
+
+class Every(Neighborhood):
+    """Every n-th key, in a class that is no dataclass."""
+
+    def __init__(self, n: int, of: list[int] | None = None) -> None:
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "of", of)
+
+    def sees(self, places: Places) -> Tensor:
+        return (places.column % self.n == 0).expand(1, 1, places.queries, places.keys)
+
+
+def test_a_class_that_is_no_dataclass_compares_by_what_it_was_given() -> None:
+    assert Every(2) == Every(2)
+    assert hash(Every(2)) == hash(Every(2))
+    assert Every(2) != Every(3)
+    assert Every(2, [1]) != Every(2, [1])  # what cannot be hashed is only equal to itself
+    both = Every(2) & Every(3)
+    assert both.dense(1, 7).flatten().tolist() == [True, False, False, False, False, False, True]
+    assert len((Every(2) & Every(2)).conjuncts()) == 1
+    assert repr(Every(3)) == "Every(n=3)"
+
+
+class Nobody(Complete):
+    """A subclass that sees less than its parent is not its parent."""
+
+    def sees(self, places: Places) -> Tensor:
+        return torch.zeros(1, 1, places.queries, places.keys, dtype=torch.bool)
+
+
+def test_a_subclass_of_complete_is_not_left_out() -> None:
+    assert not (Causal() & Nobody()).dense(3, 3).any()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
+from torch.utils.checkpoint import checkpoint
 
 from mirada import Attention, MultiHead, attend, draws, look
 from mirada.attention.heads import Collaborative, Grouped, Split, Tied
@@ -24,6 +25,7 @@ from mirada.attention.neighborhoods import (
     Window,
 )
 from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax, StraightThrough
+from mirada.attention.observe import anybody_looks
 from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
 from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, TanhSum
 
@@ -299,3 +301,69 @@ def test_attend_itself_is_the_output_before_the_projection() -> None:
         layer(x)
     expected = attend(heads.queries(x), heads.keys(x), heads.values(x), position=layer.position)
     assert_close(seen[""].output(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("name", ["bilinear", "additive", "relative", "learned scale"])
+def test_a_step_of_any_optimizer_is_noticed(name: str, fused: bool) -> None:
+    layer, x = copy.deepcopy(LAYERS[name]), torch.randn(BATCH, N, WIDTH)
+    adam = torch.optim.Adam(layer.parameters(), lr=0.5, fused=fused)
+    with look(layer) as seen:
+        for _ in range(3):
+            adam.zero_grad()
+            layer(x).square().sum().backward()
+            used = layer.weights(x)
+            assert_close(seen[""].weights(), used)
+            adam.step()
+    assert (seen[""].calls[0].weights() - seen[""].calls[2].weights()).abs().max() > 1e-3
+    assert_close(seen[""].weights(), used)
+
+
+def test_frozen_parts_are_shared_by_calls_that_used_the_same_numbers() -> None:
+    layer, x = copy.deepcopy(LAYERS["bilinear"]), torch.randn(BATCH, N, WIDTH)
+    with look(layer) as seen:
+        layer(x)
+        layer(x)
+        with torch.no_grad():
+            layer.score.weight.add_(1)
+        layer(x)
+    first, second, third = (call._request.score for call in seen[""].calls)
+    assert first is second
+    assert third is not second
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, layer: Attention) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(self.layer, x, use_reentrant=False)
+
+
+@pytest.mark.parametrize("name", ["dot", "hard", "additive"])
+def test_activation_checkpointing_is_seen_once(name: str) -> None:
+    model, x = Checkpointed(LAYERS[name]), torch.randn(BATCH, N, WIDTH, requires_grad=True)
+    with look(model) as seen, draws() as drawn:
+        model(x).square().sum().backward()
+    assert len(seen["layer"].calls) == 1
+    assert len(drawn) == (name == "hard")
+
+
+def test_draws_and_looks_of_other_threads_are_theirs() -> None:
+    layer, x, found = Attention(PLAIN, normalizer=Hard()), torch.randn(BATCH, N, WIDTH), []
+
+    def elsewhere() -> None:
+        with draws() as mine:
+            layer(x)
+        found.append((len(mine), anybody_looks()))
+
+    with draws() as here, look(layer) as seen:
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        assert len(here) == 0
+        assert seen.names == []
+        layer(x)
+    assert found == [(1, False)]
+    assert len(here) == len(seen[""].calls) == 1

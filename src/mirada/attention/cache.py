@@ -87,6 +87,15 @@ class Cache:
         with writable():
             self.keys, self.values = (F.pad(x, (0, 0, 0, more)) for x in (self.keys, self.values))
 
+    @contextmanager
+    def untouched(self) -> Iterator[None]:
+        """Leave the cache as it is now, whatever is appended inside: a step may be asked about without being taken."""
+        kept = self.keys, self.values, self.filled, self.tracked
+        try:
+            yield
+        finally:
+            self.keys, self.values, self.filled, self.tracked = kept
+
     def rewound(self, steps: int) -> "Cache":
         """The cache as it was `steps` positions earlier, for asking its last step again: it has what that step stored.
 

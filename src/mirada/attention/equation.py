@@ -3,22 +3,25 @@
 h_i = sum over j in N(i) of alpha_ij psi_v(x_j),   alpha_i = normalize_j(score(q_i, k_j) + position)
 """
 
-from typing import Any, TypeVar
+from contextlib import nullcontext
+from typing import Any
 
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from mirada.attention.cache import Cache
+from mirada.attention.clean import clean
+from mirada.attention.fit import as_part, check_tensors, fit, fit_scale
 from mirada.attention.heads import Heads
 from mirada.attention.interventions import anybody_intervenes, changed, finished
 from mirada.attention.kernels.plan import Plan, plan
 from mirada.attention.kernels.plan import run as run_planned
-from mirada.attention.kernels.reference import NUMBERS_AT_ONCE, weigh, widen
+from mirada.attention.kernels.reference import weigh, widen
 from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding, PerHead, as_neighborhood
-from mirada.attention.normalizers import Normalizer, Softmax, publish
+from mirada.attention.normalizers import Normalizer, Softmax, check_counts_nothing, publish
 from mirada.attention.observe import Event, anybody_looks, notify
 from mirada.attention.places import Places, place
 from mirada.attention.positions import Position
@@ -26,14 +29,15 @@ from mirada.attention.rules import Parts, check_parts
 from mirada.attention.scores import Dot, Score
 from mirada.attention.warm_up import warm_up
 from mirada.errors import require
-from mirada.shapes import broadcast_heads, check_axes, check_dtype, check_floating, check_size, finite, show
+from mirada.shapes import broadcast_heads, check_axes, check_dtype, check_size
 
 warm_up()
 
-Part = TypeVar("Part", Score, Position, Normalizer)
-
 # the parts of a plain call, made once: a module takes longer to make than to run
 DOT, COMPLETE, NO_POSITION, SOFTMAX = Dot(), Complete(), Position(), Softmax()
+PARTS: dict[str, type] = {
+    "heads": Heads, "score": Score, "where": Neighborhood, "position": Position, "normalizer": Normalizer,
+}  # fmt: skip
 
 
 def attend(
@@ -101,6 +105,26 @@ class Attention(nn.Module):
         self.where = as_neighborhood(Complete() if where is None else where)
         self.position = as_part("position", position, Position, Position())
         self.normalizer = as_part("normalizer", normalizer, Normalizer, Softmax())
+        self._check_built()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A part that is exchanged later is checked like one that the layer is built with."""
+        kind = PARTS.get(name)
+        if kind is None or (name not in vars(self) and name not in self._modules):
+            super().__setattr__(name, value)
+            return
+        require(isinstance(value, kind), f"{name} must be a {kind.__name__}: got {value!r}")
+        before = getattr(self, name)
+        super().__setattr__(name, value)
+        try:
+            self._check_built()
+        except ValueError:
+            super().__setattr__(name, before)
+            raise
+
+    def _check_built(self) -> None:
+        """Require parts that fit each other and the heads."""
+        heads = self.heads
         check_parts(Parts(self.score, self.where, self.position, self.normalizer))
         for part in self.where.conjuncts():
             if isinstance(part, PerHead):
@@ -153,8 +177,7 @@ class Attention(nn.Module):
         cache: Cache | None = None,
     ) -> Plan:
         """The kernel that a call with these arguments would run on, and why each faster one refused."""
-        cache = cache if cache is None else cache.copy()
-        with torch.no_grad():
+        with torch.no_grad(), nullcontext() if cache is None else cache.untouched():
             request = self.request(x, memory, values, where, positions, key_positions, cache)
             return plan(changed(self, request, memory) if anybody_intervenes() else request)
 
@@ -163,6 +186,7 @@ class Attention(nn.Module):
     ) -> Cache:
         """Room for the keys and values of `length` positions, in the layer's dtype and on its device unless given."""
         check_parts(Parts(self.score, self.where & Causal(), self.position, self.normalizer, cached=True))
+        check_counts_nothing(self.normalizer)
         require(batch >= 0 and length >= 0, f"sizes must be at least 0: got batch={batch}, length={length}")
         like, heads = next(self.parameters(), torch.empty(0)), self.heads
         dtype, device = dtype or like.dtype, device or like.device
@@ -200,8 +224,10 @@ class Attention(nn.Module):
         keys = memory.shape[1] + (start or 0)
         places = place(x.shape[0], x.shape[1], keys, x.device, positions, key_positions, start)
         where.check(places, self.heads.heads, exact=cache is None)
-        if cache is None or not where.reflexive:  # a new key that its own query sees is not hidden
+        if cache is None:
             x, memory, values = clean(x, memory, values, where, places)
+        elif not where.reflexive:  # a new key that its own query sees is not hidden
+            x, memory, values = clean(x, memory, values, where, places, cache.length)
         turn = self.position.rotate
         q, k, v = self.heads.project(x, memory, values)
         q = turn(q, places.query_positions)
@@ -211,9 +237,15 @@ class Attention(nn.Module):
         else:
             cache.check(k, v)
             fit(self.score, self.position, q, cache.keys[:, :, :keys], cache.values[:, :, :keys])
-            tracked = any(x.requires_grad for x in (q, k, v))
-            k, v = cache.append(turn(k, places.query_positions), v, tracked)
+            k, v = cache.append(turn(k, places.query_positions), v, self._tracked(q, k, v))
         return Request(q, k, v, self.score, where, self.position, self.normalizer, places)
+
+    def _tracked(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
+        """Whether a gradient may be asked of a step: of its tensors, or of what weighs them."""
+        if not torch.is_grad_enabled():
+            return False
+        parts = (self.score, self.position, self.normalizer)
+        return any(x.requires_grad for x in (q, k, v)) or any(x.requires_grad for p in parts for x in p.parameters())
 
     def remember(
         self,
@@ -257,9 +289,9 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "batch heads queries keys"]:
         """The weights before dropout that a call with these arguments uses; hard attention in training draws them anew.
 
-        `look` has the weights of any call of any model, those that were drawn too.
+        A cache is left as it is. `look` has the weights of any call of any model, those that were drawn too.
         """
-        with torch.no_grad():
+        with torch.no_grad(), nullcontext() if cache is None else cache.untouched():
             request = self.request(x, memory, values, where, positions, key_positions, cache)
             if anybody_intervenes():
                 request = changed(self, request, memory, again=True)
@@ -328,69 +360,9 @@ class Attention(nn.Module):
         return f"where={self.where}"
 
 
-def as_part(name: str, value: Any, kind: type[Part], default: Part) -> Part:
-    """The value, or the default for None; a ValueError if it is neither."""
-    if value is None:
-        return default
-    if not isinstance(value, kind):
-        shown = f"the class {value.__name__}; add ()" if isinstance(value, type) else repr(value)
-        raise ValueError(f"{name} must be a value such as {default or kind.__name__}: got {shown}")
-    return value
-
-
-def fit_scale(score: Score, heads: Heads) -> Score:
-    """The score, with the default scale counted by the heads' own dim where that is not the width of a query."""
-    if type(score) is Dot and score.scale is None and heads.scale_dim != heads.dim:
-        return Dot(scale=heads.scale_dim**-0.5)
-    return score
-
-
-def fit(score: Score, position: Position, q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Require heads, score and position that fit the sizes; a cache is checked before it takes anything."""
-    if any(q.shape[1] % max(1, x.shape[1]) for x in (k, v)):
-        raise ValueError(
-            f"query heads must be divisible by key and value heads: got q {show(q)}, k {show(k)}, v {show(v)}"
-        )
-    position.check(q.shape[1], q.shape[-1], v.shape[-1])
-    score.check(q, k)
-
-
 def run(request: Request, chosen: Plan) -> KernelOutput:
     """Compute as planned, and hand what was drawn to every open `draws()`."""
     answer = run_planned(request, chosen)
     if answer.draw is not None and request.normalizer.training:
         publish(answer.draw)
     return answer
-
-
-def clean(
-    x: Tensor, memory: Tensor, values: Tensor, where: Neighborhood, places: Places
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The inputs with 0 for every number that is not finite and stands where no query of its sample may look.
-
-    A projection's gradient multiplies its input, so a NaN in the padding would poison the weights even where the
-    gradient that meets it is zero.
-    """
-    if not where.reflexive and finite(memory) and (values is memory or finite(values)):
-        return x, memory, values
-    hidden = where.unseen(places, rows_at_once=max(1, NUMBERS_AT_ONCE // max(1, places.keys)))
-    if hidden is None:
-        return x, memory, values
-    hidden = hidden.all(1)[:, places.keys - memory.shape[1] :].unsqueeze(-1)
-    cleaned = torch.where(hidden, memory.nan_to_num(0, 0, 0), memory)
-    own = cleaned if x is memory else x
-    return own, cleaned, cleaned if values is memory else torch.where(hidden, values.nan_to_num(0, 0, 0), values)
-
-
-def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Require three tensors of (batch, heads, n, dim) that belong together."""
-    for name, tensor, axes in (
-        ("q", q, "batch heads queries dim"),
-        ("k", k, "batch heads keys dim"),
-        ("v", v, "batch heads keys value_dim"),
-    ):
-        check_axes(name, tensor, axes)
-        check_floating(name, tensor)
-        check_size(name, tensor, 0, "batch", q.shape[0])
-        require(tensor.dtype == q.dtype, f"q, k and v must have one dtype: got {q.dtype} and {name} {tensor.dtype}")
-    check_size("v", v, 2, "keys", k.shape[2])

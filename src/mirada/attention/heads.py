@@ -173,7 +173,9 @@ class Collaborative(Heads):
         self.value = linear(width, width, bias)
         self.out = linear(width, width, bias)
         slice_of = torch.arange(shared) * heads // shared
-        self.mixing = nn.Parameter(torch.nn.functional.one_hot(slice_of, heads).T.float().contiguous())
+        self.mixing = nn.Parameter(
+            torch.nn.functional.one_hot(slice_of, heads).T.to(self.out.weight.dtype).contiguous()
+        )
 
     def queries(self, x: Input) -> Vectors:
         shared = rearrange(called(self.query, x), "b n s -> b 1 n s")

@@ -1,5 +1,6 @@
 """From scores to weights. A masked score has weight 0, and a query that sees nothing has only zeros, never NaN."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.dropout import dropout
+from mirada.attention.transforms import recomputing
 from mirada.errors import require
 
 Scores = Float[Tensor, "batch heads queries keys"]
@@ -66,12 +68,14 @@ class Draws(list[Draw]):
         return torch.stack([getattr(draw, name).sum((1, 2)) for draw in self]).sum(0)
 
 
-_collectors: list[Draws] = []
+_collectors: list[tuple[int, Draws]] = []
 
 
 @contextmanager
 def draws() -> Iterator[Draws]:
-    """Collect log-probability, entropy and chosen index of every draw made inside.
+    """Collect log-probability, entropy and chosen index of every draw made inside, in this thread.
+
+    What a backward pass computes again (activation checkpointing) is no new draw.
 
     >>> from mirada import attend
     >>> q = torch.zeros(1, 1, 2, 4)
@@ -81,17 +85,20 @@ def draws() -> Iterator[Draws]:
     [[[0.5, 0.5]]]
     """
     collected = Draws()
-    _collectors.append(collected)
+    _collectors.append((threading.get_ident(), collected))
     try:
         yield collected
     finally:
-        _collectors[:] = [other for other in _collectors if other is not collected]  # equal lists are not the same
+        _collectors[:] = [entry for entry in _collectors if entry[1] is not collected]  # equal lists are not the same
 
 
 def publish(draw: Draw) -> None:
-    """Hand a draw to every open `draws()`."""
-    for collected in _collectors:
-        collected.append(draw)
+    """Hand a draw to every open `draws()` of this thread."""
+    if not _collectors or recomputing():
+        return
+    for thread, collected in _collectors:
+        if thread == threading.get_ident():
+            collected.append(draw)
 
 
 class Normalized(NamedTuple):
@@ -291,6 +298,25 @@ def sample(probabilities: Scores) -> Int[Tensor, "batch heads queries"]:
 def exponential_like(tensor: Tensor) -> Tensor:
     """Draws of Exp(1), kept away from 0; -log of one is a Gumbel draw."""
     return torch.empty_like(tensor).exponential_().clamp(min=torch.finfo(tensor.dtype).tiny)
+
+
+def check_counts_nothing(normalizer: Normalizer) -> None:
+    """Require weights that do not depend on how many keys are masked: a cache holds fewer of them than the full pass.
+
+    The normalizers of this file do not; of another the weights of three keys are compared with and without a masked one.
+    """
+    if type(normalizer).normalize in (Softmax.normalize, Sparsemax.normalize, Identity.normalize) or normalizer.chooses:
+        return
+    like = next(normalizer.parameters(), torch.empty(0))
+    scores = torch.tensor([[[[0.5, -1.0, 2.0, 1.5]]]], dtype=like.dtype, device=like.device)
+    mask = torch.tensor([True, True, True, False], device=like.device).view(1, 1, 1, 4)
+    with torch.no_grad():
+        few, many = normalizer(scores[..., :3], mask[..., :3]), normalizer(scores, mask)
+    if not like.is_meta and not torch.allclose(few, many[..., :3], rtol=1e-4, atol=1e-5):
+        raise ValueError(
+            f"{type(normalizer).__name__} counts keys that are masked, so a cache, which holds only the keys so far, would "
+            "change its weights. Count mask.sum(-1), or decode without a cache."
+        )
 
 
 def masked_softmax(scores: Scores, mask: Mask) -> Scores:

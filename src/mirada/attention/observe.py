@@ -1,5 +1,6 @@
 """Observers: how a call of a layer can be looked at from outside."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from mirada.attention.cache import Cache
 from mirada.attention.kernels.plan import Plan
 from mirada.attention.kernels.request import Request
 from mirada.attention.normalizers import Draw
+from mirada.attention.transforms import recomputing
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +37,18 @@ class Observer(Protocol):
     def see(self, event: Event) -> None: ...
 
 
-_observers: list[Observer] = []
+_observers: list[tuple[int, Observer]] = []
 
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
-    """Show every call of every layer to the observer, inside the block."""
-    _observers.append(observer)
+    """Show every call of every layer to the observer, inside the block and in this thread."""
+    entry = (threading.get_ident(), observer)
+    _observers.append(entry)
     try:
         yield
     finally:
-        _observers.remove(observer)
+        _observers[:] = [other for other in _observers if other is not entry]
 
 
 def notify(event: Event) -> None:
@@ -57,8 +60,14 @@ def notify(event: Event) -> None:
 
 
 def show(event: Event) -> None:
-    for observer in _observers:
+    if recomputing():  # it was shown when it was computed first
+        return
+    for observer in here():
         observer.see(event)
+
+
+def here() -> list[Observer]:
+    return [observer for thread, observer in _observers if thread == threading.get_ident()]
 
 
 def never_compiled() -> Callable[[Event], None]:
@@ -67,5 +76,5 @@ def never_compiled() -> Callable[[Event], None]:
 
 
 def anybody_looks() -> bool:
-    """Whether there is an observer at all."""
-    return bool(_observers)
+    """Whether somebody looks at this thread; while compiling, whether anybody looks: that need not be known yet."""
+    return bool(_observers) and (torch.compiler.is_compiling() or len(here()) > 0)

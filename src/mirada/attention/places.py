@@ -55,14 +55,14 @@ class Places:
         """The position of each query."""
         if self.positions is None:
             return self.row
-        return self.positions.view(-1, 1, self.queries, 1)
+        return self.positions.view(self.positions.shape[:-1].numel(), 1, self.queries, 1)
 
     @property
     def j(self) -> Tensor:
         """The position of each key."""
         if self.key_positions is None:
             return self.column
-        return self.key_positions.view(-1, 1, 1, self.keys)
+        return self.key_positions.view(self.key_positions.shape[:-1].numel(), 1, 1, self.keys)
 
     @property
     def query_positions(self) -> "range | Int[Tensor, '*batch queries']":
@@ -138,7 +138,7 @@ def run_start(positions: Tensor | None) -> int | None:
     if positions is None:
         return 0
     if positions.numel() == 0:
-        return None
+        return 0  # no place at all contradicts nothing
     first = int(positions.flatten()[0])
     run = torch.arange(first, first + positions.shape[-1], device=positions.device)
     return first if bool((positions == run).all()) else None

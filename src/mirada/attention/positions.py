@@ -8,7 +8,6 @@ reweight   LocalGaussian            narrows the neighborhood and multiplies the 
 """
 
 import math
-from functools import lru_cache
 from typing import ClassVar, Literal
 
 import torch
@@ -16,7 +15,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.places import Places
+from mirada.attention.rotation import angles, counted_angles, frequencies, turned
 from mirada.attention.skew import Skew, Unskew
+from mirada.attention.transforms import transformed
 from mirada.errors import require, unknown
 from mirada.shapes import check_integers
 
@@ -185,7 +186,7 @@ class Rotary(Position):
             cos, sin = kept(positions, self.dim, self.base, precise, x.device)
         else:
             cos, sin = angles(positions, self.dim, self.base, precise)
-        return Turn.apply(x.to(precise), cos, sin, self.layout).to(x.dtype)
+        return turned(x.to(precise), cos, sin, self.layout).to(x.dtype)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         if dim != self.dim:
@@ -228,14 +229,14 @@ class Relative(Position):
 
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
         terms = q @ self.keys.T.to(q.dtype)
-        if places.counted:
+        if places.counted and not transformed():
             return Skew.apply(terms, places.start, places.keys)
         return terms.gather(-1, self.table_rows(places).expand(*q.shape[:2], -1, -1))
 
     def spread(self, weights: Pairs, places: Places) -> Tensor | None:
         if self.values is None:
             return None
-        if places.counted:
+        if places.counted and not transformed():
             per_row = Unskew.apply(weights, places.start, len(self.values))
         else:
             per_row = weights.new_zeros(*weights.shape[:3], len(self.values))
@@ -270,21 +271,27 @@ class ALiBi(Position):
 
     acts = frozenset({"bias"})
     constant = True
-    slopes: Tensor
 
     def __init__(self, heads: int) -> None:
         super().__init__()
         require(heads >= 1, f"heads must be at least 1: got {heads}")
         self.heads = heads
-        power = 2 ** int(math.log2(heads))
+
+    @property
+    def slopes(self) -> Float[Tensor, "1 heads 1 1"]:
+        """The slope of each head."""
+        return self.slopes_in(torch.get_default_dtype())
+
+    def slopes_in(self, dtype: torch.dtype) -> Float[Tensor, "1 heads 1 1"]:
+        """The slopes from their numbers alone: no buffer that a cast or an empty start could spoil."""
+        power = 2 ** int(math.log2(self.heads))
         slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
         between = [2 ** (-8 * h / (2 * power)) for h in range(1, 2 * power + 1, 2)]
-        slopes = (slopes + between)[:heads]
-        self.register_buffer("slopes", torch.tensor(slopes).view(1, -1, 1, 1), persistent=False)
+        return torch.tensor((slopes + between)[: self.heads], dtype=dtype, device="cpu").view(1, -1, 1, 1)
 
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
         precise = torch.float64 if q.dtype == torch.float64 else torch.float32
-        return -self.slopes.to(precise) * (places.i - places.j)
+        return -self.slopes_in(precise).to(places.device) * (places.i - places.j)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         if heads != self.heads:
@@ -331,68 +338,3 @@ class LocalGaussian(Position):
 
     def extra_repr(self) -> str:
         return f"{len(self.v)}, half={self.reach}"
-
-
-class Turn(torch.autograd.Function):
-    """Rotate coordinate pairs. A rotation's gradient is the rotation back, so nothing but the angles is kept."""
-
-    @staticmethod
-    def forward(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-        return turn(x, cos, sin, layout)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        _, cos, sin, ctx.layout = inputs
-        ctx.save_for_backward(cos, sin)
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        cos, sin = ctx.saved_tensors
-        return Turn.apply(grad, cos, -sin, ctx.layout), None, None, None
-
-
-def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """(a, b) -> (a cos - b sin, b cos + a sin) for every pair, in as few passes over memory as eager mode allows.
-
-    Raw views, not named rearranges: this is a measured hot path (`benchmarks/kernels.py`).
-    """
-    if layout == "interleaved" and complex_in_place(x):
-        turned = x.new_empty(x.shape)  # head by head: the kernel that reads it next is faster for it
-        pairs, turned_pairs = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (x, turned))
-        torch.mul(pairs, torch.complex(cos, sin), out=turned_pairs)
-        return turned
-    sizes, axis = ((-1, 2), -1) if layout == "interleaved" else ((2, -1), -2)
-    pairs = x.unflatten(-1, sizes)
-    turned_pairs = pairs * cos.unsqueeze(axis)
-    (a, b), (turned_a, turned_b) = pairs.unbind(axis), turned_pairs.unbind(axis)
-    turned_a.addcmul_(b, sin, value=-1)
-    turned_b.addcmul_(a, sin)
-    return turned_pairs.flatten(-2)
-
-
-def angles(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of every position and pair, with an axis for the heads if positions differ between samples."""
-    turns = positions.unsqueeze(-1) * frequencies(dim // 2, dim, base, positions.device)
-    turns = turns if turns.ndim == 2 else turns.unsqueeze(1)
-    return turns.cos().to(dtype), turns.sin().to(dtype)
-
-
-@lru_cache(maxsize=16)
-def counted_angles(
-    positions: range, dim: int, base: float, dtype: torch.dtype, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """The angles of counted positions, kept: queries, keys and all layers of a model share them."""
-    with torch.inference_mode(False):  # what is kept must serve a later training step too
-        return angles(torch.arange(positions.start, positions.stop, device=device), dim, base, dtype)
-
-
-def complex_in_place(x: Tensor) -> bool:
-    """Whether pairs of neighboring coordinates can be read as complex numbers without a copy."""
-    if torch.compiler.is_compiling():
-        return False  # a compiler cannot trace where a tensor lies, and fuses the plain form by itself
-    return x.stride(-1) == 1 and x.storage_offset() % 2 == 0 and all(s % 2 == 0 for s in x.stride()[:-1])
-
-
-def frequencies(pairs: int, width: int, base: float, device: torch.device) -> Float[Tensor, " pairs"]:
-    """base^(-2m / width) for m = 0, 1, ..., in float64: an error here grows with the position."""
-    return base ** (-2 * torch.arange(pairs, dtype=torch.float64, device=device) / width)

@@ -11,6 +11,8 @@ The skewing of Huang et al. (2018), arXiv:1809.04281, for clipped distances and 
 import torch
 from torch import Tensor
 
+from mirada.attention.transforms import each_gradient, transformed
+
 
 class Skew(torch.autograd.Function):
     """(..., queries, 2 clip + 1) to (..., queries, keys): entry (r, j) = x[r, clip + clamp(j - start - r)]."""
@@ -25,7 +27,8 @@ class Skew(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        return Unskew.apply(grad, ctx.start, ctx.distances), None, None
+        [back] = each_gradient(lambda grad: (unskewed(grad, ctx.start, ctx.distances),), grad)
+        return back, None, None
 
 
 class Unskew(torch.autograd.Function):
@@ -41,7 +44,18 @@ class Unskew(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        return Skew.apply(grad, ctx.start, ctx.keys), None, None
+        [back] = each_gradient(lambda grad: (skewed(grad, ctx.start, ctx.keys),), grad)
+        return back, None, None
+
+
+def skewed(x: Tensor, start: int, keys: int) -> Tensor:
+    """`Skew`, or plain operations where a function transform has no rule for it."""
+    return skew(x, start, keys) if transformed() else Skew.apply(x, start, keys)
+
+
+def unskewed(pairs: Tensor, start: int, distances: int) -> Tensor:
+    """`Unskew`, or plain operations where a function transform has no rule for it."""
+    return unskew(pairs, start, distances) if transformed() else Unskew.apply(pairs, start, distances)
 
 
 def skew(x: Tensor, start: int, keys: int) -> Tensor:

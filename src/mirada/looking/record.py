@@ -5,7 +5,6 @@ length x dim. Weights are computed when asked for.
 """
 
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -260,9 +259,8 @@ class Seen:
         self.labels = Labels()
         self.methods: Methods | None = None
         self.relations: tuple[HeadRelation, ...] = ()
-        self._thread = threading.get_ident()
         self._histories: dict[int, History] = {}
-        self._frozen: dict[nn.Module, tuple[tuple[object, ...], dict[str, Any]]] = {}
+        self._frozen: dict[nn.Module, tuple[tuple[object, ...], list[Tensor], dict[str, Any]]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -321,7 +319,7 @@ class Seen:
 
     def see(self, event: Event) -> None:
         """Record a call of one of the watched layers."""
-        if event.layer not in self._names or threading.get_ident() != self._thread:
+        if event.layer not in self._names:
             return
         name = self._names[event.layer]
         request, history = self._keep(event)
@@ -350,9 +348,13 @@ class Seen:
         """The layer's parts as they are now: a later training step must not change what was seen."""
         parts = {"score": request.score, "position": request.position, "normalizer": request.normalizer}
         state = tuple(x for part in parts.values() for x in fingerprint(part))
-        if layer not in self._frozen or self._frozen[layer][0] != state:
-            self._frozen[layer] = (state, {name: freeze(part) for name, part in parts.items()})
-        return self._frozen[layer][1]
+        tensors = [x.detach() for part in parts.values() for x in (*part.parameters(), *part.buffers())]
+        before = self._frozen.get(layer)
+        if before is None or before[0] != state or not all(map(same, tensors, before[1])):
+            kept = {name: freeze(part) for name, part in parts.items()}
+            copies = [x for part in kept.values() for x in (*part.parameters(), *part.buffers())]
+            before = self._frozen[layer] = (state, copies, kept)
+        return before[2]
 
     def __repr__(self) -> str:
         if not self._calls:
@@ -375,11 +377,14 @@ def versions(request: Request) -> tuple[int, ...]:
 
 
 def fingerprint(part: nn.Module) -> Iterator[object]:
-    """Everything a part's numbers depend on: which part it is, its settings, and the state of its tensors."""
+    """Everything a part's numbers depend on beside its tensors: which part it is, and its settings."""
     yield part
     yield from (value for value in vars(part).values() if isinstance(value, int | float | str | None))
-    for tensor in (*part.parameters(), *part.buffers()):
-        yield from (tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version)
+
+
+def same(tensor: Tensor, before: Tensor) -> bool:
+    """Whether a tensor still has the numbers of its copy. They are read: not every optimizer counts what it changes."""
+    return tensor.shape == before.shape and tensor.dtype == before.dtype and torch.equal(tensor, before)
 
 
 def freeze(part: nn.Module) -> nn.Module:

@@ -106,4 +106,6 @@ def outputs(request: Request, draw: Draw | None) -> Float[Tensor, "batch heads q
 
 def edges_of(request: Request) -> Edges | None:
     """The graph that holds every pair of this request, if there is one."""
-    return next((part for part in request.where.conjuncts() if isinstance(part, Edges)), None)
+    return next(
+        (part for part in request.where.conjuncts() if isinstance(part, Edges) and type(part).sees is Edges.sees), None
+    )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim, with_bias
 from mirada.attention.kernels.request import KernelOutput, Request
-from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, available
+from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, unavailable
 from mirada.attention.neighborhoods import Neighborhood, intersect
 from mirada.attention.places import Places
 from mirada.attention.positions import Position
@@ -34,8 +34,9 @@ class Banded:
             return reason
         if not request.places.counted:
             return "given positions need not run along the band"
-        if not available(request.q):
-            return f"this PyTorch has no such kernel for {request.q.device.type}"
+        reason = unavailable(request.q)
+        if reason:
+            return reason
         if request.keys < SMALLEST:
             return f"it pays from {SMALLEST} keys on: got {request.keys}"
         if left + right + 1 > WIDEST * request.keys:

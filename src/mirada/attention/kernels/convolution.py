@@ -14,14 +14,14 @@ class Convolution:
 
     def refuses(self, request: Request) -> str | None:
         score, where = request.score, request.where
-        if not isinstance(score, Offset):
+        if not isinstance(score, Offset) or type(score).compare is not Offset.compare:
             return "the score looks at what stands there, not at where it stands"
         if type(request.normalizer) is not Identity:
             return f"a convolution's weights are not normalized by {type(request.normalizer).__name__}"
         if request.position.acts:
             return f"{type(request.position).__name__} is no part of a convolution"
-        same_grid = isinstance(where, Grid) and (where.height, where.width) == (score.height, score.width)
-        if not (same_grid or isinstance(where, Complete)):
+        same_grid = type(where) is Grid and (where.height, where.width) == (score.height, score.width)
+        if not (same_grid or type(where) is Complete):
             return f"{where} is not the grid of {score.height} x {score.width} cells"
         if 0 in request.v.shape:
             return f"nothing to convolve: v {tuple(request.v.shape)}"

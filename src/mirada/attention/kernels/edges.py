@@ -14,6 +14,7 @@ from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Product
+from mirada.attention.transforms import transformed
 from mirada.native.edges import REALS, Nodes, Numbers, edges_backward, edges_forward
 from mirada.native.library import serves
 
@@ -27,12 +28,14 @@ class EdgesKernel:
 
     def refuses(self, request: Request) -> str | None:
         graph = request.where
-        if not isinstance(graph, Edges):
+        if not isinstance(graph, Edges) or type(graph).sees is not Edges.sees:
             return "the neighborhood is no plain list of edges"
         if not request.score.reads_keys:
             return f"{type(request.score).__name__} scores places, not pairs"
         if type(request.normalizer) is not Softmax:
             return f"it has a softmax inside, not {type(request.normalizer).__name__}"
+        if transformed():
+            return "its gradient has no rule for function transforms"
         if request.places.start or request.queries != graph.nodes:
             return f"it computes all nodes at once: got queries={request.queries} of {graph.nodes}"
         if 0 in (*request.q.shape, *request.v.shape, graph.pairs.shape[1]):

@@ -14,7 +14,7 @@ from mirada.attention.normalizers import Softmax
 from mirada.attention.places import Places
 from mirada.attention.positions import Position
 from mirada.attention.scores import Dot, Product
-from mirada.shapes import broadcast_heads
+from mirada.shapes import autocasting, broadcast_heads
 
 SIMPLE = frozenset({Complete, Causal, Padding})
 MASK_NUMBERS = 2**28  # a larger mask tensor would cost more than it saves
@@ -55,6 +55,8 @@ def refuses_product(request: Request) -> str | None:
         return f"it cannot drop weights (dropout={request.normalizer.dropout}, training)"
     if request.position.inside and not request.position.constant:
         return f"{type(request.position).__name__} acts inside the softmax or on the values"
+    if request.position.constant and any(x.requires_grad for x in request.position.parameters()):
+        return f"the bias of {type(request.position).__name__} is trained, and needs its gradient"
     if request.position.constant and request.q.dtype in (torch.float16, torch.bfloat16):
         return f"the bias of {type(request.position).__name__} needs more digits than {request.q.dtype} has"
     if 0 in (*request.q.shape, *request.v.shape):
@@ -128,7 +130,7 @@ def factors(request: Request, k: Tensor) -> tuple[Tensor, Tensor, float]:
 
 def same_dim(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """One dtype, and zeros appended so that keys and values have one dim: fused kernels ask for both."""
-    if torch.is_autocast_enabled(q.device.type):
+    if autocasting(q.device):
         dtype = torch.get_autocast_dtype(q.device.type)
         q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     dim = max(k.shape[-1], v.shape[-1])

@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.normalizers import Draw, Normalized
+from mirada.attention.transforms import transformed
 
 NUMBERS_AT_ONCE = 2**22  # in the largest intermediate tensor of one chunk; measured, see docs/log.md
 
@@ -30,7 +31,7 @@ class Reference:
         outputs, draws = [], []
         for first in range(0, request.queries, step):
             last = min(first + step, request.queries)
-            if torch.is_grad_enabled():
+            if torch.is_grad_enabled() and not transformed():  # a transform takes no hooks on what is kept
                 answer = checkpoint(rows, request, q, k, v, first, last, use_reentrant=False)
             else:
                 answer = rows(request, q, k, v, first, last)

@@ -19,7 +19,7 @@ from mirada.attention.kernels.banded import tiles as band_tiles
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE
 from mirada.attention.kernels.request import KernelOutput, Request
-from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, available
+from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, unavailable
 from mirada.attention.neighborhoods import Causal, Complete, Fixed, Padding, Strided, Window
 
 SMALLEST = 512  # keys; below, one fused call with a mask is faster (benchmarks/thresholds.py)
@@ -38,8 +38,9 @@ class StridedKernel:
             return f"{type(request.position).__name__} would need a bias per residue class or block"
         if not request.places.counted or request.places.start or request.queries != request.keys:
             return "the pattern must be whole: as many queries as keys, counted from 0"
-        if not available(request.q):
-            return f"this PyTorch has no such kernel for {request.q.device.type}"
+        reason = unavailable(request.q)
+        if reason:
+            return reason
         if request.keys < SMALLEST:
             return f"it pays from {SMALLEST} keys on: got {request.keys}"
         return None
@@ -55,8 +56,8 @@ class StridedKernel:
 
 def pattern(request: Request) -> Strided | Fixed | None:
     """The one pattern of the neighborhood, if everything else in it is padding (or causal, as the pattern is)."""
-    parts = [part for part in request.where.conjuncts() if not isinstance(part, Padding | Causal | Complete)]
-    return parts[0] if len(parts) == 1 and isinstance(parts[0], Strided | Fixed) else None
+    parts = [part for part in request.where.conjuncts() if type(part) not in (Padding, Causal, Complete)]
+    return parts[0] if len(parts) == 1 and type(parts[0]) in (Strided, Fixed) else None  # type: ignore[return-value]
 
 
 def tilings(request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:

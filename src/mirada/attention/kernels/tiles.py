@@ -13,13 +13,17 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from mirada.attention.transforms import each_gradient, transformed
+
 FORWARD: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 BACKWARD: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward", None)
 
 
-def available(x: Tensor) -> bool:
-    """Whether this PyTorch has the kernel that answers with a log-sum-exp, for this device."""
-    return FORWARD is not None and BACKWARD is not None and x.device.type == "cpu"
+def unavailable(x: Tensor) -> str | None:
+    """Why the kernel that answers with a log-sum-exp cannot run here, if it cannot."""
+    if FORWARD is None or BACKWARD is None or x.device.type != "cpu":
+        return f"this PyTorch has no such kernel for {x.device.type}"
+    return "its tiles have no rule for function transforms" if transformed() else None
 
 
 @dataclass(frozen=True)
@@ -68,10 +72,8 @@ class Tiled(torch.autograd.Function):
         q, k, v, output, sums = ctx.saved_tensors
         if any(version(x) != before for x, before in ctx.data):
             raise ValueError("lengths or documents of a neighborhood were changed in place before the backward pass")
-        grad = unit_stride(grad)
-        found = [gradients(tiling, grad, q, k, v, output, sums, ctx.scale) for tiling in ctx.tilings]
-        dq, dk, dv = (sum(parts[1:], parts[0]).to(q.dtype) for parts in zip(*found, strict=True))
-        return dq, dk, dv, None, None, None
+        given = q, k, v, output, sums, ctx.tilings, ctx.scale
+        return *each_gradient(lambda grad: all_gradients(grad, *given), grad), None, None, None
 
 
 def unit_stride(x: Tensor) -> Tensor:
@@ -125,6 +127,22 @@ def join(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     for share, (part, _) in zip(shares, parts, strict=True):
         output.addcmul_(part.to(shares.dtype), share)
     return output.to(parts[0][0].dtype), whole
+
+
+def all_gradients(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    output: Tensor,
+    sums: Tensor,
+    tilings: tuple[Tiling, ...],
+    scale: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of q, k and v by all tilings."""
+    found = [gradients(tiling, unit_stride(grad), q, k, v, output, sums, scale) for tiling in tilings]
+    dq, dk, dv = (sum(parts[1:], parts[0]).to(q.dtype) for parts in zip(*found, strict=True))
+    return dq, dk, dv
 
 
 def gradients(

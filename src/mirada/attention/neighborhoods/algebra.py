@@ -1,9 +1,10 @@
 """What a neighborhood is, and the set algebra that combines them."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -63,8 +64,7 @@ class Neighborhood:
 
     def tensors(self) -> Iterator[Tensor]:
         """The tensors this set is made of."""
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for value in self._settings().values():
             if isinstance(value, Tensor):
                 yield value
             for part in value if isinstance(value, tuple) else (value,):
@@ -80,9 +80,16 @@ class Neighborhood:
     def __invert__(self) -> "Neighborhood":
         return Complement(self)
 
+    def _settings(self) -> dict[str, Any]:
+        """What this set is made of, by name: its fields or, in a class that is no dataclass, all that was set on it."""
+        if "__dataclass_fields__" in vars(type(self)):
+            return {item.name: getattr(self, item.name) for item in fields(self)}
+        kept = {name for kind in type(self).__mro__ for name, x in vars(kind).items() if isinstance(x, cached_property)}
+        return {name: value for name, value in sorted(vars(self).items()) if name not in kept}
+
     def _identity(self) -> tuple[object, ...]:
-        values = (getattr(self, item.name) for item in fields(self))
-        return (type(self), *(id(v) if isinstance(v, Tensor) else v for v in values))
+        return (type(self), *(v if isinstance(v, Hashable) and not isinstance(v, Tensor) else id(v)
+                              for v in self._settings().values()))  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Neighborhood) and self._identity() == other._identity()
@@ -91,7 +98,8 @@ class Neighborhood:
         return hash(self._identity())
 
     def __repr__(self) -> str:
-        shown = ((item.name, getattr(self, item.name)) for item in fields(self) if item.repr)
+        hidden = {item.name for item in fields(self) if not item.repr}
+        shown = ((name, value) for name, value in self._settings().items() if name not in hidden)
         words = (f"{name}={show(v) if isinstance(v, Tensor) else repr(v)}" for name, v in shown if v is not None)
         return f"{type(self).__name__}({', '.join(words)})"
 
@@ -273,7 +281,7 @@ class Complement(Neighborhood):
 
 def intersect(parts: Iterable[Neighborhood]) -> Neighborhood:
     """The intersection of all parts, flattened and without repetition; Complete is its neutral element."""
-    flat = [inner for part in parts for inner in part.conjuncts() if not isinstance(inner, Complete)]
+    flat = [inner for part in parts for inner in part.conjuncts() if type(inner) is not Complete]
     flat = list(dict.fromkeys(flat))
     if len(flat) > 1:
         return Intersection(tuple(flat))

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mirada.attention.scores.score import Keys, Product, Queries, check_dims, glorot, per_head
+from mirada.attention.scores.score import Keys, Product, Queries, Score, check_dims, glorot, per_head
 from mirada.errors import require, unknown
 from mirada.shapes import show
 
@@ -81,13 +81,15 @@ class Bilinear(Product):
         self.weight = nn.Parameter(glorot(heads, dim_q, dim_k))
 
     def queries(self, q: Queries) -> Tensor:
-        return q if self.scale == 1 else self.ready().queries(q)
+        return q if self.scale == 1 else Dot(scale=self.scale).queries(q)
 
     def keys(self, k: Keys) -> Tensor:
         return torch.einsum("hqk,bhnk->bhnq", per_head(self.weight, k), k)
 
-    def ready(self) -> Dot:
-        return Dot(scale=self.scale)
+    def ready(self) -> Score:
+        kind = type(self)
+        plain = kind.compare is Product.compare and kind.queries is Bilinear.queries
+        return Dot(scale=self.scale) if plain else super().ready()
 
     def check(self, q: Queries, k: Keys) -> None:
         super().check(q, k)

@@ -1,6 +1,7 @@
 """What a score is: prepare the queries, prepare the keys, compare."""
 
 import math
+from typing import Any
 
 import torch
 from einops import rearrange
@@ -21,6 +22,12 @@ class Score(nn.Module):
     heads: int = 1  # 1: shared by all heads
     pair_width: int = 1  # numbers held in memory for one pair while comparing
     reads_keys: bool = True  # False: the score looks at positions or queries only
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """A class that compares its own way compares single pairs by it too, unless it says how."""
+        super().__init_subclass__(**given)
+        if "compare" in vars(cls) and "aligned" not in vars(cls):
+            cls.aligned = Score.aligned  # type: ignore[method-assign]
 
     def queries(self, q: Queries) -> Tensor:
         """What the comparison needs of the queries."""

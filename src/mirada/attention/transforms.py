@@ -1,0 +1,49 @@
+"""What PyTorch is doing around a call: a function transform, a backward pass that computes again, many gradients at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def transformed() -> bool:
+    """Whether a function transform (torch.func.grad, vmap, ...) is at work: only plain operations have its rules."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def recomputing() -> bool:
+    """Whether this is part of a backward pass: what was computed once is computed again (activation checkpointing)."""
+    return torch._C._current_graph_task_id() != -1
+
+
+def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor) -> tuple[Tensor, ...]:
+    """backward(grad), one by one where `grad` stands for many: what `jacobian(vectorize=True)` and vmap ask a gradient for.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> class Twice(torch.autograd.Function):
+    ...     forward = staticmethod(lambda ctx, x: 2 * x)
+    ...     backward = staticmethod(lambda ctx, grad: each_gradient(lambda g: (2 * g,), grad)[0])
+    >>> torch.autograd.functional.jacobian(Twice.apply, x, vectorize=True)
+    tensor([[2., 0.],
+            [0., 2.]])
+    """
+    functorch: Any = torch._C._functorch
+    wrap: Callable[[Tensor, int, int], Tensor]
+    if functorch.is_batchedtensor(grad):
+        level, axis = functorch.maybe_get_level(grad), functorch.maybe_get_bdim(grad)
+        whole, wrap = functorch.get_unwrapped(grad), functorch._add_batch_dim
+    elif not torch._C._has_storage(grad):  # the older vmap, which a vectorized Jacobian still uses
+        level, axis = older_level(), 0
+        whole, wrap = torch._remove_batch_dim(grad, level, 1, 0), torch._add_batch_dim
+    else:
+        return backward(grad)
+    found = [each_gradient(backward, one) for one in whole.unbind(axis)]
+    return tuple(wrap(torch.stack(parts), 0, level) for parts in zip(*found, strict=True))
+
+
+def older_level() -> int:
+    """How deep the older vmap is nested: entering it once more says the number."""
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    return level
