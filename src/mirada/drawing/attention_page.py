@@ -16,12 +16,14 @@ BODY = "html, body { margin: 0; } body { background: light-dark(#f6f5f2, #0e1014
 THEMES = '[data-theme="light"] body { color-scheme: light; } [data-theme="dark"] body { color-scheme: dark; }'
 
 
-def attention_page(records: Sequence[bytes], title: str, language: str = "") -> str:
+def attention_page(records: Sequence[bytes], title: str, language: str = "", start: str = "") -> str:
     """A page of one record, or of two and their difference, as the text of one HTML file, to be written as UTF-8.
 
     `records` are the bytes of `.attn` files (`docs/attn.md`); a broken one is named in the page. `language` is "es" or "en";
     without one the page asks its address (`?lang=es`), then the browser. In the page, `window.mirada` has `streams` and
     `weights(name, head, query)`. Nothing is loaded from anywhere, and nothing that a record says can run.
+
+    `start` says where to begin, as the page's address may too (`#view=graph&row=2`): view, stream, heads, row, column.
 
     >>> page = attention_page([b"no record"], "1 < 2")
     >>> page[:15], "<title>1 &lt; 2</title>" in page, 'data-record="0"' in page
@@ -35,7 +37,7 @@ def attention_page(records: Sequence[bytes], title: str, language: str = "") -> 
         element("script", Markup(b64encode(record).decode()), type="application/octet-stream", data_record=str(index))
         for index, record in enumerate(records)
     ]
-    shown = element("div", opening, id="mirada", class_="mirada", data_language=language)
+    shown = element("div", opening, id="mirada", class_="mirada", data_language=language, data_start=start)
     without = element("noscript", element("p", "This page needs JavaScript. Esta página necesita JavaScript."))
     styles = (BODY, THEMES, module_text("attention.css"))
     return document(title, join([shown, without, *blocks]), styles=styles, scripts=(script(),))

@@ -3,6 +3,9 @@
 import { changeRow } from "./changes.js";
 import { words } from "./words.js";
 
+// whether a stream looks at something else than its own rows: a source, a picture, an encoder's states
+const reads = (stream) => stream.kind === "cross" || stream.kind === "recurrent" || !stream.square;
+
 export class App {
   constructor(records, { language, theme = "auto", onChange = () => {}, rerun = null }) {
     Object.assign(this, { records, onChange, rerun, listeners: new Set() });
@@ -17,11 +20,12 @@ export class App {
   // what most people want to see first: where an answer came from, else the last layer
   #best() {
     const { streams } = this.record;
-    const rank = (stream) => (stream.kind === "cross" || stream.kind === "recurrent" ? 1 : 0);
+    const rank = (stream) => (reads(stream) ? 1 : 0);
     return streams.reduce((best, stream, index) => (rank(stream) >= rank(streams[best]) ? index : best), 0);
   }
   #firstRow() {
-    const { queries } = this.stream;
+    const { queries, fields, square } = this.stream;
+    if (!this.record.outputs.length && square && /Causal/.test(fields.where ?? "")) return Math.max(0, queries - 1);
     return Math.min(this.record.outputs[0]?.row ?? 0, Math.max(0, queries - 1));
   }
   get stream() {
@@ -101,8 +105,15 @@ export class App {
   rowToken(place = this.state.row, stream = this.stream) {
     return this.written(place, stream)?.text ?? this.token(stream.rows, place);
   }
+  // the axis whose rows wrote the outputs
+  get outputAxis() {
+    const last = Math.max(...this.record.outputs.map((output) => output.row), -1);
+    const long = this.record.streams.filter((stream) => stream.queries > last);
+    const reading = long.filter(reads);
+    return last < 0 ? null : ((reading.at(-1) ?? long.at(-1))?.rows ?? null);
+  }
   written(place, stream = this.stream) {
-    if (stream.kind !== "cross" && stream.kind !== "recurrent") return null;
+    if (!reads(stream) || stream.rows !== this.outputAxis) return null;
     this.byRow ??= new Map(this.record.outputs.map((output) => [output.row, output]));
     return this.byRow.get(place) ?? null;
   }

@@ -83,9 +83,8 @@ class QK16 {
   allowed(query, key) {
     const { kind } = this.mask;
     if (kind === "complete") return true;
-    const place = query + (this.mask.start ?? 0);
-    if (kind === "causal") return key <= place;
-    if (kind === "window") return key >= place - this.mask.left && key <= place + (this.mask.right ?? 0);
+    if (kind === "causal") return key <= query;
+    if (kind === "window") return key >= query - this.mask.left && key <= query + (this.mask.right ?? 0);
     const bit = query * this.keys + key;
     return (this.bits[bit >> 3] & (128 >> (bit & 7))) !== 0;
   }
@@ -102,9 +101,8 @@ class QK16 {
   }
   // the keys that a query may see stand between these two; single ones inside may still be hidden (bits)
   reach(query) {
-    const place = query + (this.mask.start ?? 0);
-    if (this.mask.kind === "causal") return [0, Math.min(this.keys, place + 1)];
-    if (this.mask.kind === "window") return [Math.max(0, place - this.mask.left), Math.min(this.keys, place + (this.mask.right ?? 0) + 1)];
+    if (this.mask.kind === "causal") return [0, Math.min(this.keys, query + 1)];
+    if (this.mask.kind === "window") return [Math.max(0, query - this.mask.left), Math.min(this.keys, query + (this.mask.right ?? 0) + 1)];
     return [0, this.keys];
   }
   fill(head, query, out) {

@@ -24,8 +24,8 @@ export function paintPicture(context, { width, height, picture, axis, cells, mod
   context.imageSmoothingQuality = "high";
   if (picture) {
     context.save();
-    // a quiet picture: the colors belong to the weights
-    if (cells) context.filter = "grayscale(0.85) brightness(0.92)";
+    // a quiet picture: what is looked at gets its light and its colors back
+    if (cells) context.filter = mode === "soft" ? "grayscale(1) brightness(0.42)" : "grayscale(0.9) brightness(0.9)";
     context.drawImage(picture, 0, 0, width, height);
     context.restore();
   } else {
@@ -45,7 +45,8 @@ export function paintPicture(context, { width, height, picture, axis, cells, mod
       context.rect(0, 0, width, height);
       context.rect(strongest[0], strongest[1], cellWidth, cellHeight);
       context.fill("evenodd");
-    } else {
+    } else if (mode === "soft" && picture) context.drawImage(spotlight(context, { width, height, picture, axis, cells, most }), 0, 0, width, height);
+    else {
       context.imageSmoothingEnabled = mode === "soft";
       context.drawImage(heatCanvas(axis, cells, most), 0, 0, width, height);
     }
@@ -68,6 +69,26 @@ export function paintPicture(context, { width, height, picture, axis, cells, mod
   }
 }
 
+// the picture in its own colors, as visible as it is looked at
+function spotlight(target, { width, height, picture, axis, cells, most }) {
+  const ratio = target.getTransform().a;
+  const canvas = document.createElement("canvas");
+  Object.assign(canvas, { width: Math.max(1, Math.round(width * ratio)), height: Math.max(1, Math.round(height * ratio)) });
+  const context = canvas.getContext("2d");
+  const mask = document.createElement("canvas");
+  Object.assign(mask, { width: axis.width, height: axis.height });
+  const small = mask.getContext("2d");
+  const image = small.createImageData(axis.width, axis.height);
+  cells.forEach((weight, place) => image.data.set([255, 255, 255, Math.round(255 * (Math.max(0, weight / most) || 0) ** 0.75)], place * 4));
+  small.putImageData(image, 0, 0);
+  context.imageSmoothingQuality = "high";
+  context.drawImage(mask, 0, 0, canvas.width, canvas.height);
+  context.globalCompositeOperation = "source-in";
+  context.imageSmoothingEnabled = target.imageSmoothingEnabled && picture.width >= width / 3;
+  context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+  return canvas;
+}
+
 // a pixel a cell; the more weight, the lighter and the less transparent
 function heatCanvas(axis, cells, most) {
   const canvas = document.createElement("canvas");
@@ -78,7 +99,7 @@ function heatCanvas(axis, cells, most) {
   cells.forEach((weight, place) => {
     const share = Math.max(0, weight / most) || 0;
     const [r, g, b] = palette.colors[Math.round(255 * share)];
-    image.data.set([r, g, b, Math.round(215 * Math.sqrt(share))], place * 4);
+    image.data.set([r, g, b, Math.round(225 * Math.min(1, 0.25 + share))], place * 4);
   });
   context.putImageData(image, 0, 0);
   return canvas;

@@ -17,7 +17,7 @@ const MOST_SEPARATE = 1600; // cells that are drawn one by one, with rounded cor
 class MatrixView {
   constructor(app) {
     this.app = app;
-    this.scale = "largest";
+    this.scale = "auto";
     this.canvas = h("canvas", { class: "matrix", tabindex: 0, role: "img" });
     this.tip = h("div", { class: "tip", hidden: true });
     this.legend = h("div", { class: "legend" });
@@ -99,16 +99,16 @@ class MatrixView {
     };
     const left = Math.ceil(Math.min(longest(app.stream.queries, (place) => app.rowToken(place), seen.top, seen.rows), width * 0.3)) + 12;
     const label = longest(app.stream.keys, (place) => app.token(app.stream.columns, place), seen.left, seen.columns);
-    const room = Math.max(300, Math.min(window.innerHeight * 0.74, 760));
+    const room = Math.max(320, Math.min(window.innerHeight - 300, 760));
     const wanted = Math.min((width - left - 4) / seen.columns, LARGEST_CELL);
     const slanted = label + 6 > wanted;
     const top = wanted < LABELLED ? 22 : slanted ? Math.ceil(label * 0.72) + 16 : 24;
     const right = slanted && wanted >= LABELLED ? Math.min(Math.ceil(label * 0.7), 80) : 4;
     let cellWidth = Math.min((width - left - right) / seen.columns, LARGEST_CELL);
     let cellHeight = Math.min((room - top) / seen.rows, LARGEST_CELL);
-    if (app.stream.square && seen.rows === seen.columns) cellWidth = cellHeight = Math.min(cellWidth, Math.max(cellHeight, cellWidth * 0.6));
-    if (cellWidth >= 20) cellHeight = Math.max(cellHeight, 20); // few keys: the page may scroll
-    else cellHeight = Math.min(cellHeight, Math.max(cellWidth * 2, 12));
+    if (app.stream.square && seen.rows === seen.columns) cellWidth = cellHeight = Math.min(cellWidth, Math.max(cellHeight, seen.rows <= 32 ? 20 : 0));
+    if (seen.rows <= 48) cellHeight = Math.max(cellHeight, 20); // few rows: the page may scroll
+    cellHeight = Math.min(cellHeight, Math.max(cellWidth * 1.25, 20));
     return { width, left, top, cellWidth, cellHeight, slanted, height: Math.ceil(top + cellHeight * seen.rows) + 6 };
   }
   draw() {
@@ -121,7 +121,7 @@ class MatrixView {
     const color = (name) => style.getPropertyValue(name).trim();
     context.clearRect(0, 0, shape.width, shape.height);
     const palette = plane.signed ? diverging(app.dark) : sequential(app.dark);
-    this.top = plane.signed ? plane.limit : this.scale === "largest" ? Math.max(plane.most, 1e-6) : plane.limit;
+    this.top = plane.signed ? plane.limit : this.scale === "one" ? plane.limit : this.scale === "auto" ? plane.clear() : Math.max(plane.most, 1e-6);
     const gain = plane.signed ? 1 : Math.sqrt(plane.limit / this.top);
     const separate = plane.step === 1 && cellWidth >= 9 && cellHeight >= 9 && seen.rows * seen.columns <= MOST_SEPARATE;
     const at = { left, top, cellWidth, cellHeight, palette, gain };
@@ -256,7 +256,8 @@ class MatrixView {
   #legend(palette) {
     const { app, plane } = this;
     const [low, high] = plane.signed ? [-this.top, this.top] : [0, this.top];
-    const signature = [low, high, app.dark, this.scale, app.stream.keys].join();
+    const uniform = 1 / Math.max(1, app.stream.visible(app.state.row));
+    const signature = [low, high, app.dark, this.scale, uniform].join();
     if (signature === this.legendDrawn) return;
     this.legendDrawn = signature;
     const bar = h("canvas", { class: "ramp", width: 128, height: 1 });
@@ -265,16 +266,15 @@ class MatrixView {
       context.fillStyle = palette.css(x * 2 + 1);
       context.fillRect(x, 0, 1, 1);
     }
-    const uniform = 1 / Math.max(1, app.stream.keys);
     const place = plane.signed ? null : Math.min(1, Math.sqrt(uniform / high));
     const mark = place === null ? null : h("span", { class: "uniform", style: { left: `${place * 100}%` }, title: app.t("uniformIs", app.number(uniform, 4)) });
-    const scale = plane.signed ? null : choices(app.t("scale"), [["largest", app.t("toLargest")], ["one", app.t("toOne")]], this.scale, (scale) => {
+    const scale = plane.signed ? null : choices(app.t("scale"), [["auto", app.t("toClear")], ["largest", app.t("toLargest")], ["one", app.t("toOne")]], this.scale, (scale) => {
       this.scale = scale;
       this.draw();
     });
     this.legend.replaceChildren(
       h("span", { class: "end" }, app.number(low, low ? 2 : 0)), h("span", { class: "ramp-frame" }, bar, mark),
-      h("span", { class: "end" }, app.number(high, 2)),
+      h("span", { class: "end" }, `${!plane.signed && high < plane.most - 1e-6 ? "≥ " : ""}${app.number(high, high < 0.1 ? 3 : 2)}`),
       mark ? h("small", { class: "uniform-text" }, app.t("uniformIs", app.number(uniform, uniform < 0.01 ? 4 : 3))) : null, scale,
     );
   }
@@ -364,10 +364,10 @@ class MatrixView {
     tip.hidden = !hover;
     if (!hover) return;
     const weight = app.row(hover.query)[hover.key];
-    const { columns, keys } = app.stream;
+    const { columns } = app.stream;
     tip.replaceChildren(
       h("div", { class: "pair" }, h("bdi", {}, short(app.rowToken(hover.query))), " → ", h("bdi", {}, short(app.token(columns, hover.key)))),
-      h("b", {}, app.number(weight, 4)), " ", h("small", {}, app.t("timesUniform", app.number(weight * keys, 1))),
+      h("b", {}, app.number(weight, 4)), " ", h("small", {}, app.t("timesUniform", app.number(weight * app.stream.visible(hover.query), 1))),
     );
     const box = this.frame.getBoundingClientRect();
     const x = Math.min(event.clientX - box.left + 14, box.width - tip.offsetWidth - 4);

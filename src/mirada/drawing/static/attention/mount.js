@@ -16,7 +16,7 @@
 //           streams     [{name, kind, heads, queries, keys}]
 //           weights(name, head, query)   the numbers of a row
 //           app         app.state, app.set({view, stream, heads, row, column, changes, language, theme})
-//           open(view), show(source), close()
+//           open(view), begin("view=graph&stream=NAME&heads=0,2&row=2&column=1"), show(source), close()
 
 import { AttentionRecord } from "./record.js";
 import { App } from "./app.js";
@@ -94,6 +94,21 @@ class Viewer {
   }
   open(view) {
     this.shell?.open(view);
+  }
+  // from words to a view and a choice; what a record does not have is left as it is
+  begin(text) {
+    const wanted = new URLSearchParams(text ?? "");
+    const { app } = this;
+    if (!app || ![...wanted.keys()].length) return;
+    const stream = this.records[0].byName.get(wanted.get("stream") ?? app.stream.name) ?? app.stream;
+    app.set({ stream: stream.index });
+    const inside = (name, size) => {
+      const value = Number.parseInt(wanted.get(name) ?? "", 10);
+      return value >= 0 && value < size ? { [name]: value } : {};
+    };
+    const heads = (wanted.get("heads") ?? "").split(",").map((head) => Number.parseInt(head, 10)).filter((head) => head >= 0 && head < stream.heads);
+    app.set({ ...inside("row", stream.queries), ...inside("column", stream.keys), ...(heads.length ? { heads: [...new Set(heads)] } : {}) });
+    this.open(wanted.get("view"));
   }
   close() {
     this.shell?.close();

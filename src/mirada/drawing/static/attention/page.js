@@ -20,6 +20,8 @@ const viewer = mount(element, blocks.map((block) => fromBase64(block.textContent
     document.documentElement.dataset.theme = theme;
   },
 });
+// where to begin: as the page says, or as its address does (#view=graph&row=2)
+for (const start of [element.dataset.start, window.location.hash.slice(1)]) viewer.begin(start);
 document.documentElement.lang = viewer.app?.state.language ?? "en";
 for (const block of blocks) block.remove(); // the text of a large record is not needed twice
 

@@ -16,6 +16,7 @@ export class Plane {
     this.filled = new Uint8Array(this.height); // 1 as soon as a row is exact
     this.broken = new Set(); // rows with numbers that are none
     this.most = 0;
+    this.version = 0; // counts what a picture must be drawn again for
     this.#start();
   }
   #start() {
@@ -35,7 +36,7 @@ export class Plane {
       return next < order.length;
     };
     if (!order.length) return;
-    const until = performance.now() + 60;
+    const until = performance.now() + 25;
     let more = true;
     while (more && performance.now() < until) more = one();
     if (!more) return;
@@ -44,6 +45,7 @@ export class Plane {
       const on = one();
       if (!on || performance.now() - told > 80) {
         told = performance.now();
+        this.version += 1;
         this.onprogress(!on);
       }
       return on;
@@ -70,9 +72,23 @@ export class Plane {
     }
     this.filled[y] = 1;
   }
+  // a limit that lets the pattern be seen: in large matrices the strongest half percent of the cells may exceed it
+  clear() {
+    if (this.bytes.length < 2000) return Math.max(this.most, 1e-6);
+    if (this.limitOf === this.version) return this.clearLimit;
+    this.limitOf = this.version;
+    const counts = new Uint32Array(256);
+    for (const byte of this.bytes) counts[byte] += 1;
+    let [left, byte] = [(this.bytes.length - counts[0]) * 0.005, 255];
+    while (byte > 1 && (left -= counts[byte]) > 0) byte -= 1;
+    return (this.clearLimit = Math.max(1e-6, this.limit * Math.min(1, ((byte + 1) / 255) ** 2)));
+  }
   // the whole as a canvas of its own, a pixel a cell
   picture(palette, gain = 1) {
+    const made = [this.version, gain];
+    if (this.canvas && this.palette === palette && made.every((part, index) => part === this.drawn[index])) return this.canvas;
     this.canvas ??= document.createElement("canvas");
+    Object.assign(this, { palette, drawn: made });
     Object.assign(this.canvas, { width: Math.max(1, this.width), height: Math.max(1, this.height) });
     const image = new ImageData(this.canvas.width, this.canvas.height);
     const pixels = new Uint32Array(image.data.buffer);

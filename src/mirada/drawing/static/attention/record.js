@@ -62,6 +62,19 @@ export class Stream {
   row(head, query) {
     return this.fill(head, query, new Float32Array(this.keys));
   }
+  // how many keys a query may see: a uniform row divides its attention among these
+  visible(query) {
+    if (this.edges) return this.weights.neighbors(query).length;
+    if (this.fields.encoding === "qk16") {
+      const [low, high] = this.weights.reach(query);
+      if (this.weights.mask.kind !== "bits") return high - low;
+      let count = 0;
+      for (let key = 0; key < this.keys; key += 1) count += this.weights.allowed(query, key) ? 1 : 0;
+      return count;
+    }
+    const causal = this.square && /^Causal\(\)$/.test(this.fields.where ?? "");
+    return causal ? query + 1 : this.keys;
+  }
   statistics(head) {
     return (this.found[head] ??= this.fields.statistics?.[head] ?? statisticsOf(this, head));
   }

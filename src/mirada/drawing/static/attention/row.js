@@ -9,9 +9,10 @@ const SHOWN = 8;
 export function rowCard(app, row, { shown = SHOWN } = {}) {
   const { stream, state } = app;
   const { keys } = stream;
-  const places = strongest(row, shown);
+  const places = strongest(row, shown).filter((place, index) => index < 3 || row[place] !== 0);
   const most = Math.max(...places.map((place) => Math.abs(row[place])), 1e-9);
-  const uniform = 1 / Math.max(1, keys);
+  const seen = Math.max(1, stream.visible(state.row));
+  const uniform = 1 / seen;
   const total = sum(row);
   const told = places.reduce((all, place) => all + row[place], 0);
   const bar = (share, place) =>
@@ -29,7 +30,7 @@ export function rowCard(app, row, { shown = SHOWN } = {}) {
     h("ol", { class: "bars" }, items, rest),
     h("dl", { class: "facts" },
       h("div", {}, h("dt", {}, app.t("sum")), h("dd", {}, app.number(total, 3))),
-      h("div", {}, h("dt", {}, app.t("entropy")), h("dd", {}, app.t("entropyOf", app.number(entropy(row), 2), app.number(Math.log(Math.max(1, keys)), 2)))),
+      h("div", {}, h("dt", {}, app.t("entropy")), h("dd", {}, app.t("entropyOf", app.number(entropy(row), 2), app.number(Math.log(seen), 2)))),
     ),
   );
 }

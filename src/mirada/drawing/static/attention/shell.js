@@ -32,7 +32,7 @@ export class Shell {
     root.dataset.theme = app.state.theme;
     root.lang = app.state.language;
     this.tabs = h("nav", { class: "tabs", role: "tablist", "aria-label": app.t("views") }, this.views.map((view, index) =>
-      h("button", { type: "button", role: "tab", "data-view": view.name, title: `${index + 1} · ${view.key}`, onclick: () => this.open(view.name) }, app.t(`view_${view.name}`))));
+      h("button", { type: "button", role: "tab", "data-view": view.name, title: `${index + 1} · ${view.key}`, onclick: (event) => this.#click(event, view) }, app.t(`view_${view.name}`))));
     this.picker = h("div", { class: "picker" });
     this.whatif = h("div");
     this.panel = h("main", { class: "panel", role: "tabpanel", tabindex: -1 });
@@ -45,13 +45,18 @@ export class Shell {
     this.#whatIf();
     this.#show();
   }
+  // a tab that was clicked gives the keys to its view; with the keyboard one stays among the tabs
+  #click(event, view) {
+    this.open(view.name);
+    if (event.detail) this.panel.focus({ preventScroll: true });
+  }
   open(name) {
     const view = this.views.find((one) => one.name === name);
     if (!view) return;
     const { app } = this;
     const patch = { view: name };
-    if (!view.fits(app.stream)) {
-      const fitting = app.record.streams.filter((stream) => view.fits(stream));
+    if (!view.fits(app.stream, app)) {
+      const fitting = app.record.streams.filter((stream) => view.fits(stream, app));
       if (fitting.length) patch.stream = fitting.at(-1).index;
     }
     app.set(patch);
@@ -80,19 +85,21 @@ export class Shell {
   #foot() {
     const { app } = this;
     const { made } = app.record;
-    return h("footer", { class: "foot" }, h("p", {}, app.t("foot", String(made.mirada ?? ""))), h("p", {}, app.t("keysHint")));
+    return h("footer", { class: "foot" }, h("p", {}, app.t("foot", made.mirada ? ` ${made.mirada}` : "")), h("p", {}, app.t("keysHint")));
   }
   #pick() {
     const { app } = this;
     const { streams } = app.record;
-    const fits = VIEWS.find((view) => view.name === app.state.view)?.fits ?? (() => true);
+    const view = VIEWS.find((one) => one.name === app.state.view);
+    const fits = (stream) => !view || view.fits(stream, app);
     const palette = sequential(app.dark);
     const select = h("select", { class: "layer-select", "aria-label": app.t("layer"), onchange: (event) => app.set({ stream: Number(event.target.value) }) },
       streams.map((stream) => h("option", { value: stream.index, disabled: !fits(stream) || null }, layerName(stream.name))));
     select.value = String(app.state.stream);
     const dots = (stream) => Array.from({ length: stream.heads }, (_, head) => {
-      const known = stream.fields.statistics?.[head]?.entropy;
-      const sharp = known === undefined ? null : 1 - Math.min(1, known / Math.log(Math.max(2, stream.keys)));
+      const { entropy, normalized_entropy: share } = stream.fields.statistics?.[head] ?? {};
+      const known = share ?? (Number.isFinite(entropy) ? entropy / Math.log(Math.max(2, stream.keys)) : null);
+      const sharp = known === null ? null : 1 - Math.min(1, known);
       const on = stream.index === app.state.stream && app.state.heads.includes(head);
       return h("button", {
         type: "button", class: "dot", tabindex: stream.index === app.state.stream ? 0 : -1, "aria-pressed": String(on), disabled: !fits(stream) || null,
@@ -106,10 +113,16 @@ export class Shell {
       h("div", { class: "dots" }, dots(stream))));
     const chips = h("div", { class: "chips" }, app.stream.heads > 1 ? h("button", { type: "button", class: "head-chip", "aria-pressed": String(app.state.heads.length === app.stream.heads), onclick: () => app.set({ heads: app.all() }) }, app.t("allHeads")) : null,
       Array.from({ length: app.stream.heads }, (_, head) => h("button", { type: "button", class: "head-chip", "aria-pressed": String(app.state.heads.includes(head) && app.state.heads.length < app.stream.heads || app.stream.heads === 1), onclick: (event) => this.#toggle(event, app.stream, head) }, String(head))));
+    const before = this.picker.querySelector(".pick-rows")?.scrollTop ?? 0;
+    const list = h("div", { class: "pick-rows" }, rows);
     this.picker.replaceChildren(
-      h("section", { class: "card pick-card" }, h("h2", {}, app.t("layersHeads")), h("div", { class: "pick-rows" }, rows), h("p", { class: "soft hint" }, app.t("pickHint")), this.#about()),
+      h("section", { class: "card pick-card" }, h("h2", {}, app.t("layersHeads")), list, h("p", { class: "soft hint" }, app.t(app.stream.fields.statistics ? "pickHint" : "pickHintPlain")), this.#about()),
       h("section", { class: "pick-small" }, select, chips),
     );
+    list.scrollTop = before;
+    const chosen = list.querySelector(".chosen"); // in sight, without moving the page
+    if (chosen.offsetTop < list.scrollTop) list.scrollTop = chosen.offsetTop;
+    else if (chosen.offsetTop + chosen.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = chosen.offsetTop + chosen.offsetHeight - list.clientHeight;
   }
   // how the chosen layer works, in the record's own words
   #about() {
@@ -181,7 +194,11 @@ export class Shell {
     const { state, stream } = app;
     const step = (size, value, by) => (size ? (value + by + size) % size : 0);
     const head = (by) => app.set({ heads: [state.heads.length === 1 ? step(stream.heads, state.heads[0], by) : by > 0 ? 0 : stream.heads - 1] });
-    const layer = (by) => app.set({ stream: step(app.record.streams.length, state.stream, by) });
+    const layer = (by) => {
+      const view = this.views.find((one) => one.name === state.view);
+      const fitting = app.record.streams.filter((one) => view.fits(one, app)).map((one) => one.index);
+      app.set({ stream: fitting[step(fitting.length, fitting.indexOf(state.stream), by)] ?? state.stream });
+    };
     const row = (by) => app.set({ row: Math.max(0, Math.min(stream.queries - 1, state.row + by)) });
     const tab = event.target.closest?.("[role=tab]");
     if (tab && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {

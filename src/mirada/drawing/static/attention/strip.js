@@ -85,14 +85,17 @@ export class AxisStrip {
       }
     }
     const values = axis.values;
-    const [low, high] = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
+    const [low, high] = values.reduce(([a, b], value) => (value === null ? [a, b] : [Math.min(a, value), Math.max(b, value)]), [Infinity, -Infinity]);
     context.strokeStyle = style.getPropertyValue("--accent");
     context.lineWidth = 1.75;
     context.beginPath();
+    let drawing = false; // a gap where a value is not known
     values.forEach((value, place) => {
+      if (value === null) return (drawing = false);
       const y = 8 + (1 - (value - low) / (high - low || 1)) * (height - 16);
-      if (place) context.lineTo((place + 0.5) * step, y);
+      if (drawing) context.lineTo((place + 0.5) * step, y);
       else context.moveTo((place + 0.5) * step, y);
+      drawing = true;
     });
     context.stroke();
     if (last.chosen !== null) {

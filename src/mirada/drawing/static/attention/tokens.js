@@ -34,5 +34,7 @@ export function tokenElement(token, fields = {}, longest = LONGEST) {
 
 // of a layer: the numbers stand out, "layers" says nothing
 export function layerName(name) {
-  return name === "" ? "attention" : name.split(".").filter((part) => part !== "layers" && part !== "blocks").join(" · ");
+  if (name === "") return "attention";
+  const parts = name.split(".").filter((part) => !["layers", "blocks", "h", "layer"].includes(part));
+  return parts.join(" · ").replace(/^(?=\d)/, "L");
 }
