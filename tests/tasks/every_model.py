@@ -98,9 +98,10 @@ CASES = [
              lambda home: str(home / "scenes" / "3.png")),
     LookedAt("transcribe", "transformer", test_transcribe.QUICK, sounds, lambda home: str(home / "sounds" / "ab-1.wav")),
     LookedAt("transcribe", "luong", RECURRENT, sounds, lambda home: str(home / "sounds" / "ab-1.wav")),
-    *(LookedAt("forecast", "transformer", (*test_forecast.KEYS, "target=A", *more), waves,
+    *(LookedAt("forecast", "transformer", (*test_forecast.KEYS, *more), waves,
                lambda home: str(home / "waves.csv"))
-      for more in ((), ("inputs=A",), ("channels=mixed",), ("kind=encoder-decoder",))),
+      for more in (("target=A",), ("target=A", "inputs=A"), ("target=A,B", "inputs=A,B"),
+                   ("target=A", "channels=mixed"), ("target=A", "kind=encoder-decoder"))),
     LookedAt("forecast", "lstm-attention", (*SERIES, "target=A"), waves, lambda home: str(home / "waves.csv")),
     LookedAt("answer", "reader", QUICK, lambda home: write_questions(home / "asked.jsonl", questions()), QUESTION),
     LookedAt("write", "gpt", (*QUICK, "length=16"), prose, a_text("I see")),

@@ -62,6 +62,13 @@ def test_every_layer_has_fitting_axes(case: LookedAt, tmp_path: Path) -> None:
         assert labels.axes_of(name, *sizes(seen[name])) is not None, f"{name} {sizes(seen[name])}"
     check_texts(labels)
     check_steps(labels, seen)
+    stored = Seen.from_bytes(seen.to_bytes())
+    assert stored.names == seen.names
+    for name in seen.names:
+        axes = labels.axes_of(name, *sizes(seen[name]))
+        assert stored.labels.axes_of(name, *sizes(seen[name])) == axes
+        assert all(stored.labels.axes[axis].tokens == labels.axes[axis].tokens for axis in axes or ())
+    assert [step.text for step in stored.labels.outputs] == [step.text for step in labels.outputs]
     assert labels.answer is not None
     assert labels.answer[0] == answer.text
     made = dict(labels.made)

@@ -65,6 +65,9 @@ def test_every_task_answers_as_the_run_does_and_can_be_looked_at(
     assert manifest["streams"]
     assert manifest["changes"] == []
 
+    compared = sent(web, task, given, "/api/look", methods=True)
+    assert compared.status_code == 200, compared.text
+
     layer = manifest["streams"][-1]["name"]
     changes = [{"layer": layer, "do": "DropHead", "head": 0}]
     changed = sent(web, task, given, "/api/look", changes=changes)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import mirada
-from mirada.cli import bench, check, eval, example, run, runs, serve, tasks, train
+from mirada.cli import bench, check, eval, example, look, run, runs, serve, tasks, train
 
 app = typer.Typer(
     name="mirada",
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("tasks", epilog=tasks.EPILOG)(tasks.tasks)
 app.command("train", epilog=train.EPILOG)(train.train)
 app.command("run", epilog=run.EPILOG)(run.run)
+app.command("look", epilog=look.EPILOG)(look.look)
 app.command("eval", epilog=eval.EPILOG)(eval.evaluate)
 app.command("runs", epilog=runs.EPILOG)(runs.runs)
 app.command("serve", epilog=serve.EPILOG)(serve.serve)

@@ -78,12 +78,13 @@ class NodeLabels(AxisLabels):
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """What was written from a row: the token, its probability, and the likeliest instead of it."""
+    """What was written from a row: the token, its probability, and the likeliest instead of it; `token` is its number."""
 
     row: int
     text: str
     probability: float | None = None
     ranked: tuple[tuple[str, float], ...] = ()
+    token: int | None = field(default=None, compare=False)  # known while the model is: no file holds it
 
 
 @dataclass(frozen=True)

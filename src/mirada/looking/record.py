@@ -28,6 +28,7 @@ from mirada.looking import file, reading
 from mirada.looking import weights as exact
 from mirada.looking.labels import Labels
 from mirada.looking.methods import Methods
+from mirada.looking.pictures import SeenPictures
 from mirada.looking.relations import HeadRelation
 from mirada.looking.statistics import Checks, HeadStatistics
 from mirada.looking.stream import Factors, Stream
@@ -250,7 +251,7 @@ class Call:
         return f"Call({self.name!r}, {self.kind}, {shape}, where={self.where}, kernel={self.plan.kernel})"
 
 
-class Seen:
+class Seen(SeenPictures):
     """Everything that was looked at: `seen.names`, and `seen[name]`, the last call of that layer."""
 
     def __init__(self, names: dict[nn.Module, str]) -> None:

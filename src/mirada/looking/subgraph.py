@@ -2,13 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.places import Places
 from mirada.looking import weights as exact
+from mirada.looking.labels import Labels, NodeLabels, WrittenStep
 from mirada.looking.record import Call, Seen, versions
+from mirada.looking.text_labels import RANKED
+
+
+def node_labels(names: tuple[str, ...], row: int, nodes: int, ranked: Sequence[tuple[str, float]]) -> Labels:
+    """What the rows and columns are if a node was labelled that stands at `row`; `nodes` are in the whole graph."""
+    made = {"input": names[row]}
+    if len(names) < nodes:
+        made["shown"] = f"{len(names):,} of {nodes:,} nodes: those that {names[row]} and its neighbors looked at"
+    step = WrittenStep(row, *ranked[0], tuple(ranked[:RANKED]))
+    return Labels({"nodes": NodeLabels(names)}, {"*": ("nodes", "nodes")}, made, ranked[0], (step,))
 
 
 def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
@@ -33,9 +45,7 @@ def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
         calls: list[Call] = []
         calls.extend(restricted(call, index, rows, calls) for call in seen[name].calls)
         found._calls[name] = calls
-    if hasattr(seen, "labels"):
-        found.labels = seen.labels  # type: ignore[attr-defined]
-    return found
+    return found.labelled(seen.labels)
 
 
 def restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: list[Call]) -> Call:
@@ -53,3 +63,30 @@ def restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: li
     places = Places.count(len(nodes), len(nodes), device=request.q.device)
     smaller = replace(request, q=q, k=k, v=v, where=where, places=places)
     return replace(call, calls=calls, _request=smaller, _versions=versions(smaller))
+
+
+class GraphNeighborhood(NamedTuple):
+    """Nodes around a node, and those of them whose neighbors are all among them."""
+
+    nodes: list[int]
+    targets: list[int]
+
+
+def neighborhood(
+    node: int, sources: Sequence[int], offsets: Sequence[int], weights: Sequence[float], most: int
+) -> GraphNeighborhood:
+    """A node with all its neighbors; then theirs, those of the strongest first, as long as there is room.
+
+    >>> neighborhood(0, [1, 2, 0, 3, 0], [0, 2, 4, 5, 5], [0.7, 0.3, 0.5, 0.5, 1.0], most=9)
+    GraphNeighborhood(nodes=[0, 1, 2, 3], targets=[0, 1, 2])
+    """
+    mine = range(offsets[node], offsets[node + 1])
+    found = dict.fromkeys([node, *(sources[edge] for edge in mine)])
+    targets = [node]
+    for edge in sorted(mine, key=lambda edge: -weights[edge]):
+        other = sources[edge]
+        theirs = sources[offsets[other] : offsets[other + 1]]
+        if other != node and len(found.keys() | set(theirs)) <= most:
+            targets.append(other)
+            found |= dict.fromkeys(theirs)
+    return GraphNeighborhood(sorted(found), sorted(targets))

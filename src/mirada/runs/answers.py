@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from jaxtyping import Float
@@ -11,6 +12,8 @@ from torch import Tensor
 from mirada.errors import require
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from mirada.looking.record import Seen
 
 
@@ -85,13 +88,29 @@ class Answer:
     more: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""  # what a person should know beside it, such as that there is no answer
     error: str = ""  # why there is none, in the place of an answer
-    replay: Callable[[], "Seen"] | None = field(default=None, repr=False)
+    replay: Callable[..., "Seen"] | None = field(default=None, repr=False)  # takes methods=True where that makes sense
 
-    def look(self) -> "Seen":
-        """All attention of the model while it reads this input and writes this answer, exact."""
+    def look(self, methods: bool = False) -> "Seen":
+        """All attention of the model while it reads this input and writes this answer, exact.
+
+        `methods` puts value norms, rollout, gradients and ablation beside it: a pass for every place of the input.
+        """
         if self.replay is None:
             raise ValueError("this answer did not come from a model that can be looked at")
-        return self.replay()
+        return self.replay(methods=True) if methods else self.replay()
+
+    def plot(self, path: "str | PathLike[str]", layer: str = "", head: int | None = None, kind: str = "") -> None:
+        """Write a plot of what was looked at: PNG, SVG or PDF. See `Seen.plot`."""
+        self.look().plot(path, layer, head, kind)
+
+    def page(self, path: "str | PathLike[str]", language: str = "") -> None:
+        """Write one HTML file that shows all of it, offline."""
+        self.look().page(path, language=language)
+
+    def _repr_html_(self) -> str:
+        """A cell of a notebook: the answer, and below it what was looked at."""
+        told = f"<p><b>{escape(self.text or self.error)}</b></p>"
+        return told if self.replay is None else told + self.look()._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
         """What `--json` prints."""

@@ -4,7 +4,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +19,8 @@ from mirada.data.record import Problem, Record
 from mirada.decoding.stepper import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
+from mirada.looking.answer_methods import answer_methods
+from mirada.looking.file import version
 from mirada.looking.labels import Labels
 from mirada.looking.record import Seen, look
 from mirada.runs.answers import Answer, AskOptions
@@ -82,21 +83,25 @@ class Run:
                 self._engine = engine.fast(self.model)
             return self._engine.stepper
 
-    def look(self, *inputs: Any, labels: Callable[[Any], Labels] | None = None) -> Seen:
-        """All attention of one pass of the model. `labels` says what was seen, given what the model put out."""
+    def look(self, *inputs: Any, labels: Callable[[Any], Labels] | None = None, methods: bool = False) -> Seen:
+        """All attention of one pass of the model. `labels` says what was seen, given what the model put out; `methods` compares
+        it with value norms, rollout, gradients and ablation.
+        """
+        given = [x.to(self.device) if isinstance(x, Tensor) else x for x in inputs]
         with torch.no_grad(), look(self.model) as seen:
-            output = self.model(*(x.to(self.device) if isinstance(x, Tensor) else x for x in inputs))
-        if labels is None:
-            return seen
-        found = labels(output)
-        seen.labels = replace(found, made=self.made(seen) | dict(found.made))  # type: ignore[attr-defined]
+            output = self.model(*given)
+        if labels is not None:
+            found = labels(output)
+            seen.labelled(replace(found, made=self.made(seen) | dict(found.made)))
+        if methods:
+            seen.methods = answer_methods(self.model, given, output, seen)
         return seen
 
     def made(self, seen: Seen) -> dict[str, str]:
         """Where a picture of attention comes from."""
         kernels = dict.fromkeys(seen[name].plan.kernel for name in seen.names)
         return {
-            "mirada": version("mirada"), "torch": torch.__version__, "task": self.task.name, "model": self.settings.name,
+            **version(), "torch": torch.__version__, "task": self.task.name, "model": self.settings.name,
             "run": str(self.folder), "kernel": ", ".join(kernels),
         }  # fmt: skip
 

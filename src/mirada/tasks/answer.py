@@ -33,7 +33,7 @@ from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
-from mirada.looking.labels import Labels, TextLabels, WrittenStep
+from mirada.looking.passage_labels import passage_labels
 from mirada.models.reader import Reader, best_spans, span_mass
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, in_buckets
@@ -41,7 +41,6 @@ from mirada.runs.questions import Question, Questions, Table
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, Task, spread
-from mirada.runs.text_axes import RANKED
 from mirada.training.answer_metrics import answer_metrics, exact_match
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
@@ -350,43 +349,13 @@ def answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[Sp
     inputs = collated([window], run.model.config.marks > 0)
     first, last = (window.place(token) for token in ranked[0].span) if ranked[0].span else (window.none, window.none)
     place = AnswerPlace(spans[0], item.passage.places[window.first : window.token(len(window.tokens))], (first, last))
+    labels = partial(passage_labels, value, item, window, place.ends, listed[0])
     answer = Answer(
         value.question, text, score, place, more=dict(zip(PLACES, spans[0] or (None, None), strict=True)), note=note,
         ranked=tuple(listed) if ask.best > 1 else (), shown=len(listed) if ask.best > 1 else 0,
-        replay=partial(
-            run.look, inputs["tokens"], inputs["segments"], None, inputs.get("marks"),
-            labels=partial(labels_of, value, item, window, place.ends, listed[0]),
-        ),
+        replay=partial(run.look, inputs["tokens"], inputs["segments"], None, inputs.get("marks"), labels=labels),
     )  # fmt: skip
     return with_weights(answer, value, item, window) if ask.aligned else answer
-
-
-def labels_of(
-    value: PassageQuestion,
-    item: Reading,
-    window: PassageWindow,
-    ends: tuple[int, int],
-    answer: tuple[str, float],
-    scores: Any,
-) -> Labels:
-    """What the rows and columns of a reader are: the question, then as much of the passage as was read with it.
-
-    The two steps are the first and the last place of the answer, as the model ranks all places.
-    """
-    asked = (None, *item.question.places, None)
-    told = (None, *item.passage.places[window.first : window.token(len(window.tokens))])
-    text, shift = f"{value.question}\n{value.passage}", len(value.question) + 1
-    spans = (*asked, *(None if span is None else (span[0] + shift, span[1] + shift) for span in told))
-    marks = iter(("<s>", "</s>", "<s>"))
-    tokens = tuple(next(marks) if span is None else text[slice(*span)] for span in spans)
-    steps = []
-    for row, logits in zip(ends, scores, strict=True):
-        shares = logits[0].float().softmax(-1).cpu()
-        top = shares.topk(min(RANKED, int((shares > 0).sum())))
-        ranked = zip((tokens[i] for i in top.indices.tolist()), top.values.tolist(), strict=True)
-        steps.append(WrittenStep(row, tokens[row], float(shares[row]), tuple(ranked)))
-    return Labels({"text": TextLabels(tokens, text, spans)}, {"*": ("text", "text")}, {"input": value.question},
-                  answer, tuple(steps))  # fmt: skip
 
 
 def with_weights(answer: Answer, value: PassageQuestion, item: Reading, window: PassageWindow) -> Answer:

@@ -27,10 +27,10 @@ from mirada.data.captions import (
     read_captions,
 )
 from mirada.data.check import too_long
-from mirada.data.picture_file import Box, as_numbers, fit, pixels_of, thumbnails
+from mirada.data.picture_file import Pixels, as_numbers, fit, pixels_of, thumbnails
 from mirada.data.picture_folder import pictures_in
 from mirada.data.record import Problem
-from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
+from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN
 from mirada.data.vocabulary import Vocabulary
 from mirada.decoding.hypothesis import Hypothesis
 from mirada.decoding.options import SearchOptions
@@ -42,7 +42,7 @@ from mirada.drawing.tables import DataTable
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
-from mirada.looking.labels import GridLabels, Labels
+from mirada.looking.picture_labels import WordBoxes, caption_labels
 from mirada.models.captioner import Captioner
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import in_sequence
@@ -50,7 +50,6 @@ from mirada.runs.questions import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, Task, spread
-from mirada.runs.text_axes import written_axis, written_steps
 from mirada.training.baselines import majority, nearest
 from mirada.training.cider import cider, each_cider, words_of
 from mirada.training.metrics import bleu_of_several, sentence_chrf
@@ -64,7 +63,6 @@ LONGEST = 60  # words of a caption
 SHOWN = 4  # examples and errors in the report
 DRAWS = 100  # looks of a hard model that the report counts
 MOST_WORDS = 30  # rows of a table in the report
-WordBoxes = Mapping[str, tuple[Box, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +106,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     def identity(self, value: CaptionedPicture) -> bytes:
         return value.identity
 
-    def learn(
-        self, splits: Splits[CaptionedPicture], options: PictureOptions, start: Vocabulary | None
-    ) -> Vocabulary:  # fmt: skip
+    def learn(self, splits: Splits[CaptionedPicture], options: PictureOptions, start: Vocabulary | None) -> Vocabulary:
         return Vocabulary.learn([text for record in splits.train for text in record.value.captions], options, start)
 
     def sizes(self, known: Vocabulary) -> dict[str, Any]:
@@ -148,12 +144,11 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         ]
         answers = []
         for first in range(0, len(pictures), AT_ONCE):
-            last = first + AT_ONCE
-            part = pictures[first:last]
+            part = pictures[first : first + AT_ONCE]
             found = written(run, part, ask)
             answers += [
                 as_answer(run, name, pixels, ranked, given.boxes if isinstance(given, CaptionedPicture) else {})
-                for name, pixels, ranked, given in zip(names[first:last], part, found, inputs[first:last], strict=True)
+                for name, pixels, ranked, given in zip(names[first:], part, found, inputs[first:], strict=False)
             ]
         return answers
 
@@ -293,46 +288,21 @@ def written(run: Run, pictures: Sequence[UInt8[np.ndarray, "size size 3"]], ask:
     return ask.search()(stepper, state, first, END, most, align=True, rules=[never])
 
 
-def as_answer(
-    run: Run, name: str, pixels: UInt8[np.ndarray, "size size 3"], ranked: list[Hypothesis], boxes: WordBoxes
-) -> Answer:
+def as_answer(run: Run, name: str, pixels: Pixels, ranked: list[Hypothesis], boxes: WordBoxes) -> Answer:
     """The best caption as text, with where the model looked for every word of it."""
     best, tokenizer = ranked[0], run.known.tokenizer
     texts = [tokenizer.decode(hypothesis.tokens) for hypothesis in ranked]
     assert best.alignment is not None
     weights = best.alignment[: len(best.tokens)].float().cpu()
     side = isqrt(weights.shape[1])
+    labels = partial(caption_labels, tokenizer, name, pixels, best, boxes)
     return Answer(
         name, texts[0], best.score, pixels,
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         shown=len(ranked) if len(ranked) > 1 else 0,
         read=tuple(f"row {1 + cell // side}, column {1 + cell % side}" for cell in range(weights.shape[1])),
         written=tuple(map(tokenizer.token, best.tokens)), tokens=tuple(best.tokens), weights=weights,
-        replay=partial(
-            run.look, as_numbers([pixels]), torch.tensor([[START, *best.tokens]]),
-            labels=partial(labels_of, tokenizer, name, pixels, best, boxes),
-        ),
-    )  # fmt: skip
-
-
-def labels_of(
-    tokenizer: Tokenizer,
-    name: str,
-    pixels: UInt8[np.ndarray, "size size 3"],
-    best: Hypothesis,
-    boxes: WordBoxes,
-    logits: Tensor,
-) -> Labels:
-    """What the rows and columns of a caption are: words that were written, cells of the picture."""
-    assert best.alignment is not None
-    side = isqrt(best.alignment.shape[1])
-    steps = written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer)
-    known = {word.lower(): places for word, places in boxes.items()}
-    placed = ((step.row, box) for step in steps for box in known.get(step.text.lower(), ()))
-    return Labels(
-        {"cells": GridLabels.of(side, side, picture=png(pixels)), "target": written_axis(tokenizer, best.tokens)},
-        {"encoder*": ("cells", "cells"), "decoder*self": ("target", "target"), "decoder*": ("target", "cells")},
-        {"input": name}, (tokenizer.decode(best.tokens), best.score), steps, tuple(placed),
+        replay=partial(run.look, as_numbers([pixels]), torch.tensor([[START, *best.tokens]]), labels=labels),
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.looking.labels import AxisLabels, Labels, Span, TextLabels
+from mirada.looking.text_labels import read_axis
 from mirada.models.classifier import Classifier
 from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
@@ -31,7 +32,6 @@ from mirada.runs.classes import class_details, class_metrics, class_sections
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
-from mirada.runs.text_axes import read_axis
 from mirada.training.baselines import linear_bag_of_words, majority
 from mirada.training.metrics import accuracy, calibration_error
 from mirada.training.objectives import ClassLoss, Microbatch, class_weights

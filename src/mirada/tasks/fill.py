@@ -29,13 +29,13 @@ from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.looking.labels import Labels, WrittenStep
+from mirada.looking.text_labels import RANKED, searched_axis
 from mirada.models.bert import BERT
 from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import Preset, Task
-from mirada.runs.text_axes import RANKED, searched_axis
 from mirada.training.objectives import Microbatch, Objective
 from mirada.training.recipe import Recipe
 

@@ -1,7 +1,7 @@
 """forecast: the latest rows of a series in, the next rows out, with the times that the model looked at."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,8 +24,10 @@ from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.layers.model import Model
-from mirada.looking.labels import Labels, TimeLabels, WrittenStep
+from mirada.looking.labels import Labels
 from mirada.looking.record import Seen
+from mirada.looking.sample import one_sample
+from mirada.looking.series_labels import patch_spans, series_labels
 from mirada.models.forecaster import Forecaster
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.questions import Question, Questions, Table, answered_table
@@ -262,52 +264,19 @@ def forecast(run: Run, series: TimeSeries, first: int, name: str) -> Answer:
     found = NextRows(
         series.time, times, known.targets, known.in_units(values, known.targets), known.decimals(known.targets)
     )
+    labels = partial(series_labels, known, run.model.config, inputs[0], past, found, name)
     written, read, weights = looked_at(run, seen, past, times)
     return Answer(
         name, found.text(), math.nan, found, read=read, written=written, weights=weights,
-        more=found.more(), replay=partial(run.look, *inputs, labels=partial(labels_of, run, inputs, past, found, name)),
+        more=found.more(), replay=partial(looked, run, inputs, labels),
     )  # fmt: skip
 
 
-def labels_of(
-    run: Run, inputs: tuple[Tensor, Tensor], past: Sequence[str], found: NextRows, name: str, output: Tensor
-) -> Labels:
-    """What the rows and columns of a forecast are: times that were, and times to come or patches of time.
-
-    A step's text is what attention alone says; the answer may be mixed with plain forecasts.
-    """
-    config, known = run.model.config, run.known
-    read = known.in_units(inputs[0][0].double().numpy(), known.inputs)
-    said = known.in_units(output[0].double().cpu().numpy(), known.targets)
-    made, answer = {"input": name}, (found.text(), None)
-    if config.kind == "patches":
-        axes = {"patches": patch_axis(known, config, read, past)}
-        return Labels(axes, {"*": ("patches", "patches")}, made, answer)
-    cells = replace(found, values=said).cells()
-    steps = (
-        WrittenStep(row, ", ".join(f"{column} {cell}" for column, cell in zip(known.targets, each, strict=True)))
-        for row, each in enumerate(cells)
-    )
-    return Labels(
-        {
-            "past": TimeLabels(tuple(past), tuple(read[:, 0].tolist())),
-            "next": TimeLabels(tuple(found.times), tuple(said[:, 0].tolist())),
-        },
-        {"*encoder*": ("past", "past"), "*decoder*self": ("next", "next"), "*decoder*": ("next", "past")},
-        made, answer, tuple(steps),
-    )  # fmt: skip
-
-
-def patch_axis(known: SeriesScale, config: Any, read: NDArray[np.float64], past: Sequence[str]) -> TimeLabels:
-    """Patches of time: of all columns together, of the first target, or of every column, one after the other."""
-    spans = patch_spans(len(past), config.patch)
-    labels = [past[begin] if end - begin == 1 else f"{past[begin]} to {past[end - 1]}" for begin, end in spans]
-    if not config.across:
-        return TimeLabels(tuple(labels), tuple(float(read[begin:end, 0].mean()) for begin, end in spans))
-    names = tuple(f"{name} {label}" for name in known.columns for label in labels)
-    means = [float(read[begin:end, column].mean()) for column in range(read.shape[1]) for begin, end in spans]
-    unread = [0.0] * (len(names) - len(means))  # a target that is not among the columns has no past
-    return TimeLabels(names, (*means, *unread))
+def looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
+    """All attention of a forecast; where every target is read by itself, that of the first."""
+    require(not methods, "methods are compared for texts and pictures: a forecast chooses among no words or classes")
+    seen = run.look(*inputs, labels=labels)
+    return one_sample(seen) if seen[seen.names[0]].batch > 1 else seen
 
 
 def standardized_inputs(known: SeriesScale, series: TimeSeries, rows: range) -> tuple[Tensor, Tensor]:
@@ -341,15 +310,6 @@ def looked_at(
     rows = torch.stack([row.mean(0) for row in weights[0].split(len(spans))])
     kept = [*range(known.own), *range(len(known.inputs), len(rows))]
     return known.targets, tuple(f"{name} {label}" for name in known.columns for label in labels), rows[kept]
-
-
-def patch_spans(steps: int, patch: int) -> list[tuple[int, int]]:
-    """The steps of every patch: the first one may have fewer.
-
-    >>> patch_spans(10, 4)
-    [(0, 2), (2, 6), (6, 10)]
-    """
-    return [(max(0, end - patch), end) for end in range(steps % patch or patch, steps + 1, patch)]
 
 
 # from windows to a report

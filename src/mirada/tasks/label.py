@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -23,9 +23,8 @@ from mirada.drawing.neighbors import NeighborGraph
 from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
-from mirada.looking.labels import Labels, NodeLabels, WrittenStep
 from mirada.looking.record import Seen, look
-from mirada.looking.subgraph import subgraph
+from mirada.looking.subgraph import neighborhood, node_labels, subgraph
 from mirada.models.gat import GAT
 from mirada.runs.answers import Answer, RankAsk
 from mirada.runs.batches import Whole
@@ -34,7 +33,6 @@ from mirada.runs.questions import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, parts_of, require_good
 from mirada.runs.task import SAMPLES, Preset, Task, spread
-from mirada.runs.text_axes import RANKED
 from mirada.training.baselines import linear_on_features, majority
 from mirada.training.metrics import accuracy
 from mirada.training.objectives import Microbatch
@@ -322,55 +320,20 @@ class GraphPass:
         told = [{"node": other.name, "label": other.label, "weight": weight} for other, weight in strongest]
         return Answer(
             node.name, *ranked[0], value=tuple(neighbors), read=tuple(map(described, neighbors)), written=(node.name,),
-            weights=weights.unsqueeze(0), more={"neighbors": told}, replay=partial(self.replay, node, ranked),
+            weights=weights.unsqueeze(0), more={"neighbors": told}, replay=partial(self.look, node, ranked),
             **ask.ranking(ranked),
         )  # fmt: skip
 
-    def replay(self, node: Node, ranked: Sequence[tuple[str, float]]) -> Seen:
+    def look(self, node: Node, ranked: Sequence[tuple[str, float]], methods: bool = False) -> Seen:
         """All attention of the pass; of a large graph, what the node and its strongest neighbors looked at."""
-        kept = neighborhood(node.number, self.sources, self.offsets, self.weights.tolist())
+        require(not methods, "methods are compared for texts and pictures: a graph has only its attention")
+        kept = neighborhood(node.number, self.sources, self.offsets, self.weights.tolist(), WHOLE_GRAPH)
         whole = len(self.graph) <= WHOLE_GRAPH
         nodes = list(range(len(self.graph))) if whole else kept.nodes
         names = tuple(self.graph.names[number] for number in nodes)
-        row = nodes.index(node.number)
-        made = {"input": node.name}
-        if not whole:
-            made["shown"] = (
-                f"{len(nodes):,} of {len(self.graph):,} nodes: those that {node.name} and its neighbors looked at"
-            )
-        labels = Labels(
-            {"nodes": NodeLabels(names)}, {"*": ("nodes", "nodes")}, made, ranked[0],
-            (WrittenStep(row, *ranked[0], tuple(ranked[:RANKED])),),
-        )  # fmt: skip
+        labels = node_labels(names, nodes.index(node.number), len(self.graph), ranked)
         seen = self.run.look(*self.inputs, labels=lambda _: labels)
         return seen if whole else subgraph(seen, nodes, kept.targets)
-
-
-class GraphNeighborhood(NamedTuple):
-    """Nodes around a node, and those of them whose neighbors are all among them."""
-
-    nodes: list[int]
-    targets: list[int]
-
-
-def neighborhood(
-    node: int, sources: Sequence[int], offsets: Sequence[int], weights: Sequence[float]
-) -> GraphNeighborhood:
-    """A node with all its neighbors; then theirs, those of the strongest first, as long as there is room.
-
-    >>> neighborhood(0, [1, 2, 0, 3, 0], [0, 2, 4, 5, 5], [0.7, 0.3, 0.5, 0.5, 1.0])
-    GraphNeighborhood(nodes=[0, 1, 2, 3], targets=[0, 1, 2])
-    """
-    mine = range(offsets[node], offsets[node + 1])
-    found = dict.fromkeys([node, *(sources[edge] for edge in mine)])
-    targets = [node]
-    for edge in sorted(mine, key=lambda edge: -weights[edge]):
-        other = sources[edge]
-        theirs = sources[offsets[other] : offsets[other + 1]]
-        if other != node and len(found.keys() | set(theirs)) <= WHOLE_GRAPH:
-            targets.append(other)
-            found |= dict.fromkeys(theirs)
-    return GraphNeighborhood(sorted(found), sorted(targets))
 
 
 def described(node: Node) -> str:

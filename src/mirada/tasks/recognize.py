@@ -23,9 +23,9 @@ from mirada.data.picture_set import Fitting, Picture, chosen_size, described, re
 from mirada.data.record import Problem
 from mirada.drawing.page import Section
 from mirada.drawing.picture import HeatPanel, PictureHeat
-from mirada.drawing.raster import png, shrunk
+from mirada.drawing.raster import shrunk
 from mirada.errors import require
-from mirada.looking.labels import AxisLabels, GridLabels, Labels, WrittenStep
+from mirada.looking.picture_labels import class_labels
 from mirada.looking.record import Seen, look
 from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.answers import Answer, RankAsk
@@ -45,7 +45,6 @@ from mirada.runs.questions import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
-from mirada.runs.text_axes import RANKED
 from mirada.training.baselines import linear_on_features, majority
 from mirada.training.metrics import accuracy
 from mirada.training.recipe import Recipe
@@ -205,7 +204,11 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             for row, picture in enumerate(some):
                 pairs = zip(labels, shares[row].tolist(), strict=True)
                 taken = [pair for pair in pairs if pair[0] in (ask.candidates or labels)]
-                replay = partial(run.look, x[row : row + 1], labels=partial(labels_of, run, picture, ask))
+                replay = partial(
+                    run.look,
+                    x[row : row + 1],
+                    labels=partial(class_labels, known, run.model.config, picture, ask.candidates),
+                )
                 answers.append(ranked_answer(picture, known, taken, weights[row : row + 1], ask, replay))
         return answers
 
@@ -299,22 +302,6 @@ def ranked_answer(
     return Answer(
         picture.name, text, score, picture, read=known.places, written=(text,), weights=weights, replay=replay,
         **ask.ranking(ranked),
-    )  # fmt: skip
-
-
-def labels_of(run: Run, picture: Picture, ask: RankAsk, scores: Float[Tensor, "1 classes"]) -> Labels:
-    """What the rows and columns are: patches of the picture as the model sees it, after the class token where it has one."""
-    known, config = run.known, run.model.config
-    before = ("[class]",) if config.has_token else ()
-    cells = GridLabels.of(known.grid, known.grid, before, png(picture.seen(known.fitting)))
-    pairs = zip(known.labels, scores[0].float().softmax(-1).tolist(), strict=True)
-    ranked = sorted((pair for pair in pairs if pair[0] in (ask.candidates or known.labels)), key=lambda pair: -pair[1])
-    decides = config.pool in ("first", "attention")  # one row, of the class token or of the pooling query
-    steps = (WrittenStep(0, *ranked[0], tuple(ranked[:RANKED])),) if decides else ()
-    return Labels(
-        {"cells": cells, "query": AxisLabels(("[query]",))},
-        {"pool*": ("query", "cells"), "*": ("cells", "cells")},
-        {"input": picture.name}, ranked[0], steps,
     )  # fmt: skip
 
 

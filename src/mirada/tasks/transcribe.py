@@ -23,7 +23,7 @@ from mirada.data.record import Problem, Record
 from mirada.data.recording import FeatureExtractor, Recording, plural, sound_in_memory
 from mirada.data.spec_augment import STRENGTHS, draws_of, strength
 from mirada.data.speech_vocabulary import SpeechVocabulary
-from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
+from mirada.data.tokenize import END, MASK, PAD, START, UNKNOWN
 from mirada.data.wav import read_wav
 from mirada.decoding.hypothesis import Hypothesis
 from mirada.decoding.options import SearchOptions
@@ -35,7 +35,7 @@ from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
-from mirada.looking.labels import Labels, TimeLabels
+from mirada.looking.sound_labels import moments, sound_labels
 from mirada.models.transcriber import Transcriber
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, in_buckets
@@ -43,7 +43,6 @@ from mirada.runs.questions import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, Task, spread
-from mirada.runs.text_axes import written_axis, written_steps
 from mirada.training.baselines import majority
 from mirada.training.error_rates import character_error_rate, confusions, edit_distance, word_error_rate
 from mirada.training.objectives import Microbatch
@@ -340,9 +339,7 @@ def padded(
     return torch.from_numpy(whole), torch.tensor(lengths)
 
 
-def decode(
-    run: Run, stepper: Any, recordings: Sequence[Recording], ask: TranscribeAsk
-) -> list[list[Hypothesis]]:  # fmt: skip
+def decode(run: Run, stepper: Any, recordings: Sequence[Recording], ask: TranscribeAsk) -> list[list[Hypothesis]]:
     """The best hypotheses for each recording of one batch."""
     frames, lengths = padded([recording.frames for recording in recordings])
     state = stepper.start(stepper.encode(run.known.scaled(frames).to(run.device), lengths.to(run.device)))
@@ -357,37 +354,15 @@ def as_answer(run: Run, recording: Recording, ranked: list[Hypothesis], ask: Tra
     texts = [tokenizer.decode(hypothesis.tokens).strip() for hypothesis in ranked]
     several = tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else ()
     places = places_of(len(recording.frames))
-    weights = best.alignment
+    weights, labels = best.alignment, partial(sound_labels, tokenizer, recording, best, texts[0], REDUCED)
     frames = run.known.scaled(torch.from_numpy(recording.frames.astype(np.float32))).unsqueeze(0)
     return Answer(
         recording.name, texts[0], best.score, value=recording, ranked=several, shown=len(several),
-        read=moments(places),
+        read=moments(places, REDUCED),
         written=tuple(tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), :places].cpu(),
-        replay=partial(
-            run.look, frames, None, torch.tensor([[START, *best.tokens]]),
-            labels=partial(labels_of, tokenizer, recording, best, texts[0]),
-        ),
+        replay=partial(run.look, frames, None, torch.tensor([[START, *best.tokens]]), labels=labels),
     )  # fmt: skip
-
-
-def labels_of(tokenizer: Tokenizer, recording: Recording, best: Hypothesis, text: str, logits: Tensor) -> Labels:
-    """What the rows and columns of a transcript are: what was written, and moments of the recording with their loudness."""
-    places = places_of(len(recording.frames))
-    loudness = recording.frames.astype(np.float32).mean(1)
-    values = [float(loudness[place * REDUCED : (place + 1) * REDUCED].mean()) for place in range(places)]
-    return Labels(
-        {"times": TimeLabels(moments(places), tuple(values)), "target": written_axis(tokenizer, best.tokens)},
-        {"*encoder*": ("times", "times"), "*decoder*self": ("target", "target"), "*decoder*": ("target", "times")},
-        {"input": recording.name},
-        (text, best.score),
-        written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer),
-    )
-
-
-def moments(places: int) -> tuple[str, ...]:
-    """The middle of every place of the encoder."""
-    return tuple(f"{(place + 0.5) * REDUCED * HOP:.2f} s" for place in range(places))
 
 
 def wanted_text(run: Run, record: SpokenRecord) -> str:

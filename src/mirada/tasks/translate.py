@@ -27,6 +27,7 @@ from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.looking.labels import Labels
+from mirada.looking.text_labels import read_axis, written_labels
 from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
 from mirada.runs.answers import Answer, AskOptions
@@ -35,7 +36,6 @@ from mirada.runs.questions import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
-from mirada.runs.text_axes import read_axis, written_axis, written_steps
 from mirada.training.metrics import bleu, chrf, sentence_chrf
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
@@ -238,16 +238,10 @@ def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) 
 
 
 def labels_of(
-    tokenizer: Tokenizer, text: str, source: list[int], best: Hypothesis, answer: str, logits: Tensor
+    tokenizer: Tokenizer, text: str, source: list[int], best: Hypothesis, written: str, logits: Tensor
 ) -> Labels:
-    """What the rows and columns of a translation are. Row 0 is the start, from which the first word was written."""
-    return Labels(
-        {"source": read_axis(tokenizer, text, source), "target": written_axis(tokenizer, best.tokens)},
-        {"encoder*": ("source", "source"), "decoder*self": ("target", "target"), "decoder*": ("target", "source")},
-        {"input": text},
-        (answer, best.score),
-        written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer),
-    )
+    """What the rows and columns of a translation are."""
+    return written_labels("source", read_axis(tokenizer, text, source), tokenizer, best, written, text, logits)
 
 
 def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Piece]) -> str:

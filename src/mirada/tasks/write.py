@@ -29,12 +29,12 @@ from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.looking.labels import Labels
+from mirada.looking.text_labels import written_axis, written_steps
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, splits_of
 from mirada.runs.task import Preset, Task
-from mirada.runs.text_axes import written_axis, written_steps
 from mirada.training.distributed import ProcessGroup
 from mirada.training.metrics import perplexity
 from mirada.training.objectives import Microbatch, evaluate

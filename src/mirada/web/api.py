@@ -209,7 +209,7 @@ def attention_file(asked: Asked) -> bytes:
         (answer,) = answered(asked)
         if answer.error:
             raise ValueError(answer.error)
-        seen = answer.look()
+        seen = answer.look(asked.methods)
         # the folder of the run is the server's own business, and the what-ifs are part of what was seen
         made = {**seen.labels.made, "run": asked.served.name, "input": answer.input}
         labels = replace(seen.labels, made=made, changes=tuple(changes_as_json(asked.changes)))

@@ -17,7 +17,7 @@ from mirada.web.served import FILES, ServedRun, ServedRuns, checked_option, from
 from mirada.web.uploads import as_input, as_path, from_json
 
 RUN_FIELDS = ("inputs", "run", "stream", "changes")
-LOOK_FIELDS = ("input", "run", "changes")
+LOOK_FIELDS = ("input", "run", "changes", "methods")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,7 @@ class Asked:
     )
     changes: Mapping[str, Any]  # by layer, lists of them
     stream: bool = False
+    methods: bool = False  # whether rollout, gradients and ablation are wanted beside the weights
     bytes: int = 0  # of memory that the questions hold
 
     @property
@@ -64,10 +65,7 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
     if len(inputs) > limits.inputs:
         raise Refused(413, f"at most {limits.inputs} inputs a request: got {len(inputs):,}. Send several requests.")
     asked = read_asked(body, served, inputs, RUN_FIELDS, limits)
-    stream = body.fields.get("stream", False)
-    stream = from_text(stream, bool) if isinstance(stream, str) and not body.typed else stream
-    if not isinstance(stream, bool):
-        raise Refused(400, f"stream must be true or false: got {shown(stream)}")
+    stream = truth(body, "stream")
     if stream and len(inputs) != 1:
         raise Refused(400, f"a stream has one answer: give one input, not {len(inputs)}")
     return replace(asked, stream=True) if stream else asked
@@ -80,7 +78,16 @@ def read_look(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
     one = given[0] if body.files else given
     if len(body.files) > 1:
         raise Refused(400, f"one input is looked at: got {len(body.files)} files")
-    return read_asked(body, served, [one], LOOK_FIELDS, limits)
+    return replace(read_asked(body, served, [one], LOOK_FIELDS, limits), methods=truth(body, "methods"))
+
+
+def truth(body: Body, name: str) -> bool:
+    """A field that is true or false; false where there is none."""
+    value = body.fields.get(name, False)
+    value = from_text(value, bool) if isinstance(value, str) and not body.typed else value
+    if not isinstance(value, bool):
+        raise Refused(400, f"{name} must be true or false: got {shown(value)}")
+    return value
 
 
 def given_inputs(body: Body, served: ServedRun, field: str) -> Any:

@@ -1,4 +1,4 @@
-"""What tasks share whose attention runs over texts: the tokens that were read and written, with their places in the text."""
+"""Rows and columns that are texts: the tokens that were read and written, with their places in the text."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.tokenize import END, PAD, START, UNKNOWN, Tokenizer
-from mirada.looking.labels import Span, TextLabels, WrittenStep
+from mirada.decoding.hypothesis import Hypothesis
+from mirada.looking.labels import AxisLabels, Labels, Span, TextLabels, WrittenStep
 
 RANKED = 5  # tokens that are told beside the one that was written
 SILENT = (PAD, START, END)  # they stand nowhere in a text
@@ -87,11 +88,20 @@ def searched_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int]) -> Tex
     return TextLabels(tuple(names), text, tuple(spans))
 
 
-def joined(first: TextLabels, second: TextLabels, between: str) -> TextLabels:
-    """Two texts as one axis."""
-    shift = len(first.text) + len(between)
-    moved = (None if span is None else (span[0] + shift, span[1] + shift) for span in second.spans)
-    return TextLabels(first.tokens + second.tokens, first.text + between + second.text, (*first.spans, *moved))
+def written_labels(
+    name: str, read: AxisLabels, tokenizer: Tokenizer, best: Hypothesis, text: str, given: str, logits: Tensor
+) -> Labels:
+    """What the rows and columns of an encoder and a decoder are, if this was read and that was written from it.
+
+    Row 0 of the target is the start, from which the first token was written.
+    """
+    return Labels(
+        {name: read, "target": written_axis(tokenizer, best.tokens)},
+        {"*encoder*": (name, name), "*decoder*self": ("target", "target"), "*decoder*": ("target", name)},
+        {"input": given},
+        (text, best.score),
+        written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer),
+    )
 
 
 def written_steps(
@@ -108,6 +118,7 @@ def written_steps(
             tokenizer.token(token),
             float(shares[row, token]),
             tuple((tokenizer.token(i), p) for i, p in zip(top.indices[row].tolist(), top.values[row].tolist(), strict=True)),
+            token,
         )
         for row, token in enumerate(tokens)
     )  # fmt: skip

@@ -1,0 +1,266 @@
+"""`mirada look`: what a model looked at, in the terminal or as a file."""
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mirada.cli.options import Beam, Device, examples
+from mirada.cli.places import check_folder, check_texts
+from mirada.cli.run import passage_text
+from mirada.errors import require, unknown
+
+if TYPE_CHECKING:
+    from mirada.looking.changes import DropHead
+    from mirada.looking.record import Seen
+    from mirada.looking.relations import HeadRelation
+    from mirada.runs.run import Run
+
+ENDINGS = (".html", ".png", ".svg", ".pdf", ".attn")
+PLOTS = (".png", ".svg", ".pdf")
+RECORD = ".attn"
+MOST_SENTENCES = 500  # of a CoNLL-U file
+LISTED = 12  # relations that are told on stderr; the page shows all
+EXAMPLES = ("negro",)
+EPILOG = examples(
+    'mirada look runs/translate "the red house"',
+    'mirada look runs/translate "the red house" -o look.html',
+    'mirada look runs/recognize "builtin test:7" -o look.png',
+    'mirada look runs/translate "the red house" --against "the small house" -o difference.html',
+    'mirada look runs/translate "the red house" --drop decoder.layers.1.cross:2',
+    "mirada look look.attn --layer encoder.layers.0.self --head 1",
+    "mirada look --example negro -o negro.html",
+)
+
+
+def look(
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DIR INPUT | FILE.attn [FILE.attn]", help="A run and what to ask it, or what was saved."),
+    ] = None,
+    out: Annotated[str, typer.Option("-o", "--out", help="A page (.html), a plot (.png, .svg, .pdf) or a record (.attn).")] = "",
+    layer: Annotated[str, typer.Option(help="The layer to draw; without it, the last that looks across.")] = "",
+    head: Annotated[int | None, typer.Option(help="The head to draw; without it, the mean of all.")] = None,
+    kind: Annotated[str, typer.Option(help="Of a plot: matrix, heads, picture or graph.")] = "",
+    against: Annotated[str, typer.Option(help="Another input of the same run, or a record: both on one page.")] = "",
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="LAYER:HEAD", help="Answer without this head, and show what changes.")
+    ] = None,
+    methods: Annotated[
+        bool, typer.Option("--methods", help="Rollout, gradients and ablation beside the weights, in the page.")
+    ] = False,
+    conllu: Annotated[str, typer.Option(metavar="FILE", help="Which heads follow the relations of these sentences.")] = "",
+    example: Annotated[str, typer.Option(metavar="NAME", help="Of the lectures, without a run: negro.")] = "",
+    language: Annotated[str, typer.Option(help="Of the page: en or es; without it, that of the browser.")] = "",
+    beam: Beam = None,
+    candidates: Annotated[str | None, typer.Option(help="Rank these words or labels, with commas between them.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="At most so many tokens an answer.")] = None,
+    truncate: Annotated[bool, typer.Option("--truncate", help="Cut an input that is too long for the model.")] = False,
+    passage: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The text that holds the answer to a question; -: standard input.")
+    ] = None,
+    device: Device = "cpu",
+) -> None:  # fmt: skip
+    """Show what a model looked at while it answered: in the terminal, or as a page, a plot or a record."""
+    ending = check_look_out(out)
+    require(language in ("", "en", "es"), f"unknown language {language!r}; known: en, es")
+    require(not kind or ending in PLOTS, "--kind is for plots: give -o a name that ends in .png, .svg or .pdf")
+    words = None if candidates is None else tuple(word.strip() for word in candidates.split(",") if word.strip())
+    options = {"beam": beam, "candidates": words, "tokens": tokens, "truncate": truncate or None, "passage": passage}
+    ask = {name: value for name, value in options.items() if value is not None}
+    asked = LookRequest(tuple(places or ()), example, against, tuple(drop or ()), methods, conllu, ask, device)
+    seen, other = asked.seen()
+    if other is not None and not out:
+        typer.echo(f"{other.text(layer, head)}\n", color=True)
+    show(seen, other, out, ending, layer, head, kind, language)
+
+
+@dataclass(frozen=True)
+class LookRequest:
+    """What is to be looked at, and what it is compared with."""
+
+    places: tuple[str, ...]
+    example: str
+    against: str
+    drop: tuple[str, ...]
+    methods: bool
+    conllu: str
+    ask: Mapping[str, Any]
+    device: str
+
+    def seen(self) -> "tuple[Seen, Seen | None]":
+        """What was seen; and the other one, if two are compared."""
+        records = [place for place in self.places if is_record(place)]
+        if not self.example and not records:
+            return self.of_run()
+        given = {"--drop": self.drop, "--methods": self.methods, "--conllu": self.conllu}
+        useless = [*(name for name, value in given.items() if value), *(f"--{name}" for name in self.ask)]
+        require(not useless, f"{', '.join(useless)} needs a model: give the folder of a run and an input")
+        return self.of_example() if self.example else self.of_records(records)
+
+    def of_example(self) -> "tuple[Seen, Seen | None]":
+        require(not self.places, f"--example {self.example} takes no further input")
+        if self.example not in EXAMPLES:
+            raise unknown("example", self.example, EXAMPLES)
+        from mirada.looking.negro import negro
+
+        return negro(), loaded(self.against) if self.against else None
+
+    def of_records(self, records: Sequence[str]) -> "tuple[Seen, Seen | None]":
+        most = 1 if self.against else 2
+        require(
+            len(records) == len(self.places) <= most,
+            "give one record, or two to see their difference; or the folder of a run and one input",
+        )
+        other = self.against or (records[1] if len(records) > 1 else "")
+        require(not other or is_record(other), f"{other}: a record is compared with a record (.attn)")
+        return loaded(records[0]), loaded(other) if other else None
+
+    def of_run(self) -> "tuple[Seen, Seen | None]":
+        """Ask a run, and look; then again with another input or without some heads."""
+        require(
+            len(self.places) > 0,
+            'give the folder of a run and an input, or a record: mirada look runs/translate "the red house"',
+        )
+        folder, *inputs = self.places
+        check_folder("look", folder, inputs)
+        require(
+            len(inputs) == 1,
+            f"look takes one input: got {len(inputs)}. A text of several words stands in quotes: "
+            f"{shlex.join(['mirada', 'look', folder, ' '.join(inputs) or 'the red house'])}",
+        )
+        require(
+            not (self.drop and self.against), "--drop and --against both say what to compare with: give one of them"
+        )
+        changes = dropped(self.drop)
+        run = self.run(folder, inputs)
+        seen = ask_and_look(run, inputs[0], self.methods)
+        if self.conllu:
+            seen.relations = tuple(relations(run, self.conllu))
+        if changes:
+            return without_heads(run, inputs[0], changes, self.methods), seen
+        if not self.against or is_record(self.against):
+            return seen, loaded(self.against) if self.against else None
+        return seen, ask_and_look(run, self.against, self.methods)
+
+    def run(self, folder: str, inputs: Sequence[str]) -> "Run":
+        """The run, which knows how answers are wanted."""
+        from mirada.runs.load import load
+
+        run = load(folder, self.device)
+        run.ask = run.asked(self.ask)
+        if "passage" in self.ask:
+            run.ask = run.asked({"passage": passage_text(self.ask["passage"])})
+        paths = not run.task.asks or run.task.asks[0] == "name"  # of pictures, recordings, ...
+        check_texts(folder, () if paths else inputs)
+        return run
+
+
+def is_record(place: str) -> bool:
+    return place.lower().endswith(RECORD)
+
+
+def loaded(place: str) -> "Seen":
+    from mirada.looking.record import Seen
+
+    return Seen.load(os.path.expanduser(place))
+
+
+def ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
+    """The attention of the answer to one input; a run that has no attention says so."""
+    (answer,) = run.answers_in_place([given])
+    require(not answer.error, answer.error)
+    return answer.look(methods)
+
+
+def relations(run: "Run", place: str) -> "list[HeadRelation]":
+    """Which heads follow the relations of the sentences of a file; those that the run cannot read are counted."""
+    from mirada.data.check import show as problems_of
+    from mirada.data.conllu import read_conllu
+    from mirada.looking.relations import best_heads
+    from mirada.looking.sentence_relations import sentence_relations
+
+    found = read_conllu(place)
+    require(bool(found.records), problems_of(found.problems, 3) if found.problems else f"{place} has no sentences")
+    sentences = [record.value for record in found.records[:MOST_SENTENCES]]
+    pairs, bad, reason = [], len(found.problems), ""
+    for sentence, answer in zip(sentences, run.answers_in_place([one.text for one in sentences]), strict=True):
+        if answer.error or answer.replay is None:
+            bad, reason = bad + 1, reason or answer.error
+        else:
+            pairs.append((sentence, answer.look()))
+    require(bool(pairs), f"{place}: this run can read none of the sentences. {reason}")
+    table = sentence_relations(pairs)
+    require(
+        bool(table),
+        f"no layer of this run looks from the words of a sentence at its words: {place} says nothing about it",
+    )
+    left = len(found.records) - len(sentences)
+    typer.echo(f"{len(pairs):,} sentences of {place} read, {bad:,} not, {left:,} left out", err=True)
+    for row in best_heads(table)[:LISTED]:
+        typer.echo(f"{row.relation:<20} {row.stream} head {row.head}: {row.accuracy:.0%} "
+                   f"(always {row.offset:+d}: {row.baseline:.0%}; {row.count:,} times)", err=True)  # fmt: skip
+    return table
+
+
+def dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
+    """The heads to leave out, by layer."""
+    if not spelled:
+        return {}
+    from mirada.looking.changes import DropHead
+
+    found: dict[str, list[DropHead]] = {}
+    for text in spelled:
+        layer, colon, number = text.rpartition(":")
+        good = bool(colon) and number.isascii() and number.isdecimal()
+        require(good, f"--drop is spelled LAYER:HEAD, such as decoder.layers.0.cross:2: got {text!r}")
+        found.setdefault(layer, []).append(DropHead(int(number)))
+    return found
+
+
+def without_heads(run: "Run", given: str, changes: "dict[str, list[DropHead]]", methods: bool) -> "Seen":
+    """The same input answered again, without some heads."""
+    from mirada.looking.intervene import intervene
+
+    with intervene(run.model, {layer: list(some) for layer, some in changes.items()}):
+        seen = ask_and_look(run, given, methods)
+    told = [{"layer": layer, "do": "DropHead", "head": one.head} for layer, some in changes.items() for one in some]
+    return seen.labelled(replace(seen.labels, changes=tuple(told)))
+
+
+def show(
+    seen: "Seen", other: "Seen | None", out: str, ending: str, layer: str, head: int | None, kind: str, language: str
+) -> None:
+    """Draw in the terminal, or write the file."""
+    if not out:
+        typer.echo(seen.text(layer, head), color=True)  # the drawing itself knows which colors there are
+        return
+    require(
+        other is None or ending == ".html",
+        f"{out}: two are compared on a page: give -o a name that ends in .html, or leave it out",
+    )
+    path = os.path.expanduser(out)
+    if ending == ".html":
+        seen.page(path, other, language)
+    elif ending == RECORD:
+        seen.save(path)
+    else:
+        seen.plot(path, layer, head, kind)
+    typer.echo(f"written to {out}", err=True)
+
+
+def check_look_out(out: str) -> str:
+    """The ending of the file to write; what cannot be written is told before anything is computed."""
+    if not out:
+        return ""
+    ending = os.path.splitext(out)[1].lower()
+    if ending not in ENDINGS:
+        raise ValueError(f"{out}: {unknown('format', ending, ENDINGS)}")
+    path = Path(out).expanduser()
+    require(path.parent.is_dir(), f"{out}: there is no folder {path.parent}. Make it first.")
+    require(not path.is_dir(), f"{out} is a folder: give the name of a file in it")
+    return ending

@@ -1,0 +1,95 @@
+"""What a still picture of attention shows: one matrix of weights, what its rows and columns are, and what to beware of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from mirada.drawing.numerals import number
+from mirada.drawing.weights import cautions
+from mirada.errors import require
+
+MOST_CHECKED = 250_000  # weights in which a picture looks for what misleads
+ORIGIN = ("mirada", "torch", "task", "model", "run", "kernel")
+
+
+@dataclass(frozen=True)
+class PictureGrid:
+    """Columns that are cells of a picture, row by row, after `before` columns that are not; `picture` is a PNG."""
+
+    height: int
+    width: int
+    before: int = 0
+    picture: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionView:
+    """Weights of one layer: of one head, or the mean of several.
+
+    `values` draws a series beside columns that are times; `focus` is the row that was asked about, where there is one;
+    `boxes` are known places in the picture, by row; `shares` is how likely each row was written.
+
+    >>> AttentionView(np.eye(2), ("a", "b"), ("c", "d")).strongest(1)
+    1
+    """
+
+    weights: Float[np.ndarray, "rows columns"]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    title: str = ""
+    layer: str = ""
+    reading: str = ""  # what a row and a column are, in words
+    grid: PictureGrid | None = None
+    values: tuple[float, ...] = ()
+    focus: int | None = None
+    graph: bool = False
+    boxes: tuple[tuple[int, tuple[float, float, float, float]], ...] = ()
+    shares: tuple[float | None, ...] = ()
+    remarks: tuple[str, ...] = ()
+    made: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require(
+            self.weights.shape == (len(self.rows), len(self.columns)),
+            f"a picture needs a name per row and column: got {len(self.rows)} x {len(self.columns)} names for "
+            f"{self.weights.shape[0]} x {self.weights.shape[1]} weights",
+        )
+
+    @property
+    def top(self) -> float:
+        """The weight that has the full color: the largest, but no less than twice what even attention would give, so that
+        attention that looks nowhere in particular does not shine.
+        """
+        finite = np.abs(self.weights[np.isfinite(self.weights)])
+        return max(float(finite.max(initial=0.0)), min(1.0, 2 * self.even))
+
+    @property
+    def even(self) -> float:
+        """What every weight would be if attention were even."""
+        return 1 / max(1, len(self.columns))
+
+    def strongest(self, row: int) -> int:
+        """The column that a row looked at most."""
+        return int(np.nan_to_num(self.weights[row], nan=-1.0).argmax())
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What would mislead a reader, and what was remarked beside it."""
+        if self.graph or self.weights.size > MOST_CHECKED or not self.weights.size:
+            return self.remarks
+        rows = tuple(tuple(row) for row in self.weights.tolist() if any(row))
+        kind = "place" if self.grid else "token"
+        return (*cautions(rows, self.columns, kind), *self.remarks) if rows else self.remarks
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in a line."""
+        told = [f"{name} {self.made[name]}" for name in ORIGIN if self.made.get(name)]
+        return ", ".join(told)
+
+    @property
+    def scale(self) -> str:
+        """How its colors are to be read."""
+        return f"0 to {number(self.top)}; even would be {number(self.even)}"

@@ -1,0 +1,160 @@
+"""Attention in a terminal: a row for everything written, a column for everything read, the lighter the more it was looked at."""
+
+import textwrap
+
+import numpy as np
+
+from mirada.drawing.attention_view import AttentionView
+from mirada.drawing.numerals import number
+from mirada.drawing.terminal import BARS, SHADES, Terminal, cells, color_of, fitted
+
+LABEL = 16  # cells for the name of a row
+NARROW, WIDE = 4, 10  # cells of a column that has its name above it
+TALLEST = 8  # letters of a name that stands upright
+MOST_ROWS = 120
+MOST_BLOCKS = 4  # pieces that a long line is cut into
+
+
+def draw_matrix(view: AttentionView, terminal: Terminal) -> str:
+    """The weights, with the names of rows and columns; in pieces, where they are wider than the terminal."""
+    names = [terminal.shown(name) for name in view.columns]
+    label = min(LABEL, max((cells(terminal.shown(name)) for name in view.rows), default=1))
+    widths = column_widths(names, terminal.width - label - 2, bool(view.values))
+    named = min(widths, default=2) > 2
+    pieces = blocks(widths, terminal.width - label - 2)
+    lines: list[str] = []
+    for part in pieces[:MOST_BLOCKS]:
+        if len(pieces) > 1:
+            lines.append(terminal.faint(f"columns {part.start + 1} to {part.stop} of {len(names)}"))
+        if view.values:
+            lines += above(view, terminal, part, label, widths[0])
+        else:
+            lines += (written if named else upright)(names[part], widths[part], label, terminal)
+        lines += [line(view, terminal, row, part, label, widths) for row in range(min(len(view.rows), MOST_ROWS))]
+        lines.append("")
+    return "\n".join([*lines, *left_out(view, pieces), *legend(view, terminal)])
+
+
+def column_widths(names: list[str], room: int, narrow: bool) -> list[int]:
+    """The cells of every column: room for its name, if all fit; else the same for all; else two, and names stand upright.
+
+    >>> column_widths(["la", "translation"], 40, False), column_widths(["abcdefg"] * 4, 20, False)
+    ([5, 10], [5, 5, 5, 5])
+    >>> column_widths(["abcdefg"] * 9, 20, False)
+    [2, 2, 2, 2, 2, 2, 2, 2, 2]
+    """
+    wanted = [max(NARROW + 1, min(WIDE, cells(name) + 2)) for name in names]
+    if narrow or len(names) * NARROW > room:
+        return [1 if narrow and 2 * len(names) > room else 2] * len(names)
+    if sum(wanted) <= room:
+        return wanted
+    return [min(WIDE, room // max(1, len(names)))] * len(names)
+
+
+def blocks(widths: list[int], room: int) -> list[slice]:
+    """Columns that fit beside each other."""
+    found, first, used = [], 0, 0
+    for place, width in enumerate(widths):
+        if used + width > room and place > first:
+            found.append(slice(first, place))
+            first, used = place, 0
+        used += width
+    return [*found, slice(first, len(widths))]
+
+
+def line(
+    view: AttentionView, terminal: Terminal, row: int, part: slice, label: int, widths: list[int]
+) -> str:  # fmt: skip
+    """One row: its name, and a cell for every column."""
+    name = fitted(terminal.shown(view.rows[row]), label, "right", ellipsis(terminal))
+    best, top = view.strongest(row), view.top
+    found = []
+    for column in range(part.start, part.stop):
+        value, width = float(view.weights[row, column]), widths[column]
+        share = abs(value) / top if np.isfinite(value) else float("nan")
+        if width <= 2:
+            found.append(terminal.cell(share, " " * width))
+        else:
+            text = percent(value, width, column == best and not terminal.colored)
+            found.append(terminal.cell(share, text) if terminal.colored else text)
+    mark = terminal.strong if row == view.focus else str
+    return f"{mark(name)}  {''.join(found)}".rstrip()
+
+
+def percent(value: float, width: int, marked: bool) -> str:
+    """A weight in percent, in the middle of a cell; nothing below one percent."""
+    if not np.isfinite(value):
+        return f"{'nan':^{width}}"
+    text = f"{100 * value:.0f}" if abs(value) >= 0.005 else "\u00b7" if marked else ""
+    return f"{f'[{text}]' if marked and width > 4 else text:^{width}}"
+
+
+def written(names: list[str], widths: list[int], label: int, terminal: Terminal) -> list[str]:
+    """The names of columns above them."""
+    texts = (fitted(f" {name}", width, "middle", ellipsis(terminal)) for name, width in zip(names, widths, strict=True))
+    return [(" " * (label + 2) + "".join(texts)).rstrip()]
+
+
+def upright(names: list[str], widths: list[int], label: int, terminal: Terminal) -> list[str]:
+    """The names of narrow columns, letter below letter; a longer name ends in an ellipsis."""
+    columns = [letters(name) for name in names]
+    tall = min(TALLEST, max(map(len, columns), default=0))
+    columns = [
+        [*column[: tall - 1], ellipsis(terminal)[:1]] if len(column) > tall else [""] * (tall - len(column)) + column
+        for column in columns
+    ]
+    return [
+        (" " * (label + 2) + "".join(fitted(column[place], 2, "left", "") for column in columns)).rstrip()
+        for place in range(tall)
+    ]
+
+
+def letters(text: str) -> list[str]:
+    """The letters of a text, each with the accents that stand on it."""
+    found: list[str] = []
+    for letter in text:
+        if cells(letter) == 0 and found:
+            found[-1] += letter
+        else:
+            found.append(letter)
+    return found
+
+
+def above(view: AttentionView, terminal: Terminal, part: slice, label: int, width: int) -> list[str]:
+    """A series above its times: bars of its values, and the first and last time."""
+    values = np.array(view.values[part])
+    low, high = float(np.nanmin(view.values)), float(np.nanmax(view.values))
+    steps = np.nan_to_num((values - low) / max(high - low, 1e-12)) * (len(BARS) - 2) + 1
+    bars = BARS if terminal.unicode else SHADES
+    drawn = "".join(width * bars[min(round(step), len(bars) - 1)] for step in steps)
+    first, last = (terminal.shown(view.columns[part][place]) for place in (0, -1))
+    wide = width * len(values)
+    spaces = max(1, wide - cells(first) - cells(last))
+    ends = first if wide < cells(first) + cells(last) + 1 else f"{first}{' ' * spaces}{last}"
+    indent = " " * (label + 2)
+    return [f"{indent}{terminal.faint(drawn)}", f"{indent}{terminal.faint(ends)}"]
+
+
+def left_out(view: AttentionView, pieces: list[slice]) -> list[str]:
+    """What there was no room for, and how to see it."""
+    missing = []
+    if len(pieces) > MOST_BLOCKS:
+        missing.append(f"{len(view.columns) - pieces[MOST_BLOCKS].start:,} columns")
+    if len(view.rows) > MOST_ROWS:
+        missing.append(f"{len(view.rows) - MOST_ROWS:,} rows")
+    return [f"{' and '.join(missing)} more: -o look.html shows all", ""] if missing else []
+
+
+def legend(view: AttentionView, terminal: Terminal) -> list[str]:
+    """How to read the colors, what to beware of, and where the weights come from."""
+    steps = [step / 11 for step in range(12)]
+    ramp = "".join(terminal.paint(" ", ground=color_of(step)) for step in steps) if terminal.colored else f"[{SHADES}]"
+    even = f"even would be {number(view.even)}"
+    told = [f"0 {ramp} {number(view.top)}  {terminal.faint(even)}"]
+    for text in (*([view.reading] if view.reading else []), *view.cautions):
+        told += [terminal.faint(part) for part in textwrap.wrap(terminal.shown(text), terminal.width)]
+    return told
+
+
+def ellipsis(terminal: Terminal) -> str:
+    return "\u2026" if terminal.unicode else "~"

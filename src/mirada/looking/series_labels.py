@@ -1,0 +1,62 @@
+"""Rows and columns of a forecast: times that were and times to come, or patches of time."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mirada.data.next_rows import NextRows
+from mirada.data.series_scale import SeriesScale
+from mirada.looking.labels import Labels, TimeLabels, WrittenStep
+
+
+def series_labels(
+    known: SeriesScale, config: Any, series: Tensor, past: Sequence[str], found: NextRows, name: str, output: Tensor
+) -> Labels:
+    """What the rows and columns of a forecast are: times that were, and times to come or patches of time.
+
+    A step's text is what attention alone says; the answer may be mixed with plain forecasts.
+    """
+    read = known.in_units(series[0].double().numpy(), known.inputs)
+    said = known.in_units(output[0].double().cpu().numpy(), known.targets)
+    made, answer = {"input": name}, (found.text(), None)
+    if config.kind == "patches":
+        axes = {"patches": patch_axis(known, config, read, past)}
+        return Labels(axes, {"*": ("patches", "patches")}, made, answer)
+    cells = replace(found, values=said).cells()
+    steps = (
+        WrittenStep(row, ", ".join(f"{column} {cell}" for column, cell in zip(known.targets, each, strict=True)))
+        for row, each in enumerate(cells)
+    )
+    return Labels(
+        {
+            "past": TimeLabels(tuple(past), tuple(read[:, 0].tolist())),
+            "next": TimeLabels(tuple(found.times), tuple(said[:, 0].tolist())),
+        },
+        {"*encoder*": ("past", "past"), "*decoder*self": ("next", "next"), "*decoder*": ("next", "past")},
+        made, answer, tuple(steps),
+    )  # fmt: skip
+
+
+def patch_axis(known: SeriesScale, config: Any, read: NDArray[np.float64], past: Sequence[str]) -> TimeLabels:
+    """Patches of time: of all columns together, of the first target, or of every column, one after the other."""
+    spans = patch_spans(len(past), config.patch)
+    labels = [past[begin] if end - begin == 1 else f"{past[begin]} to {past[end - 1]}" for begin, end in spans]
+    if not config.across:
+        return TimeLabels(tuple(labels), tuple(float(read[begin:end, 0].mean()) for begin, end in spans))
+    names = tuple(f"{name} {label}" for name in known.columns for label in labels)
+    means = [float(read[begin:end, column].mean()) for column in range(read.shape[1]) for begin, end in spans]
+    unread = [0.0] * (len(names) - len(means))  # a target that is not among the columns has no past
+    return TimeLabels(names, (*means, *unread))
+
+
+def patch_spans(steps: int, patch: int) -> list[tuple[int, int]]:
+    """The steps of every patch: the first one may have fewer.
+
+    >>> patch_spans(10, 4)
+    [(0, 2), (2, 6), (6, 10)]
+    """
+    return [(max(0, end - patch), end) for end in range(steps % patch or patch, steps + 1, patch)]

@@ -1,0 +1,164 @@
+"""From what was seen to what a still picture shows: which layer, which heads, the names of rows and columns."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mirada.drawing.attention_view import AttentionView, PictureGrid
+from mirada.errors import require, unknown
+from mirada.looking.labels import AxisLabels, GridLabels, NodeLabels, TimeLabels
+from mirada.looking.stream import Stream
+
+if TYPE_CHECKING:
+    from mirada.looking.record import Seen
+
+MOST_CELLS = 16_000_000  # weights that a still picture is made of
+
+
+def chosen_layer(seen: "Seen", layer: str = "") -> str:
+    """A layer by name or by its end; without one, the last that looks from what is written at what was read."""
+    names = seen.names
+    require(len(names) > 0, "there is nothing to see: no layer was called inside look")
+    if layer in names:
+        return layer
+    if layer:
+        near = [name for name in names if name.endswith(f".{layer}")]
+        if len(near) != 1:
+            raise unknown("layer", layer, names)
+        return near[0]
+    across = [name for name in names if seen[name].kind == "cross"]
+    return (across or names)[-1]
+
+
+def view(seen: "Seen", layer: str = "", head: int | None = None) -> AttentionView:
+    """One layer as a picture shows it: one head, or the mean of all."""
+    name = chosen_layer(seen, layer)
+    stream = seen.stream(name)
+    require(
+        head is None or 0 <= head < stream.heads,
+        f"{name or 'the layer'} has {stream.heads} heads, 0 to {stream.heads - 1}: there is no head {head}",
+    )
+    rows, columns = axes(seen, stream)
+    who = "1 head" if stream.heads == 1 else f"mean of {stream.heads} heads" if head is None else f"head {head}"
+    shown = AttentionView(
+        matrix(stream, head), rows.tokens, columns.tokens, title=title(seen), layer=f"{name or 'attention'}, {who}",
+        reading=reading(rows, columns), grid=grid_of(columns),
+        values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
+        remarks=(*changes(seen), *remarks(stream, columns, head)), made=seen.labels.made,
+    )  # fmt: skip
+    return with_steps(seen, shown, rows is not columns)
+
+
+def axes(seen: "Seen", stream: Stream) -> tuple[AxisLabels, AxisLabels]:
+    """What the rows and columns of a layer are; numbers, where nobody said."""
+    labels = seen.labels
+    names = labels.axes_of(stream.name, stream.queries, stream.keys)
+    if names is None:
+        return AxisLabels.numbered(stream.queries), AxisLabels.numbered(stream.keys)
+    return labels.axes[names[0]], labels.axes[names[1]]
+
+
+def matrix(stream: Stream, head: int | None) -> np.ndarray:
+    """The weights of one head or their mean, as a matrix; of a graph too."""
+    require(
+        stream.queries * stream.keys <= MOST_CELLS,
+        f"{stream.name} has {stream.queries:,} x {stream.keys:,} weights: too many for a picture. Write a page "
+        "(.html) or look at a shorter input.",
+    )
+
+    def of_head(weights: Tensor) -> Tensor:
+        return weights.mean(0) if head is None else weights[head]
+
+    if stream.edges is not None:
+        found = torch.zeros(stream.queries, stream.keys)
+        source, target = stream.edges.cpu()
+        found[target, source] = of_head(stream.edge_weights())
+        return found.double().numpy()
+    pieces = [of_head(piece) for _, piece in stream.pieces()]
+    return torch.cat(pieces).double().numpy() if pieces else np.zeros((0, stream.keys))
+
+
+def with_steps(seen: "Seen", shown: AttentionView, across: bool) -> AttentionView:
+    """With what was written: where a row looks at something else, it is named by what was written from it."""
+    steps = {step.row: step for step in seen.labels.outputs if step.row < len(shown.rows)}
+    focus = next(iter(steps)) if len(steps) == 1 else None
+    boxes = tuple((row, box) for row, box in seen.labels.boxes if row in steps)
+    if not across or len(steps) < max(1, len(shown.rows) - 1):
+        return replace(shown, focus=focus)
+    rows = sorted(steps)
+    places = {row: place for place, row in enumerate(rows)}
+    return replace(
+        shown, weights=shown.weights[rows], rows=tuple(steps[row].text for row in rows),
+        focus=None if focus is None else places[focus],
+        shares=tuple(steps[row].probability for row in rows), boxes=tuple((places[row], box) for row, box in boxes),
+        reading=shown.reading.replace("rows: what was fed", "rows: what was written"),
+    )  # fmt: skip
+
+
+def title(seen: "Seen") -> str:
+    """The question and the answer, as far as they are known."""
+    given, answer = seen.labels.made.get("input", ""), seen.labels.answer
+    words = [" ".join(text.split()) for text in (given, answer[0] if answer else "")]
+    return " \u2192 ".join(filter(None, words))
+
+
+def reading(rows: AxisLabels, columns: AxisLabels) -> str:
+    """What the rows and columns are, in words."""
+    if rows is columns:
+        return f"rows: who looks; columns: what is looked at; both {called(columns, 'key')}"
+    return f"rows: {called(rows, 'query')}; columns: {called(columns, 'key')}"
+
+
+def called(axis: AxisLabels, role: str) -> str:
+    """What the places of an axis are, in words."""
+    if axis.kind == "text":
+        return "what was fed" if axis.tokens[:1] == ("<s>",) and role == "query" else "what was read"
+    return {"grid": "cells of the picture", "time": "times", "graph": "nodes"}.get(axis.kind, f"{role} places")
+
+
+def grid_of(axis: AxisLabels) -> PictureGrid | None:
+    if not isinstance(axis, GridLabels):
+        return None
+    return PictureGrid(axis.height, axis.width, len(axis.before), axis.picture)
+
+
+def changes(seen: "Seen") -> list[str]:
+    """The what-ifs of a run, in words."""
+    told = []
+    for change in seen.labels.changes:
+        places = ", ".join(f"{name} {value}" for name, value in change.items() if name not in ("layer", "do"))
+        told.append(f"What if: {change.get('do', 'a change')} in {change.get('layer', '')} ({places}).")
+    return told
+
+
+def remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str, ...]:
+    """What the statistics of the heads say that a reader should know."""
+    if isinstance(columns, NodeLabels):
+        return ()
+    statistics, checks = stream.statistics()
+    told = []
+    if checks.dropout:
+        told.append(f"Dropout of {checks.dropout:g} was on: the model did not use these weights as they are.")
+    sinks = [found.sink for found in statistics if found.sink is not None]
+    if head is None and 0 < len(sinks) < len(statistics):  # if all have one, the matrix itself shows it
+        names = ", ".join(dict.fromkeys(f"\u201c{columns.tokens[sink.key]}\u201d" for sink in sinks))
+        told.append(
+            f"{len(sinks)} of {len(statistics)} heads give most of their weight to one place, whoever looks: {names}."
+        )
+    return tuple(told)
+
+
+def grid_views(seen: "Seen", layers: Sequence[str] = ()) -> list[list[AttentionView]]:
+    """Every head of every layer whose rows and columns are the same as those of the chosen layer."""
+    names = list(layers) or like(seen, chosen_layer(seen))
+    return [[view(seen, name, head) for head in range(seen.stream(name).heads)] for name in names]
+
+
+def like(seen: "Seen", layer: str) -> list[str]:
+    """The layers with the same axes as this one."""
+    wanted = axes(seen, seen.stream(layer))
+    return [name for name in seen.names if axes(seen, seen.stream(name)) == wanted]
