@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -64,9 +65,6 @@ def test_every_task_answers_as_the_run_does_and_can_be_looked_at(
     assert str(run.folder) not in json.dumps(manifest)
     assert manifest["streams"]
     assert manifest["changes"] == []
-
-    compared = sent(web, task, given, "/api/look", methods=True)
-    assert compared.status_code == 200, compared.text
 
     layer = manifest["streams"][-1]["name"]
     changes = [{"layer": layer, "do": "DropHead", "head": 0}]
@@ -245,6 +243,35 @@ def test_a_what_if_changes_the_answer_and_only_this_one(client: Client, trial: T
     status, error = post(web, "/api/look", input=given, changes=[{"layer": layers[0], "do": "MaskKey", "key": 999}])
     assert status == 422
     assert "no key 999" in error["error"]
+
+
+def test_other_methods_stand_beside_the_weights_where_there_are_any(client: Client, trial: Trial) -> None:
+    response = sent(client("translate"), "translate", trial("translate").given, "/api/look", methods=True)
+    manifest = json.loads(zipfile.ZipFile(io.BytesIO(response.content)).read("manifest.json"))
+    assert {"attention", "ablation"} <= {matrix["name"] for matrix in manifest["methods"]["matrices"]}
+    refused = sent(client("forecast"), "forecast", trial("forecast").given, "/api/look", methods=True)
+    assert refused.status_code == 422
+    assert "methods are compared for texts and pictures" in refused.json()["error"]
+    assert post(client("translate"), "/api/look", input="a", methods="yes")[0] == 400
+
+
+def commands() -> list[tuple[str, dict[str, Any]]]:
+    """The requests of the page on serving, as (path, JSON)."""
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    lines = [
+        line
+        for block in re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
+    found = [re.search(r"localhost:8000(/\S+) .*-d '(.*?)'", line) for line in lines]
+    return [(match[1], json.loads(match[2])) for match in found if match]
+
+
+@pytest.mark.parametrize(("path", "fields"), commands())
+def test_what_the_page_on_serving_shows_works(client: Client, path: str, fields: dict[str, Any]) -> None:
+    response = client("translate").post(path, json=fields)
+    assert response.status_code == 200
+    assert "error" not in response.text[:1000] if path == "/api/run" else response.content.startswith(b"PK")
 
 
 def test_what_cannot_be_answered_cannot_be_looked_at(client: Client) -> None:

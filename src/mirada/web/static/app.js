@@ -8,6 +8,7 @@ import { known, preferred, words } from "./words.js";
 import { mount } from "./attention/mount.js";
 
 const THEMES = { auto: "dark", dark: "light", light: "auto" };
+const COMPARED = new Set(["text", "question", "picture", "recording"]); // inputs for which there are other methods
 const part = (id) => document.getElementById(id);
 
 class Page {
@@ -142,7 +143,7 @@ class Page {
     const { t } = this;
     const save = h("button", { type: "button", class: "quiet", id: "save", onclick: () => this.#save() }, t("save"));
     const methods = h("button", { type: "button", class: "quiet", id: "methods", title: t("methodsHint"), onclick: () => this.compare() }, t("methods"));
-    const head = h("div", { class: "head" }, h("div", {}, h("h2", {}, t("attentionTitle")), h("p", { class: "soft" }, t("whatIfHint"))), h("div", { class: "tools" }, methods, save));
+    const head = h("div", { class: "head" }, h("div", {}, h("h2", {}, t("attentionTitle")), h("p", { class: "soft" }, t("whatIfHint"))), h("div", { class: "tools" }, COMPARED.has(this.run.input) ? methods : null, save));
     part("attention").querySelector(".head")?.replaceWith(head);
     return head;
   }
