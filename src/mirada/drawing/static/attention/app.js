@@ -12,7 +12,7 @@ export class App {
     this.record = records[0];
     const stream = this.#best();
     this.state = {
-      view: "matrix", stream, heads: [], row: 0, column: null, pinned: null, changes: [], language, theme,
+      view: "matrix", stream, heads: [], row: 0, rows: [], column: null, changes: [], language, theme,
     };
     this.state.heads = this.stream.heads > 1 && this.stream.heads <= 64 ? this.all() : [0];
     this.state.row = this.#firstRow();
@@ -67,6 +67,7 @@ export class App {
       next.row = Math.max(0, Math.min(next.row, stream.queries - 1));
       if (patch.column === undefined) next.column = null;
     }
+    if ((patch.row !== undefined || patch.stream !== undefined) && patch.rows === undefined && next.rows.length) next.rows = [];
     const changed = new Set(Object.keys(next).filter((name) => next[name] !== before[name]));
     if (!changed.size) return;
     this.state = next;
@@ -93,6 +94,28 @@ export class App {
       return out;
     };
     return { queries: stream.queries, keys: stream.keys, fill };
+  }
+  // the rows that are chosen: one, or several
+  get chosenRows() {
+    return this.state.rows.length ? this.state.rows : [this.state.row];
+  }
+  chosenMean() {
+    const rows = this.chosenRows;
+    const out = new Float32Array(this.stream.keys);
+    for (const query of rows) this.row(query).forEach((weight, key) => (out[key] += weight / rows.length));
+    return out;
+  }
+  // a head alone, or one more or less of its layer
+  chooseHead(stream, head, more) {
+    const { heads } = this.state;
+    if (!more || stream !== this.stream) return this.set({ stream: stream.index, heads: [head] });
+    const next = heads.includes(head) ? heads.filter((other) => other !== head) : [...heads, head].sort((a, b) => a - b);
+    if (next.length) this.set({ heads: next });
+  }
+  // one row more or less; what was chosen last counts as the row
+  toggleRow(row) {
+    const rows = this.chosenRows.includes(row) ? this.chosenRows.filter((other) => other !== row) : [...this.chosenRows, row];
+    if (rows.length) this.set({ row: rows.at(-1), rows: rows.length > 1 ? rows : [] });
   }
   row(query = this.state.row, stream = this.stream, heads = this.state.heads) {
     const out = new Float32Array(stream.keys);

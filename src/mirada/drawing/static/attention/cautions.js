@@ -7,7 +7,7 @@ export function cautionsOf(app, stream = app.stream, heads = app.state.heads) {
   const { checks } = stream;
   const found = [];
   const sinks = new Map();
-  if (heads.length <= 64) {
+  if (heads.length <= 64 && stream.keys > 3) {
     for (const head of heads) {
       const sink = stream.statistics(head)?.sink;
       if (sink) sinks.set(sink.key, [...(sinks.get(sink.key) ?? []), sink.mass]);
@@ -16,10 +16,22 @@ export function cautionsOf(app, stream = app.stream, heads = app.state.heads) {
   for (const [key, masses] of sinks) {
     const mass = masses.reduce((all, value) => all + value, 0) / masses.length;
     const name = short(app.token(stream.columns, key), 20);
-    found.push(["sink", heads.length === 1 ? app.t("sink", app.percent(mass), name) : app.t("sinkHeads", masses.length, heads.length, app.percent(mass), name)]);
+    found.push([
+      "sink",
+      heads.length === 1 ? app.t("sink", app.percent(mass), name) : app.t(
+        "sinkHeads",
+        masses.length,
+        heads.length,
+        app.percent(mass),
+        name,
+      ),
+    ]);
   }
   const off = (value) => value !== undefined && value !== null && Math.abs(value - 1) > 0.01;
-  if (off(checks.row_sum_min) || off(checks.row_sum_max)) found.push(["warn", app.t("rowSums", app.number(checks.row_sum_min, 3), app.number(checks.row_sum_max, 3))]);
+  if (off(checks.row_sum_min) || off(checks.row_sum_max)) found.push([
+    "warn",
+    app.t("rowSums", app.number(checks.row_sum_min, 3), app.number(checks.row_sum_max, 3)),
+  ]);
   if (checks.nan_rows) found.push(["bad", app.t("nanRows", checks.nan_rows)]);
   if (checks.empty_rows) found.push(["warn", app.t("emptyRows", checks.empty_rows)]);
   if (checks.dropout) found.push(["warn", app.t("dropoutOn", app.number(checks.dropout, 2))]);

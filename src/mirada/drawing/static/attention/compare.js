@@ -28,7 +28,12 @@ class CompareView {
     const row = Math.min(app.state.row, methods.rows.size - 1);
     this.element.replaceChildren(
       h("div", { class: "methods" }, methods.matrices.map((matrix) => this.#matrix(methods, matrix, row))),
-      h("section", { class: "card" }, h("h2", {}, app.t("chosenRow"), ": ", tokenElement(this.#token(methods.rows, row))), this.#row(methods, row)),
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, app.t("chosenRow"), ": ", tokenElement(this.#token(methods.rows, row))),
+        this.#row(methods, row),
+      ),
       this.#agreement(methods),
     );
   }
@@ -41,8 +46,18 @@ class CompareView {
     const bytes = Uint8Array.from(numbers, (value) => 255 * Math.sqrt(Math.max(0, Math.min(1, value))));
     paintThumbnail(canvas, { bytes, width: columns.size, height: rows.size }, sequential(app.dark));
     const found = agreement.find((pair) => pair.a === "attention" && pair.b === name);
-    return h("figure", { class: "card method" }, h("figcaption", {}, h("b", {}, this.#name(name)), found ? h("small", { class: "soft" }, ` ρ ${app.number(found.spearman, 2)}`) : null),
-      h("div", { class: "method-frame" }, canvas, h("span", { class: "row-mark", style: { top: `${(row / rows.size) * 100}%`, height: `${100 / rows.size}%` } })));
+    return h("figure", { class: "card method" }, h(
+      "figcaption",
+      {},
+      h("b", {}, this.#name(name)),
+      found ? h("small", { class: "soft" }, ` ρ ${app.number(found.spearman, 2)}`) : null,
+    ),
+      h(
+        "div",
+        { class: "method-frame" },
+        canvas,
+        h("span", { class: "row-mark", style: { top: `${(row / rows.size) * 100}%`, height: `${100 / rows.size}%` } }),
+      ));
   }
   #row({ columns, matrices }, row) {
     const { app } = this;
@@ -50,20 +65,61 @@ class CompareView {
     const total = new Float32Array(columns.size);
     for (const matrix of matrices) part(matrix).forEach((value, key) => (total[key] = Math.max(total[key], value)));
     const keys = strongest(total, KEYS).sort((a, b) => a - b);
-    const head = h("tr", {}, h("th", {}, app.t("key")), matrices.map(({ name }) => h("th", { scope: "col", class: "start" }, this.#name(name))));
-    const lines = keys.map((key) => h("tr", {}, h("th", { scope: "row" }, tokenElement(columns.tokens[key], {}, 18)), matrices.map((matrix) => {
+    const head = h(
+      "tr",
+      {},
+      h("th", {}, app.t("key")),
+      matrices.map(({ name }) => h("th", { scope: "col", class: "start" }, this.#name(name))),
+    );
+    const lines = keys.map((key) => h("tr", {}, h(
+      "th",
+      { scope: "row" },
+      tokenElement(columns.tokens[key], {}, 18),
+    ), matrices.map((matrix) => {
       const value = part(matrix)[key];
       const best = strongest(part(matrix), 1)[0] === key;
-      return h("td", { class: best ? "best" : "" }, h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${Math.min(1, value) * 100}%` } })), h("span", {}, app.number(value, 3)));
+      return h(
+        "td",
+        { class: best ? "best" : "" },
+        h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${Math.min(1, value) * 100}%` } })),
+        h("span", {}, app.number(value, 3)),
+      );
     })));
-    return h("div", { class: "scroll" }, h("table", { class: "compare-table" }, h("thead", {}, head), h("tbody", {}, lines)), columns.size > keys.length ? h("p", { class: "soft hint" }, app.t("strongestKeys", keys.length, columns.size)) : null);
+    return h(
+      "div",
+      { class: "scroll" },
+      h("table", { class: "compare-table" }, h("thead", {}, head), h("tbody", {}, lines)),
+      columns.size > keys.length ? h("p", { class: "soft hint" }, app.t("strongestKeys", keys.length, columns.size)) : null,
+    );
   }
   #agreement({ agreement }) {
     const { app } = this;
-    const lines = agreement.map(({ a, b, spearman, top }) => h("tr", {}, h("th", { scope: "row", class: "start" }, `${this.#name(a)} · ${this.#name(b)}`),
-      h("td", {}, h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${Math.max(0, spearman ?? 0) * 100}%` } })), h("span", {}, app.number(spearman, 2))), h("td", {}, top === undefined || top === null ? "–" : app.percent(top))));
-    return h("section", { class: "card" }, h("h2", {}, app.t("agreement")), h("p", { class: "soft hint" }, app.t("compareHint")),
-      lines.length ? h("div", { class: "scroll" }, h("table", { class: "compare-table" }, h("thead", {}, h("tr", {}, h("th"), h("th", { class: "start" }, app.t("spearman")), h("th", {}, app.t("sameTop")))), h("tbody", {}, lines))) : null,
+    const lines = agreement.map(({ a, b, spearman, top }) => h("tr", {}, h(
+      "th",
+      { scope: "row", class: "start" },
+      `${this.#name(a)} · ${this.#name(b)}`,
+    ),
+      h(
+        "td",
+        {},
+        h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${Math.max(0, spearman ?? 0) * 100}%` } })),
+        h("span", {}, app.number(spearman, 2)),
+      ), h("td", {}, top === undefined || top === null ? "–" : app.percent(top))));
+    return h("section", { class: "card" }, h("h2", {}, app.t("agreement")), h(
+      "p",
+      { class: "soft hint" },
+      app.t("compareHint"),
+    ),
+      lines.length ? h(
+        "div",
+        { class: "scroll" },
+        h(
+          "table",
+          { class: "compare-table" },
+          h("thead", {}, h("tr", {}, h("th"), h("th", { class: "start" }, app.t("spearman")), h("th", {}, app.t("sameTop")))),
+          h("tbody", {}, lines),
+        ),
+      ) : null,
       h("p", { class: "soft hint" }, app.t("notExplanation")));
   }
 }
@@ -72,6 +128,6 @@ export const compareView = {
   name: "compare",
   key: "c",
   supports: (app) => app.record.methods !== null,
-  fits: () => true,
+  fits: (stream, app) => stream.rows === app.record.methods.rows,
   create: (app) => new CompareView(app),
 };

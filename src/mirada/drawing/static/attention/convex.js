@@ -81,10 +81,28 @@ export class Convex {
     this.sum = h("p", { class: "formula-line" });
     const { kept } = this.projection;
     const odd = this.recorded.some((weight) => weight < 0) || Math.abs(this.recorded.reduce((all, weight) => all + weight, 0) - 1) > 0.02;
-    this.element = h("section", { class: "card convex" }, h("div", { class: "tools-row" }, h("h2", {}, app.t("convex")), h("button", { type: "button", class: "small", onclick: () => this.#reset() }, app.t("reset"))),
-      h("p", { class: "soft hint" }, app.t("convexText"), " ", state.heads.length > 1 ? app.t("oneHead", head) : "", " ", valueDim === 2 ? "" : app.t("projected", app.percent(kept), valueDim)),
+    this.element = h("section", { class: "card convex" }, h(
+      "div",
+      { class: "tools-row" },
+      h("h2", {}, app.t("convex")),
+      h("button", { type: "button", class: "small", onclick: () => this.#reset() }, app.t("reset")),
+    ),
+      h(
+        "p",
+        { class: "soft hint" },
+        app.t("convexText"),
+        " ",
+        state.heads.length > 1 ? app.t("oneHead", head) : "",
+        " ",
+        valueDim === 2 ? "" : app.t("projected", app.percent(kept), valueDim),
+      ),
       odd ? h("p", { class: "warned hint" }, app.t("noSum")) : null,
-      h("div", { class: "convex-body" }, this.picture, h("div", {}, h("h3", {}, h("bdi", {}, short(app.rowToken(), 24))), this.sliders)), this.sum);
+      h(
+        "div",
+        { class: "convex-body" },
+        this.picture,
+        h("div", {}, h("h3", {}, h("bdi", {}, short(app.rowToken(), 24))), this.sliders),
+      ), this.sum);
     this.#frame();
     this.#controls();
     this.draw();
@@ -99,7 +117,10 @@ export class Convex {
     const xs = flat.filter((_, i) => i % 2 === 0);
     const ys = flat.filter((_, i) => i % 2 === 1);
     const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-    this.scale = ([x, y]) => [EDGE + ((x - left) / (right - left || 1)) * (WIDTH - 2 * EDGE), HEIGHT - EDGE - ((y - low) / (high - low || 1)) * (HEIGHT - 2 * EDGE)];
+    this.scale = ([x, y]) => [
+      EDGE + ((x - left) / (right - left || 1)) * (WIDTH - 2 * EDGE),
+      HEIGHT - EDGE - ((y - low) / (high - low || 1)) * (HEIGHT - 2 * EDGE),
+    ];
     this.points = Array.from({ length: flat.length / 2 }, (_, i) => this.scale([flat[2 * i], flat[2 * i + 1]]));
     this.corners = hull(this.points);
   }
@@ -127,7 +148,18 @@ export class Convex {
     this.inputs = new Map();
     this.sliders.replaceChildren(...places.map((key) => {
       const told = h("output", {}, app.number(this.weights[key], 3));
-      const slider = h("input", { type: "range", min: 0, max: 1, step: 0.005, value: this.weights[key], "aria-label": short(app.token(app.stream.columns, key), 30), oninput: () => this.#force(key, Number(slider.value)) });
+      const slider = h(
+        "input",
+        {
+          type: "range",
+          min: 0,
+          max: 1,
+          step: 0.005,
+          value: this.weights[key],
+          "aria-label": short(app.token(app.stream.columns, key), 30),
+          oninput: () => this.#force(key, Number(slider.value)),
+        },
+      );
       this.inputs.set(key, { slider, told });
       return h("li", {}, h("label", {}, tokenElement(app.token(app.stream.columns, key), {}, 14), slider, told));
     }));
@@ -150,15 +182,58 @@ export class Convex {
     const was = this.#place(Float64Array.from(this.recorded));
     const moved = Math.hypot(here[0] - was[0], here[1] - was[1]) > 1.5;
     const named = new Set(points.length <= 24 ? points.keys() : strongest(this.recorded, 10));
-    const rays = points.map(([x, y], key) => (weights[key] > 0.004 ? svg("line", { x1: x, y1: y, x2: here[0], y2: here[1], class: "ray", "stroke-width": 0.5 + 7 * weights[key], "stroke-opacity": 0.15 + 0.6 * weights[key] }) : null));
-    const dots = points.map(([x, y], key) => svg("g", { class: "value" }, svg("circle", { cx: x, cy: y, r: 4 + 9 * Math.sqrt(Math.max(0, weights[key])) }),
-      named.has(key) ? svg("text", { x, y: y < HEIGHT / 2 ? y - 16 : y + 26, "text-anchor": x < 90 ? "start" : x > WIDTH - 90 ? "end" : "middle" }, short(app.token(columns, key), 14)) : null));
-    this.picture.replaceChildren(svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "convex-picture", role: "img", "aria-label": app.t("convex") },
+    const rays = points.map(([x, y], key) => (weights[key] > 0.004 ? svg(
+      "line",
+      {
+        x1: x,
+        y1: y,
+        x2: here[0],
+        y2: here[1],
+        class: "ray",
+        "stroke-width": 0.5 + 7 * weights[key],
+        "stroke-opacity": 0.15 + 0.6 * weights[key],
+      },
+    ) : null));
+    const dots = points.map(([x, y], key) => svg("g", { class: "value" }, svg(
+      "circle",
+      { cx: x, cy: y, r: 4 + 9 * Math.sqrt(Math.max(0, weights[key])) },
+    ),
+      named.has(key) ? svg(
+        "text",
+        { x, y: y < HEIGHT / 2 ? y - 16 : y + 26, "text-anchor": x < 90 ? "start" : x > WIDTH - 90 ? "end" : "middle" },
+        short(app.token(columns, key), 14),
+      ) : null));
+    this.picture.replaceChildren(svg("svg", {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      class: "convex-picture",
+      role: "img",
+      "aria-label": app.t("convex"),
+    },
       svg("polygon", { points: this.corners.map((corner) => corner.join()).join(" "), class: "hull" }), rays, dots,
-      moved ? svg("path", { d: `M${was[0]} ${was[1]} L${here[0]} ${here[1]}`, class: "trail" }) : null, moved ? svg("circle", { cx: was[0], cy: was[1], r: 5, class: "was" }) : null,
-      svg("path", { d: star(here[0], here[1], 12), class: "star" }), svg("text", { x: here[0], y: here[1] + (here[1] > HEIGHT - 70 ? -18 : 30), "text-anchor": "middle", class: "star-name" }, `h ${short(app.rowToken(), 12)}`)));
+      moved ? svg(
+        "path",
+        { d: `M${was[0]} ${was[1]} L${here[0]} ${here[1]}`, class: "trail" },
+      ) : null, moved ? svg("circle", { cx: was[0], cy: was[1], r: 5, class: "was" }) : null,
+      svg("path", { d: star(here[0], here[1], 12), class: "star" }), svg(
+        "text",
+        { x: here[0], y: here[1] + (here[1] > HEIGHT - 70 ? -18 : 30), "text-anchor": "middle", class: "star-name" },
+        `h ${short(app.rowToken(), 12)}`,
+      )));
     const terms = strongest(weights, 8).sort((a, b) => a - b);
-    this.sum.replaceChildren(h("span", {}, h("i", {}, "h"), h("sub", {}, h("bdi", {}, short(app.rowToken(), 14))), " = ", terms.flatMap((key, index) => [index ? " + " : "", h("b", {}, app.number(weights[key], 3)), " ", h("bdi", {}, short(app.token(columns, key), 12))]), weights.length > terms.length ? " + …" : ""));
+    this.sum.replaceChildren(h(
+      "span",
+      {},
+      h("i", {}, "h"),
+      h("sub", {}, h("bdi", {}, short(app.rowToken(), 14))),
+      " = ",
+      terms.flatMap((key, index) => [
+        index ? " + " : "",
+        h("b", {}, app.number(weights[key], 3)),
+        " ",
+        h("bdi", {}, short(app.token(columns, key), 12)),
+      ]),
+      weights.length > terms.length ? " + …" : "",
+    ));
   }
 }
 

@@ -20,12 +20,19 @@ class DifferenceView {
   }
   update() {
     const { app, other } = this;
-    if (!other) return this.element.replaceChildren(this.#answers() ?? "", h("p", { class: "card warned" }, app.t("notInB", short(app.stream.name, 60))));
+    if (!other) return this.element.replaceChildren(
+      this.#answers() ?? "",
+      h("p", { class: "card warned" }, app.t("notInB", short(app.stream.name, 60))),
+    );
     const heads = app.state.heads.filter((head) => head < other.heads);
     const sources = [this.#source(app.stream, heads), this.#source(other, heads)];
     const same = ["rows", "columns"].every((axis) => app.stream[axis].tokens.join("\0") === other[axis].tokens.join("\0"));
     this.element.replaceChildren(...[
-      this.#answers(), same ? null : h("p", { class: "soft hint" }, app.t("otherTokens")), this.#pictures(sources), this.#row(sources), this.#heads(),
+      this.#answers(), same ? null : h(
+        "p",
+        { class: "soft hint" },
+        app.t("otherTokens"),
+      ), this.#pictures(sources), this.#row(sources), this.#heads(),
     ].filter(Boolean));
   }
   #source(stream, heads) {
@@ -41,8 +48,24 @@ class DifferenceView {
     const answers = app.records.map((record) => record.answer?.text).map((text) => (text === undefined ? null : String(text)));
     if (answers.every((answer) => answer === null)) return null;
     const changed = answers[0] !== answers[1];
-    const card = (name, record, index) => h("div", { class: "answer" }, h("small", { class: "soft" }, name), h("bdi", { class: index && changed ? "changed" : "" }, visible(answers[index] ?? "–")), Number.isFinite(record.answer?.score) ? h("small", { class: "soft" }, app.number(record.answer.score, 3)) : null);
-    return h("section", { class: "card answers" }, h("h2", {}, app.t("answers")), h("div", { class: "answer-pair" }, app.records.map((record, index) => card(app.t(index ? "second" : "first"), record, index))), changed ? null : h("p", { class: "soft hint" }, app.t("sameAnswer")));
+    const card = (name, record, index) => h(
+      "div",
+      { class: "answer" },
+      h("small", { class: "soft" }, name),
+      h("bdi", { class: index && changed ? "changed" : "" }, visible(answers[index] ?? "–")),
+      Number.isFinite(record.answer?.score) ? h("small", { class: "soft" }, app.number(record.answer.score, 3)) : null,
+    );
+    return h(
+      "section",
+      { class: "card answers" },
+      h("h2", {}, app.t("answers")),
+      h(
+        "div",
+        { class: "answer-pair" },
+        app.records.map((record, index) => card(app.t(index ? "second" : "first"), record, index)),
+      ),
+      changed ? null : h("p", { class: "soft hint" }, app.t("sameAnswer")),
+    );
   }
   #pictures([before, after]) {
     const { app } = this;
@@ -69,11 +92,42 @@ class DifferenceView {
       const pixels = new Uint32Array(image.data.buffer);
       rows.forEach((_, y) => columns.forEach((key, x) => (pixels[y * columns.length + x] = palette.words[Math.round(value(y, key)) | 0])));
       canvas.getContext("2d").putImageData(image, 0, 0);
-      const mark = h("span", { class: "row-mark", style: { top: `${(rows.findIndex((row) => row >= app.state.row) / rows.length) * 100}%`, height: `${100 / rows.length}%` } });
-      return h("figure", { class: "card method" }, h("figcaption", {}, h("b", {}, name), signed ? h("small", { class: "soft" }, ` ± ${app.number(apart, 3)}`) : h("small", { class: "soft" }, ` 0 – ${app.number(most, 2)}`)), h("div", { class: "method-frame" }, canvas, mark));
+      const mark = h(
+        "span",
+        {
+          class: "row-mark",
+          style: {
+            top: `${(rows.findIndex((row) => row >= app.state.row) / rows.length) * 100}%`,
+            height: `${100 / rows.length}%`,
+          },
+        },
+      );
+      return h(
+        "figure",
+        { class: "card method" },
+        h(
+          "figcaption",
+          {},
+          h("b", {}, name),
+          signed ? h("small", { class: "soft" }, ` ± ${app.number(apart, 3)}`) : h(
+            "small",
+            { class: "soft" },
+            ` 0 – ${app.number(most, 2)}`,
+          ),
+        ),
+        h("div", { class: "method-frame" }, canvas, mark),
+      );
     };
-    return h("div", {}, h("p", { class: "moved" }, app.t("totalVariation", app.percent(moved / Math.max(1, rows.length)))), h("div", { class: "methods three" },
-      paint(app.t("first"), sequential(app.dark), (y, key) => level(a[y][key], most)), paint(app.t("second"), sequential(app.dark), (y, key) => level(b[y][key], most)),
+    return h("div", {}, h(
+      "p",
+      { class: "moved" },
+      app.t("totalVariation", app.percent(moved / Math.max(1, rows.length))),
+    ), h("div", { class: "methods three" },
+      paint(app.t("first"), sequential(app.dark), (y, key) => level(a[y][key], most)), paint(
+        app.t("second"),
+        sequential(app.dark),
+        (y, key) => level(b[y][key], most),
+      ),
       paint(app.t("minus"), diverging(app.dark), (y, key) => signedLevel(b[y][key] - a[y][key], apart), true)));
   }
   #row([before, after]) {
@@ -83,10 +137,53 @@ class DifferenceView {
     const change = b.map((weight, key) => weight - a[key]);
     const keys = strongest(change, 12);
     const most = Math.max(...keys.map((key) => Math.abs(change[key])), 1e-9);
-    const lines = keys.map((key) => h("tr", {}, h("th", { scope: "row" }, tokenElement(app.token(stream.columns, key), {}, 20)), h("td", {}, app.number(a[key], 4)), h("td", {}, app.number(b[key], 4)),
-      h("td", { class: "wide" }, h("span", { class: "signed" }, h("span", { class: change[key] < 0 ? "less" : "more", style: { width: `${(Math.abs(change[key]) / most) * 50}%` } }))), h("td", { class: change[key] < 0 ? "down" : "up" }, `${change[key] < 0 ? "−" : "+"}${app.number(Math.abs(change[key]), 4)}`)));
-    return h("section", { class: "card" }, h("h2", {}, h("small", {}, app.t("rowOf", state.row + 1, stream.queries)), " ", tokenElement(app.rowToken())),
-      h("div", { class: "scroll" }, h("table", { class: "compare-table" }, h("thead", {}, h("tr", {}, h("th", {}, app.t("key")), h("th", {}, app.t("first")), h("th", {}, app.t("second")), h("th"), h("th", {}, app.t("minus")))), h("tbody", {}, lines))));
+    const lines = keys.map((key) => h("tr", {}, h(
+      "th",
+      { scope: "row" },
+      tokenElement(app.token(stream.columns, key), {}, 20),
+    ), h("td", {}, app.number(a[key], 4)), h("td", {}, app.number(b[key], 4)),
+      h(
+        "td",
+        { class: "wide" },
+        h(
+          "span",
+          { class: "signed" },
+          h("span", { class: change[key] < 0 ? "less" : "more", style: { width: `${(Math.abs(change[key]) / most) * 50}%` } }),
+        ),
+      ), h(
+        "td",
+        { class: change[key] < 0 ? "down" : "up" },
+        `${change[key] < 0 ? "−" : "+"}${app.number(Math.abs(change[key]), 4)}`,
+      )));
+    return h("section", { class: "card" }, h(
+      "h2",
+      {},
+      h("small", {}, app.t("rowOf", state.row + 1, stream.queries)),
+      " ",
+      tokenElement(app.rowToken()),
+    ),
+      h(
+        "div",
+        { class: "scroll" },
+        h(
+          "table",
+          { class: "compare-table" },
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              h("th", {}, app.t("key")),
+              h("th", {}, app.t("first")),
+              h("th", {}, app.t("second")),
+              h("th"),
+              h("th", {}, app.t("minus")),
+            ),
+          ),
+          h("tbody", {}, lines),
+        ),
+      ));
   }
   // the share of attention that moved, for every head of every layer both records have
   #heads() {
@@ -104,9 +201,25 @@ class DifferenceView {
         }
         const share = moved / Math.max(1, picked.length);
         const on = stream.index === app.state.stream && app.state.heads.includes(head);
-        return h("button", { type: "button", class: "moved-head", "aria-pressed": String(on), title: `${stream.name} · ${head}`, style: { background: palette.css(255 * Math.sqrt(share)), color: palette.ink(255 * Math.sqrt(share)) }, onclick: () => app.set({ stream: stream.index, heads: [head] }) }, app.percent(share));
+        return h(
+          "button",
+          {
+            type: "button",
+            class: "moved-head",
+            "aria-pressed": String(on),
+            title: `${stream.name} · ${head}`,
+            style: { background: palette.css(255 * Math.sqrt(share)), color: palette.ink(255 * Math.sqrt(share)) },
+            onclick: () => app.set({ stream: stream.index, heads: [head] }),
+          },
+          app.percent(share),
+        );
       });
-      return h("div", { class: "moved-row" }, h("span", { class: "soft" }, short(stream.name, 40)), h("div", { class: "moved-heads" }, heads));
+      return h(
+        "div",
+        { class: "moved-row" },
+        h("span", { class: "soft" }, short(stream.name, 40)),
+        h("div", { class: "moved-heads" }, heads),
+      );
     });
     return h("section", { class: "card" }, h("h2", {}, app.t("movedHeads")), rows);
   }

@@ -32,7 +32,11 @@ export function fitCanvas(canvas, width, height) {
 // a row of buttons of which one is chosen
 export function choices(label, options, chosen, choose) {
   const buttons = options.map(([value, text]) =>
-    h("button", { type: "button", class: "choice", "aria-pressed": String(value === chosen), onclick: () => choose(value) }, text),
+    h(
+      "button",
+      { type: "button", class: "choice", "aria-pressed": String(value === chosen), onclick: () => choose(value) },
+      text,
+    ),
   );
   return h("div", { class: "choices", role: "group", "aria-label": label }, buttons);
 }

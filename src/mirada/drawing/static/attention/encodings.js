@@ -70,12 +70,20 @@ class Float32 extends Stored {
 class QK16 {
   constructor(archive, { heads, queries, keys, data }) {
     const dim = archive.size(data.q) / (heads * queries * 2);
-    if (!Number.isInteger(dim) || dim < 1) throw new RecordError("blobSize", data.q, archive.size(data.q), `2 x ${heads} x ${queries} x dim`);
+    if (!Number.isInteger(dim) || dim < 1) throw new RecordError(
+      "blobSize",
+      data.q,
+      archive.size(data.q),
+      `2 x ${heads} x ${queries} x dim`,
+    );
     exactly(archive, data.k, heads * keys * dim * 2);
     const mask = data.mask ?? { kind: "complete" };
     if (!["complete", "causal", "window", "bits"].includes(mask.kind)) throw new RecordError("unknownMask", mask.kind);
     if (mask.kind === "bits") exactly(archive, mask.data, Math.ceil((queries * keys) / 8));
-    Object.assign(this, { archive, heads, queries, keys, dim, data, mask, scale: data.scale ?? 1 / Math.sqrt(dim), kept: new Map() });
+    Object.assign(
+      this,
+      { archive, heads, queries, keys, dim, data, mask, scale: data.scale ?? 1 / Math.sqrt(dim), kept: new Map() },
+    );
   }
   get bits() {
     return (this.loadedBits ??= this.archive.read(this.mask.data));
@@ -102,7 +110,10 @@ class QK16 {
   // the keys that a query may see stand between these two; single ones inside may still be hidden (bits)
   reach(query) {
     if (this.mask.kind === "causal") return [0, Math.min(this.keys, query + 1)];
-    if (this.mask.kind === "window") return [Math.max(0, query - this.mask.left), Math.min(this.keys, query + (this.mask.right ?? 0) + 1)];
+    if (this.mask.kind === "window") return [
+      Math.max(0, query - this.mask.left),
+      Math.min(this.keys, query + (this.mask.right ?? 0) + 1),
+    ];
     return [0, this.keys];
   }
   fill(head, query, out) {

@@ -18,7 +18,14 @@ class GraphView {
     this.meter = h("span");
     this.cautions = h("div");
     this.note = h("p", { class: "soft hint" });
-    this.card = h("figure", { class: "card" }, h("div", { class: "tools-row" }, h("h2", {}, app.t("graph")), (this.control = h("span")), this.meter), this.note, this.picture, this.cautions);
+    this.card = h(
+      "figure",
+      { class: "card" },
+      h("div", { class: "tools-row" }, h("h2", {}, app.t("graph")), (this.control = h("span")), this.meter),
+      this.note,
+      this.picture,
+      this.cautions,
+    );
     this.convex = h("div");
     this.element = h("div", { class: "view graph-view" }, this.card, this.convex);
     this.update(new Set(["stream", "heads"]));
@@ -110,12 +117,49 @@ class GraphView {
     }
     this.largest = edges.reduce((most, { weight }) => Math.max(most, Math.abs(weight)), 1e-9);
     edges.sort((a, b) => (a.query === state.row) - (b.query === state.row) || a.weight - b.weight);
-    const arrows = edges.map((edge) => this.#arrow(edge, placeKey(edge.key), both ? placeQuery(edge.query) : placeKey(edge.query)));
+    const arrows = edges.map((edge) => this.#arrow(
+      edge,
+      placeKey(edge.key),
+      both ? placeQuery(edge.query) : placeKey(edge.query),
+    ));
     const nodes = both
-      ? [...this.nodes.map((key) => this.#node(placeKey(key), app.token(stream.columns, key), { key })), ...queries.map((query) => this.#node(placeQuery(query), app.rowToken(query), { query, below: true }))]
-      : this.nodes.map((node) => this.#node(placeKey(node), app.token(stream.columns, node), { query: node, key: node, below: shape.arcs || app.stream.edges }));
-    this.picture.replaceChildren(svg("svg", { viewBox: `0 0 ${shape.width} ${shape.height}`, class: "graph", role: "img", "aria-label": app.t("graphLabel", short(app.rowToken())), style: { "max-width": `${Math.max(shape.width, 360)}px`, "min-width": shape.arcs || shape.key ? `${shape.width * 0.72}px` : "0" } },
-      svg("defs", {}, ["plain", "lit"].map((kind) => svg("marker", { id: `arrow-${kind}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" }, svg("path", { d: "M0 0.8 L8 4 L0 7.2 Z", class: `tip-${kind}` })))),
+      ? [
+        ...this.nodes.map((key) => this.#node(placeKey(key), app.token(stream.columns, key), { key })),
+        ...queries.map((query) => this.#node(placeQuery(query), app.rowToken(query), { query, below: true })),
+      ]
+      : this.nodes.map((node) => this.#node(
+        placeKey(node),
+        app.token(stream.columns, node),
+        { query: node, key: node, below: shape.arcs || app.stream.edges },
+      ));
+    this.picture.replaceChildren(svg("svg", {
+      viewBox: `0 0 ${shape.width} ${shape.height}`,
+      class: "graph",
+      role: "img",
+      "aria-label": app.t("graphLabel", short(app.rowToken())),
+      style: {
+        "max-width": `${Math.max(shape.width, 360)}px`,
+        "min-width": shape.arcs || shape.key ? `${shape.width * 0.72}px` : "0",
+      },
+    },
+      svg(
+        "defs",
+        {},
+        ["plain", "lit"].map((kind) => svg(
+          "marker",
+          {
+            id: `arrow-${kind}`,
+            viewBox: "0 0 8 8",
+            refX: 7,
+            refY: 4,
+            markerWidth: 7,
+            markerHeight: 7,
+            markerUnits: "userSpaceOnUse",
+            orient: "auto",
+          },
+          svg("path", { d: "M0 0.8 L8 4 L0 7.2 Z", class: `tip-${kind}` }),
+        )),
+      ),
       svg("g", { class: "edges" }, arrows), svg("g", { class: "nodes" }, nodes)));
     this.meter.replaceChildren(massMeter(app, total ? shown / total : 0));
   }
@@ -124,13 +168,30 @@ class GraphView {
     const { row, column } = app.state;
     const lit = query === row && (column === null || column === key || query === row);
     const strength = Math.min(1, Math.abs(weight) / Math.max(0.2, this.largest));
-    const look = { class: `edge ${lit ? "lit" : ""} ${weight < 0 ? "negative" : ""}`, "stroke-width": 0.8 + 7 * strength, opacity: lit ? 0.3 + 0.65 * Math.sqrt(strength) : 0.05 + 0.4 * strength, "marker-end": `url(#arrow-${lit ? "lit" : "plain"})` };
-    const name = svg("title", {}, `${short(app.token(app.stream.columns, key), 30)} → ${short(app.rowToken(query), 30)}: ${app.number(weight, 4)}`);
+    const look = {
+      class: `edge ${lit ? "lit" : ""} ${weight < 0 ? "negative" : ""}`,
+      "stroke-width": 0.8 + 7 * strength,
+      opacity: lit ? 0.3 + 0.65 * Math.sqrt(strength) : 0.05 + 0.4 * strength,
+      "marker-end": `url(#arrow-${lit ? "lit" : "plain"})`,
+    };
+    const name = svg(
+      "title",
+      {},
+      `${short(app.token(app.stream.columns, key), 30)} → ${short(app.rowToken(query), 30)}: ${app.number(weight, 4)}`,
+    );
     if (app.stream.square && query === key) {
       const [ux, uy] = shape.arcs ? [0, -1] : [Math.cos(from.angle ?? -Math.PI / 2), Math.sin(from.angle ?? -Math.PI / 2)];
       const [x, y] = [from.x + ux * MARGIN, from.y + uy * MARGIN];
       const [px, py] = [-uy, ux];
-      return svg("path", { ...look, "marker-end": null, d: `M${x + px * 4} ${y + py * 4} C${x + ux * 26 + px * 20} ${y + uy * 26 + py * 20} ${x + ux * 26 - px * 20} ${y + uy * 26 - py * 20} ${x - px * 4} ${y - py * 4}` }, name);
+      return svg(
+        "path",
+        {
+          ...look,
+          "marker-end": null,
+          d: `M${x + px * 4} ${y + py * 4} C${x + ux * 26 + px * 20} ${y + uy * 26 + py * 20} ${x + ux * 26 - px * 20} ${y + uy * 26 - py * 20} ${x - px * 4} ${y - py * 4}`,
+        },
+        name,
+      );
     }
     const [dx, dy] = [to.x - from.x, to.y - from.y];
     const length = Math.hypot(dx, dy) || 1;
@@ -138,7 +199,14 @@ class GraphView {
     if (shape.arcs) {
       const high = Math.min(from.y - 24, Math.abs(dx) * 0.55 + 14);
       const side = Math.sign(dx) * 3;
-      return svg("path", { ...look, d: `M${from.x + side} ${from.y - MARGIN} C${from.x + side} ${from.y - MARGIN - high} ${to.x - side} ${to.y - MARGIN - high} ${to.x - side} ${to.y - MARGIN - 1}` }, name);
+      return svg(
+        "path",
+        {
+          ...look,
+          d: `M${from.x + side} ${from.y - MARGIN} C${from.x + side} ${from.y - MARGIN - high} ${to.x - side} ${to.y - MARGIN - high} ${to.x - side} ${to.y - MARGIN - 1}`,
+        },
+        name,
+      );
     }
     const middle = { x: (from.x + to.x) / 2 - (dy / length) * bow, y: (from.y + to.y) / 2 + (dx / length) * bow };
     const end = pull(to, middle, MARGIN + 2);
@@ -160,7 +228,13 @@ class GraphView {
       class: chosen ? "chosen" : "",
     }, short(token, 16));
     const silent = app.stream.columns.kind === "grid" && app.stream.square && !app.stream.columns.before.includes(token);
-    return svg("g", { class: `node ${chosen ? "chosen" : ""} ${key === column && column !== null ? "marked" : ""}`, tabindex: -1, role: "button", "aria-label": short(token, 40), onclick: pick },
+    return svg("g", {
+      class: `node ${chosen ? "chosen" : ""} ${key === column && column !== null ? "marked" : ""}`,
+      tabindex: -1,
+      role: "button",
+      "aria-label": short(token, 40),
+      onclick: pick,
+    },
       svg("circle", { cx: at.x, cy: at.y, r: silent ? 5 : MARGIN - 1 }), silent ? null : label);
   }
 }

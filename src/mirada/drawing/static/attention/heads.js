@@ -37,8 +37,12 @@ class HeadsView {
   build() {
     const { app } = this;
     this.tiles = [];
-    const known = ORDERS.filter((order) => order === "layer" || order === "sink" || app.record.streams.some((stream) => measure(stream, 0, order) !== null));
-    const bar = h("div", { class: "tools-row" }, h("span", { class: "soft" }, app.t("sortBy")), choices(app.t("sortBy"), known.map((order) => [order, app.t(`by_${order}`)]), this.order, (order) => {
+    const known = ORDERS.filter((order) => order === "layer" || order === "sink" || app.record.streams.some((stream) => (stream.fields.statistics ? measure(stream, 0, order) !== null : stream.square || order === "entropy" || order === "first")));
+    const bar = h("div", { class: "tools-row" }, h(
+      "span",
+      { class: "soft" },
+      app.t("sortBy"),
+    ), choices(app.t("sortBy"), known.map((order) => [order, app.t(`by_${order}`)]), this.order, (order) => {
       this.order = order;
       this.build();
     }));
@@ -49,11 +53,19 @@ class HeadsView {
   #layers() {
     const widest = Math.max(...this.app.record.streams.map((stream) => Math.min(stream.heads, 16)));
     return h("div", { class: "layers", style: { "--columns": widest } }, this.app.record.streams.map((stream) =>
-      h("section", { class: "layer" }, h("h3", { title: stream.name }, layerName(stream.name), h("small", {}, ` ${this.app.t(`kind_${stream.kind}`)} · ${stream.queries} × ${stream.keys}`)),
+      h("section", { class: "layer" }, h(
+        "h3",
+        { title: stream.name },
+        layerName(stream.name),
+        h("small", {}, ` ${this.app.t(`kind_${stream.kind}`)} · ${stream.queries} × ${stream.keys}`),
+      ),
         h("div", { class: "tiles" }, Array.from({ length: stream.heads }, (_, head) => this.#tile(stream, head))))));
   }
   #sorted() {
-    const all = this.app.record.streams.flatMap((stream) => Array.from({ length: stream.heads }, (_, head) => ({ stream, head, value: measure(stream, head, this.order) })));
+    const all = this.app.record.streams.flatMap((stream) => Array.from(
+      { length: stream.heads },
+      (_, head) => ({ stream, head, value: measure(stream, head, this.order) }),
+    ));
     const known = all.filter(({ value }) => value !== null);
     known.sort((a, b) => (this.order === "entropy" ? a.value - b.value : b.value - a.value));
     return h("div", { class: "tiles sorted" }, known.map(({ stream, head, value }) => this.#tile(stream, head, value)));
@@ -66,7 +78,7 @@ class HeadsView {
     const tile = h("button", {
       type: "button", class: "tile", "data-stream": stream.index, "data-head": head,
       "aria-label": app.t("headOf", head, stream.name), title: this.#title(stream, head),
-      onclick: (event) => this.#choose(event, stream, head),
+      onclick: (event) => app.chooseHead(stream, head, event.shiftKey || event.ctrlKey || event.metaKey),
       ondblclick: () => app.set({ view: "matrix" }),
     }, canvas, h("span", { class: "tile-name" }, value === null ? String(head) : `${layerName(stream.name)} · ${head}`, told));
     tile.drawing = { canvas, stream, head };
@@ -78,17 +90,16 @@ class HeadsView {
     const { app } = this;
     const statistics = stream.fields.statistics?.[head];
     if (!statistics) return `${stream.name} · ${head}`;
-    const told = ["entropy", "distance", "previous", "next", "first", "self"].filter((name) => statistics[name] !== null && statistics[name] !== undefined).map((name) => `${app.t(`by_${name}`)} ${app.number(statistics[name], 2)}`);
+    const told = [
+      "entropy",
+      "distance",
+      "previous",
+      "next",
+      "first",
+      "self",
+    ].filter((name) => statistics[name] !== null && statistics[name] !== undefined).map((name) => `${app.t(`by_${name}`)} ${app.number(statistics[name], 2)}`);
     if (statistics.sink) told.push(`${app.t("by_sink")} ${app.percent(statistics.sink.mass)} (${short(app.token(stream.columns, statistics.sink.key), 12)})`);
     return `${stream.name} · ${head}\n${told.join("\n")}`;
-  }
-  #choose(event, stream, head) {
-    const { app } = this;
-    const more = event.shiftKey || event.ctrlKey || event.metaKey;
-    if (!more || stream !== app.stream) return app.set({ stream: stream.index, heads: [head] });
-    const { heads } = app.state;
-    const next = heads.includes(head) ? heads.filter((other) => other !== head) : [...heads, head].sort((a, b) => a - b);
-    if (next.length) app.set({ heads: next });
   }
   #mark() {
     const { stream, heads } = this.app.state;

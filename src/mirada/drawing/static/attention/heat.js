@@ -8,7 +8,10 @@ const loaded = new WeakMap(); // axis -> ImageBitmap, null where there is none, 
 export function loadPicture(record, axis, use) {
   if (!loaded.has(axis)) {
     const bytes = record.picture(axis);
-    loaded.set(axis, bytes ? createImageBitmap(new Blob([bytes], { type: "image/png" })).then((bitmap) => bitmap, () => null) : null);
+    loaded.set(
+      axis,
+      bytes ? createImageBitmap(new Blob([bytes], { type: "image/png" })).then((bitmap) => bitmap, () => null) : null,
+    );
   }
   const found = loaded.get(axis);
   if (!(found instanceof Promise)) return use(found);
@@ -25,9 +28,13 @@ export function paintPicture(context, { width, height, picture, axis, cells, mod
   if (picture) {
     context.save();
     // a quiet picture: what is looked at gets its light and its colors back
-    if (cells) context.filter = mode === "soft" ? "grayscale(1) brightness(0.42)" : "grayscale(0.9) brightness(0.9)";
+    if (cells) context.filter = mode === "soft" ? "grayscale(1)" : "grayscale(0.9) brightness(0.9)";
     context.drawImage(picture, 0, 0, width, height);
     context.restore();
+    if (cells && mode === "soft") {
+      context.fillStyle = "rgb(136 139 148 / 0.8)"; // fog that neither a light nor a dark picture hides
+      context.fillRect(0, 0, width, height);
+    }
   } else {
     context.fillStyle = dark ? "#20242c" : "#e9ebef";
     context.fillRect(0, 0, width, height);
@@ -45,7 +52,13 @@ export function paintPicture(context, { width, height, picture, axis, cells, mod
       context.rect(0, 0, width, height);
       context.rect(strongest[0], strongest[1], cellWidth, cellHeight);
       context.fill("evenodd");
-    } else if (mode === "soft" && picture) context.drawImage(spotlight(context, { width, height, picture, axis, cells, most }), 0, 0, width, height);
+    } else if (mode === "soft" && picture) context.drawImage(
+      spotlight(context, { width, height, picture, axis, cells, most }),
+      0,
+      0,
+      width,
+      height,
+    );
     else {
       context.imageSmoothingEnabled = mode === "soft";
       context.drawImage(heatCanvas(axis, cells, most), 0, 0, width, height);
@@ -65,7 +78,12 @@ export function paintPicture(context, { width, height, picture, axis, cells, mod
   if (chosen !== null && chosen >= 0) {
     context.lineWidth = 2.5;
     context.strokeStyle = "#ff8a4c";
-    context.strokeRect((chosen % axis.width) * cellWidth + 1, Math.floor(chosen / axis.width) * cellHeight + 1, cellWidth - 2, cellHeight - 2);
+    context.strokeRect(
+      (chosen % axis.width) * cellWidth + 1,
+      Math.floor(chosen / axis.width) * cellHeight + 1,
+      cellWidth - 2,
+      cellHeight - 2,
+    );
   }
 }
 
@@ -79,7 +97,10 @@ function spotlight(target, { width, height, picture, axis, cells, most }) {
   Object.assign(mask, { width: axis.width, height: axis.height });
   const small = mask.getContext("2d");
   const image = small.createImageData(axis.width, axis.height);
-  cells.forEach((weight, place) => image.data.set([255, 255, 255, Math.round(255 * (Math.max(0, weight / most) || 0) ** 0.75)], place * 4));
+  cells.forEach((weight, place) => image.data.set(
+    [255, 255, 255, Math.round(255 * (Math.max(0, weight / most) || 0) ** 0.75)],
+    place * 4,
+  ));
   small.putImageData(image, 0, 0);
   context.imageSmoothingQuality = "high";
   context.drawImage(mask, 0, 0, canvas.width, canvas.height);

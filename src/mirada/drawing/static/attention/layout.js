@@ -17,7 +17,12 @@ export const circle = (count) => {
 export const line = (count) => {
   const step = Math.max(22, Math.min(90, 860 / Math.max(1, count)));
   const width = Math.max(360, step * count + 60);
-  return { width, height: Math.min(420, width * 0.5) + 90, arcs: true, place: (index) => ({ x: 30 + step * (index + 0.5), y: Math.min(420, width * 0.5) + 40 }) };
+  return {
+    width,
+    height: Math.min(420, width * 0.5) + 90,
+    arcs: true,
+    place: (index) => ({ x: 30 + step * (index + 0.5), y: Math.min(420, width * 0.5) + 40 }),
+  };
 };
 
 export const twoRows = (queries, keys) => {
@@ -45,6 +50,7 @@ export function springs(count, edges) {
   const x = Float64Array.from({ length: count }, (_, i) => Math.cos((2 * Math.PI * i) / count));
   const y = Float64Array.from({ length: count }, (_, i) => Math.sin((2 * Math.PI * i) / count));
   const ideal = 1.6 / Math.sqrt(Math.max(1, count));
+  const loose = 1 / (1 + edges.length / Math.max(1, count) / 3); // the more edges, the weaker each: groups stay readable
   const rounds = count > 150 ? 120 : 300;
   for (let round = 0; round < rounds; round += 1) {
     const heat = 0.12 * (1 - round / rounds) + 0.002;
@@ -66,7 +72,7 @@ export function springs(count, edges) {
     for (const [i, j] of edges) {
       if (i === j) continue;
       const [ax, ay] = [x[i] - x[j], y[i] - y[j]];
-      const pull = Math.hypot(ax, ay) / ideal;
+      const pull = (loose * Math.hypot(ax, ay)) / ideal;
       dx[i] -= ax * pull;
       dy[i] -= ay * pull;
       dx[j] += ax * pull;

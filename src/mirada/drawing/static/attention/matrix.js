@@ -8,10 +8,9 @@ import { AxisStrip } from "./strip.js";
 import { rowCard } from "./row.js";
 import { numbersTable } from "./numbers.js";
 import { cautionList } from "./cautions.js";
+import { FONT, LABELLED, drawCells, drawLabels, drawMarks, hatchBroken } from "./matrix_canvas.js";
 
 const LARGEST_CELL = 44;
-const LABELLED = 11; // pixels of a cell from which its token can be read
-const FONT = '12px system-ui, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
 const MOST_SEPARATE = 1600; // cells that are drawn one by one, with rounded corners
 
 class MatrixView {
@@ -53,7 +52,10 @@ class MatrixView {
     if (["stream", "heads", "changes"].some((name) => changed.has(name))) {
       this.plane?.close();
       const signed = isSigned(stream);
-      this.plane = new Plane(app.source(), { signed, limit: signed ? largest(stream) : Math.max(1, largest(stream)), onprogress: () => this.draw() });
+      this.plane = new Plane(
+        app.source(),
+        { signed, limit: signed ? largest(stream) : Math.max(1, largest(stream)), onprogress: () => this.draw() },
+      );
       this.cautions.replaceChildren(cautionList(app));
     }
     if (changed.has("row") && !changed.has("stream")) this.#follow();
@@ -64,20 +66,27 @@ class MatrixView {
     const { app } = this;
     const { stream } = app;
     const pick = (row) => app.set({ row });
-    this.keys = new AxisStrip(app, stream.columns, { label: app.t("keys"), pick: stream.square ? pick : (column) => app.set({ column }) });
+    this.keys = new AxisStrip(
+      app,
+      stream.columns,
+      { label: app.t("keys"), pick: stream.square ? pick : (column) => app.set({ column }) },
+    );
     const names = stream.rows.tokens.map((_, place) => app.rowToken(place));
     this.queries = stream.square ? null : new AxisStrip(app, stream.rows, { label: app.t("queries"), pick, names });
     this.strips.replaceChildren(...[this.queries, this.keys].filter(Boolean).map((strip) => strip.element));
   }
   #rowChanged() {
     const { app } = this;
-    const row = app.row();
+    const row = app.chosenMean();
     const { row: query, column } = app.state;
     this.keys.show(row, { chosen: app.stream.square ? query : column });
     this.queries?.show(null, { chosen: query });
     this.aside.replaceChildren(rowCard(app, row));
     this.numbers.replaceChildren(numbersTable(app));
-    this.canvas.setAttribute("aria-label", app.t("matrixLabel", app.stream.name, app.stream.queries, app.stream.keys, visible(app.rowToken(query))));
+    this.canvas.setAttribute(
+      "aria-label",
+      app.t("matrixLabel", app.stream.name, app.stream.queries, app.stream.keys, visible(app.rowToken(query))),
+    );
   }
   // the chosen row stays in sight
   #follow() {
@@ -94,10 +103,16 @@ class MatrixView {
     const longest = (size, name, from, count) => {
       let most = 8;
       const last = Math.min(size, Math.ceil(from + count));
-      for (let place = Math.floor(from); place < last; place += Math.max(1, Math.floor(count / 300))) most = Math.max(most, context.measureText(short(name(place), 18)).width);
+      for (let place = Math.floor(from); place < last; place += Math.max(1, Math.floor(count / 300))) most = Math.max(
+        most,
+        context.measureText(short(name(place), 18)).width,
+      );
       return Math.min(most, 124);
     };
-    const left = Math.ceil(Math.min(longest(app.stream.queries, (place) => app.rowToken(place), seen.top, seen.rows), width * 0.3)) + 12;
+    const left = Math.ceil(Math.min(
+      1.1 * longest(app.stream.queries, (place) => app.rowToken(place), seen.top, seen.rows),
+      width * 0.3,
+    )) + 12;
     const label = longest(app.stream.keys, (place) => app.token(app.stream.columns, place), seen.left, seen.columns);
     const room = Math.max(320, Math.min(window.innerHeight - 300, 760));
     const wanted = Math.min((width - left - 4) / seen.columns, LARGEST_CELL);
@@ -106,7 +121,10 @@ class MatrixView {
     const right = slanted && wanted >= LABELLED ? Math.min(Math.ceil(label * 0.7), 80) : 4;
     let cellWidth = Math.min((width - left - right) / seen.columns, LARGEST_CELL);
     let cellHeight = Math.min((room - top) / seen.rows, LARGEST_CELL);
-    if (app.stream.square && seen.rows === seen.columns) cellWidth = cellHeight = Math.min(cellWidth, Math.max(cellHeight, seen.rows <= 32 ? 20 : 0));
+    if (app.stream.square && seen.rows === seen.columns) cellWidth = cellHeight = Math.min(
+      cellWidth,
+      Math.max(cellHeight, seen.rows <= 32 ? 20 : 0),
+    );
     if (seen.rows <= 48) cellHeight = Math.max(cellHeight, 20); // few rows: the page may scroll
     cellHeight = Math.min(cellHeight, Math.max(cellWidth * 1.25, 20));
     return { width, left, top, cellWidth, cellHeight, slanted, height: Math.ceil(top + cellHeight * seen.rows) + 6 };
@@ -121,15 +139,19 @@ class MatrixView {
     const color = (name) => style.getPropertyValue(name).trim();
     context.clearRect(0, 0, shape.width, shape.height);
     const palette = plane.signed ? diverging(app.dark) : sequential(app.dark);
-    this.top = plane.signed ? plane.limit : this.scale === "one" ? plane.limit : this.scale === "auto" ? plane.clear() : Math.max(plane.most, 1e-6);
+    this.top = plane.signed ? plane.limit : this.scale === "one" ? plane.limit : this.scale === "auto" ? Math.min(
+      plane.limit,
+      Math.max(plane.clear(), 3 / Math.max(1, app.stream.keys)),
+    ) : Math.max(plane.most, 1e-6);
     const gain = plane.signed ? 1 : Math.sqrt(plane.limit / this.top);
     const separate = plane.step === 1 && cellWidth >= 9 && cellHeight >= 9 && seen.rows * seen.columns <= MOST_SEPARATE;
     const at = { left, top, cellWidth, cellHeight, palette, gain };
+    const shown = { app, plane, seen, hover: this.hover };
     context.save();
     context.beginPath();
     context.rect(left, top, cellWidth * seen.columns, cellHeight * seen.rows);
     context.clip();
-    if (separate) this.#cells(context, at);
+    if (separate) drawCells(context, shown, at);
     else {
       context.imageSmoothingEnabled = cellWidth < 1 || cellHeight < 1;
       context.imageSmoothingQuality = "high";
@@ -139,119 +161,16 @@ class MatrixView {
         left, top, cellWidth * seen.columns, cellHeight * seen.rows,
       );
     }
-    this.#broken(context, at, color("--wrong"));
+    hatchBroken(context, shown, at, color("--wrong"));
     context.restore();
     if (!separate) {
       context.strokeStyle = color("--line");
       context.strokeRect(left - 0.5, top - 0.5, cellWidth * seen.columns + 1, cellHeight * seen.rows + 1);
     }
-    this.#labels(context, shape, color);
-    this.#marks(context, shape, color);
+    drawLabels(context, shown, shape, color);
+    drawMarks(context, shown, shape, color);
     this.#legend(palette);
     this.#zoom();
-  }
-  #cells(context, { left, top, cellWidth, cellHeight, palette, gain }) {
-    const { plane, window: seen } = this;
-    const gap = cellWidth > 18 ? 1.5 : 0.75;
-    const written = cellWidth >= 33 && cellHeight >= 19;
-    const exact = written ? new Float32Array(plane.width) : null;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    context.font = FONT.replace("12px", "11px");
-    const empty = getComputedStyle(this.canvas).getPropertyValue("--empty");
-    for (let y = Math.floor(seen.top); y < Math.min(plane.height, seen.top + seen.rows); y += 1) {
-      if (written) this.plane.source.fill(y, exact);
-      for (let x = Math.floor(seen.left); x < Math.min(plane.width, seen.left + seen.columns); x += 1) {
-        const byte = plane.bytes[y * plane.width + x];
-        const shown = plane.signed ? byte : Math.min(255, byte * gain);
-        const [px, py] = [left + (x - seen.left) * cellWidth, top + (y - seen.top) * cellHeight];
-        context.fillStyle = byte || plane.signed ? palette.css(shown) : empty;
-        context.beginPath();
-        context.roundRect(px + gap / 2, py + gap / 2, cellWidth - gap, cellHeight - gap, Math.min(5, cellWidth / 6));
-        context.fill();
-        if (written && Math.abs(exact[x]) >= 0.005) {
-          context.fillStyle = palette.ink(shown);
-          context.fillText(exact[x].toFixed(2).replace(/^0/, ""), px + cellWidth / 2, py + cellHeight / 2 + 0.5);
-        }
-      }
-    }
-  }
-  #broken(context, { left, top, cellWidth, cellHeight }, color) {
-    const { plane, window: seen } = this;
-    context.strokeStyle = color;
-    context.lineWidth = 1.5;
-    for (const y of plane.broken) {
-      const py = top + (y * plane.step - seen.top) * cellHeight;
-      context.beginPath();
-      for (let x = -cellHeight; x < cellWidth * seen.columns; x += 8) {
-        context.moveTo(left + x, py + cellHeight * plane.step);
-        context.lineTo(left + x + cellHeight, py);
-      }
-      context.stroke();
-    }
-    context.lineWidth = 1;
-  }
-  #labels(context, { left, top, cellWidth, cellHeight, slanted }, color) {
-    const { app, window: seen } = this;
-    const { row, column } = app.state;
-    context.textBaseline = "middle";
-    const each = (first, count, size, chosen, draw) => {
-      const all = size >= LABELLED;
-      const stride = all ? 1 : Math.max(1, Math.ceil(64 / size / 10) * 10);
-      const last = Math.ceil(first + count);
-      for (let place = Math.ceil(first); place < last; place += 1) {
-        const marked = place === chosen;
-        if (!marked && place % stride) continue;
-        if (!all && !marked && chosen !== null && Math.abs(place - chosen) * size < 14) continue;
-        context.font = marked ? `600 ${FONT}` : FONT;
-        context.fillStyle = color(marked ? "--accent-ink" : "--soft");
-        draw(place, all || marked);
-      }
-    };
-    context.textAlign = "right";
-    each(seen.top, seen.rows, cellHeight, row, (place, named) => {
-      const text = named ? fitted(context, short(app.rowToken(place), 18), left - 12) : String(place);
-      context.fillText(text, left - 7, top + (place - seen.top + 0.5) * cellHeight);
-    });
-    each(seen.left, seen.columns, cellWidth, column, (place, named) => {
-      const x = left + (place - seen.left + 0.5) * cellWidth;
-      const text = named ? fitted(context, short(app.token(app.stream.columns, place), 18), 124) : String(place);
-      if (slanted && cellWidth >= LABELLED) {
-        context.save();
-        context.translate(x, top - 6);
-        context.rotate(-Math.PI / 4);
-        context.textAlign = "left";
-        context.fillText(text, 0, 0);
-        context.restore();
-      } else {
-        context.textAlign = "center";
-        context.fillText(text, x, top - 11);
-      }
-    });
-  }
-  #marks(context, { left, top, cellWidth, cellHeight }, color) {
-    const { app, window: seen, hover } = this;
-    const wide = cellWidth * seen.columns;
-    const tall = cellHeight * seen.rows;
-    const { row, column } = app.state;
-    context.lineWidth = 2;
-    context.strokeStyle = color("--accent");
-    if (app.stream.queries && row >= seen.top && row < seen.top + seen.rows) {
-      context.beginPath();
-      context.roundRect(left - 1, top + (row - seen.top) * cellHeight - 1, wide + 2, Math.max(cellHeight, 3) + 2, 4);
-      context.stroke();
-    }
-    if (column !== null && column >= seen.left && column < seen.left + seen.columns) {
-      context.setLineDash([3, 3]);
-      context.strokeRect(left + (column - seen.left) * cellWidth, top, Math.max(cellWidth, 2), tall);
-      context.setLineDash([]);
-    }
-    if (hover) {
-      context.lineWidth = 1.5;
-      context.strokeStyle = color("--text");
-      context.strokeRect(left + (hover.key - seen.left) * cellWidth, top + (hover.query - seen.top) * cellHeight, Math.max(cellWidth, 3), Math.max(cellHeight, 3));
-    }
-    context.lineWidth = 1;
   }
   #legend(palette) {
     const { app, plane } = this;
@@ -267,15 +186,30 @@ class MatrixView {
       context.fillRect(x, 0, 1, 1);
     }
     const place = plane.signed ? null : Math.min(1, Math.sqrt(uniform / high));
-    const mark = place === null ? null : h("span", { class: "uniform", style: { left: `${place * 100}%` }, title: app.t("uniformIs", app.number(uniform, 4)) });
-    const scale = plane.signed ? null : choices(app.t("scale"), [["auto", app.t("toClear")], ["largest", app.t("toLargest")], ["one", app.t("toOne")]], this.scale, (scale) => {
+    const mark = place === null ? null : h(
+      "span",
+      { class: "uniform", style: { left: `${place * 100}%` }, title: app.t("uniformIs", app.number(uniform, 4)) },
+    );
+    const scale = plane.signed ? null : choices(app.t("scale"), [
+      ["auto", app.t("toClear")],
+      ["largest", app.t("toLargest")],
+      ["one", app.t("toOne")],
+    ], this.scale, (scale) => {
       this.scale = scale;
       this.draw();
     });
     this.legend.replaceChildren(
       h("span", { class: "end" }, app.number(low, low ? 2 : 0)), h("span", { class: "ramp-frame" }, bar, mark),
-      h("span", { class: "end" }, `${!plane.signed && high < plane.most - 1e-6 ? "≥ " : ""}${app.number(high, high < 0.1 ? 3 : 2)}`),
-      mark ? h("small", { class: "uniform-text" }, app.t("uniformIs", app.number(uniform, uniform < 0.01 ? 4 : 3))) : null, scale,
+      h(
+        "span",
+        { class: "end" },
+        `${!plane.signed && high < plane.most - 1e-6 ? "≥ " : ""}${app.number(high, high < 0.1 ? 3 : 2)}`,
+      ),
+      mark ? h(
+        "small",
+        { class: "uniform-text" },
+        app.t("uniformIs", app.number(uniform, uniform < 0.01 ? 4 : 3)),
+      ) : null, scale,
     );
   }
   #zoom() {
@@ -284,7 +218,11 @@ class MatrixView {
     const large = queries > 32 || keys > 32;
     if (!large) return this.zoomBar.replaceChildren();
     if (this.zoomBar.childElementCount) return;
-    const button = (text, label, act) => h("button", { type: "button", class: "small", "aria-label": label, title: label, onclick: act }, text);
+    const button = (text, label, act) => h(
+      "button",
+      { type: "button", class: "small", "aria-label": label, title: label, onclick: act },
+      text,
+    );
     this.zoomBar.replaceChildren(
       button("−", app.t("zoomOut"), () => this.zoom(1 / 1.6)), button("+", app.t("zoomIn"), () => this.zoom(1.6)),
       button("⤢", app.t("zoomAll"), () => this.zoom(0)),
@@ -302,7 +240,10 @@ class MatrixView {
       const rows = Math.min(queries, Math.max(Math.min(8, queries), seen.rows / factor));
       const columns = Math.min(keys, Math.max(Math.min(8, keys), seen.columns / factor));
       this.window = { rows: Math.round(rows), columns: Math.round(columns) };
-      this.#move(middle.query - (middle.query - seen.top) * (rows / seen.rows), middle.key - (middle.key - seen.left) * (columns / seen.columns));
+      this.#move(
+        middle.query - (middle.query - seen.top) * (rows / seen.rows),
+        middle.key - (middle.key - seen.left) * (columns / seen.columns),
+      );
     }
     this.draw();
   }
@@ -345,7 +286,8 @@ class MatrixView {
     });
     canvas.addEventListener("click", (event) => {
       const cell = this.#cell(event);
-      if (cell && !drag?.moved) this.app.set({ row: cell.query, column: cell.key });
+      if (cell && !drag?.moved && event.shiftKey) this.app.toggleRow(cell.query);
+      else if (cell && !drag?.moved) this.app.set({ row: cell.query, column: cell.key });
       drag = null;
     });
     canvas.addEventListener("dblclick", (event) => {
@@ -366,21 +308,24 @@ class MatrixView {
     const weight = app.row(hover.query)[hover.key];
     const { columns } = app.stream;
     tip.replaceChildren(
-      h("div", { class: "pair" }, h("bdi", {}, short(app.rowToken(hover.query))), " → ", h("bdi", {}, short(app.token(columns, hover.key)))),
-      h("b", {}, app.number(weight, 4)), " ", h("small", {}, app.t("timesUniform", app.number(weight * app.stream.visible(hover.query), 1))),
+      h(
+        "div",
+        { class: "pair" },
+        h("bdi", {}, short(app.rowToken(hover.query))),
+        " → ",
+        h("bdi", {}, short(app.token(columns, hover.key))),
+      ),
+      h("b", {}, app.number(weight, 4)), " ", h(
+        "small",
+        {},
+        app.t("timesUniform", app.number(weight * app.stream.visible(hover.query), 1)),
+      ),
     );
     const box = this.frame.getBoundingClientRect();
     const x = Math.min(event.clientX - box.left + 14, box.width - tip.offsetWidth - 4);
     tip.style.left = `${Math.max(4, x)}px`;
     tip.style.top = `${event.clientY - box.top + 16}px`;
   }
-}
-
-function fitted(context, text, width) {
-  if (context.measureText(text).width <= width) return text;
-  let letters = Array.from(text);
-  while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > width) letters = letters.slice(0, -1);
-  return `${letters.join("")}…`;
 }
 
 // only float32 can hold what is below 0 or above 1

@@ -1,6 +1,6 @@
 // What a row or a head is like, in numbers.
 
-const MOST_ROWS = 256; // rows that a head's statistics are computed from, where the record has none
+const MOST_ROWS = 96; // rows that a head's statistics are computed from, where the record has none
 
 export const sum = (row) => {
   let total = 0;

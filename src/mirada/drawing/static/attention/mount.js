@@ -65,6 +65,7 @@ class Viewer {
   }
   #show(sources) {
     const before = this.app?.state;
+    const chosen = this.app?.stream;
     this.shell?.close();
     try {
       this.records = sources.map((bytes) => new AttentionRecord(bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes)));
@@ -76,9 +77,23 @@ class Viewer {
         rerun: this.options.rerun ? (changes) => this.#rerun(changes) : null,
       });
       this.shell = new Shell(this.element, this.app, this.options.title ?? "");
+      if (before) this.#resume(before, chosen);
     } catch (error) {
       this.#fail(error);
     }
+  }
+  // another record: the view, the layer and the heads stay, where it has them; the row, where it has as many
+  #resume({ view, heads, row, column }, chosen) {
+    const stream = this.records[0].byName.get(chosen.name);
+    if (stream) {
+      const same = stream.queries === chosen.queries && stream.keys === chosen.keys;
+      this.app.set({
+        stream: stream.index,
+        heads: heads.every((head) => head < stream.heads) ? heads : [0],
+        ...(same ? { row, column } : {}),
+      });
+    }
+    this.open(view);
   }
   async #rerun(changes) {
     const bytes = await this.options.rerun(changes);
@@ -107,7 +122,11 @@ class Viewer {
       return value >= 0 && value < size ? { [name]: value } : {};
     };
     const heads = (wanted.get("heads") ?? "").split(",").map((head) => Number.parseInt(head, 10)).filter((head) => head >= 0 && head < stream.heads);
-    app.set({ ...inside("row", stream.queries), ...inside("column", stream.keys), ...(heads.length ? { heads: [...new Set(heads)] } : {}) });
+    app.set({
+      ...inside("row", stream.queries),
+      ...inside("column", stream.keys),
+      ...(heads.length ? { heads: [...new Set(heads)] } : {}),
+    });
     this.open(wanted.get("view"));
   }
   close() {

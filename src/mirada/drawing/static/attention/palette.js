@@ -1,8 +1,8 @@
 // Colors of weights: lightness changes in one direction only, so the order is seen without color vision, and in print.
 
 // from nothing to all; in the dark, light is much; in the light, dark is much
-const LIGHT = ["#ffffff", "#e4f3ee", "#bfe4da", "#86cfc4", "#4fb0b4", "#348ca6", "#316896", "#33457f", "#2c2659", "#180f33"];
-const DARK = ["#14171d", "#1f2233", "#2b2f55", "#304a7d", "#2f6a95", "#338ba5", "#4dafb0", "#83cdbd", "#bfe5d3", "#f2fbf2"];
+const LIGHT = ["#f6f6f3", "#e2f2ec", "#bfe4da", "#86cfc4", "#4fb0b4", "#348ca6", "#316896", "#33457f", "#2c2659", "#180f33"];
+const DARK = ["#191c24", "#212439", "#2b2f55", "#304a7d", "#2f6a95", "#338ba5", "#4dafb0", "#83cdbd", "#bfe5d3", "#f2fbf2"];
 // from less to more, through nothing
 const SIGNED_LIGHT = ["#7a2f06", "#b4520f", "#df8b45", "#f3c79b", "#ffffff", "#b9d3ee", "#6ea3d8", "#2f6cb4", "#123f7d"];
 const SIGNED_DARK = ["#ffcf9e", "#f2a05a", "#c26a22", "#6f3d16", "#14171d", "#1b3a63", "#2f6cb4", "#6ea3e0", "#b5d5fb"];

@@ -23,8 +23,7 @@ class PictureView {
     loadPicture(this.app.record, this.axis, (picture) => this.#draw(picture));
   }
   #box(row) {
-    const output = this.app.record.outputs.findIndex((one) => one.row === row);
-    return this.app.record.boxes.find((box) => box.row === row || box.row === output)?.box ?? null;
+    return this.app.record.boxes.find((box) => box.row === row)?.box ?? null;
   }
   #size(picture, most) {
     const ratio = picture ? picture.height / picture.width : this.axis.height / this.axis.width;
@@ -35,7 +34,10 @@ class PictureView {
     const canvas = h("canvas", { class: "heat-picture", role: "img" });
     const context = fitCanvas(canvas, width, height);
     const cells = row.subarray(this.axis.before.length);
-    paintPicture(context, { width, height, picture, axis: this.axis, cells, mode: this.mode, box, chosen, dark: this.app.dark });
+    paintPicture(
+      context,
+      { width, height, picture, axis: this.axis, cells, mode: this.mode, box, chosen, dark: this.app.dark },
+    );
     return canvas;
   }
   #draw(picture) {
@@ -58,17 +60,48 @@ class PictureView {
       large.classList.add("can-pick");
       large.addEventListener("click", (event) => app.set({ row: this.#cell(large, event) }));
     }
-    const modes = choices(app.t("form"), [["soft", app.t("soft")], ["cells", app.t("cells")], ["hard", app.t("hard")]], this.mode, (mode) => {
+    const modes = choices(app.t("form"), [
+      ["soft", app.t("soft")],
+      ["cells", app.t("cells")],
+      ["hard", app.t("hard")],
+    ], this.mode, (mode) => {
       this.mode = mode;
       this.#draw(picture);
     });
-    const before = axis.before.map((token, place) => h("button", { type: "button", class: "head-chip", "aria-pressed": String(state.row === place), onclick: () => app.set({ row: place }) }, tokenElement(token)));
+    const before = axis.before.map((token, place) => h(
+      "button",
+      {
+        type: "button",
+        class: "head-chip",
+        "aria-pressed": String(state.row === place),
+        onclick: () => app.set({ row: place }),
+      },
+      tokenElement(token),
+    ));
     const written = app.record.outputs.find((output) => output.row === state.row && (inPicture || app.written(state.row)));
     this.element.replaceChildren(h("div", { class: "split" },
-      h("figure", { class: "card" }, h("div", { class: "tools-row" }, modes, inPicture ? before : null), large, told, this.#notes(row, box, picture), cautionList(app)),
+      h(
+        "figure",
+        { class: "card" },
+        h("div", { class: "tools-row" }, modes, inPicture ? before : null),
+        large,
+        told,
+        this.#notes(row, box, picture),
+        cautionList(app),
+      ),
       h("section", { class: "card" },
-        h("h2", {}, h("small", {}, headsText(app)), tokenElement(inPicture ? app.token(axis, state.row) : app.rowToken(), { class: "large" })),
-        written && inPicture ? h("p", {}, tokenElement(String(written.text)), written.probability ? ` ${app.percent(written.probability)}` : "") : null,
+        h(
+          "h2",
+          {},
+          h("small", {}, headsText(app)),
+          tokenElement(inPicture ? app.token(axis, state.row) : app.rowToken(), { class: "large" }),
+        ),
+        written && inPicture ? h(
+          "p",
+          {},
+          tokenElement(String(written.text)),
+          written.probability ? ` ${app.percent(written.probability)}` : "",
+        ) : null,
         inPicture ? h("p", { class: "soft hint" }, app.t("pickCell")) : null,
         h("h3", {}, app.t(inPicture ? "eachHead" : "eachWord")), this.#panels(picture, inPicture))));
   }
@@ -82,13 +115,31 @@ class PictureView {
   #panels(picture, inPicture) {
     const { app } = this;
     const { state, stream } = app;
-    const panel = (name, row, on, act, box) => h("button", { type: "button", class: "panel-button", "aria-pressed": String(on), onclick: act }, this.#paint(picture, 92, row, { box }), tokenElement(name, {}, 14));
+    const panel = (name, row, on, act, box) => h(
+      "button",
+      { type: "button", class: "panel-button", "aria-pressed": String(on), onclick: act },
+      this.#paint(picture, 92, row, { box }),
+      tokenElement(name, {}, 14),
+    );
     if (inPicture) {
       const heads = Array.from({ length: Math.min(stream.heads, MOST_PANELS) }, (_, head) => head);
-      return h("div", { class: "panels" }, heads.map((head) => panel(String(head), app.row(state.row, stream, [head]), state.heads.length === 1 && state.heads[0] === head, () => app.set({ heads: [head] }))));
+      return h(
+        "div",
+        { class: "panels" },
+        heads.map((head) => panel(
+          String(head),
+          app.row(state.row, stream, [head]),
+          state.heads.length === 1 && state.heads[0] === head,
+          () => app.set({ heads: [head] }),
+        )),
+      );
     }
     const rows = Array.from({ length: Math.min(stream.queries, MOST_PANELS) }, (_, row) => row);
-    return h("div", { class: "panels" }, rows.map((row) => panel(app.rowToken(row), app.row(row), row === state.row, () => app.set({ row }), this.#box(row))));
+    return h(
+      "div",
+      { class: "panels" },
+      rows.map((row) => panel(app.rowToken(row), app.row(row), row === state.row, () => app.set({ row }), this.#box(row))),
+    );
   }
   #notes(row, box, picture) {
     const { app, axis } = this;

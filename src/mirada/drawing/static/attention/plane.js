@@ -92,7 +92,10 @@ export class Plane {
     Object.assign(this.canvas, { width: Math.max(1, this.width), height: Math.max(1, this.height) });
     const image = new ImageData(this.canvas.width, this.canvas.height);
     const pixels = new Uint32Array(image.data.buffer);
-    const colors = gain === 1 ? palette.words : Uint32Array.from(palette.words, (_, byte) => palette.words[Math.min(255, Math.round(byte * gain))]);
+    const colors = gain === 1 ? palette.words : Uint32Array.from(
+      palette.words,
+      (_, byte) => palette.words[Math.min(255, Math.round(byte * gain))],
+    );
     for (let i = 0; i < this.bytes.length; i += 1) pixels[i] = colors[this.bytes[i]];
     this.canvas.getContext("2d").putImageData(image, 0, 0);
     return this.canvas;

@@ -17,8 +17,19 @@ class PlayView {
     this.beside = h("section", { class: "card chances" });
     this.cautions = h("div");
     this.button = h("button", { type: "button", class: "primary round", onclick: () => this.toggle() });
-    const step = (sign, label, by) => h("button", { type: "button", class: "small round", "aria-label": app.t(label), title: app.t(label), onclick: () => this.go(by) }, sign);
-    const bar = h("div", { class: "tools-row player" }, step("‹", "previousWord", -1), this.button, step("›", "nextWord", 1), (this.where = h("span", { class: "soft" })));
+    const step = (sign, label, by) => h(
+      "button",
+      { type: "button", class: "small round", "aria-label": app.t(label), title: app.t(label), onclick: () => this.go(by) },
+      sign,
+    );
+    const bar = h(
+      "div",
+      { class: "tools-row player" },
+      step("‹", "previousWord", -1),
+      this.button,
+      step("›", "nextWord", 1),
+      (this.where = h("span", { class: "soft" })),
+    );
     this.element = h("div", { class: "view play-view" }, h("div", { class: "split" },
       h("figure", { class: "card" }, bar, h("h3", {}, app.t("wrote")), this.text, this.seen, this.cautions), this.beside));
     this.#label();
@@ -83,14 +94,47 @@ class PlayView {
     if (!output) return;
     const ranked = output.ranked ?? [];
     const known = output.probability !== null && output.probability !== undefined;
-    const line = ([word, chance]) => h("li", { class: word === output.text ? "chosen" : "" }, h("span", { class: "key" }, tokenElement(String(word), {}, 22), h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${chance * 100}%` } })), h("b", {}, app.percent(chance))));
+    const line = ([word, chance]) => h(
+      "li",
+      { class: word === output.text ? "chosen" : "" },
+      h(
+        "span",
+        { class: "key" },
+        tokenElement(String(word), {}, 22),
+        h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${chance * 100}%` } })),
+        h("b", {}, app.percent(chance)),
+      ),
+    );
     const best = strongest(row, 4);
     this.beside.replaceChildren(
       h("h2", {}, h("small", {}, app.t("wrote")), tokenElement(String(output.text), { class: "large" })),
-      known ? h("p", { class: "sure" }, h("b", {}, app.percent(output.probability)), ` ${app.t("probability")}`) : h("p", { class: "soft" }, app.t("noProbability")),
+      known ? h(
+        "p",
+        { class: "sure" },
+        h("b", {}, app.percent(output.probability)),
+        ` ${app.t("probability")}`,
+      ) : h("p", { class: "soft" }, app.t("noProbability")),
       ranked.length ? h("h3", {}, app.t("instead")) : null, h("ol", { class: "bars" }, ranked.slice(0, 8).map(line)),
       h("h3", {}, app.t("lookedAt"), ` · ${headsText(app)}`),
-      h("ol", { class: "bars" }, best.map((place) => h("li", {}, h("span", { class: "key" }, tokenElement(app.token(app.stream.columns, place), {}, 22), h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${Math.min(1, Math.abs(row[place])) * 100}%` } })), h("b", {}, app.number(row[place], 2)))))),
+      h(
+        "ol",
+        { class: "bars" },
+        best.map((place) => h(
+          "li",
+          {},
+          h(
+            "span",
+            { class: "key" },
+            tokenElement(app.token(app.stream.columns, place), {}, 22),
+            h(
+              "span",
+              { class: "bar" },
+              h("span", { class: "fill", style: { width: `${Math.min(1, Math.abs(row[place])) * 100}%` } }),
+            ),
+            h("b", {}, app.number(row[place], 2)),
+          ),
+        )),
+      ),
     );
   }
 }

@@ -87,11 +87,23 @@ export class Stream {
       if (!names[name]) return null;
       const all = (this.blobs[name] ??= floats(this.record.archive.read(names[name])));
       const shared = all.length === rows * dim; // one for all heads
-      if (!shared && all.length !== this.heads * rows * dim) throw new RecordError("blobSize", names[name], all.length * 4, this.heads * rows * dim * 4);
+      if (!shared && all.length !== this.heads * rows * dim) throw new RecordError(
+        "blobSize",
+        names[name],
+        all.length * 4,
+        this.heads * rows * dim * 4,
+      );
       return shared ? all : all.subarray(head * rows * dim, (head + 1) * rows * dim);
     };
     const [dim, valueDim] = [names.dim ?? 0, names.value_dim ?? 0];
-    return { q: part("q", this.queries, dim), k: part("k", this.keys, dim), v: part("v", this.keys, valueDim), dim, valueDim, scale: names.scale ?? null };
+    return {
+      q: part("q", this.queries, dim),
+      k: part("k", this.keys, dim),
+      v: part("v", this.keys, valueDim),
+      dim,
+      valueDim,
+      scale: names.scale ?? null,
+    };
   }
 }
 
@@ -140,7 +152,12 @@ export class AttentionRecord {
       agreement: methods.agreement ?? [],
       matrices: methods.matrices.map(({ name, data }) => {
         const numbers = floats(this.archive.read(data));
-        if (numbers.length !== rows.size * columns.size) throw new RecordError("blobSize", data, numbers.length * 4, rows.size * columns.size * 4);
+        if (numbers.length !== rows.size * columns.size) throw new RecordError(
+          "blobSize",
+          data,
+          numbers.length * 4,
+          rows.size * columns.size * 4,
+        );
         return { name, numbers };
       }),
     });

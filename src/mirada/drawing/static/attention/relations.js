@@ -19,14 +19,55 @@ class RelationsView {
       const name = `${layerName(String(stream))} · ${head}`;
       return h("tr", { class: on ? "chosen" : "" },
         h("th", { scope: "row", class: "start" }, h("bdi", {}, String(relation))),
-        h("td", { class: "start" }, known ? h("button", { type: "button", class: "small", onclick: () => app.set({ stream: known.index, heads: [head] }) }, name) : name),
-        h("td", { class: "wide" }, h("span", { class: "bar tall" }, h("span", { class: `fill ${gain > 0 ? "" : "weak"}`, style: { width: `${accuracy * 100}%` } }), h("span", { class: "uniform", style: { left: `${baseline * 100}%` } }))),
-        h("td", {}, h("b", {}, app.percent(accuracy))), h("td", {}, `${app.percent(baseline)} (${offset > 0 ? "+" : ""}${offset})`),
-        h("td", { class: gain > 0 ? "up" : "down" }, `${gain > 0 ? "+" : "−"}${app.percent(Math.abs(gain))}`), h("td", {}, Number(count ?? 0).toLocaleString(app.state.language)));
+        h(
+          "td",
+          { class: "start" },
+          known ? h(
+            "button",
+            { type: "button", class: "small", onclick: () => app.set({ stream: known.index, heads: [head] }) },
+            name,
+          ) : name,
+        ),
+        h(
+          "td",
+          { class: "wide" },
+          h(
+            "span",
+            { class: "bar tall" },
+            h("span", { class: `fill ${gain > 0 ? "" : "weak"}`, style: { width: `${accuracy * 100}%` } }),
+            h("span", { class: "uniform", style: { left: `${baseline * 100}%` } }),
+          ),
+        ),
+        h("td", {}, h("b", {}, app.percent(accuracy))), h(
+          "td",
+          {},
+          `${app.percent(baseline)} (${offset > 0 ? "+" : ""}${offset})`,
+        ),
+        h(
+          "td",
+          { class: gain > 0 ? "up" : "down" },
+          `${gain > 0 ? "+" : "−"}${app.percent(Math.abs(gain))}`,
+        ), h("td", {}, Number(count ?? 0).toLocaleString(app.state.language)));
     });
     this.element.replaceChildren(h("section", { class: "card" }, h("p", { class: "soft hint" }, app.t("relationsHint")),
       h("div", { class: "scroll" }, h("table", { class: "compare-table relations" },
-        h("thead", {}, h("tr", {}, ["relation", "headColumn", "", "accuracy", "baseline", "gain", "count"].map((name, index) => h("th", { scope: "col", class: index < 2 ? "start" : "" }, name ? app.t(name) : "")))), h("tbody", {}, lines)))));
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            [
+              "relation",
+              "headColumn",
+              "",
+              "accuracy",
+              "baseline",
+              "gain",
+              "count",
+            ].map((name, index) => h("th", { scope: "col", class: index < 2 ? "start" : "" }, name ? app.t(name) : "")),
+          ),
+        ), h("tbody", {}, lines)))));
   }
 }
 

@@ -2,7 +2,8 @@
 
 import { h, svg } from "./elements.js";
 import { layerName, short, visible } from "./tokens.js";
-import { sequential } from "./palette.js";
+import { LayerPicker } from "./picker.js";
+import { showHelp } from "./help.js";
 import { whatIfCard } from "./whatif.js";
 import { VIEWS } from "./views.js";
 
@@ -32,16 +33,27 @@ export class Shell {
     root.dataset.theme = app.state.theme;
     root.lang = app.state.language;
     this.tabs = h("nav", { class: "tabs", role: "tablist", "aria-label": app.t("views") }, this.views.map((view, index) =>
-      h("button", { type: "button", role: "tab", "data-view": view.name, title: `${index + 1} · ${view.key}`, onclick: (event) => this.#click(event, view) }, app.t(`view_${view.name}`))));
-    this.picker = h("div", { class: "picker" });
+      h(
+        "button",
+        {
+          type: "button",
+          role: "tab",
+          "data-view": view.name,
+          title: `${index + 1} · ${view.key}`,
+          onclick: (event) => this.#click(event, view),
+        },
+        app.t(`view_${view.name}`),
+      )));
+    const fits = (stream) => this.views.find((view) => view.name === app.state.view)?.fits(stream, app) ?? true;
+    this.picker = new LayerPicker(app, fits);
     this.whatif = h("div");
     this.panel = h("main", { class: "panel", role: "tabpanel", tabindex: -1 });
     root.replaceChildren(
       this.#head(), this.tabs,
-      h("div", { class: "stage" }, h("aside", { class: "side" }, this.picker, this.whatif), this.panel),
+      h("div", { class: "stage" }, h("aside", { class: "side" }, this.picker.element, this.whatif), this.panel),
       this.#foot(), this.live,
     );
-    this.#pick();
+    this.picker.update(); // once more, now that it has a height
     this.#whatIf();
     this.#show();
   }
@@ -64,80 +76,61 @@ export class Shell {
   #head() {
     const { app, title } = this;
     const { made, answer, changes } = app.record;
-    const facts = [made.task, made.model, made.run].filter(Boolean).map((fact) => h("span", { dir: "auto" }, String(fact)));
-    const input = made.input ? h("bdi", { class: "asked", title: visible(String(made.input)) }, short(String(made.input), 160)) : null;
-    const told = answer?.text ? h("bdi", { class: "answered" }, short(String(answer.text), 200)) : null;
-    const tool = (text, label, act) => h("button", { type: "button", class: "tool", "aria-label": label, title: label, onclick: act }, text);
+    const about = [...new Set([made.task, made.model, made.run].filter(Boolean).map(String))];
+    const facts = about.filter((fact) => fact !== title).map((fact) => h("span", { dir: "auto" }, short(fact, 60)));
+    const line = (text, kind) => {
+      const [first, ...more] = String(text).split("\n");
+      return h(
+        "bdi",
+        { class: kind, title: visible(String(text)).slice(0, 2000) },
+        short(first, 160),
+        more.length && !short(first, 160).endsWith("…") ? " …" : "",
+      );
+    };
+    const input = made.input ? line(made.input, "asked") : null;
+    const told = answer?.text ? line(answer.text, "answered") : null;
+    const tool = (text, label, act) => h(
+      "button",
+      { type: "button", class: "tool", "aria-label": label, title: label, onclick: act },
+      text,
+    );
     const theme = { auto: "dark", dark: "light", light: "auto" }[app.state.theme];
     return h(
       "header", { class: "top" },
       h("div", { class: "brand" }, eye(), h("span", {}, "mirada")),
       h("div", { class: "what" },
-        input || told ? h("h1", {}, input, input && told ? h("span", { class: "arrow", "aria-label": "→" }, "→") : null, told) : h("h1", {}, h("bdi", {}, title)),
+        input || told ? h(
+          "h1",
+          {},
+          input,
+          input && told ? h("span", { class: "arrow", "aria-label": "→" }, "→") : null,
+          told,
+        ) : h("h1", {}, h("bdi", {}, title)),
         h("p", { class: "meta" }, input || told ? h("bdi", {}, title) : null, facts,
           changes.map((change) => h("span", { class: "chip" }, `${change.do} ${layerName(String(change.layer ?? ""))}`)))),
       h("div", { class: "tools" },
-        tool(app.state.language === "es" ? "EN" : "ES", app.t("otherLanguage"), () => app.set({ language: app.state.language === "es" ? "en" : "es" })),
-        tool({ auto: "◐", dark: "☾", light: "☀" }[app.state.theme], app.t("theme", app.t(`theme_${theme}`)), () => app.set({ theme })),
+        tool(
+          app.state.language === "es" ? "EN" : "ES",
+          app.t("otherLanguage"),
+          () => app.set({ language: app.state.language === "es" ? "en" : "es" }),
+        ),
+        tool(
+          { auto: "◐", dark: "☾", light: "☀" }[app.state.theme],
+          app.t("theme", app.t(`theme_${theme}`)),
+          () => app.set({ theme }),
+        ),
         tool("?", app.t("help"), () => this.help())),
     );
   }
   #foot() {
     const { app } = this;
     const { made } = app.record;
-    return h("footer", { class: "foot" }, h("p", {}, app.t("foot", made.mirada ? ` ${made.mirada}` : "")), h("p", {}, app.t("keysHint")));
-  }
-  #pick() {
-    const { app } = this;
-    const { streams } = app.record;
-    const view = VIEWS.find((one) => one.name === app.state.view);
-    const fits = (stream) => !view || view.fits(stream, app);
-    const palette = sequential(app.dark);
-    const select = h("select", { class: "layer-select", "aria-label": app.t("layer"), onchange: (event) => app.set({ stream: Number(event.target.value) }) },
-      streams.map((stream) => h("option", { value: stream.index, disabled: !fits(stream) || null }, layerName(stream.name))));
-    select.value = String(app.state.stream);
-    const dots = (stream) => Array.from({ length: stream.heads }, (_, head) => {
-      const { entropy, normalized_entropy: share } = stream.fields.statistics?.[head] ?? {};
-      const known = share ?? (Number.isFinite(entropy) ? entropy / Math.log(Math.max(2, stream.keys)) : null);
-      const sharp = known === null ? null : 1 - Math.min(1, known);
-      const on = stream.index === app.state.stream && app.state.heads.includes(head);
-      return h("button", {
-        type: "button", class: "dot", tabindex: stream.index === app.state.stream ? 0 : -1, "aria-pressed": String(on), disabled: !fits(stream) || null,
-        "aria-label": app.t("headOf", head, stream.name), title: `${layerName(stream.name)} · ${app.t("head", head)}`,
-        style: sharp === null ? {} : { "--dot": palette.css(40 + 200 * sharp) },
-        onclick: (event) => this.#toggle(event, stream, head),
-      });
-    });
-    const rows = streams.map((stream) => h("div", { class: `pick-row ${stream.index === app.state.stream ? "chosen" : ""} ${fits(stream) ? "" : "unfit"}` },
-      h("button", { type: "button", class: "pick-name", title: stream.name, disabled: !fits(stream) || null, onclick: () => app.set({ stream: stream.index, heads: stream.heads > 1 ? Array.from({ length: stream.heads }, (_, head) => head) : [0] }) }, layerName(stream.name)),
-      h("div", { class: "dots" }, dots(stream))));
-    const chips = h("div", { class: "chips" }, app.stream.heads > 1 ? h("button", { type: "button", class: "head-chip", "aria-pressed": String(app.state.heads.length === app.stream.heads), onclick: () => app.set({ heads: app.all() }) }, app.t("allHeads")) : null,
-      Array.from({ length: app.stream.heads }, (_, head) => h("button", { type: "button", class: "head-chip", "aria-pressed": String(app.state.heads.includes(head) && app.state.heads.length < app.stream.heads || app.stream.heads === 1), onclick: (event) => this.#toggle(event, app.stream, head) }, String(head))));
-    const before = this.picker.querySelector(".pick-rows")?.scrollTop ?? 0;
-    const list = h("div", { class: "pick-rows" }, rows);
-    this.picker.replaceChildren(
-      h("section", { class: "card pick-card" }, h("h2", {}, app.t("layersHeads")), list, h("p", { class: "soft hint" }, app.t(app.stream.fields.statistics ? "pickHint" : "pickHintPlain")), this.#about()),
-      h("section", { class: "pick-small" }, select, chips),
+    return h(
+      "footer",
+      { class: "foot" },
+      h("p", {}, app.t("foot", made.mirada ? ` ${made.mirada}` : "")),
+      h("p", {}, app.t("keysHint")),
     );
-    list.scrollTop = before;
-    const chosen = list.querySelector(".chosen"); // in sight, without moving the page
-    if (chosen.offsetTop < list.scrollTop) list.scrollTop = chosen.offsetTop;
-    else if (chosen.offsetTop + chosen.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = chosen.offsetTop + chosen.offsetHeight - list.clientHeight;
-  }
-  // how the chosen layer works, in the record's own words
-  #about() {
-    const { app } = this;
-    const { fields } = app.stream;
-    const facts = [["score", fields.score], ["where", fields.where], ["position", fields.position], ["normalizer", fields.normalizer], ["kernel", fields.kernel]].filter(([, value]) => value);
-    return h("dl", { class: "about" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, app.t(`about_${name}`)), h("dd", { dir: "auto" }, short(String(value), 60)))));
-  }
-  #toggle(event, stream, head) {
-    const { app } = this;
-    const { heads } = app.state;
-    const more = event.shiftKey || event.ctrlKey || event.metaKey;
-    if (!more || stream !== app.stream) return app.set({ stream: stream.index, heads: [head] });
-    const next = heads.includes(head) ? heads.filter((other) => other !== head) : [...heads, head].sort((a, b) => a - b);
-    if (next.length) app.set({ heads: next });
   }
   #whatIf() {
     this.whatif.replaceChildren(whatIfCard(this.app));
@@ -175,8 +168,8 @@ export class Shell {
         this.panel.replaceChildren(problem(app, error));
       }
     }
-    if (["stream", "heads", "view"].some((name) => changed.has(name))) this.#pick();
-    if (["stream", "heads", "row", "column", "changes"].some((name) => changed.has(name))) this.#whatIf();
+    if (["stream", "heads", "view"].some((name) => changed.has(name))) this.picker.update();
+    if (["stream", "heads", "row", "rows", "column", "changes"].some((name) => changed.has(name))) this.#whatIf();
     if (["stream", "heads", "row"].some((name) => changed.has(name))) this.#say();
   }
   // what a screen reader is told after a step
@@ -184,12 +177,19 @@ export class Shell {
     const { app } = this;
     const row = app.row();
     const best = row.reduce((most, weight, place) => (weight > row[most] ? place : most), 0);
-    this.live.textContent = app.t("aloud", layerName(app.stream.name), visible(app.rowToken()).slice(0, 60), visible(app.token(app.stream.columns, best)).slice(0, 60), app.number(row[best], 2));
+    this.live.textContent = app.t(
+      "aloud",
+      layerName(app.stream.name),
+      visible(app.rowToken()).slice(0, 60),
+      visible(app.token(app.stream.columns, best)).slice(0, 60),
+      app.number(row[best], 2),
+    );
   }
   #key(event) {
     const { app } = this;
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (event.target.closest?.("input, select, textarea, [contenteditable]")) return;
+    if (event.target !== document.body && !this.root.contains(event.target)) return; // keys of whatever stands around
     if (document.querySelector("dialog[open]")) return;
     const { state, stream } = app;
     const step = (size, value, by) => (size ? (value + by + size) % size : 0);
@@ -213,6 +213,7 @@ export class Shell {
       ArrowRight: () => head(1), ArrowLeft: () => head(-1), "[": () => layer(-1), "]": () => layer(1),
       ArrowDown: () => (event.shiftKey ? layer(1) : row(1)), ArrowUp: () => (event.shiftKey ? layer(-1) : row(-1)),
       Home: () => app.set({ row: 0 }), End: () => app.set({ row: Math.max(0, stream.queries - 1) }),
+      Escape: () => app.set({ column: null, rows: [] }),
       a: () => app.set({ heads: app.all() }), "?": () => this.help(), t: () => app.set({ theme: app.dark ? "light" : "dark" }),
       e: () => app.set({ language: state.language === "es" ? "en" : "es" }),
       "+": () => this.view?.zoom?.(1.6), "-": () => this.view?.zoom?.(1 / 1.6), "=": () => this.view?.zoom?.(1.6),
@@ -226,26 +227,36 @@ export class Shell {
     event.preventDefault();
   }
   help() {
-    const { app } = this;
-    const lines = [["← →", "help_head"], ["↑ ↓", "help_row"], ["[ ]", "help_layer"], ["a", "help_all"], ["⇧ + click", "help_more"], ["+ −", "help_zoom"], ["space", "help_play"], ["t", "help_theme"], ["e", "help_language"], ["?", "help_help"]];
-    const dialog = h("dialog", { class: "help", "aria-label": app.t("help"), onclose: () => dialog.remove(), onclick: (event) => event.target === dialog && dialog.close() },
-      h("h2", {}, app.t("help")),
-      h("dl", {}, this.views.map((view, index) => h("div", {}, h("dt", {}, h("kbd", {}, String((index + 1) % 10)), h("kbd", {}, view.key)), h("dd", {}, app.t(`view_${view.name}`)))),
-        lines.map(([keys, text]) => h("div", {}, h("dt", {}, h("kbd", {}, keys)), h("dd", {}, app.t(text))))),
-      h("form", { method: "dialog" }, h("button", { class: "primary" }, app.t("close"))));
-    this.root.append(dialog);
-    dialog.showModal();
+    showHelp(this.root, this.app, this.views);
   }
 }
 
 export function problem(app, error) {
   const known = error.reason !== undefined;
   const text = known ? app.t(`error_${error.reason}`, ...error.values) : app.t("error_unknown", String(error.message ?? error));
-  return h("div", { class: "problem", role: "alert" }, h("h2", {}, app.t("cannotShow")), h("p", {}, text), known ? h("p", { class: "soft" }, app.t("wayOut")) : null);
+  return h(
+    "div",
+    { class: "problem", role: "alert" },
+    h("h2", {}, app.t("cannotShow")),
+    h("p", {}, text),
+    known ? h("p", { class: "soft" }, app.t("wayOut")) : null,
+  );
 }
 
 function eye() {
   return svg("svg", { viewBox: "0 0 32 32", width: 28, height: 28, "aria-hidden": "true", class: "eye" },
-    svg("path", { d: "M2 16 C8 6.5 24 6.5 30 16 C24 25.5 8 25.5 2 16 Z", fill: "none", stroke: "currentColor", "stroke-width": 2.2, "stroke-linejoin": "round" }),
-    svg("circle", { cx: 16, cy: 16, r: 5.2, fill: "var(--accent)" }), svg("circle", { cx: 17.6, cy: 14.4, r: 1.5, fill: "var(--card)" }));
+    svg(
+      "path",
+      {
+        d: "M2 16 C8 6.5 24 6.5 30 16 C24 25.5 8 25.5 2 16 Z",
+        fill: "none",
+        stroke: "currentColor",
+        "stroke-width": 2.2,
+        "stroke-linejoin": "round",
+      },
+    ),
+    svg("circle", { cx: 16, cy: 16, r: 5.2, fill: "var(--accent)" }), svg(
+      "circle",
+      { cx: 17.6, cy: 14.4, r: 1.5, fill: "var(--card)" },
+    ));
 }

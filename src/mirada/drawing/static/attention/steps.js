@@ -55,7 +55,12 @@ class StepsView {
     );
   }
   #number(index, name, ...children) {
-    return h("section", { class: "card step" }, h("h2", {}, h("span", { class: "step-number" }, String(index)), this.app.t(name)), children);
+    return h(
+      "section",
+      { class: "card step" },
+      h("h2", {}, h("span", { class: "step-number" }, String(index)), this.app.t(name)),
+      children,
+    );
   }
   #query({ q, dim }) {
     const { app, head } = this;
@@ -69,15 +74,53 @@ class StepsView {
     const { app, focus } = this;
     const { row } = app.state;
     const number = (value) => app.number(value, 2);
-    const terms = Array.from({ length: Math.min(dim, TERMS) }, (_, i) => `${number(q[row * dim + i])} × ${number(k[focus * dim + i])}`);
+    const terms = Array.from(
+      { length: Math.min(dim, TERMS) },
+      (_, i) => `${number(q[row * dim + i])} × ${number(k[focus * dim + i])}`,
+    );
     const lines = order.map((key) => h("tr", { class: key === focus ? "chosen" : "", onclick: () => app.set({ column: key }) },
-      h("th", { scope: "row" }, tokenElement(app.token(app.stream.columns, key), {}, 20)), h("td", { class: "vector" }, cells(app, k.subarray(key * dim, (key + 1) * dim), 24)),
-      h("td", {}, number(products[key])), h("td", {}, app.number(scores[key], 3)), h("td", { class: "soft" }, hidden[key] ? app.t("masked") : "")));
+      h("th", { scope: "row" }, tokenElement(app.token(app.stream.columns, key), {}, 20)), h(
+        "td",
+        { class: "vector" },
+        cells(app, k.subarray(key * dim, (key + 1) * dim), 24),
+      ),
+      h("td", {}, number(products[key])), h("td", {}, app.number(scores[key], 3)), h(
+        "td",
+        { class: "soft" },
+        hidden[key] ? app.t("masked") : "",
+      )));
     return this.#number(2, "step_scores",
-      h("p", { class: "formula" }, h("i", {}, "s"), h("sub", {}, "j"), " = ", h("i", {}, "q"), " · ", h("i", {}, "k"), h("sub", {}, "j"), " × ", app.number(factor, 3)),
+      h(
+        "p",
+        { class: "formula" },
+        h("i", {}, "s"),
+        h("sub", {}, "j"),
+        " = ",
+        h("i", {}, "q"),
+        " · ",
+        h("i", {}, "k"),
+        h("sub", {}, "j"),
+        " × ",
+        app.number(factor, 3),
+      ),
       h("div", { class: "scroll" }, h("table", { class: "steps-table" },
-        h("thead", {}, h("tr", {}, h("th", {}, app.t("key")), h("th", { class: "start" }, "k"), h("th", {}, "q · k"), h("th", {}, `× ${app.number(factor, 3)}`), h("th"))), h("tbody", {}, lines))),
-      h("p", { class: "worked" }, app.t("dotOf", short(app.token(app.stream.columns, focus), 20)), " ", terms.join(" + "), dim > TERMS ? ` ${app.t("moreTerms", dim - TERMS)}` : "", " = ", h("b", {}, number(products[focus])),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", {}, app.t("key")),
+            h("th", { class: "start" }, "k"),
+            h("th", {}, "q · k"),
+            h("th", {}, `× ${app.number(factor, 3)}`),
+            h("th"),
+          ),
+        ), h("tbody", {}, lines))),
+      h("p", { class: "worked" }, app.t(
+        "dotOf",
+        short(app.token(app.stream.columns, focus), 20),
+      ), " ", terms.join(" + "), dim > TERMS ? ` ${app.t("moreTerms", dim - TERMS)}` : "", " = ", h("b", {}, number(products[focus])),
         ` × ${app.number(factor, 3)} = `, h("b", {}, app.number(scores[focus], 3))),
       this.#more(order));
   }
@@ -97,13 +140,42 @@ class StepsView {
     const lines = order.map((key) => h("tr", { class: key === focus ? "chosen" : "", onclick: () => app.set({ column: key }) },
       h("th", { scope: "row" }, tokenElement(app.token(app.stream.columns, key), {}, 20)),
       h("td", {}, hidden[key] ? "0" : this.plain ? app.number(exponentials[key], 4) : "–"),
-      h("td", { class: "wide" }, h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${(weights[key] / most) * 100}%` } }))), h("td", {}, h("b", {}, app.number(weights[key], 4)))));
+      h(
+        "td",
+        { class: "wide" },
+        h("span", { class: "bar" }, h("span", { class: "fill", style: { width: `${(weights[key] / most) * 100}%` } })),
+      ), h("td", {}, h("b", {}, app.number(weights[key], 4)))));
     const note = this.plain ? h("p", { class: "soft hint" }, app.t("agreesWith", app.number(apart, 4)))
-      : h("p", { class: "warned hint" }, app.t("disagrees", app.number(apart, 3), String(fields.score ?? "–"), String(fields.position || "–")));
+      : h(
+        "p",
+        { class: "warned hint" },
+        app.t("disagrees", app.number(apart, 3), String(fields.score ?? "–"), String(fields.position || "–")),
+      );
     return this.#number(3, "step_softmax",
-      h("p", { class: "formula" }, h("i", {}, "α"), h("sub", {}, "j"), " = exp(", h("i", {}, "s"), h("sub", {}, "j"), " − max ", h("i", {}, "s"), ") / ", this.plain ? app.number(sum, 4) : "Σ"),
+      h(
+        "p",
+        { class: "formula" },
+        h("i", {}, "α"),
+        h("sub", {}, "j"),
+        " = exp(",
+        h("i", {}, "s"),
+        h("sub", {}, "j"),
+        " − max ",
+        h("i", {}, "s"),
+        ") / ",
+        this.plain ? app.number(sum, 4) : "Σ",
+      ),
       note,
-      h("div", { class: "scroll" }, h("table", { class: "steps-table" }, h("thead", {}, h("tr", {}, h("th", {}, app.t("key")), h("th", {}, "exp(s − max)"), h("th"), h("th", {}, "α"))), h("tbody", {}, lines))));
+      h(
+        "div",
+        { class: "scroll" },
+        h(
+          "table",
+          { class: "steps-table" },
+          h("thead", {}, h("tr", {}, h("th", {}, app.t("key")), h("th", {}, "exp(s − max)"), h("th"), h("th", {}, "α"))),
+          h("tbody", {}, lines),
+        ),
+      ));
   }
   #sum({ v, valueDim }, weights, order) {
     const { app, focus } = this;
@@ -111,13 +183,33 @@ class StepsView {
     const out = new Float32Array(valueDim);
     for (let key = 0; key < weights.length; key += 1) for (let i = 0; i < valueDim; i += 1) out[i] += weights[key] * v[key * valueDim + i];
     const lines = order.map((key) => h("tr", { class: key === focus ? "chosen" : "", onclick: () => app.set({ column: key }) },
-      h("td", {}, h("b", {}, app.number(weights[key], 3))), h("td", { class: "soft" }, "×"), h("th", { scope: "row", class: "start" }, tokenElement(app.token(app.stream.columns, key), {}, 16)),
+      h("td", {}, h("b", {}, app.number(weights[key], 3))), h("td", { class: "soft" }, "×"), h(
+        "th",
+        { scope: "row", class: "start" },
+        tokenElement(app.token(app.stream.columns, key), {}, 16),
+      ),
       h("td", { class: "vector" }, cells(app, v.subarray(key * valueDim, (key + 1) * valueDim), 32))));
     return this.#number(4, "step_sum",
-      h("p", { class: "formula" }, h("i", {}, "h"), " = Σ ", h("i", {}, "α"), h("sub", {}, "j"), " ", h("i", {}, "v"), h("sub", {}, "j")),
+      h(
+        "p",
+        { class: "formula" },
+        h("i", {}, "h"),
+        " = Σ ",
+        h("i", {}, "α"),
+        h("sub", {}, "j"),
+        " ",
+        h("i", {}, "v"),
+        h("sub", {}, "j"),
+      ),
       h("div", { class: "scroll" }, h("table", { class: "steps-table" }, h("tbody", {}, lines))),
       h("p", { class: "soft hint" }, app.t("outputIs")), cells(app, out),
-      valueDim <= 8 ? h("p", { class: "worked" }, "h = (", Array.from(out, (value) => app.number(value, 3)).join(", "), ")") : null);
+      valueDim <= 8 ? h(
+        "p",
+        { class: "worked" },
+        "h = (",
+        Array.from(out, (value) => app.number(value, 3)).join(", "),
+        ")",
+      ) : null);
   }
 }
 

@@ -19,17 +19,29 @@ export class AxisStrip {
       const found = event.target.closest("[data-place]");
       if (found && this.pick) this.pick(Number(found.dataset.place));
     };
-    return h("div", { class: `words ${this.axis.size > 150 ? "many" : ""} ${this.pick ? "can-pick" : ""}`, onclick: act }, this.tokens.flatMap((token) => [token, " "]));
+    return h(
+      "div",
+      { class: `words ${this.axis.size > 150 ? "many" : ""} ${this.pick ? "can-pick" : ""}`, onclick: act },
+      this.tokens.flatMap((token) => [token, " "]),
+    );
   }
   #grid() {
-    this.before = this.axis.before.map((token, place) => tokenElement(token, { class: "word", "data-place": place, onclick: () => this.pick?.(place) }));
+    this.before = this.axis.before.map((token, place) => tokenElement(
+      token,
+      { class: "word", "data-place": place, onclick: () => this.pick?.(place) },
+    ));
     this.canvas = h("canvas", { class: "grid-picture", onclick: (event) => {
       const box = this.canvas.getBoundingClientRect();
       const column = Math.floor(((event.clientX - box.left) / box.width) * this.axis.width);
       const row = Math.floor(((event.clientY - box.top) / box.height) * this.axis.height);
       this.pick?.(this.axis.before.length + row * this.axis.width + column);
     } });
-    return h("div", { class: "grid-strip" }, this.before.length ? h("div", { class: "words" }, this.before) : null, this.canvas);
+    return h(
+      "div",
+      { class: "grid-strip" },
+      this.before.length ? h("div", { class: "words" }, this.before) : null,
+      this.canvas,
+    );
   }
   #time() {
     this.canvas = h("canvas", { class: "time-strip", onclick: (event) => {
@@ -38,11 +50,25 @@ export class AxisStrip {
     } });
     this.resize = new ResizeObserver(() => this.last && this.#drawTime());
     this.resize.observe(this.canvas);
-    return h("div", { class: "time-frame" }, this.canvas, h("div", { class: "time-ends" }, h("small", {}, visible(this.axis.tokens[0] ?? "")), h("small", {}, visible(this.axis.tokens.at(-1) ?? ""))));
+    return h(
+      "div",
+      { class: "time-frame" },
+      this.canvas,
+      h(
+        "div",
+        { class: "time-ends" },
+        h("small", {}, visible(this.axis.tokens[0] ?? "")),
+        h("small", {}, visible(this.axis.tokens.at(-1) ?? "")),
+      ),
+    );
   }
   // weights: a number a place, or null for none
   show(weights, { chosen = null, limit = null } = {}) {
-    const most = limit ?? (weights ? weights.reduce((best, weight) => Math.max(best, Math.abs(weight) || 0), 1e-9) : 1);
+    // a row that looks everywhere alike must not look as if it looked somewhere
+    const most = limit ?? (weights ? weights.reduce(
+      (best, weight) => Math.max(best, Math.abs(weight) || 0),
+      Math.min(1, 3 / weights.length),
+    ) : 1);
     this.last = { weights, chosen, most };
     for (const [list, offset] of [[this.tokens ?? this.before ?? [], 0]]) {
       const palette = sequential(this.app.dark);
@@ -65,7 +91,18 @@ export class AxisStrip {
       const scale = ratio > 1 ? 1 / ratio : 1;
       const context = fitCanvas(this.canvas, size * scale, size * scale * ratio);
       const cells = this.last.weights?.subarray(axis.before.length) ?? null;
-      paintPicture(context, { width: size * scale, height: size * scale * ratio, picture, axis, cells, chosen: last.chosen === null ? null : last.chosen - axis.before.length, dark: app.dark });
+      paintPicture(
+        context,
+        {
+          width: size * scale,
+          height: size * scale * ratio,
+          picture,
+          axis,
+          cells,
+          chosen: last.chosen === null ? null : last.chosen - axis.before.length,
+          dark: app.dark,
+        },
+      );
     };
     loadPicture(app.record, axis, draw);
   }
@@ -85,7 +122,10 @@ export class AxisStrip {
       }
     }
     const values = axis.values;
-    const [low, high] = values.reduce(([a, b], value) => (value === null ? [a, b] : [Math.min(a, value), Math.max(b, value)]), [Infinity, -Infinity]);
+    const [low, high] = values.reduce(
+      ([a, b], value) => (value === null ? [a, b] : [Math.min(a, value), Math.max(b, value)]),
+      [Infinity, -Infinity],
+    );
     context.strokeStyle = style.getPropertyValue("--accent");
     context.lineWidth = 1.75;
     context.beginPath();

@@ -29,7 +29,11 @@ export function short(token, longest = LONGEST) {
 // an element with a token; the whole text of one that was cut is its title
 export function tokenElement(token, fields = {}, longest = LONGEST) {
   const text = short(token, longest);
-  return h("bdi", { ...fields, class: `token ${fields.class ?? ""}`, title: fields.title ?? (text.endsWith("…") ? visible(token) : null) }, text);
+  return h(
+    "bdi",
+    { ...fields, class: `token ${fields.class ?? ""}`, title: fields.title ?? (text.endsWith("…") ? visible(token) : null) },
+    text,
+  );
 }
 
 // of a layer: the numbers stand out, "layers" says nothing

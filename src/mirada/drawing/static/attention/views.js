@@ -11,4 +11,15 @@ import { compareView } from "./compare.js";
 import { relationsView } from "./relations.js";
 import { differenceView } from "./difference.js";
 
-export const VIEWS = [matrixView, headsView, linesView, playView, pictureView, stepsView, graphView, compareView, relationsView, differenceView];
+export const VIEWS = [
+  matrixView,
+  headsView,
+  linesView,
+  playView,
+  pictureView,
+  stepsView,
+  graphView,
+  compareView,
+  relationsView,
+  differenceView,
+];

@@ -13,7 +13,10 @@ export function whatIfCard(app) {
   const has = column !== null && column < stream.keys;
   const key = has ? short(app.token(stream.columns, column), 14) : "";
   const query = short(app.rowToken(), 14);
-  const weight = h("input", { type: "range", min: 0, max: 1, step: 0.01, value: has ? app.row()[column] : 0, "aria-label": app.t("weight") });
+  const weight = h(
+    "input",
+    { type: "range", min: 0, max: 1, step: 0.01, value: has ? app.row()[column] : 0, "aria-label": app.t("weight") },
+  );
   const told = h("output", {}, has ? app.number(app.row()[column], 2) : "");
   weight.addEventListener("input", () => {
     told.textContent = app.number(Number(weight.value), 2);
@@ -52,7 +55,16 @@ function active(app) {
   } }, app.t("runAgain"));
   return h(
     "div", { class: "active" },
-    h("ul", {}, state.changes.map((change) => h("li", {}, h("bdi", {}, describe(app, change)), h("button", { type: "button", class: "remove", "aria-label": app.t("remove"), onclick: () => remove(change) }, "×")))),
+    h(
+      "ul",
+      {},
+      state.changes.map((change) => h(
+        "li",
+        {},
+        h("bdi", {}, describe(app, change)),
+        h("button", { type: "button", class: "remove", "aria-label": app.t("remove"), onclick: () => remove(change) }, "×"),
+      )),
+    ),
     moved === null ? null : h("p", {}, app.t("outputMoves", app.percent(moved))),
     app.rerun ? run : h("p", { class: "soft hint" }, app.t("onlyHere")),
     h("button", { type: "button", class: "small", onclick: () => app.set({ changes: [] }) }, app.t("removeAll")),
@@ -61,7 +73,10 @@ function active(app) {
 
 export function describe(app, change) {
   const stream = app.record.byName.get(change.layer);
-  const name = (axis, place) => (!stream ? String(place) : short(axis === "rows" ? app.rowToken(place, stream) : app.token(stream[axis], place), 12));
+  const name = (axis, place) => (!stream ? String(place) : short(
+    axis === "rows" ? app.rowToken(place, stream) : app.token(stream[axis], place),
+    12,
+  ));
   const head = change.head === undefined || change.head === null ? app.t("allHeads") : app.t("head", change.head);
   if (change.do === "DropHead") return app.t("didDrop", change.head);
   if (change.do === "MaskKey") return app.t("didMask", name("columns", change.key), head);
