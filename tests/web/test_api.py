@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -79,7 +80,10 @@ def test_health_tells_the_task_and_the_model(client: Client) -> None:
     found = client("classify").get("/api/health").json()
     assert (found["status"], found["task"], found["model"]) == ("ok", "classify", "transformer")
     several = client("classify", "translate").get("/api/health").json()
-    assert [(run["name"], run["task"]) for run in several["runs"]] == [("classify", "classify"), ("translate", "translate")]
+    assert [(run["name"], run["task"]) for run in several["runs"]] == [
+        ("classify", "classify"),
+        ("translate", "translate"),
+    ]
     assert "task" not in several
 
 
@@ -88,7 +92,10 @@ def test_several_runs_are_told_apart_by_name(client: Client) -> None:
     status, found = post(web, inputs=["a good film"], run="classify")
     assert status == 200
     assert found["answers"][0]["text"] in ("good", "bad")
-    assert post(web, inputs=["a"]) == (400, {"error": 'several runs are served: choose one with "run"; known: classify, translate'})
+    assert post(web, inputs=["a"]) == (
+        400,
+        {"error": 'several runs are served: choose one with "run"; known: classify, translate'},
+    )
     status, found = post(web, inputs=["a"], run="clasify")
     assert status == 404
     assert "Did you mean 'classify'?" in found["error"]
@@ -158,7 +165,11 @@ def test_what_is_no_request_is_refused(client: Client, content: bytes, kind: str
 def test_one_bad_input_hinders_no_other(client: Client) -> None:
     inputs = ["I see a red house.", "", 5, None, ["x"], "\ud800", "x" * 200_000, "we buy a car."]
     raw = json.dumps({"inputs": inputs})
-    found = client("translate").post("/api/run", content=raw, headers={"content-type": "application/json"}).json()["answers"]
+    found = (
+        client("translate")
+        .post("/api/run", content=raw, headers={"content-type": "application/json"})
+        .json()["answers"]
+    )
     assert ["error" in answer for answer in found] == [False, True, True, True, True, True, True, False]
     assert found[2]["error"] == "an input must be text: got 5"
     assert "too long" in found[6]["error"]
@@ -200,7 +211,9 @@ def test_hostile_files_are_refused(client: Client) -> None:
     wide = b"P6 30000 30000 255\n"  # a few bytes that claim gigabytes
     bomb = client("recognize").post("/api/run", files={"file": ("a.ppm", wide)}).json()["answers"][0]
     assert "too large" in bomb["error"]
-    packed = client("forecast").post("/api/run", files={"file": ("a.csv", b"\x1f\x8b" + b"\0" * 20)}).json()["answers"][0]
+    packed = (
+        client("forecast").post("/api/run", files={"file": ("a.csv", b"\x1f\x8b" + b"\0" * 20)}).json()["answers"][0]
+    )
     assert packed["error"] == "a.csv: packed by gzip. Unpack it before it is sent."
     broken = client("forecast").post("/api/run", files={"file": ("mine.csv", b"a,b\n1,x\n2,y\n")}).json()["answers"][0]
     assert broken["error"].startswith("mine.csv")
@@ -230,6 +243,35 @@ def test_a_what_if_changes_the_answer_and_only_this_one(client: Client, trial: T
     status, error = post(web, "/api/look", input=given, changes=[{"layer": layers[0], "do": "MaskKey", "key": 999}])
     assert status == 422
     assert "no key 999" in error["error"]
+
+
+def test_other_methods_stand_beside_the_weights_where_there_are_any(client: Client, trial: Trial) -> None:
+    response = sent(client("translate"), "translate", trial("translate").given, "/api/look", methods=True)
+    manifest = json.loads(zipfile.ZipFile(io.BytesIO(response.content)).read("manifest.json"))
+    assert {"attention", "ablation"} <= {matrix["name"] for matrix in manifest["methods"]["matrices"]}
+    refused = sent(client("forecast"), "forecast", trial("forecast").given, "/api/look", methods=True)
+    assert refused.status_code == 422
+    assert "methods are compared for texts and pictures" in refused.json()["error"]
+    assert post(client("translate"), "/api/look", input="a", methods="yes")[0] == 400
+
+
+def commands() -> list[tuple[str, dict[str, Any]]]:
+    """The requests of the page on serving, as (path, JSON)."""
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    lines = [
+        line
+        for block in re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
+    found = [re.search(r"localhost:8000(/\S+) .*-d '(.*?)'", line) for line in lines]
+    return [(match[1], json.loads(match[2])) for match in found if match]
+
+
+@pytest.mark.parametrize(("path", "fields"), commands())
+def test_what_the_page_on_serving_shows_works(client: Client, path: str, fields: dict[str, Any]) -> None:
+    response = client("translate").post(path, json=fields)
+    assert response.status_code == 200
+    assert "error" not in response.text[:1000] if path == "/api/run" else response.content.startswith(b"PK")
 
 
 def test_what_cannot_be_answered_cannot_be_looked_at(client: Client) -> None:
@@ -279,7 +321,9 @@ def test_metrics_are_counted(client: Client) -> None:
     assert 'mirada_requests_total{route="/api/run",method="POST",status="200"} 1' in lines
     assert 'mirada_requests_total{route="other",method="GET",status="404"} 1' in lines
     assert "mirada_queue_inputs 0" in lines
-    assert all(line.startswith("#") or len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0 for line in lines)
+    assert all(
+        line.startswith("#") or (len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0) for line in lines
+    )
 
 
 def test_what_is_not_there_is_told_in_json(client: Client) -> None:

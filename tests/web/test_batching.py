@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from mirada.web.batching import Batcher, Call, Stream, Work
+from mirada.web.batching import Batcher, FunctionCall, TextStream, Work
 from mirada.web.limits import Limits, Refused
 from mirada.web.metrics import ServerMetrics
 
@@ -60,7 +60,7 @@ def test_what_waits_is_computed_together_in_order() -> None:
 def test_one_that_fails_hurts_no_other() -> None:
     async def main() -> None:
         one, batches, gate = batcher(), list[int](), threading.Event()
-        one.put(Call("wait", lambda: gate.wait(10)))
+        one.put(FunctionCall("wait", lambda: gate.wait(10)))
         works = [Doubling([n], batches) for n in (1, -1, 3)]
         one.put(*works)
         gate.set()
@@ -75,7 +75,7 @@ def test_one_that_fails_hurts_no_other() -> None:
 def test_a_full_queue_refuses_and_who_leaves_frees_a_place() -> None:
     async def main() -> None:
         one, batches, gate = batcher(queue=2), list[int](), threading.Event()
-        one.put(Call("wait", lambda: gate.wait(10)))
+        one.put(FunctionCall("wait", lambda: gate.wait(10)))
         await asyncio.sleep(0.05)
         waiting = [Doubling([n], batches) for n in range(2)]
         one.put(*waiting)
@@ -97,11 +97,11 @@ def test_a_full_queue_refuses_and_who_leaves_frees_a_place() -> None:
 def test_memory_that_waits_is_bounded() -> None:
     async def main() -> None:
         one, gate = batcher(memory=100), threading.Event()
-        one.put(Call("wait", lambda: gate.wait(10)))
+        one.put(FunctionCall("wait", lambda: gate.wait(10)))
         await asyncio.sleep(0.05)
-        one.put(Call("small", lambda: None, held=80))
+        one.put(FunctionCall("small", lambda: None, held=80))
         with pytest.raises(Refused):
-            one.put(Call("large", lambda: None, held=30))
+            one.put(FunctionCall("large", lambda: None, held=30))
         gate.set()
         one.close(5)
 
@@ -119,7 +119,7 @@ def test_a_long_text_lets_others_in_between_and_stops_when_nobody_reads() -> Non
                     threading.Event().wait(0.001)
                     yield str(n)
 
-        stream, batches = Stream(write), list[int]()
+        stream, batches = TextStream(write), list[int]()
         one.put(stream)
         assert await stream.pieces.get() == "0"
         work = Doubling([4], batches)
@@ -135,7 +135,7 @@ def test_a_long_text_lets_others_in_between_and_stops_when_nobody_reads() -> Non
         assert not one.thread.is_alive()
 
     async def called(one: Batcher, function: Any) -> Any:
-        work = Call("call", function)
+        work = FunctionCall("call", function)
         one.put(work)
         return await work.done
 

@@ -13,13 +13,25 @@ Client = Callable[..., TestClient]
 SECRET = "a-token-of-some-length"
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost:8000", "localhost", "[::1]:8000", "127.0.0.1:9999", "127.8.8.8"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8000", "localhost:8000", "localhost", "[::1]:8000", "127.0.0.1:9999", "127.8.8.8"]
+)
 def test_names_of_this_computer_are_answered(client: Client, host: str) -> None:
     assert client("classify").get("/api/health", headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "localhost.evil.example", "192.168.1.5", "127.0.0.1.evil.example", "", "[", "a b"]
+    "host",
+    [
+        "evil.example",
+        "evil.example:8000",
+        "localhost.evil.example",
+        "192.168.1.5",
+        "127.0.0.1.evil.example",
+        "",
+        "[",
+        "a b",
+    ],
 )
 def test_other_names_are_refused(client: Client, host: str) -> None:
     for path in ("/", "/api/health", "/static/app.js"):
@@ -28,7 +40,9 @@ def test_other_names_are_refused(client: Client, host: str) -> None:
         assert "error" in response.json()
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8000", "file://"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8000", "file://"]
+)
 def test_pages_elsewhere_are_refused(client: Client, origin: str) -> None:
     response = client("classify").post("/api/run", json={"inputs": ["a"]}, headers={"origin": origin})
     assert response.status_code == 403

@@ -62,6 +62,8 @@ def test_no_generated_request_makes_the_server_fail(client: Client, task: str) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tasks", [("translate",), ("write", "answer"), ("recognize", "label"), ("forecast",), ("transcribe",)])
+@pytest.mark.parametrize(
+    "tasks", [("translate",), ("write", "answer"), ("recognize", "label"), ("forecast",), ("transcribe",)]
+)
 def test_no_generated_request_makes_the_server_fail_at_length(client: Client, tasks: tuple[str, ...]) -> None:
     assert requests(client(*tasks, limits=LIMITS, access=NAMED), 200) >= 1000

@@ -59,11 +59,11 @@ def test_a_full_queue_is_told_with_when_to_ask_again(live: Start) -> None:
     gate = threading.Event()
 
     async def hold() -> None:
-        from mirada.web.batching import Call
+        from mirada.web.batching import FunctionCall
 
-        server.app.api.batcher.put(Call("hold", lambda: gate.wait(20)))
+        server.app.api.batcher.put(FunctionCall("hold", lambda: gate.wait(20)))
         await asyncio.sleep(0.1)  # it runs
-        server.app.api.batcher.put(Call("next", lambda: None))
+        server.app.api.batcher.put(FunctionCall("next", lambda: None))
 
     loop = loop_of(server)
     asyncio.run_coroutine_threadsafe(hold(), loop).result(5)
@@ -107,9 +107,9 @@ def test_an_aborted_request_frees_its_place(live: Start) -> None:
     batcher, gate = server.app.api.batcher, threading.Event()
 
     async def hold() -> None:
-        from mirada.web.batching import Call
+        from mirada.web.batching import FunctionCall
 
-        batcher.put(Call("hold", lambda: gate.wait(20)))
+        batcher.put(FunctionCall("hold", lambda: gate.wait(20)))
 
     asyncio.run_coroutine_threadsafe(hold(), loop_of(server)).result(5)
     with server.client() as client, pytest.raises(httpx.ReadTimeout):
@@ -238,7 +238,10 @@ def soak(server: Live, requests: int) -> tuple[int, int]:
             if number % 50 == 1:
                 assert client.post("/api/look", json={"input": "I see a red house."}).status_code == 200
             elif number % 50 == 2:
-                assert client.post("/api/run", content=b"{", headers={"content-type": "application/json"}).status_code == 400
+                assert (
+                    client.post("/api/run", content=b"{", headers={"content-type": "application/json"}).status_code
+                    == 400
+                )
             elif number % 50 == 3:
                 ask(client, "a", "", beam=2)
             else:

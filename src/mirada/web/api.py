@@ -15,7 +15,7 @@ import mirada
 from mirada.looking.changes import changes_as_json
 from mirada.looking.intervene import intervene
 from mirada.web.asking import Asked, answered, read_look, read_run
-from mirada.web.batching import Batcher, Call, Stream, Work
+from mirada.web.batching import Batcher, FunctionCall, TextStream, Work
 from mirada.web.body import Body, read_body
 from mirada.web.limits import Limits, Refused
 from mirada.web.metrics import CONTENT_TYPE, ServerMetrics
@@ -88,7 +88,7 @@ class Api:
         """The attention behind an answer, as a .attn file."""
         body = await read_body(request, self.limits)
         asked = await self.read(read_look, body)
-        work = Call("look", lambda: attention_file(asked), asked.bytes)
+        work = FunctionCall("look", lambda: attention_file(asked), asked.bytes)
         (content,) = await self.computed(request, [work])
         disposition = {"Content-Disposition": 'attachment; filename="mirada.attn"'}
         return Response(content, media_type="application/zip", headers=disposition)
@@ -145,7 +145,7 @@ class Api:
                 raise Refused(422, answer["error"])
             return events(whole(answer))
         run = asked.served.run
-        work = Stream(lambda: run.stream(question.input, **asked.ask))
+        work = TextStream(lambda: run.stream(question.input, **asked.ask))
         self.batcher.put(work)
         end = asyncio.get_running_loop().time() + self.limits.seconds
         try:
@@ -157,7 +157,7 @@ class Api:
             raise
         return events(self.pieces(work, first, question.where, end))
 
-    async def pieces(self, work: Stream, piece: str | None, given: str, end: float) -> AsyncIterator[bytes]:
+    async def pieces(self, work: TextStream, piece: str | None, given: str, end: float) -> AsyncIterator[bytes]:
         """The events of a text that is being written."""
         written = []
         try:
@@ -173,7 +173,7 @@ class Api:
                 self.batcher.drop(work, why="stream")
 
 
-async def next_piece(work: Stream, end: float, limits: Limits) -> str | None:
+async def next_piece(work: TextStream, end: float, limits: Limits) -> str | None:
     """The next piece of a text, or None at its end."""
     try:
         async with asyncio.timeout_at(end):
@@ -209,7 +209,7 @@ def attention_file(asked: Asked) -> bytes:
         (answer,) = answered(asked)
         if answer.error:
             raise ValueError(answer.error)
-        seen = answer.look()
+        seen = answer.look(asked.methods)
         # the folder of the run is the server's own business, and the what-ifs are part of what was seen
         made = {**seen.labels.made, "run": asked.served.name, "input": answer.input}
         labels = replace(seen.labels, made=made, changes=tuple(changes_as_json(asked.changes)))

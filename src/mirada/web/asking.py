@@ -17,7 +17,7 @@ from mirada.web.served import FILES, ServedRun, ServedRuns, checked_option, from
 from mirada.web.uploads import as_input, as_path, from_json
 
 RUN_FIELDS = ("inputs", "run", "stream", "changes")
-LOOK_FIELDS = ("input", "run", "changes")
+LOOK_FIELDS = ("input", "run", "changes", "methods")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +27,13 @@ class Asked:
     served: ServedRun
     questions: tuple[Question, ...]
     ask: Mapping[str, Any]
+    draws: (
+        bool  # whether answers are drawn at random: they depend on their numbers, and a request is answered as a whole
+    )
     changes: Mapping[str, Any]  # by layer, lists of them
     stream: bool = False
+    methods: bool = False  # whether rollout, gradients and ablation are wanted beside the weights
     bytes: int = 0  # of memory that the questions hold
-
-    @property
-    def draws(self) -> bool:
-        """Whether answers are drawn at random: then they depend on their numbers, and a request is answered as a whole."""
-        asked = self.served.run.asked(self.ask)
-        return isinstance(asked, SearchOptions) and isinstance(asked.search(), Sample)
 
     @property
     def key(self) -> tuple[Any, ...] | None:
@@ -50,6 +48,8 @@ class Asked:
 
     def part(self, first: int, last: int) -> "Asked":
         """Some of the questions."""
+        if first == 0 and last >= len(self.questions):
+            return self
         some = self.questions[first:last]
         return replace(self, questions=some, bytes=self.bytes * len(some) // max(1, len(self.questions)))
 
@@ -65,13 +65,10 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
     if len(inputs) > limits.inputs:
         raise Refused(413, f"at most {limits.inputs} inputs a request: got {len(inputs):,}. Send several requests.")
     asked = read_asked(body, served, inputs, RUN_FIELDS, limits)
-    stream = body.fields.get("stream", False)
-    stream = from_text(stream, bool) if isinstance(stream, str) and not body.typed else stream
-    if not isinstance(stream, bool):
-        raise Refused(400, f"stream must be true or false: got {shown(stream)}")
+    stream = truth(body, "stream")
     if stream and len(inputs) != 1:
         raise Refused(400, f"a stream has one answer: give one input, not {len(inputs)}")
-    return replace(asked, stream=stream)
+    return replace(asked, stream=True) if stream else asked
 
 
 def read_look(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
@@ -81,7 +78,16 @@ def read_look(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
     one = given[0] if body.files else given
     if len(body.files) > 1:
         raise Refused(400, f"one input is looked at: got {len(body.files)} files")
-    return read_asked(body, served, [one], LOOK_FIELDS, limits)
+    return replace(read_asked(body, served, [one], LOOK_FIELDS, limits), methods=truth(body, "methods"))
+
+
+def truth(body: Body, name: str) -> bool:
+    """A field that is true or false; false where there is none."""
+    value = body.fields.get(name, False)
+    value = from_text(value, bool) if isinstance(value, str) and not body.typed else value
+    if not isinstance(value, bool):
+        raise Refused(400, f"{name} must be true or false: got {shown(value)}")
+    return value
 
 
 def given_inputs(body: Body, served: ServedRun, field: str) -> Any:
@@ -102,14 +108,15 @@ def given_inputs(body: Body, served: ServedRun, field: str) -> Any:
 
 def read_asked(body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits) -> Asked:
     """Inputs as questions, and the options."""
-    ask = options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
+    ask, draws = options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
     changes = changes_of(body.fields.get("changes"), served, limits)
     pairs = [question_of(value, served, limits) for value in inputs]
-    return Asked(served, tuple(question for question, _ in pairs), ask, changes, bytes=sum(size for _, size in pairs))
+    questions, size = tuple(question for question, _ in pairs), sum(size for _, size in pairs)
+    return Asked(served, questions, ask, draws, changes, bytes=size)
 
 
-def options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> dict[str, Any]:
-    """The options of an answer, as on the command line; null is what is left out there."""
+def options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
+    """The options of an answer, as on the command line, and whether it is drawn; null is what is left out there."""
     known, task = served.options, served.run.task.name
     listed = f"it takes {', '.join(known)}" if known else "it takes no options"
     useless = [name for name in given if name not in known]
@@ -119,10 +126,10 @@ def options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> d
     if isinstance(ask.get("passage"), str):
         ask["passage"] = ask["passage"] or " "  # an empty one is a mistake, not the default
     try:
-        served.run.asked(ask)
+        found = served.run.asked(ask)
+        return ask, isinstance(found, SearchOptions) and isinstance(found.search(), Sample)
     except ValueError as error:
         raise Refused(400, str(error)) from None
-    return ask
 
 
 def changes_of(given: Any, served: ServedRun, limits: Limits) -> dict[str, list[Change]]:

@@ -49,7 +49,7 @@ class Work(ABC):
                 self.done.set_result(result)
 
 
-class Call(Work):
+class FunctionCall(Work):
     """One call of a function."""
 
     inference = False
@@ -62,7 +62,7 @@ class Call(Work):
         return [self.function()]
 
 
-class Stream(Work):
+class TextStream(Work):
     """Pieces of a text, handed on as they are written. `pieces` ends with None, or with what went wrong."""
 
     kind = "stream"
@@ -197,7 +197,7 @@ class Batcher:
         """Hand the results over, all of a batch in one turn of the event loop."""
         ended = []
         for work, result in zip(together, results, strict=True):
-            if isinstance(work, Stream) and result is False and not work.given_up:
+            if isinstance(work, TextStream) and result is False and not work.given_up:
                 with self.change:
                     self.waiting.append(work)
                     self.inputs += work.size

@@ -56,7 +56,10 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
     asked = object_of(
         {"inputs": inputs, **several, **properties, "changes": changes, "stream": stream}, ["inputs", *needed]
     )
-    looked = object_of({"input": item, **several, **properties, "changes": changes}, ["input", *needed])
+    methods = {"type": "boolean", "description": "Rollout, gradients and ablation beside the weights: slower."}
+    looked = object_of(
+        {"input": item, **several, **properties, "changes": changes, "methods": methods}, ["input", *needed]
+    )
     paths = {
         "/api/run": {"post": operation("Answers to inputs.", asked, file_too, needed, "#/components/schemas/Answers")},
         "/api/look": {"post": operation("All attention behind an answer: a .attn file.", looked, file_too, needed, "")},

@@ -1,7 +1,8 @@
 """The runs that are served, by name, and what each says of itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -29,16 +30,12 @@ class ServedRun:
     def takes_files(self) -> bool:
         return self.run.task.input_kind in FILES
 
-    @property
+    @cached_property
     def options(self) -> dict[str, Kind]:
         """The options of a question and their types; a tuple has several texts."""
         hints = get_type_hints(self.run.task.Ask)
         names = [name for name in self.run.task.Ask.takes() if name not in INSIDE]
         return {name: kind_of(hints[name]) for name in names}
-
-    def defaults(self) -> dict[str, Any]:
-        """The options as they are where a request has none."""
-        return {item.name: getattr(self.run.ask, item.name) for item in fields(self.run.ask)}
 
     def describe(self) -> dict[str, Any]:
         """What `GET /api/health` says of it."""

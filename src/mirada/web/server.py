@@ -62,14 +62,14 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
         api.batcher.close(limits.stopping)
 
     app = FastAPI(title="mirada", openapi_url=None, docs_url=None, redoc_url=None, lifespan=life)
+    app.add_route("/api/run", guarded(api.run), methods=["POST"])  # the first: it is asked for most
+    app.add_route("/api/look", guarded(api.look), methods=["POST"])
     for path, handler in {
         "/": pages.app, "/docs": pages.docs, "/favicon.ico": pages.icon, "/static/{path:path}": pages.static,
         "/openapi.json": description, "/api/health": api.health, "/api/metrics": api.metrics_text,
         "/api/samples": samples.samples,
     }.items():  # fmt: skip
         app.add_route(path, guarded(handler), methods=["GET"])
-    app.add_route("/api/run", guarded(api.run), methods=["POST"])
-    app.add_route("/api/look", guarded(api.look), methods=["POST"])
     app.add_exception_handler(HTTPException, not_found)
     guard = Guard(
         app, api.metrics, limits, token=access.token, hosts=access.hosts, local=access.local, log=access.log
@@ -158,7 +158,7 @@ class StoppableServer(uvicorn.Server):
 def serve(app: WebApp, listening: socket.socket, limits: Limits, ready: Callable[[], None]) -> None:
     """Answer requests until Ctrl-C or SIGTERM."""
     config = uvicorn.Config(
-        app.asgi, log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
+        app.asgi, log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none", lifespan="on",
         timeout_keep_alive=IDLE, timeout_graceful_shutdown=int(limits.stopping), limit_concurrency=4 * limits.connections,
         backlog=2048,
     )  # fmt: skip

@@ -8,6 +8,7 @@ import { known, preferred, words } from "./words.js";
 import { mount } from "./attention/mount.js";
 
 const THEMES = { auto: "dark", dark: "light", light: "auto" };
+const COMPARED = new Set(["text", "question", "picture", "recording"]); // inputs for which there are other methods
 const part = (id) => document.getElementById(id);
 
 class Page {
@@ -141,7 +142,8 @@ class Page {
   #attentionHead() {
     const { t } = this;
     const save = h("button", { type: "button", class: "quiet", id: "save", onclick: () => this.#save() }, t("save"));
-    const head = h("div", { class: "head" }, h("div", {}, h("h2", {}, t("attentionTitle")), h("p", { class: "soft" }, t("whatIfHint"))), save);
+    const methods = h("button", { type: "button", class: "quiet", id: "methods", title: t("methodsHint"), onclick: () => this.compare() }, t("methods"));
+    const head = h("div", { class: "head" }, h("div", {}, h("h2", {}, t("attentionTitle")), h("p", { class: "soft" }, t("whatIfHint"))), h("div", { class: "tools" }, COMPARED.has(this.run.input) ? methods : null, save));
     part("attention").querySelector(".head")?.replaceWith(head);
     return head;
   }
@@ -174,6 +176,22 @@ class Page {
     part("answer").replaceChildren(drawChange(this.run, answer, after, this.shown, this.t, this.language, () => this.undo()));
     part("answer").scrollIntoView({ behavior: "smooth", block: "nearest" });
     return bytes;
+  }
+  // other ways of asking what mattered, beside the weights
+  async compare() {
+    const button = part("methods");
+    const { shown } = this;
+    button.disabled = true;
+    try {
+      shown.bytes = await attention({ ...shown.asked, methods: true });
+      if (shown !== this.shown) return;
+      this.viewer.show(shown.bytes);
+      this.viewer.open("compare");
+    } catch (error) {
+      this.form.say(error.message || this.t("offline"));
+    } finally {
+      button.disabled = false;
+    }
   }
   undo() {
     const { asked, answer, bytes } = this.shown;

@@ -54,6 +54,8 @@ const WORDS = {
   attentionTitle: ["Where it looked", "A dónde miró"],
   looking: ["Fetching the attention …", "Trayendo la atención…"],
   noAttention: ["The attention of this answer cannot be shown: {0}", "No se puede mostrar la atención de esta respuesta: {0}"],
+  methods: ["Compare methods", "Comparar métodos"],
+  methodsHint: ["Rollout, gradients and ablation beside the weights: the model runs once for every place of the input", "Rollout, gradientes y ablación junto a los pesos: el modelo se ejecuta una vez por cada posición de la entrada"],
   save: ["Save .attn", "Guardar .attn"],
   whatIf: ["What if", "Y si…"],
   whatIfHint: ["Choose a head, a cell or a word below and change it: the model runs again with the change.", "Elige abajo una cabeza, una celda o una palabra y cámbiala: el modelo se ejecuta de nuevo con el cambio."],
