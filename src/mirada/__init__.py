@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mirada.looking.importance import importance
     from mirada.looking.intervene import intervene
     from mirada.looking.record import Seen, look
-    from mirada.looking.record import look
     from mirada.runs.load import load
     from mirada.runs.train import train
 
