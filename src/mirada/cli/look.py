@@ -13,6 +13,7 @@ from mirada.cli.options import Beam, Device, examples
 from mirada.cli.places import check_folder, check_texts
 from mirada.cli.run import passage_text
 from mirada.errors import require, unknown
+from mirada.terminal import echo
 
 if TYPE_CHECKING:
     from mirada.looking.changes import DropHead
@@ -75,7 +76,7 @@ def look(
     asked = LookRequest(tuple(places or ()), example, against, tuple(drop or ()), methods, conllu, ask, device)
     seen, other = asked.seen()
     if other is not None and not out:
-        typer.echo(f"{other.text(layer, head)}\n", color=True)
+        echo(f"{other.text(layer, head)}\n", styled=True)
     show(seen, other, out, ending, layer, head, kind, language)
 
 
@@ -200,9 +201,9 @@ def relations(run: "Run", place: str) -> "list[HeadRelation]":
         f"no layer of this run looks from the words of a sentence at its words: {place} says nothing about it",
     )
     left = len(found.records) - len(sentences)
-    typer.echo(f"{len(pairs):,} sentences of {place} read, {bad:,} not, {left:,} left out", err=True)
+    echo(f"{len(pairs):,} sentences of {place} read, {bad:,} not, {left:,} left out", err=True)
     for row in best_heads(table)[:LISTED]:
-        typer.echo(f"{row.relation:<20} {row.stream} head {row.head}: {row.accuracy:.0%} "
+        echo(f"{row.relation:<20} {row.stream} head {row.head}: {row.accuracy:.0%} "
                    f"(always {row.offset:+d}: {row.baseline:.0%}; {row.count:,} times)", err=True)  # fmt: skip
     return table
 
@@ -237,7 +238,7 @@ def show(
 ) -> None:
     """Draw in the terminal, or write the file."""
     if not out:
-        typer.echo(seen.text(layer, head), color=True)  # the drawing itself knows which colors there are
+        echo(seen.text(layer, head), styled=True)  # the drawing itself knows which colors there are
         return
     require(
         other is None or ending == ".html",
@@ -250,7 +251,7 @@ def show(
         seen.save(path)
     else:
         seen.plot(path, layer, head, kind)
-    typer.echo(f"written to {out}", err=True)
+    echo(f"written to {out}", err=True)
 
 
 def check_look_out(out: str) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from mirada.cli.options import Device, examples
 from mirada.errors import require
+from mirada.terminal import echo
 
 EPILOG = examples(
     "mirada serve runs/translate",
@@ -62,9 +63,9 @@ def serve(
 
     def ready() -> None:
         for served in runs:
-            typer.echo(f"{served.name}: {served.run.task.name} with {served.run.settings.name}")
+            echo(f"{served.name}: {served.run.task.name} with {served.run.settings.name}")
         if made:
-            typer.echo(f"Others can connect. Requests need the header Authorization: Bearer {token}")
-        typer.echo(f"Open {where}/{'#token=' + token if made else ''}  (API: {where}/docs; Ctrl-C ends)")
+            echo(f"Others can connect. Requests need the header Authorization: Bearer {token}")
+        echo(f"Open {where}/{'#token=' + token if made else ''}  (API: {where}/docs; Ctrl-C ends)")
 
     answer_requests(app, listening, limits, ready)

@@ -7,7 +7,6 @@ length x dim. Weights are computed when asked for.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +26,7 @@ from mirada.errors import require, unknown
 from mirada.looking import file, reading
 from mirada.looking import weights as exact
 from mirada.looking.foreign import foreign_names, kind_of, watch
+from mirada.looking.frozen import fingerprint, freeze, same, versions
 from mirada.looking.labels import Labels
 from mirada.looking.methods import Methods
 from mirada.looking.pictures import SeenPictures
@@ -385,31 +385,3 @@ class Seen(SeenPictures):
                          last.plan.kernel, repr(last.where)))  # fmt: skip
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         return "\n".join("  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in rows)
-
-
-def versions(request: Request) -> tuple[int, ...]:
-    """How often each recorded tensor was changed in place. Tensors of inference mode keep no count and cannot be checked."""
-    given = (request.places.positions, request.places.key_positions)
-    tensors = (request.q, request.k, request.v, *request.where.tensors(), *(x for x in given if x is not None))
-    return tuple(-1 if x.is_inference() else x._version for x in tensors)
-
-
-def fingerprint(part: nn.Module) -> Iterator[object]:
-    """Everything a part's numbers depend on beside its tensors: which part it is, and its settings."""
-    yield part
-    yield from (value for value in vars(part).values() if isinstance(value, int | float | str | None))
-
-
-def same(tensor: Tensor, before: Tensor) -> bool:
-    """Whether a tensor still has the numbers of its copy. They are read: not every optimizer counts what it changes."""
-    return tensor.shape == before.shape and tensor.dtype == before.dtype and torch.equal(tensor, before)
-
-
-def freeze(part: nn.Module) -> nn.Module:
-    """A part with copies of its tensors, which nobody else can change."""
-    twin = copy(part)
-    for store in ("_parameters", "_buffers"):
-        kept = {name: None if x is None else x.detach().clone() for name, x in getattr(part, store).items()}
-        object.__setattr__(twin, store, kept)
-    object.__setattr__(twin, "_modules", {name: None if m is None else freeze(m) for name, m in part._modules.items()})
-    return twin

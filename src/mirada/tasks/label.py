@@ -15,7 +15,7 @@ from mirada.data.builtin.citations import citations
 from mirada.data.check import show
 from mirada.data.graphs import GraphOptions, read_graph
 from mirada.data.known_graph import KnownGraph, places_in
-from mirada.data.labelled_graph import PARTS, LabelledGraph, Node, in_order_of, with_parts
+from mirada.data.labelled_graph import PARTS, LabelledGraph, Node, in_order_of, number_first, with_parts
 from mirada.data.new_nodes import read_new_nodes
 from mirada.data.node_features import FeatureScale, SparseRows
 from mirada.data.record import Problem, Record
@@ -113,7 +113,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return "\x1f".join((value.name, value.label, value.graph.digest)).encode()
 
     def learn(self, splits: Splits[Node], options: GraphOptions, start: KnownGraph | None) -> KnownGraph:
-        labels = sorted({record.value.label for record in splits.train}, key=by_number)
+        labels = sorted({record.value.label for record in splits.train}, key=number_first)
         bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
         told = f"nodes are told apart by at least two labels: all of these to learn from have {labels[0]!r}"
         require(len(labels) > 1, bad + told)
@@ -274,16 +274,6 @@ def checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
 
 def label_of(value: Node) -> str:
     return value.label
-
-
-def by_number(label: str) -> tuple[int, int, str]:
-    """Numbers in their order, before words in theirs.
-
-    >>> sorted(["b", "10", "9", "a"], key=by_number)
-    ['9', '10', 'a', 'b']
-    """
-    number = label.isascii() and label.isdecimal()
-    return not number, int(label) if number else 0, label
 
 
 # The model's view
