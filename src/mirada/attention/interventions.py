@@ -9,6 +9,7 @@ import torch
 
 from mirada.attention.kernels.request import Request
 from mirada.attention.memory import Memory
+from mirada.attention.transforms import recomputing
 
 
 class Intervention(Protocol):
@@ -61,6 +62,8 @@ def change_all(layer: Any, request: Request, memory: Memory | None, again: bool)
 
 
 def tell_all(layer: Any, request: Request, memory: Memory | None) -> None:
+    if recomputing():  # it was counted when it was computed first
+        return
     for intervention in here():
         intervention.made(layer, request, memory)
 

@@ -83,8 +83,8 @@ class InterventionBlock:
             return request
         name = self.names[layer]
         before = self._before(request, memory)
-        if again and before:
-            before -= request.queries
+        if again:
+            before = max(0, before - request.queries)
         return apply(self._of[layer], request, before, lambda force: self._forced.add((name, force)))
 
     def made(self, layer: nn.Module, request: Request, memory: Memory | None) -> None:

@@ -26,7 +26,7 @@ from mirada.errors import require, unknown
 from mirada.looking import file, reading
 from mirada.looking import weights as exact
 from mirada.looking.foreign import foreign_names, kind_of, watch
-from mirada.looking.frozen import fingerprint, freeze, same, versions
+from mirada.looking.frozen import fingerprint, freeze, numbers_of, same, versions
 from mirada.looking.labels import Labels
 from mirada.looking.methods import Methods
 from mirada.looking.pictures import SeenPictures
@@ -366,11 +366,11 @@ class Seen(SeenPictures):
         """The layer's parts as they are now: a later training step must not change what was seen."""
         parts = {"score": request.score, "position": request.position, "normalizer": request.normalizer}
         state = tuple(x for part in parts.values() for x in fingerprint(part))
-        tensors = [x.detach() for part in parts.values() for x in (*part.parameters(), *part.buffers())]
+        tensors = [x for part in parts.values() for x in numbers_of(part)]
         before = self._frozen.get(layer)
         if before is None or before[0] != state or not all(map(same, tensors, before[1])):
             kept = {name: freeze(part) for name, part in parts.items()}
-            copies = [x for part in kept.values() for x in (*part.parameters(), *part.buffers())]
+            copies = [x for part in kept.values() for x in numbers_of(part)]
             before = self._frozen[layer] = (state, copies, kept)
         return before[2]
 
