@@ -526,6 +526,46 @@ def test_a_keyboard_is_enough(open_page: Open) -> None:
     assert page.errors == []
 
 
+def test_several_rows_are_shown_as_their_mean(open_page: Open, written: dict[str, Written]) -> None:
+    record = written["negro"]
+    page = open_page(record.bytes(), start="row=1")
+    page("mirada.viewer.app.toggleRow(4)")
+    mean = record.exact[""][0, [1, 4]].mean(0)
+    np.testing.assert_allclose(page("Array.from(mirada.viewer.app.chosenMean())"), mean, atol=WITHIN)
+    assert "mean of 2 rows" in page.page.inner_text(".row-card")
+    page.page.keyboard.press("Escape")
+    assert "query 5 of 6" in page.page.inner_text(".row-card")
+
+
+def test_a_graph_of_very_many_nodes(open_page: Open) -> None:
+    nodes, edges = 17_000, 40_000
+    random = np.random.default_rng(0)
+    target, source = np.sort(random.integers(0, nodes, edges)), random.integers(0, nodes, edges)
+    record = Written()
+    record.axes["nodes"] = {"kind": "graph", "size": nodes}
+    data = {
+        "weights": record.blob(random.integers(0, 256, (8, edges)).astype(np.uint8).tobytes()),
+        "edges": record.blob(np.stack([source, target]).astype("<i4").tobytes()),
+    }
+    made = {
+        "name": "gat",
+        "kind": "graph",
+        "heads": 8,
+        "queries": nodes,
+        "keys": nodes,
+        "rows": "nodes",
+        "columns": "nodes",
+    }
+    record.streams.append({**made, "encoding": "edges8", "data": data})
+    page = open_page(record.bytes())
+    for view in VIEWS["gat"].split():
+        page.view(view)
+    assert page.errors == []
+    assert page.page.locator(".problem").count() == 0
+    row = page.weights("gat", 7, int(target[0]))
+    assert set(np.flatnonzero(row)) <= set(source[target == target[0]])
+
+
 def test_both_languages(open_page: Open, written: dict[str, Written]) -> None:
     record = written["luong"].bytes()
     assert "Layers and heads" in open_page(record, query="?lang=en", locale="es-MX").text()

@@ -4,6 +4,10 @@ import { h, fitCanvas } from "./elements.js";
 import { tokenElement, visible } from "./tokens.js";
 import { sequential, level } from "./palette.js";
 import { paintPicture, loadPicture } from "./heat.js";
+import { strongest } from "./measures.js";
+
+const MOST_WORDS = 3000;
+const SHOWN = 200;
 
 export class AxisStrip {
   constructor(app, axis, { label = "", pick = null, names = axis.tokens } = {}) {
@@ -12,18 +16,25 @@ export class AxisStrip {
     this.element = h("section", { class: `strip ${axis.kind}`, "aria-label": label }, label ? h("h3", {}, label) : null, body);
   }
   #words() {
-    this.tokens = this.names.map((token, place) =>
-      tokenElement(token, { class: "word", "data-place": place, title: null }),
-    );
     const act = (event) => {
       const found = event.target.closest("[data-place]");
       if (found && this.pick) this.pick(Number(found.dataset.place));
     };
-    return h(
-      "div",
-      { class: `words ${this.axis.size > 150 ? "many" : ""} ${this.pick ? "can-pick" : ""}`, onclick: act },
-      this.tokens.flatMap((token) => [token, " "]),
-    );
+    const kind = `words ${this.axis.size > 150 ? "many" : ""} ${this.pick ? "can-pick" : ""}`;
+    this.list = h("div", { class: kind, onclick: act });
+    if (this.axis.size <= MOST_WORDS) this.#place(this.names.keys());
+    return h("div", {}, this.list, (this.note = h("p", { class: "soft hint" })));
+  }
+  #place(places) {
+    this.tokens = Array.from(places, (place) => tokenElement(this.names[place], { class: "word", "data-place": place, title: null }));
+    this.list.replaceChildren(...this.tokens.flatMap((token) => [token, " "]));
+  }
+  // of very many words those that are looked at most, and it is said
+  #strongest(weights, chosen) {
+    const places = new Set(weights ? strongest(weights, SHOWN) : this.names.slice(0, SHOWN).keys());
+    if (chosen !== null) places.add(chosen);
+    this.#place([...places].sort((a, b) => a - b));
+    this.note.textContent = this.app.t("someTokens", places.size, this.axis.size);
   }
   #grid() {
     this.before = this.axis.before.map((token, place) => tokenElement(
@@ -70,15 +81,15 @@ export class AxisStrip {
       Math.min(1, 3 / weights.length),
     ) : 1);
     this.last = { weights, chosen, most };
-    for (const [list, offset] of [[this.tokens ?? this.before ?? [], 0]]) {
-      const palette = sequential(this.app.dark);
-      list.forEach((token, place) => {
-        const shade = weights ? level(Math.abs(weights[place + offset]) || 0, most) : 0;
-        const colored = shade > 1;
-        token.style.background = colored ? palette.css(shade) : "";
-        token.style.color = colored ? palette.ink(shade) : "";
-        token.classList.toggle("chosen", place === chosen);
-      });
+    if (this.list && this.axis.size > MOST_WORDS) this.#strongest(weights, chosen);
+    const palette = sequential(this.app.dark);
+    for (const token of this.tokens ?? this.before ?? []) {
+      const place = Number(token.dataset.place);
+      const shade = weights ? level(Math.abs(weights[place]) || 0, most) : 0;
+      const colored = shade > 1;
+      token.style.background = colored ? palette.css(shade) : "";
+      token.style.color = colored ? palette.ink(shade) : "";
+      token.classList.toggle("chosen", place === chosen);
     }
     if (this.axis.kind === "grid") this.#drawGrid();
     else if (this.canvas) this.#drawTime();
