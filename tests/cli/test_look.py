@@ -115,6 +115,18 @@ def test_methods_and_relations_go_onto_the_page(mirada: Command, made: Made, tmp
     assert (seen.methods.rows, seen.methods.columns) == ("target", "source")
 
 
+def test_one_layer_on_a_page_and_in_a_record(mirada: Command, made: Made, tmp_path: Path) -> None:
+    for name in ("x.html", "x.attn"):
+        assert mirada("look", made.translate, SENTENCE, "--layer", CROSS, "-o", tmp_path / name).code == 0
+    assert records_of(tmp_path / "x.html")[0].names == Seen.load(tmp_path / "x.attn").names == [CROSS]
+
+
+def test_the_terminal_says_how_far_methods_agree(mirada: Command, made: Made) -> None:
+    done = mirada("look", made.translate, SENTENCE, "--methods")
+    assert done.code == 0
+    assert re.search(r"attention and ablation agree: -?\d\.\d\d, the same first place in \d\.\d\d", done.out)
+
+
 def test_the_lectures_example(mirada: Command, tmp_path: Path) -> None:
     done = mirada("look", "--example", "negro")
     assert done.code == 0
@@ -166,6 +178,9 @@ def test_colors_where_they_are_asked_for(mirada: Command, record: Path, monkeypa
         (("RUN", SENTENCE, "--against", "b", "-o", "x.png"), "two are compared on a page"),
         (("RUN", SENTENCE, "--kind", "heads"), "--kind is for plots"),
         (("RUN", SENTENCE, "--kind", "heats", "-o", "x.png"), "Did you mean 'heads'?"),
+        (("RUN", SENTENCE, "--head", 1, "-o", "x.html"), "x.html holds all heads: leave --head out"),
+        (("RUN", SENTENCE, "--methods", "-o", "x.png"), "--methods is shown on a page or in the terminal"),
+        (("RUN", SENTENCE, "--layer", "nope", "-o", "x.attn"), "unknown layer 'nope'"),
         (("RUN", SENTENCE, "--language", "fr"), "unknown language 'fr'"),
         (("RUN", SENTENCE, "--passage", "x"), "passage is not used by translate"),
         (("RUN", SENTENCE, "--conllu", "none.conllu"), "none.conllu"),

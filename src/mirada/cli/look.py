@@ -69,6 +69,12 @@ def look(
     """Show what a model looked at while it answered: in the terminal, or as a page, a plot or a record."""
     ending = check_look_out(out)
     require(language in ("", "en", "es"), f"unknown language {language!r}; known: en, es")
+    require(
+        head is None or ending not in (".html", RECORD), f"{out} holds all heads: leave --head out, and choose it there"
+    )
+    require(
+        not methods or ending not in PLOTS, "--methods is shown on a page or in the terminal: give -o a name in .html"
+    )
     require(not kind or ending in PLOTS, "--kind is for plots: give -o a name that ends in .png, .svg or .pdf")
     words = None if candidates is None else tuple(word.strip() for word in candidates.split(",") if word.strip())
     options = {"beam": beam, "candidates": words, "tokens": tokens, "truncate": truncate or None, "passage": passage}
@@ -237,21 +243,30 @@ def show(
     seen: "Seen", other: "Seen | None", out: str, ending: str, layer: str, head: int | None, kind: str, language: str
 ) -> None:
     """Draw in the terminal, or write the file."""
+    from mirada.looking.views import chosen_layer
+
     if not out:
         echo(seen.text(layer, head), styled=True)  # the drawing itself knows which colors there are
+        for one in seen.methods.agreement if seen.methods else ():
+            echo(f"{one.a} and {one.b} agree: {agreed(one.spearman)}, the same first place in {agreed(one.top)}")
         return
     require(
         other is None or ending == ".html",
         f"{out}: two are compared on a page: give -o a name that ends in .html, or leave it out",
     )
     path = os.path.expanduser(out)
+    layers = [chosen_layer(seen, layer)] if layer else None
     if ending == ".html":
-        seen.page(path, other, language)
+        seen.page(path, other, language, layers)
     elif ending == RECORD:
-        seen.save(path)
+        seen.save(path, layers=layers)
     else:
         seen.plot(path, layer, head, kind)
     echo(f"written to {out}", err=True)
+
+
+def agreed(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
 
 
 def check_look_out(out: str) -> str:

@@ -53,14 +53,20 @@ class SeenPictures:
         with whole_plot(Path(path)) as beside:
             draw_plot(shown, heads, kind, beside)
 
-    def html(self, other: "Seen | None" = None, language: str = "") -> str:
+    def html(self, other: "Seen | None" = None, language: str = "", layers: Sequence[str] | None = None) -> str:
         """The page as text; with another, both and their difference."""
         seen = [self._seen, *([other] if other is not None else [])]
-        return page([each.to_bytes() for each in seen], views.title(self._seen), language)
+        return page([each.to_bytes(layers=layers) for each in seen], views.title(self._seen), language)
 
-    def page(self, path: str | os.PathLike[str], other: "Seen | None" = None, language: str = "") -> None:
-        """Write one HTML file that shows all of it, offline; with another, both and their difference."""
-        content = self.html(other, language).encode()
+    def page(
+        self,
+        path: str | os.PathLike[str],
+        other: "Seen | None" = None,
+        language: str = "",
+        layers: Sequence[str] | None = None,
+    ) -> None:
+        """Write one HTML file that shows all of it or some layers, offline; with another, both and their difference."""
+        content = self.html(other, language, layers).encode()
         with whole(Path(path)) as file:
             file.write(content)
 
