@@ -104,3 +104,15 @@ def test_a_changed_copy_is_checked_again() -> None:
 def test_an_unknown_field_is_named_with_its_nearest() -> None:
     with pytest.raises(ValueError, match=r"unknown field of Deeper 'dpeth'; known: depth, .* Did you mean 'depth'\?"):
         Deeper.from_dict({"dpeth": 3})
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**400])
+def test_a_number_that_no_field_can_hold_is_named(value: int) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Both(Config):
+        width: int = 8
+        rate: float = 0.5
+
+    for name in ("width", "rate"):
+        with pytest.raises(ValueError, match=rf"Both: {name} must fit into 64 bits: got a number of \d+ bits"):
+            Both.from_dict({name: value})

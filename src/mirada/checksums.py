@@ -27,7 +27,12 @@ def checksum_of(content: bytes) -> str:
     >>> checksum_of(b"mirada")
     '5f4d04e1a50025a9843cf4ca894d75a0'
     """
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+    return str(digest_of(content).hexdigest())
+
+
+def digest_of(content: bytes = b"") -> Any:
+    """A checksum that can be continued with more bytes."""
+    return hashlib.blake2b(content, digest_size=16)
 
 
 def json_checksum(described: Mapping[str, Any]) -> str:
@@ -53,7 +58,7 @@ def started(header: Mapping[str, Any]) -> Any:
     """The hash of a header, to be continued with the numbers."""
     about = {key: value for key, value in header.get(METADATA, {}).items() if key != NAME}
     plain = {**header, METADATA: about}
-    return hashlib.blake2b(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode(), digest_size=16)
+    return digest_of(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode())
 
 
 def damage(path: Path) -> str:

@@ -27,10 +27,14 @@ class Config:
         for item in fields(self):
             name, value = item.name, getattr(self, item.name)
             kind = KINDS[item.type if isinstance(item.type, str) else item.type.__name__]
+            if type(value) is int and kind is not bool and not -(2**63) <= value < 2**63:
+                raise ValueError(f"{type(self).__name__}: {name} must fit into 64 bits: got {shortened(value)}")
             if kind is float and type(value) is int:
                 object.__setattr__(self, name, float(value))
             elif type(value) is not kind:
-                raise ValueError(f"{type(self).__name__}: {name} must be of type {kind.__name__}: got {value!r}")
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must be of type {kind.__name__}: got {shortened(value)}"
+                )
         self.check()
 
     def check(self) -> None:
@@ -65,3 +69,10 @@ class Config:
             if name not in known:
                 raise unknown(f"field of {cls.__name__}", name, known)
         return cls(**values)
+
+
+def shortened(value: Any) -> str:
+    """A value in an error; a whole number of thousands of digits is not even spelled."""
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return f"a number of {value.bit_length()} bits"
+    return repr(value)[:100]

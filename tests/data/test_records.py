@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirada.data.objects import batch_values
 from mirada.data.options import TableOptions
 from mirada.data.record import Record
 from mirada.data.records import Read, read_records
@@ -459,3 +460,33 @@ def test_every_format_reads_the_same_records(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content.encode())
     for data in (f"{tmp_path}/x.tsv", f"{tmp_path}/x.csv", f"{tmp_path}/x.jsonl", f"{tmp_path}/x.en,{tmp_path}/x.es"):
         assert fields(read_records(data, PAIR)) == rows
+
+
+class FakeBatch:
+    """What pyarrow gives: some values cannot be had, and then no row of the batch can."""
+
+    def __init__(self, rows: list) -> None:
+        self.rows, self.num_rows = rows, len(rows)
+
+    def to_pylist(self) -> list:
+        for row in self.rows:
+            if isinstance(row, Exception):
+                raise row
+        return self.rows
+
+    def slice(self, start: int, count: int) -> "FakeBatch":
+        return FakeBatch(self.rows[start : start + count])
+
+
+def test_a_value_of_parquet_that_cannot_be_read_is_one_rows_fault() -> None:
+    late, odd = (
+        ValueError("year 60000 is out of range"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+    )
+    found = batch_values(FakeBatch([{"a": 1}, late, {"a": 2}, odd, OverflowError("int too big to convert")]))
+    assert [value for value, fault in found if not fault] == [{"a": 1}, {"a": 2}]
+    assert [fault.split(".")[0] for _, fault in found if fault] == [
+        "a value cannot be read: year 60000 is out of range",
+        "a value cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        "a value cannot be read: int too big to convert",
+    ]

@@ -291,7 +291,7 @@ def test_settings_that_cannot_work_leave_no_folder(tmp_path: Path, data: str, ke
 
 def test_no_room_is_told_before_anything_is_written(tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mirada.training.checkpoint.shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9})())
-    with pytest.raises(ValueError, match=r"has 0 MB left and the run needs about \d+ MB"):
+    with pytest.raises(ValueError, match=r"has \d+ bytes left and the run needs about [\d.]+ MB"):
         trained("translate", data, tmp_path / "run", *QUICK)
     assert not (tmp_path / "run").exists()
 
@@ -320,3 +320,30 @@ def test_ctrl_c_before_the_first_step_tells_how_to_go_on(
         with pytest.raises(Interrupted, match="stopped"):
             trained("translate", data, tmp_path / "run", *QUICK)
     assert resume(tmp_path / "run").folder == tmp_path / "run"
+
+
+def test_settings_that_were_edited_are_refused_and_a_newer_version_is_told(copy: Path) -> None:
+    described = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+    (copy / "config.json").write_text(json.dumps(described, indent=7, sort_keys=True))
+    assert load(copy), "the layout is nobody's business"
+    edited = described | {"recipe": described["recipe"] | {"steps": 12}}
+    rewrite(copy, edited)
+    for use in (load, resume):
+        with pytest.raises(ValueError, match=r"config\.json was changed since it was written.*take the line"):
+            use(copy)
+    rewrite(copy, described | {"mirada": "0.99.0"})
+    for use in (load, resume):
+        with pytest.raises(ValueError, match=r"written by mirada 0\.99\.0, and this is mirada"):
+            use(copy)
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:40])])
+def test_a_log_that_is_lost_is_told_and_the_run_goes_on(
+    made: Run, copy: Path, damage: Callable[[Path], object]
+) -> None:
+    damage(copy / "metrics.jsonl")
+    lines: list[str] = []
+    carry_out(request("translate", out=str(copy), resume=True), lines.append, quiet)
+    assert any("metrics.jsonl is missing or shorter than it was" in line for line in lines)
+    assert (copy / "model.safetensors").read_bytes() == (made.folder / "model.safetensors").read_bytes()
+    assert read_metrics(copy / "metrics.jsonl")[-1] == read_metrics(made.folder / "metrics.jsonl")[-1]

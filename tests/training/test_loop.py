@@ -251,7 +251,7 @@ def test_evaluation_weighs_parts_by_what_they_count() -> None:
 def test_no_room_is_told_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = type("Usage", (), {"free": 10})()
     monkeypatch.setattr("mirada.training.checkpoint.shutil.disk_usage", lambda folder: usage)
-    with pytest.raises(ValueError, match=r"has 0 MB left and the run needs about"):
+    with pytest.raises(ValueError, match=r"has 10 bytes left and the run needs about"):
         toy_training(tmp_path)
 
 

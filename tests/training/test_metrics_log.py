@@ -35,9 +35,32 @@ def test_a_resumed_log_is_cut_where_the_checkpoint_was(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_gone_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"m\.jsonl cannot be read"):
-        MetricsLog(tmp_path / "m.jsonl", 10)
+    lines: list[str] = []
+    MetricsLog(tmp_path / "m.jsonl", 10, "", lines.append)
     assert read_metrics(tmp_path / "m.jsonl") == []
+    assert ["missing or shorter" in line for line in lines] == [True]
+
+
+@pytest.mark.parametrize(
+    ("change", "told", "steps"),
+    [
+        (lambda content: content, [], [1, 2]),
+        (lambda content: content[:15], ["missing or shorter"], [1]),
+        (lambda content: content.replace(b"2", b"7"), ["was changed since"], [1, 7]),
+    ],
+)
+def test_a_log_that_is_not_what_it_was_is_told(tmp_path: Path, change, told: list[str], steps: list[int]) -> None:
+    path, lines = tmp_path / "m.jsonl", []
+    log = MetricsLog(path)
+    for step in (1, 2):
+        log.write(step=step)
+    size, checksum = log.settle(), log.checksum()
+    log.close()
+    path.write_bytes(change(path.read_bytes()))
+    again = MetricsLog(path, size, checksum, lines.append)
+    again.write(step=9)
+    assert [part in line for part, line in zip(told, lines, strict=True)] == [True] * len(told)
+    assert [event["step"] for event in read_metrics(path)] == [*steps, 9]
 
 
 class Terminal(io.StringIO):

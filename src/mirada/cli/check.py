@@ -1,5 +1,6 @@
 """`mirada check`: every bad record, then what a training would take."""
 
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import typer
 
 from mirada.cli.options import DataFile, Model, TaskName, examples
 from mirada.cli.places import check_task, data_and_keys
+from mirada.errors import require
 from mirada.terminal import echo
 
 if TYPE_CHECKING:
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
     from mirada.runs.sources import Splits
     from mirada.runs.task import Task
 
-EPILOG = examples("mirada check translate --data pairs.tsv", "mirada check classify --data a.csv bad=skip")
+EPILOG = examples(
+    "mirada check translate --data pairs.tsv",
+    "mirada check classify --data a.csv bad=skip",
+    "mirada check runs/translate",
+)
 
 
 def check(
@@ -30,7 +36,15 @@ def check(
     valid: Annotated[str, typer.Option(help="Data to validate on.")] = "",
     each: Annotated[bool, typer.Option("--all", help="List every bad record, not one of each kind.")] = False,
 ) -> None:
-    """Name bad records as file:line, then estimate the memory and time of a training on this machine."""
+    """Name bad records as file:line, then estimate the memory and time of a training on this machine.
+
+    With the folder of a run in the place of TASK: say whether it is whole.
+    """
+    if is_run(task):
+        require(not (keys or model or data or valid), f"{task} is the folder of a run: it is checked alone")
+        if not is_whole(Path(task).expanduser()):
+            raise typer.Exit(1)
+        return
     check_task("check", task, keys or ())
     data, keys = data_and_keys(("mirada", "check", task), keys, data)
     from mirada.runs.request import TrainingRequest
@@ -40,6 +54,25 @@ def check(
     pairs = tuple(key_values(keys))
     if not is_usable(TrainingRequest(task=task, model=model, source=Source(data, valid), keys=pairs), each):
         raise typer.Exit(1)
+
+
+def is_run(word: str) -> bool:
+    """Whether a word is the folder of a run, and no task."""
+    from mirada.runs.catalog import CATALOG
+
+    return word not in CATALOG and os.path.exists(Path(word).expanduser() / "config.json")
+
+
+def is_whole(folder: Path) -> bool:
+    """Print every file of a run and what is wrong with it; whether it is whole comes back."""
+    from mirada.runs.integrity import inspect
+
+    bad = 0
+    for name, wrong in inspect(folder):
+        echo(f"{name}: {wrong or 'whole'}")
+        bad += bool(wrong)
+    echo(f"{folder} is whole" if not bad else f"{folder} is not whole: {bad} of its files")
+    return not bad
 
 
 def is_usable(request: "TrainingRequest", each: bool) -> bool:

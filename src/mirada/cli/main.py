@@ -81,7 +81,8 @@ def explained(error: Exception) -> tuple[str, int]:
     if kind == "ProcessLostError":
         return f"{reason}. Go on with the same command and --resume; torchrun --max-restarts 3 does so by itself.", 1
     first = reason.splitlines()[0]
-    if isinstance(error, MemoryError) or kind == "OutOfMemoryError" or "allocate memory" in reason:
+    full = "allocate memory" in reason or "overflowed with sizes" in reason
+    if isinstance(error, MemoryError) or kind == "OutOfMemoryError" or full:
         return f"there is not enough memory: {first}\nTake a smaller batch_tokens, width, depth or length.", 1
     return f"{kind}: {first}\nThis should not happen: --debug shows where it came from. Please report it.", 1
 

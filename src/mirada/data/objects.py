@@ -144,12 +144,23 @@ def parquet_objects(path: str, wanted: tuple[str, ...]) -> Objects:
             outer = {name.split(".")[0] for name in wanted}
             known = outer <= set(table.schema_arrow.names)  # else all columns, for the error that names them
             for batch in table.iter_batches(ROWS, columns=sorted(outer) if known else None):
-                for value in batch.to_pylist():
+                for value, fault in batch_values(batch):
                     number += 1
-                    yield number, value, ""
+                    yield number, value, fault
         except pyarrow.ArrowException as error:
-            reason = str(error).splitlines()[0]
+            reason = str(error).splitlines()[0][:200]
             raise ValueError(f"{path}: not a Parquet file, or a damaged one: {reason} Copy it again.") from None
+
+
+def batch_values(batch: Any) -> list[tuple[Any, str]]:
+    """The rows of a batch, and what is wrong with them: a time out of range, or a text that is not UTF-8, is one row's."""
+    try:
+        return [(value, "") for value in batch.to_pylist()]
+    except (ValueError, OverflowError) as error:
+        if batch.num_rows == 1:
+            reason = " ".join(str(error).split())[:200]
+            return [(None, f"a value cannot be read: {reason}. Take the row out, or store the value as text.")]
+    return [row for place in range(batch.num_rows) for row in batch_values(batch.slice(place, 1))]
 
 
 def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: tuple[str, ...]) -> Read:

@@ -123,7 +123,8 @@ class Training:
         """The metrics log, cut back to what belongs to the state; only the leader writes one."""
         if not self.group.leads:
             return None
-        return MetricsLog(self.folder / "metrics.jsonl", state.log_size if state.step else None)
+        size = state.log_size if state.step else None
+        return MetricsLog(self.folder / "metrics.jsonl", size, state.log_checksum, self.print_progress)
 
     def start(self) -> TrainingState:
         """The state to go on from: a saved one, or a new one whose number of steps is planned here."""
@@ -295,7 +296,7 @@ class Training:
         state.scaler, state.spent, state.budget = self.scaler.state_dict(), self.planning.spent(), self.recipe.budget
         if self.group.leads:
             self.write_best(state)  # before the state that says which it is
-            state.log_size = log.settle() if log else 0
+            state.log_size, state.log_checksum = (log.settle(), log.checksum()) if log else (0, "")
             save_state(self.checkpoints, self.objective, self.optimizer, state)
             kept = {kept_path(self.checkpoints, step) for step in state.kept}
             for path in self.checkpoints.glob("step-*.safetensors"):

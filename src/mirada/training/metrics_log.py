@@ -3,28 +3,47 @@
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mirada.checksums import checksum_of, digest_of
 from mirada.files import APPEND, BINARY, write_whole
+from mirada.terminal import echo
 
 
 class MetricsLog:
-    """A file of events. `size` at a checkpoint is where a resumed run cuts it, so that no step is told twice."""
+    """A file of events. `size` at a checkpoint is where a resumed run cuts it, so that no step is told twice.
 
-    def __init__(self, path: Path, size: int | None = None) -> None:
+    A log that is not what it was at the checkpoint is told, and goes on with what is whole of it: no step depends on it.
+    """
+
+    def __init__(
+        self, path: Path, size: int | None = None, checksum: str = "", print_progress: Callable[[str], None] = echo
+    ) -> None:
         self.path = path
         kept = b"" if size is None else read_start(path, size)
+        if len(kept) < (size or 0):
+            print_progress(f"{path} is missing or shorter than it was: the curves of the report will have a gap")
+        elif size is not None and checksum not in ("", checksum_of(kept)):
+            print_progress(f"{path} was changed since it was written: the curves of the report may be wrong")
+        kept = kept[: kept.rfind(b"\n") + 1]
         write_whole(path, kept)  # a new file: a link, or a copy that shares its disk space, is left alone
         self.file = opened_to_append(path)
+        self.digest = digest_of(kept)
 
     def write(self, **event: Any) -> None:
         """Append an event. JSON has no NaN: a number that is not finite becomes null."""
         with told_as_ours(self.path):
-            self.file.write(as_line({name: plain(value) for name, value in event.items()}))
+            line = as_line({name: plain(value) for name, value in event.items()})
+            self.file.write(line)
             self.file.flush()
+        self.digest.update(line)
+
+    def checksum(self) -> str:
+        """Of all that was written."""
+        return self.digest.hexdigest()
 
     def settle(self) -> int:
         """The size of all that is safely on the disk."""
@@ -38,10 +57,12 @@ class MetricsLog:
 
 
 def read_start(path: Path, size: int) -> bytes:
-    """So many bytes from the beginning of a file."""
+    """So many bytes from the beginning of a file; as many as it has, where it has fewer or is not there."""
     try:
         with open(path, "rb") as file:
             return file.read(size)
+    except FileNotFoundError:
+        return b""
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
 

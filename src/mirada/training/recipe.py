@@ -6,6 +6,7 @@ from math import inf
 from mirada.config import Config
 from mirada.training.schedules import SCHEDULES
 
+MOST_THREADS = 4096
 PRECISIONS = ("float32", "bfloat16", "float16")
 
 
@@ -75,5 +76,7 @@ class Recipe(Config):
         for name in ("minutes", "decay", "l2", "clip"):
             if getattr(self, name) == inf:
                 raise ValueError(f"{name} must be finite: got inf")
+        if self.threads > MOST_THREADS:
+            raise ValueError(f"threads must be at most {MOST_THREADS}: got {self.threads}")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed must lie in [0, 2^63): got {self.seed}")

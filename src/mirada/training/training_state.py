@@ -1,7 +1,7 @@
 """All that a run needs to go on: in memory while it trains, in one file when it is saved."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class TrainingState:
     pace: float = 0.0  # seconds of a step, and of a validation, when they were measured
     validation: float = 0.0
     log_size: int = 0  # bytes of the metrics log that belong to this state
+    log_checksum: str = ""  # of these bytes
     loss_sum: float = 0.0  # since the last line of the metrics log
     loss_count: int = 0
     skipped: int = 0  # steps in a row whose gradient was not finite
@@ -85,7 +86,42 @@ def load_state(folder: Path, objective: Objective, optimizer: torch.optim.Optimi
     restore_state(objective.model, optimizer, tensors)
     facts = {RENAMED.get(name, name): value for name, value in facts.items() if name not in GONE}
     facts.setdefault("judged", facts.get("best", float("inf")))  # once, the loss alone decided
+    check_facts(facts, folder / LAST)
     return TrainingState(**facts)
+
+
+def check_facts(facts: Mapping[str, Any], where: Path) -> None:
+    """Require the facts of a state that a run can be in."""
+
+    def need(holds: bool, what: str) -> None:
+        require(
+            holds, f"{where} is not a checkpoint of this run: {what}. Restore a copy, or start over with another --out."
+        )
+
+    kinds = {item.name: getattr(item.type, "__name__", str(item.type)) for item in fields(TrainingState)}
+    for name, value in facts.items():
+        need(name in kinds, f"it has a {name!r}, which is not known here: a newer version may have written it")
+        need(is_kind(value, kinds[name]), f"its {name} is {str(value)[:40]}, not of the kind {kinds[name]}")
+    absent = [name for name in ("step", "steps", "best", "best_step") if name not in facts]
+    need(not absent, f"it has no {', '.join(absent)}")
+    step, steps, best_step = (facts[name] for name in ("step", "steps", "best_step"))
+    need(steps >= 1, f"it has {steps} steps")
+    need(best_step <= step, f"its best step is {best_step:,}, and it is at step {step:,}")
+    need(all(kept <= step for kept in facts.get("kept", [])), f"it keeps weights of steps after {step:,}")
+    need(0 < facts.get("share", 1.0) <= 1, "the share of a validation must lie in (0, 1]")
+    some = facts.get("finished", False) or bool(facts.get("kept")) or facts["best"] < float("inf")
+    need(step > 0 or not some, "it has weights of a run that has made no step")
+
+
+def is_kind(value: Any, kind: str) -> bool:
+    """Whether a fact is of the kind that a field has; whole numbers count from 0 and fit into 63 bits."""
+    if kind == "int":
+        return type(value) is int and 0 <= value < 2**63
+    if kind == "float":
+        return type(value) in (int, float)
+    if kind == "list":
+        return isinstance(value, list) and all(is_kind(item, "int") for item in value)
+    return isinstance(value, {"bool": bool, "str": str}.get(kind, dict))
 
 
 def save_weights(path: Path, tensors: Mapping[str, Tensor], step: int = AVERAGED) -> None:

@@ -1,0 +1,42 @@
+"""A checkpoint whose facts cannot be those of a run is refused, and named."""
+
+from pathlib import Path
+
+import pytest
+
+from mirada.training.checkpoint import read_checkpoint, write_checkpoint
+from tests.training.toy import toy_training
+
+WRONG = [
+    {"step": "x"}, {"step": 0}, {"step": -1}, {"step": 2**70}, {"step": 1.5}, {"step": True}, {"steps": 0}, {"steps": "9"},
+    {"kept": [1, "a"]}, {"kept": None}, {"kept": [99]}, {"best": "low"}, {"best": None}, {"every": -3}, {"finished": "no"},
+    {"scaler": 3}, {"strange": 1}, {"log_size": -5}, {"log_size": 2**70}, {"seconds": []}, {"share": float("nan")},
+    {"share": 0.0}, {"loss_sum": None}, {"best_step": 2**65}, {"best_step": 41}, {"ended": 7},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    toy_training(folder).run()
+    return folder
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_facts_of_no_run(folder: Path, wrong: dict) -> None:
+    path = folder / "checkpoints" / "last.safetensors"
+    whole = path.read_bytes()
+    tensors, facts = read_checkpoint(path)
+    write_checkpoint(path, tensors, facts | wrong)
+    with pytest.raises(ValueError, match=r"last\.safetensors is not a checkpoint of this run: .*Restore a copy"):
+        toy_training(folder, resume=True).run()
+    path.write_bytes(whole)
+    assert toy_training(folder, resume=True).run().finished
+
+
+def test_a_fact_that_is_missing(folder: Path) -> None:
+    path = folder / "checkpoints" / "last.safetensors"
+    tensors, facts = read_checkpoint(path)
+    write_checkpoint(path, tensors, {name: value for name, value in facts.items() if name != "step"})
+    with pytest.raises(ValueError, match="it has no step"):
+        toy_training(folder, resume=True).run()
