@@ -98,7 +98,8 @@ class Classify(Task[str, Fields, TextClasses]):
         splits = from_tables(source, COLUMNS, options)
         splits = splits if source.has_valid else with_every_label(splits)
         known = {record.value[1] for record in splits.train}
-        unseen = [unseen_label(record, known) for record in splits.valid if known and record.value[1] not in known]
+        others = (*splits.valid, *splits.test)
+        unseen = [unseen_label(record, known) for record in others if known and record.value[1] not in known]
         return replace(splits, problems=[*splits.problems, *unseen])
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
