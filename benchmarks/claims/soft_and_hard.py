@@ -35,7 +35,7 @@ def main() -> None:
         print(f"| {model} | " + " | ".join(f"{value:.1f}" for value in values) + " |", flush=True)
     print(f"\nPointing by chance: {chance:.1f} %")
     if given.figure:
-        plot_bars(found, Path(given.figure), line=("pointing by chance", chance))
+        plot_bars(found, Path(given.figure))
 
 
 if __name__ == "__main__":

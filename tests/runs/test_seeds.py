@@ -8,6 +8,7 @@ import pytest
 
 from mirada.runs import train as training
 from mirada.runs.load import load
+from mirada.runs.report import details
 from mirada.runs.train import carry_out
 from tests.runs.small import QUICK, quiet, request, reviews, trained, write_rows
 
@@ -52,6 +53,7 @@ def test_what_validated_best_is_the_run(folder: Path) -> None:
     assert run.measure() == best["metrics"]
     assert (folder / "model.safetensors").read_bytes() == (there / "model.safetensors").read_bytes()
     assert (run.settings.recipe.seed, run.settings.recipe.seeds) == (4, 3)
+    assert dict(details(run))["seed"] == str(best["seed"])
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert f"This page is about seed {best['seed']}, which validated best." in page
 

@@ -271,6 +271,33 @@ def test_the_same_record_in_both_files_is_bad(tmp_path: Path, data: str) -> None
         carry_out(request("translate", data=data, valid=valid, out=str(tmp_path / "run"), keys=QUICK), quiet, quiet)
 
 
+def divided(folder: Path, task: str) -> str:
+    """Parts of which the last has a good record, one that is learned from, and one that cannot be measured."""
+    folder.mkdir()
+    rows = (
+        pairs()
+        if task == "translate"
+        else [(f"{text} {mood}", mood) for text, _ in pairs() for mood in ("good", "bad")]
+    )
+    odd = ("word " * 40, "palabra") if task == "translate" else ("new", "unheard")
+    for name, part in (("train", rows[:30]), ("valid", rows[30:40]), ("test", [rows[50], rows[7], odd])):
+        write_rows(folder / f"{name}.tsv", part)
+    return str(folder)
+
+
+@pytest.mark.parametrize(("task", "what"), [("translate", "too long"), ("classify", "label 'unheard' does not occur")])
+def test_bad_records_to_be_measured_with_are_named_before_the_training(tmp_path: Path, task: str, what: str) -> None:
+    place, keys = divided(tmp_path / "parts", task), (*QUICK, "length=30")
+    with pytest.raises(
+        ValueError, match=rf"test.tsv:3: {what}(?s:.*)test.tsv:2: also in the training data: .*train.tsv:8"
+    ):
+        trained(task, place, tmp_path / "run", *keys)
+    assert not (tmp_path / "run").exists()
+    run = trained(task, place, tmp_path / "run", *keys, "bad=skip")
+    assert [Path(record.where).name for record in run.splits().test] == ["test.tsv:1"]
+    assert run.measure()
+
+
 @pytest.mark.parametrize("skip", [(), ("bad=skip",)])
 @pytest.mark.parametrize(("train", "valid", "use"), [("bad", "good", "learn from"), ("good", "bad", "validate on")])
 def test_files_without_a_good_record(tmp_path: Path, train: str, valid: str, use: str, skip: tuple[str, ...]) -> None:

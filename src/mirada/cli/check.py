@@ -92,7 +92,7 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
             return False
         run = build(settings, require_both(splits), Path(folder))
         sets = encode(run, splits)
-        found = run.problems(splits, (splits.train, sets.train), (splits.valid, sets.valid))
+        found = run.problems(splits, (splits.train, sets.train), (splits.valid, sets.valid), *run.test_set(splits))
         print_records(run.task, splits, found, each)
         if found and run.options.bad == "stop":
             echo(FIX)

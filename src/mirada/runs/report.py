@@ -8,7 +8,7 @@ from mirada.drawing.charts import Chart
 from mirada.drawing.curves import Curve
 from mirada.drawing.page import Fact, Report, Section, html
 from mirada.runs.run import Measured, Run
-from mirada.runs.seeds import seed_section
+from mirada.runs.seeds import read_seeds, seed_section
 from mirada.runs.sources import Splits
 from mirada.runs.summary import summary
 from mirada.training.checkpoint import write_whole
@@ -64,8 +64,9 @@ def details(run: Run) -> tuple[Fact, ...]:
     """What decided the run, in small print."""
     settings = run.settings
     data = "in memory" if run.source.in_memory else run.source.data or "builtin"
+    seed = read_seeds(run.folder).get("chosen", settings.recipe.seed)  # of several, the one that the page is about
     return (
-        ("data", data), ("fingerprint", settings.fingerprint), ("seed", str(settings.recipe.seed)),
+        ("data", data), ("fingerprint", settings.fingerprint), ("seed", str(seed)),
         ("threads", str(settings.recipe.threads)), ("code", settings.native), ("version", settings.version),
         ("model", changed(settings.config)), ("recipe", changed(settings.recipe)),
     )  # fmt: skip

@@ -155,14 +155,19 @@ class Run:
         return self.ask.changed(ask, self.task.name)
 
     def problems(self, splits: Splits, *sets: tuple[Any, Examples]) -> list[Problem]:
-        """Every record that cannot be used: not readable, not fit for the model, or in both splits.
+        """Every record that cannot be used: not readable, not fit for the model, or learned from and measured with.
 
         A set is some records and their examples.
         """
         found = list(splits.problems)
         for records, examples in sets:
             found += self.task.problems(records, examples, self.model.config)
-        return found + shared(splits.train, splits.valid, self.task.identity)
+        measured = splits.valid if self.source.builtin else [*splits.valid, *splits.test]
+        return found + shared(splits.train, measured, self.task.identity)
+
+    def test_set(self, splits: Splits) -> list[tuple[Any, Examples]]:
+        """The records to be measured with after the training, to be looked at before it; builtin ones are known to be good."""
+        return [(splits.test, self.examples(splits.test))] if splits.test and not self.source.builtin else []
 
     def examples(self, records: Any) -> Examples:
         """Records as the model reads them."""

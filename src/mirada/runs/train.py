@@ -251,7 +251,8 @@ class Sets:
 
     def without_bad(self, run: Run, print_progress: Print) -> "Sets":
         """The records that can be used; bad ones are an error, or are skipped where that is wanted."""
-        found = run.problems(self.splits, (self.splits.train, self.train), (self.splits.valid, self.valid))
+        splits = self.splits
+        found = run.problems(splits, (splits.train, self.train), (splits.valid, self.valid), *run.test_set(splits))
         require_good(found, run.options, FIX)
         if not found:
             return self
@@ -271,7 +272,8 @@ class Sets:
             [records[row] for row in good]
             for records, good in zip((self.splits.train, self.splits.valid), rows, strict=True)
         )
-        splits = require_both(replace(self.splits, train=train, valid=valid, problems=found))
+        test = [record for record in self.splits.test if record.where not in bad]
+        splits = require_both(replace(self.splits, train=train, valid=valid, test=test, problems=found))
         return Sets(splits, self.train.take(rows[0]), self.valid.take(rows[1]))
 
     def training(
