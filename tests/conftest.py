@@ -32,6 +32,7 @@ TINY = {
     "runs",
     "tasks",
     "training",
+    "web",
 }  # where models are tiny
 
 

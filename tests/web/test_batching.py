@@ -110,14 +110,17 @@ def test_memory_that_waits_is_bounded() -> None:
 
 def test_a_long_text_lets_others_in_between_and_stops_when_nobody_reads() -> None:
     async def main() -> None:
-        one, written = batcher(), list[int]()
+        one, written, ended = batcher(), list[int](), list[threading.Thread]()
 
         def write() -> Any:
-            with torch.inference_mode():
-                for n in range(10**9):
-                    written.append(n)
-                    threading.Event().wait(0.001)
-                    yield str(n)
+            try:
+                with torch.inference_mode():
+                    for n in range(10**9):
+                        written.append(n)
+                        threading.Event().wait(0.001)
+                        yield str(n)
+            finally:
+                ended.append(threading.current_thread())
 
         stream, batches = TextStream(write), list[int]()
         one.put(stream)
@@ -133,6 +136,8 @@ def test_a_long_text_lets_others_in_between_and_stops_when_nobody_reads() -> Non
         assert len(written) <= count + 50
         one.close(5)
         assert not one.thread.is_alive()
+        assert ended == [one.thread]  # where it had switched gradients off, not where it is forgotten
+        assert not torch.is_inference_mode_enabled()
 
     async def called(one: Batcher, function: Any) -> Any:
         work = FunctionCall("call", function)

@@ -71,6 +71,7 @@ def test_a_full_queue_is_told_with_when_to_ask_again(live: Start) -> None:
         refused = client.post("/api/run", json={"inputs": ["a"]})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         gate.set()
+        wait_until(lambda: server.app.api.batcher.inputs == 0)
         ask(client, "I see a red house.")
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -74,7 +74,13 @@ class TextStream(Work):
         self.pieces: asyncio.Queue[str | BaseException | None] = asyncio.Queue()
 
     def compute(self, together: Sequence[Work]) -> list[Any]:
-        """Write on for a moment; whether it is at the end."""
+        """Write on for a moment; whether it is at the end. One that nobody reads is ended here: what it switched on belongs to
+        this thread.
+        """
+        if self.given_up:
+            if isinstance(self.writing, Generator):
+                self.writing.close()
+            return [True]
         self.writing = self.write() if self.writing is None else self.writing
         end = time.monotonic() + SLICE
         while time.monotonic() < end:
@@ -118,11 +124,13 @@ class Batcher:
             self.change.notify()
 
     def drop(self, *works: Work, why: str) -> None:
-        """Give up works that nobody waits for any more; those that have not begun leave the queue at once."""
+        """Give up works that nobody waits for any more; those that have not begun leave the queue at once, a text at its next
+        turn.
+        """
         with self.change:
             for work in works:
                 work.given_up = True
-                if work in self.waiting:
+                if work in self.waiting and not isinstance(work, TextStream):
                     self.waiting.remove(work)
                     self._left([work])
         self.metrics.dropped.add(reason=why)
@@ -197,7 +205,7 @@ class Batcher:
         """Hand the results over, all of a batch in one turn of the event loop."""
         ended = []
         for work, result in zip(together, results, strict=True):
-            if isinstance(work, TextStream) and result is False and not work.given_up:
+            if isinstance(work, TextStream) and result is False:
                 with self.change:
                     self.waiting.append(work)
                     self.inputs += work.size

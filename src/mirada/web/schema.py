@@ -23,6 +23,11 @@ ABOUT = {
     "truncate": "Cut inputs that are too long for the model, rather than refuse them.",
     "passage": "The text that holds the answers to questions.",
 }
+EVENT: Schema = {  # a server-sent event, whose data is JSON
+    "type": "object",
+    "required": ["data"],
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+}
 ERRORS = {
     "400": "What is wrong with the request.",
     "401": "A token is needed.",
@@ -120,7 +125,7 @@ def operation(summary: str, body: Schema, files: bool, needed: list[str], answer
         content["multipart/form-data"] = {"schema": object_of({"file": file, **shared}, ["file", *needed])}
     good: Schema = {
         "application/json": {"schema": {"$ref": answer}},
-        "text/event-stream": {"schema": {"type": "string"}},
+        "text/event-stream": {"schema": EVENT},
     }
     zipped: Schema = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
     return {
