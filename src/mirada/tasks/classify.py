@@ -98,16 +98,9 @@ class Classify(Task[str, Fields, TextClasses]):
         if source.builtin:
             return builtin()
         splits = from_tables(source, COLUMNS, options)
-<<<<<<< HEAD
         splits = splits if source.has_valid else every_class_learned(splits, label_of)
         known = sorted({label_of(record.value) for record in splits.train})
-        unseen = unseen_classes(splits.valid, known, label_of) if known else []
-=======
-        splits = splits if source.has_valid else with_every_label(splits)
-        known = {record.value[1] for record in splits.train}
-        others = (*splits.valid, *splits.test)
-        unseen = [unseen_label(record, known) for record in others if known and record.value[1] not in known]
->>>>>>> measure
+        unseen = unseen_classes([*splits.valid, *splits.test], known, label_of) if known else []
         return replace(splits, problems=[*splits.problems, *unseen])
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
