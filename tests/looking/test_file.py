@@ -19,6 +19,7 @@ from mirada.attention.neighborhoods import Causal, Edges, Padding, Window
 from mirada.attention.normalizers import Identity, Softmax, Sparsemax
 from mirada.attention.positions import ALiBi, LocalGaussian, Rotary
 from mirada.attention.scores import Additive, Bilinear, Dot, Graph
+from mirada.looking import file
 from mirada.looking.encodings import LARGEST_ERROR, compand, expand
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, TimeLabels, WrittenStep
 from mirada.looking.methods import Methods
@@ -392,3 +393,19 @@ def test_every_model_of_the_lectures_has_its_kind() -> None:
         for layer in again.names:
             assert_close(again[layer].weights(), seen[layer].weights(), atol=LARGEST_ERROR, rtol=0)
             assert Seen.from_bytes(again.to_bytes())[layer].kind == again[layer].kind
+
+
+def test_few_weights_are_kept_as_they_are() -> None:
+    """Numbers of a blackboard stay what they are: a row of 0.5 and 0.5 is not one of 0.498 and 0.502."""
+    seen = seen_of(SMALL, 5)
+    assert manifest_of(seen)["streams"][0]["encoding"] == "float32"
+    assert torch.equal(Seen.from_bytes(seen.to_bytes())[""].weights(), seen[""].weights())
+
+
+def test_bytes_hold_weights_within_their_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file, "EXACT_WEIGHTS", 0)
+    seen = seen_of(SMALL, 5)
+    assert manifest_of(seen)["streams"][0]["encoding"] == "sqrt8"
+    again = Seen.from_bytes(seen.to_bytes())[""].weights()
+    assert_close(again, seen[""].weights(), atol=0.004, rtol=0)
+    assert not torch.equal(again, seen[""].weights())

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from mirada import Attention, MultiHead, Seen, look
 from mirada.attention.neighborhoods import Edges
+from mirada.looking import file
 from mirada.looking.labels import GridLabels, Labels, TextLabels, TimeLabels, WrittenStep
 from mirada.looking.methods import Methods
 from mirada.looking.relations import HeadRelation
@@ -51,8 +53,15 @@ def labelled() -> Seen:
     return seen
 
 
+def in_bytes(seen: Seen) -> bytes:
+    """A file whose weights are bytes, though they are so few that they would be kept as they are."""
+    with mock.patch.object(file, "EXACT_WEIGHTS", 0):
+        return seen.to_bytes()
+
+
 FILES = {
-    "sqrt8": labelled().to_bytes(),
+    "sqrt8": in_bytes(labelled()),
+    "float32": labelled().to_bytes(),
     "qk16": recorded(97).to_bytes(),
     "edges8": recorded(5, where=Edges(torch.tensor([[0, 1, 2], [1, 1, 4]]), 5)).to_bytes(),
 }

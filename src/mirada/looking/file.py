@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_STREAMS, MOST_WEIGHTS = 4096, 2**31
 SMALL_VECTORS, ALL_VECTORS = 2**16, 2**19  # numbers of one layer, and of all, that are kept for the arithmetic
+EXACT_WEIGHTS = 2**13  # of one layer: so few are kept as they are, and numbers on a blackboard stay what they are
 
 
 def save(
@@ -136,7 +137,8 @@ class Writing:
         found = encodings.half_product(stream, checks)
         if found is not None:
             return "qk16", self.half_product(found[0]), found[1]
-        weights, fits = WeightBytes(stream), encodings.bytes_hold(checks)
+        few = stream.heads * stream.queries * stream.keys <= EXACT_WEIGHTS
+        weights, fits = WeightBytes(stream), encodings.bytes_hold(checks) and not few
         blob = self.blobs.add(weights.companded() if fits else weights.float32())
         return "sqrt8" if fits else "float32", {"weights": blob}, weights.error
 
