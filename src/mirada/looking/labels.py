@@ -102,6 +102,7 @@ class Labels:
     outputs: tuple[WrittenStep, ...] = ()
     boxes: tuple[tuple[int, tuple[float, float, float, float]], ...] = ()  # row of `outputs`, box in pixels
     changes: tuple[Mapping[str, Any], ...] = ()
+    opening: str = ""  # where a page begins, such as view=graph&row=2; not a part of the file
 
     def __post_init__(self) -> None:
         for pattern, names in self.places.items():

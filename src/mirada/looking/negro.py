@@ -41,4 +41,4 @@ def negro() -> Seen:
         WORDS, TEXT, tuple((start, start + len(word)) for start, word in zip(starts, WORDS, strict=True))
     )
     made = {"task": "example", "model": "negro", "input": TEXT}
-    return seen.labelled(Labels({"words": words}, {"*": ("words", "words")}, made))
+    return seen.labelled(Labels({"words": words}, {"*": ("words", "words")}, made, opening="view=graph&row=2"))

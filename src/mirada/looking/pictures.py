@@ -56,7 +56,7 @@ class SeenPictures:
     def html(self, other: "Seen | None" = None, language: str = "", layers: Sequence[str] | None = None) -> str:
         """The page as text; with another, both and their difference."""
         seen = [self._seen, *([other] if other is not None else [])]
-        return page([each.to_bytes(layers=layers) for each in seen], views.title(self._seen), language)
+        return page([each.to_bytes(layers=layers) for each in seen], views.title(self._seen), language, self._seen.labels.opening)
 
     def page(
         self,
@@ -122,9 +122,9 @@ def in_terminal(shown: AttentionView, terminal: Terminal) -> str:
     return "\n".join([*lines, *map(terminal.faint, terminal.wrapped(shown.origin))]).rstrip()
 
 
-def page(records: Sequence[bytes], title: str, language: str = "") -> str:
+def page(records: Sequence[bytes], title: str, language: str = "", opening: str = "") -> str:
     """The page of some records, titled by what was asked and answered."""
-    return attention_page(records, f"{title[:100]} \u00b7 mirada" if title else "mirada", language)
+    return attention_page(records, f"{title[:100]} \u00b7 mirada" if title else "mirada", language, opening)
 
 
 def framed(content: str) -> str:

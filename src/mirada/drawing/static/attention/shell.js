@@ -106,7 +106,7 @@ export class Shell {
           input && told ? h("span", { class: "arrow", "aria-label": "→" }, "→") : null,
           told,
         ) : h("h1", {}, h("bdi", {}, title)),
-        h("p", { class: "meta" }, input || told ? h("bdi", {}, title) : null, facts,
+        h("p", { class: "meta" }, facts,
           changes.map((change) => h("span", { class: "chip" }, `${change.do} ${layerName(String(change.layer ?? ""))}`)))),
       h("div", { class: "tools" },
         tool(
