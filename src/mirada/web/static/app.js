@@ -50,7 +50,7 @@ class Page {
     const choice = this.runs.length > 1 ? h("label", { class: "runs" }, h("span", { class: "aloud" }, t("run")),
       h("select", { id: "run", onchange: (event) => this.choose(this.runs.find((run) => run.name === event.target.value)) },
         this.runs.map((run) => h("option", { value: run.name, selected: run === this.run }, run.name)))) : null;
-    document.querySelector(".bar").replaceChildren(...[
+    document.querySelector(".masthead").replaceChildren(...[
       h("a", { class: "brand", href: "/" }, eye(), h("span", {}, "mirada")), choice, h("span", { class: "gap" }),
       h("a", { class: "tool", href: `/docs?lang=${this.language}` }, t("api")),
       h("button", { type: "button", class: "tool", id: "language", lang: this.language === "es" ? "en" : "es", onclick: () => this.speak(this.language === "es" ? "en" : "es") }, t("language")),

@@ -61,7 +61,7 @@ function card(path, method, operation) {
   );
 }
 
-document.querySelector(".bar").replaceChildren(h("a", { class: "brand", href: "/" }, eye(), h("span", {}, "mirada")), h("span", { class: "gap" }), h("a", { class: "tool", href: `/?lang=${language}` }, t("docsApp")));
+document.querySelector(".masthead").replaceChildren(h("a", { class: "brand", href: "/" }, eye(), h("span", {}, "mirada")), h("span", { class: "gap" }), h("a", { class: "tool", href: `/?lang=${language}` }, t("docsApp")));
 const main = document.getElementById("docs");
 get("/openapi.json").then(
   (api) => {

@@ -18,7 +18,7 @@ export class Form {
     this.element = h(
       "form", { class: "form", onsubmit: (event) => { event.preventDefault(); onSubmit(); } },
       this.isFile ? this.#drop(onSubmit) : this.#text(onSubmit),
-      h("div", { class: "row" }, this.#options(), this.button),
+      h("div", { class: "controls" }, this.#options(), this.button),
       this.samples, this.problem,
     );
   }
