@@ -517,7 +517,7 @@ def test_a_keyboard_is_enough(open_page: Open) -> None:
     press("?")
     assert "previous or next head" in page.page.inner_text("dialog")
     press("Escape")
-    assert page.page.locator("dialog").count() == 0
+    page.page.locator("dialog").wait_for(state="detached")
     press("e")
     assert page(state)["language"] == "es"
     page.page.focus("[role=tab][aria-selected=true]")
