@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mirada.checksums import checksum_of, digest_of
-from mirada.files import APPEND, BINARY, write_whole
+from mirada.files import APPEND, BINARY, require_file, write_whole
 from mirada.terminal import echo
 
 
@@ -59,6 +59,7 @@ class MetricsLog:
 def read_start(path: Path, size: int) -> bytes:
     """So many bytes from the beginning of a file; as many as it has, where it has fewer or is not there."""
     try:
+        require_file(path)
         with open(path, "rb") as file:
             return file.read(size)
     except FileNotFoundError:

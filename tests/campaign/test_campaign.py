@@ -1,0 +1,36 @@
+"""The campaign in short: a few cases of every part. The whole of it: `python -m tests.campaign all --seconds 600`."""
+
+from pathlib import Path
+
+import pytest
+
+from mirada.native import library
+from tests.campaign.__main__ import run
+
+SHORT = {"kernels": 150, "files": 60, "folders": 16}
+
+
+@pytest.mark.parametrize("part", SHORT)
+def test_in_short(tmp_path: Path, part: str) -> None:
+    figures = run(part, SHORT[part], 20.0, tmp_path, tmp_path / "figures.json")
+    assert figures.failures == [], str(figures)
+    assert figures.tried > 5
+    if part == "kernels" and library.library() is not None:
+        kinds = {name.split(":")[0].split()[0] for name in figures.counts}
+        assert kinds >= {"reference", "fused", "short", "edges", "cross_entropy", "dropout", "linear_activation"}
+
+
+def test_figures_add_up(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    first = run("kernels", 4, 60.0, tmp_path, path)
+    again = run("kernels", 3, 60.0, tmp_path, path)
+    assert (first.seed, again.seed) == (4, 7)
+    assert again.tried >= first.tried + 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "count"), [("kernels", 3000), ("files", 500), ("folders", 200), ("kills", 20)])
+def test_at_length(tmp_path: Path, part: str, count: int) -> None:
+    figures = run(part, count, 600.0, tmp_path, tmp_path / "figures.json")
+    print(figures)
+    assert figures.failures == [], str(figures)
