@@ -56,7 +56,12 @@ class SeenPictures:
     def html(self, other: "Seen | None" = None, language: str = "", layers: Sequence[str] | None = None) -> str:
         """The page as text; with another, both and their difference."""
         seen = [self._seen, *([other] if other is not None else [])]
-        return page([each.to_bytes(layers=layers) for each in seen], views.title(self._seen), language, self._seen.labels.opening)
+        return page(
+            [each.to_bytes(layers=layers) for each in seen],
+            views.title(self._seen),
+            language,
+            self._seen.labels.opening,
+        )
 
     def page(
         self,
