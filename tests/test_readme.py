@@ -96,9 +96,10 @@ def test_importing_the_package_is_enough() -> None:
 
 
 def test_the_two_commands() -> None:
-    first, second = (block.strip() for block in blocks("bash"))
+    first, second, look = (block.strip() for block in blocks("bash"))
     assert first == "pip install . && mirada train translate"
     assert second == 'pip install -e ".[test]" && python -m pytest'
+    assert shlex.split(look)[:3] == ["mirada", "look", "runs/translate"], "what the first command trained is looked at"
 
 
 def test_the_commands_of_the_list_are_commands() -> None:
