@@ -7,12 +7,12 @@ import pytest
 from mirada.native import library
 from tests.campaign.__main__ import run
 
-SHORT = {"kernels": 150, "files": 60, "folders": 16}
+SHORT = {"kernels": 150, "files": 25, "folders": 8}
 
 
 @pytest.mark.parametrize("part", SHORT)
 def test_in_short(tmp_path: Path, part: str) -> None:
-    figures = run(part, SHORT[part], 20.0, tmp_path, tmp_path / "figures.json")
+    figures = run(part, SHORT[part], 120.0, tmp_path, tmp_path / "figures.json")
     assert figures.failures == [], str(figures)
     assert figures.tried > 5
     if part == "kernels" and library.library() is not None:

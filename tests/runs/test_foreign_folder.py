@@ -94,3 +94,21 @@ def test_settings_that_are_nested_deeply_or_no_text(run: Path, content: bytes) -
     (run / "config.json").write_bytes(content)
     with pytest.raises(ValueError, match=r"config\.json is not JSON"):
         load(run)
+
+
+DAMAGES = (
+    (b'"step"', b'"stup"'),
+    (b'"loss": ', b'"lqss": '),
+    (b'"seconds": ', b'"secomds": '),
+    (b'"valid"', b'"vamid"'),
+)
+
+
+@pytest.mark.parametrize(("old", "new"), DAMAGES)
+def test_a_damaged_log_does_not_end_a_report(run: Path, data: str, old: bytes, new: bytes) -> None:
+    """A bit may flip in a key as well as in a number."""
+    path = run / "metrics.jsonl"
+    path.write_bytes(path.read_bytes().replace(old, new, 2))
+    again = trained("translate", data, run, *QUICK, resume=True)
+    assert "not ended yet" not in str(again)
+    assert b"<svg" in (run / "report.html").read_bytes()

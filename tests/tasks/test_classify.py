@@ -188,6 +188,7 @@ def test_a_folder_without_its_linear_model_is_refused(tmp_path: Path, data: str)
         load(run.folder)
     config = json.loads((run.folder / "config.json").read_text(encoding="utf-8"))
     config["facts"]["scales"] = ["much"]
+    del config["checksum"]  # the change is meant
     (run.folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(ValueError, match=r"the scales in config\.json must be a list of numbers"):
         load(run.folder)

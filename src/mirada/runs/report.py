@@ -10,7 +10,7 @@ from mirada.drawing.page import Fact, Report, Section, html
 from mirada.runs.run import Measured, Run
 from mirada.runs.seeds import read_seeds, seed_section
 from mirada.runs.sources import Splits
-from mirada.runs.summary import summary
+from mirada.runs.summary import is_number, summary
 from mirada.training.checkpoint import write_whole
 from mirada.training.metrics_log import read_metrics
 
@@ -19,7 +19,7 @@ def write_report(run: Run, splits: Splits, found: Measured, example: str) -> Non
     """Write report.html into the run's folder; `example` is a command that asks the run something."""
     events, records = read_metrics(run.folder / "metrics.jsonl"), found.records
     told = summary(events)
-    waits = [event["waiting"] for event in events if "waiting" in event]
+    waits = [event["waiting"] for event in events if is_number(event.get("waiting"))]
     facts: list[Fact] = [
         *found.metrics.items(),
         ("measured on", f"{run.task.amount(records)} for {'test' if splits.test else 'validation'}"),
@@ -43,15 +43,23 @@ def write_report(run: Run, splits: Splits, found: Measured, example: str) -> Non
 
 def charts(events: Sequence[dict[str, Any]]) -> tuple[Chart, ...]:
     """The metrics log as curves."""
-    steps = [event for event in events if "lr" in event]
-    valid = [event for event in events if "valid" in event and "averaged" not in event]
+    told = [event for event in events if is_number(event.get("step"))]  # a line may have been damaged
+    steps = [event for event in told if "lr" in event]
+    valid = [event for event in told if isinstance(event.get("valid"), dict) and "averaged" not in event]
 
     def curve(name: str, key: str) -> Curve:
-        return Curve(name, tuple((event["step"], event[key]) for event in steps))
+        return Curve(name, tuple((event["step"], event.get(key)) for event in steps if fits(event.get(key, ""))))
+
+    def fits(value: Any) -> bool:
+        return value is None or is_number(value)
 
     losses = (
         curve("training", "loss"),
-        Curve("validation", tuple((e["step"], e["valid"]["loss"]) for e in valid), "lowest"),
+        Curve(
+            "validation",
+            tuple((e["step"], e["valid"]["loss"]) for e in valid if fits(e["valid"].get("loss", ""))),
+            "lowest",
+        ),
     )
     return (
         Chart("Loss", losses),

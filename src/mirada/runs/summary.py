@@ -27,10 +27,15 @@ def summary(events: Sequence[Mapping[str, Any]]) -> Summary:
     minutes, steps, ended = 0.0, 0, ""
     for event in events:
         metrics = next((event[name] for name in MEASURED if isinstance(event.get(name), Mapping)), metrics)
-        minutes = event.get("seconds", 60 * minutes) / 60
-        steps = max(steps, event.get("step", 0))
-        ended = event.get("ended", ended)
-    return Summary(dict(metrics), minutes, steps, ended)
+        minutes = event["seconds"] / 60 if is_number(event.get("seconds")) else minutes
+        steps = max(steps, event["step"]) if is_number(event.get("step")) else steps
+        ended = event["ended"] if isinstance(event.get("ended"), str) else ended
+    return Summary({name: value for name, value in metrics.items() if is_number(value)}, minutes, steps, ended)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of a log that may have been damaged can be counted with."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def in_a_line(metrics: Mapping[str, float]) -> str:

@@ -1,6 +1,5 @@
 """Trial steps: what a step and a validation take on this machine, with one thread and with all, measured and undone."""
 
-import resource
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,9 +29,10 @@ class Estimate:
     def text(self, minutes: float) -> str:
         """The estimate in a line."""
         inside = f" within {minutes:g} minutes" if minutes else ""
+        memory = f" and {self.memory / 1e9:.1f} GB of memory" if self.memory else ""
         return (
-            f"{counted(self.steps, 'step')}{inside}: about {as_clock(self.seconds)} and {self.memory / 1e9:.1f} GB of "
-            f"memory on this machine ({1000 * self.pace.step:.0f} ms a step)"
+            f"{counted(self.steps, 'step')}{inside}: about {as_clock(self.seconds)}{memory} "
+            f"on this machine ({1000 * self.pace.step:.0f} ms a step)"
         )
 
 
@@ -82,6 +82,10 @@ def spread_over(items: Sequence, share: float) -> list:
 
 
 def memory_in_use() -> int:
-    """The most memory this process has had so far, in bytes."""
+    """The most memory this process has had so far, in bytes; 0 where the system does not say (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,88 @@
+"""What is installed: a wheel and an sdist that hold what they should and nothing else, and dependencies with bounds."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CODE = {".py", ".c", ".h", ".css", ".js", ".typed", ".html", ".svg"}  # what a package of ours consists of
+TOPS = {"src", "examples", "tests", "benchmarks", "docs"}
+PAGES = {
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "LICENSE",
+    "pyproject.toml",
+    "PKG-INFO",
+    ".gitignore",
+}
+
+
+def test_every_dependency_has_a_lower_bound_and_torch_an_upper_one() -> None:
+    listed = PROJECT["project"]["dependencies"]
+    extras = [item for items in PROJECT["project"]["optional-dependencies"].values() for item in items]
+    assert listed
+    assert [item for item in (*listed, *extras) if not re.search(r">=\d", item)] == []
+    assert any(re.fullmatch(r"torch>=2\.\d+,<2\.\d+", item) for item in listed)
+    major = [item for item in listed if not re.search(r",<\d", item)]
+    assert major == [], "the next major version of these may change what we compute"
+
+
+def test_the_source_has_only_code() -> None:
+    files = [
+        path for path in (ROOT / "src" / "mirada").rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
+    assert len(files) > 200
+    assert [str(path) for path in files if path.suffix not in CODE] == []
+    assert max(path.stat().st_size for path in files) < 200_000
+
+
+def test_a_command_starts_without_torch_and_without_what_it_does_not_need() -> None:
+    program = (
+        "import sys; import mirada.cli.main; heavy = 'torch numpy matplotlib PIL sacrebleu fastapi pyarrow tokenizers'; "
+        "print([name for name in heavy.split() if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_system_without_resource_is_no_reason_to_fail() -> None:
+    """As Windows is."""
+    program = (
+        "import sys; sys.modules['resource'] = None; from mirada.training.trial import memory_in_use as m; print(m())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"
+
+
+@pytest.mark.slow
+def test_the_wheel_and_the_sdist_hold_what_they_should(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="built without an isolated environment: hatchling has to be there")
+    for target in ("wheel", "sdist"):
+        command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(tmp_path)]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,), (sdist,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+    assert {name.split("/")[0] for name in names} == {"mirada"}
+    assert {Path(name).suffix for name in names} <= CODE
+    modules = {
+        str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "mirada").rglob("*.[pch]*") if path.is_file()
+    }
+    assert {name for name in modules if "__pycache__" not in name} <= set(names)
+    assert any(name.startswith("mirada/examples/") for name in names)
+    with tarfile.open(sdist) as archive:
+        inside = [member for member in archive.getmembers() if member.isfile()]
+        assert not [member.name for member in archive.getmembers() if member.issym() or member.islnk()]
+    places = [Path(member.name).parts[1:] for member in inside]
+    assert {place[0] for place in places if len(place) > 1} == TOPS
+    assert {place[0] for place in places if len(place) == 1} <= PAGES
+    assert not [place for place in places if "__pycache__" in place or place[-1].endswith((".pyc", ".so"))]
