@@ -3,7 +3,7 @@
 One LSTM layer and one self-attention layer (with its feed-forward layer) of the same width, forward and backward: for one
 sequence alone, whose steps must wait for each other in the LSTM, and for a batch of 16,384 tokens whatever the length, in
 which an LSTM works on all sequences at once. The contestants take turns, and the fastest of the rounds counts, in
-milliseconds: what others do on the machine only ever makes a round slower. The figure shows how many times longer the LSTM
+milliseconds: what others do on the machine only ever makes a round slower. The figure shows how many times longer attention
 takes.
 """
 
@@ -53,18 +53,18 @@ def main() -> None:
     block = EncoderLayer(BlockConfig(width=WIDTH, heads=4, hidden=4 * WIDTH, dropout=0.0, length=max(LENGTHS)))
     contestants = [step_of(lstm, lambda x: lstm(x)[0]), step_of(block, block)]
     found: dict[str, list[tuple[str, float]]] = {"one sequence": [], "16,384 tokens": []}
-    print(f"{torch.get_num_threads()} threads\n")
+    print(f"threads: {torch.get_num_threads()}\n")
     print("| length | LSTM, one sequence | attention, one sequence | LSTM, batch | attention, batch |")
     print("|---|---|---|---|---|", flush=True)
     for length in LENGTHS:
         row = []
         for points, batch in zip(found.values(), (1, TOKENS // length), strict=True):
             recurrent, attention = fastest(contestants, torch.randn(batch, length, WIDTH), given.rounds)
-            points.append((f"{length:,}", recurrent / attention))
+            points.append((f"{length:,}", attention / recurrent))
             row += [recurrent, attention]
         print(f"| {length:,} | " + " | ".join(f"{value:.1f}" for value in row) + " |", flush=True)
     if given.figure:
-        plot(found, Path(given.figure), x="length of a sequence", y="time of the LSTM / of attention")
+        plot(found, Path(given.figure), x="length of a sequence", y="time of attention / of the LSTM")
 
 
 if __name__ == "__main__":
