@@ -183,9 +183,10 @@ def test_an_unknown_reader_is_refused(tmp_path: Path, data: str) -> None:
 
 def test_a_folder_without_its_linear_model_is_refused(tmp_path: Path, data: str) -> None:
     run = trained("classify", data, tmp_path / "run", *QUICK)
-    (run.folder / "linear.safetensors").unlink()
+    linear = (run.folder / "linear.safetensors").rename(tmp_path / "linear.safetensors")
     with pytest.raises(ValueError, match=r"linear\.safetensors is missing or damaged: .*Restore the file"):
         load(run.folder)
+    linear.rename(run.folder / "linear.safetensors")
     config = json.loads((run.folder / "config.json").read_text(encoding="utf-8"))
     config["facts"]["scales"] = ["much"]
     del config["checksum"]  # the change is meant
