@@ -70,6 +70,13 @@ def test_a_record_is_the_models_own_weights(mirada: Command, made: Made, tmp_pat
     assert f"{CROSS}, mean of 2 heads" in again.out
 
 
+def test_a_record_under_another_name_is_still_one(mirada: Command, record: Path, tmp_path: Path) -> None:
+    renamed = record.rename(tmp_path / "download.zip")
+    done = mirada("look", renamed)
+    assert done.code == 0, done.err
+    assert "cross" in done.out
+
+
 def test_two_records_on_one_page(mirada: Command, record: Path, tmp_path: Path) -> None:
     done = mirada("look", record, record, "-o", tmp_path / "two.html")
     assert done.code == 0

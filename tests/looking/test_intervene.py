@@ -323,6 +323,7 @@ def test_places_that_no_call_had_are_said_at_the_end(change: object, message: st
         (lambda: Cut(1.5, 0), "query must be a whole number"),
         (lambda: Cut(True, 0), "query must be a whole number"),
         (lambda: MaskKey("3"), "key must be a whole number"),
+        (lambda: MaskKey(10**30), "key must be less than 2,147,483,648"),
         (lambda: Force(0, 0, 1.2), "weight must be a number from 0 to 1: got weight=1.2"),
         (lambda: Force(0, 0, float("nan")), "weight must be a number from 0 to 1"),
         (lambda: Force(0, 0, "x"), "weight must be a number from 0 to 1"),

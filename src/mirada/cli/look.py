@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ PLOTS = (".png", ".svg", ".pdf")
 RECORD = ".attn"
 MOST_SENTENCES = 500  # of a CoNLL-U file
 LISTED = 12  # relations that are told on stderr; the page shows all
+MOST_NAME = 4096  # characters of a path; longer words are texts
 EXAMPLES = ("negro",)
 EPILOG = examples(
     'mirada look runs/translate "the red house"',
@@ -168,7 +170,9 @@ class LookRequest:
 
 
 def is_record(place: str) -> bool:
-    return place.lower().endswith(RECORD)
+    """Whether a place is a record by its name, or an archive whatever its name: downloads are renamed."""
+    path = os.path.expanduser(place)
+    return place.lower().endswith(RECORD) or ("\0" not in path and len(path) < MOST_NAME and zipfile.is_zipfile(path))
 
 
 def loaded(place: str) -> "Seen":

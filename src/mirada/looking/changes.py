@@ -14,6 +14,8 @@ from mirada.attention.normalizers import Identity
 from mirada.attention.places import Places
 from mirada.errors import require, unknown
 
+MOST_PLACES = 2**31
+
 
 class Change:
     """A change of one layer. `head=None` means all heads; places count from 0."""
@@ -29,6 +31,10 @@ class Change:
             given = name in (item.name for item in fields(self))  # type: ignore[arg-type]
             if given and not (free and value is None) and not (type(value) is int and value >= 0):
                 raise ValueError(f"{name} must be a whole number from 0 on: got {name}={value!r} in {self!r}")
+            if (
+                given and value is not None and value >= MOST_PLACES
+            ):  # a larger one would not fit the indices of a tensor
+                raise ValueError(f"{name} must be less than {MOST_PLACES:,}: no layer has so many")
 
 
 @dataclass(frozen=True)
