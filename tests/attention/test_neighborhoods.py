@@ -714,6 +714,28 @@ def test_a_class_that_is_no_dataclass_compares_by_what_it_was_given() -> None:
     assert both.dense(1, 7).flatten().tolist() == [True, False, False, False, False, False, True]
     assert len((Every(2) & Every(2)).conjuncts()) == 1
     assert repr(Every(3)) == "Every(n=3)"
+    nested = Every(2, [1]), Every(3, [1])
+    for one in nested:
+        object.__setattr__(one, "of", ([1],))  # a tuple, which cannot be hashed all the same
+    assert len((nested[0] & nested[1]).conjuncts()) == 2
+
+
+class Slotted(Neighborhood):
+    """Every n-th key, in a class with slots."""
+
+    __slots__ = ("n",)
+
+    def __init__(self, n: int) -> None:
+        object.__setattr__(self, "n", n)
+
+    def sees(self, places: Places) -> Tensor:
+        return (places.column % self.n == 0).expand(1, 1, places.queries, places.keys)
+
+
+def test_what_stands_in_slots_counts_too() -> None:
+    assert Slotted(2) == Slotted(2)
+    assert (Slotted(2) & Slotted(3)).dense(1, 7).flatten().tolist() == [True, False, False, False, False, False, True]
+    assert repr(Slotted(3)) == "Slotted(n=3)"
 
 
 class Nobody(Complete):

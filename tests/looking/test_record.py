@@ -2,6 +2,8 @@
 
 import copy
 import threading
+from contextlib import ExitStack
+from functools import partial
 
 import pytest
 import torch
@@ -25,7 +27,7 @@ from mirada.attention.neighborhoods import (
     Window,
 )
 from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax, StraightThrough
-from mirada.attention.observe import anybody_looks
+from mirada.attention.observe import Event, anybody_looks, observed
 from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
 from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, TanhSum
 
@@ -382,3 +384,29 @@ def test_without_a_model_the_function_is_looked_at() -> None:
     assert seen["attend"].kind == "cross"
     assert_close(weights @ v, output, rtol=1e-5, atol=1e-5)
     assert_close(seen["attend"].output(), output, rtol=1e-5, atol=1e-5)
+
+
+class Counter:
+    """Counts what it is shown."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def see(self, event: Event) -> None:
+        self.seen += 1
+
+
+def test_a_block_that_another_thread_ends_meanwhile_hides_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list that is changed while it is gone through skips an entry: here another block ends at that moment."""
+    q, me = torch.zeros(1, 1, 2, 4), threading.get_ident()
+    for watch in (draws, partial(observed, Counter())):
+        other = ExitStack()
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(threading, "get_ident", lambda: me + 1)
+            other.enter_context(watch())
+        counter = Counter()
+        with draws() as drawn, observed(counter), monkeypatch.context() as ending:
+            ending.setattr(threading, "get_ident", lambda ended=other: (ended.close(), me)[1])
+            attend(q, q, q, normalizer=Hard())
+        assert len(drawn) == 1
+        assert counter.seen == 1

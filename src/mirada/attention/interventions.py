@@ -22,18 +22,22 @@ class Intervention(Protocol):
         """A changed request was run."""
 
 
-_active: list[tuple[int, Intervention]] = []
+_active: list[tuple[int, Intervention]] = []  # replaced, never changed: another thread may be going through it
+_changing = threading.Lock()
 
 
 @contextmanager
 def intervening(intervention: Intervention) -> Iterator[None]:
     """Let it change every call of every layer, inside the block and in this thread."""
+    global _active
     entry = (threading.get_ident(), intervention)
-    _active.append(entry)
+    with _changing:
+        _active = [*_active, entry]
     try:
         yield
     finally:
-        _active[:] = [other for other in _active if other is not entry]
+        with _changing:
+            _active = [other for other in _active if other is not entry]
 
 
 def anybody_intervenes() -> bool:

@@ -68,7 +68,8 @@ class Draws(list[Draw]):
         return torch.stack([getattr(draw, name).sum((1, 2)) for draw in self]).sum(0)
 
 
-_collectors: list[tuple[int, Draws]] = []
+_collectors: list[tuple[int, Draws]] = []  # replaced, never changed: another thread may be going through it
+_changing = threading.Lock()
 
 
 @contextmanager
@@ -84,12 +85,15 @@ def draws() -> Iterator[Draws]:
     >>> d[0].log_probability.exp().tolist()
     [[[0.5, 0.5]]]
     """
+    global _collectors
     collected = Draws()
-    _collectors.append((threading.get_ident(), collected))
+    with _changing:
+        _collectors = [*_collectors, (threading.get_ident(), collected)]
     try:
         yield collected
     finally:
-        _collectors[:] = [entry for entry in _collectors if entry[1] is not collected]  # equal lists are not the same
+        with _changing:  # equal lists are not the same
+            _collectors = [entry for entry in _collectors if entry[1] is not collected]
 
 
 def publish(draw: Draw) -> None:

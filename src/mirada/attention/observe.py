@@ -36,18 +36,22 @@ class Observer(Protocol):
     def see(self, event: Event) -> None: ...
 
 
-_observers: list[tuple[int, Observer]] = []
+_observers: list[tuple[int, Observer]] = []  # replaced, never changed: another thread may be going through it
+_changing = threading.Lock()
 
 
 @contextmanager
 def observed(observer: Observer) -> Iterator[None]:
     """Show every call of every layer to the observer, inside the block and in this thread."""
+    global _observers
     entry = (threading.get_ident(), observer)
-    _observers.append(entry)
+    with _changing:
+        _observers = [*_observers, entry]
     try:
         yield
     finally:
-        _observers[:] = [other for other in _observers if other is not entry]
+        with _changing:
+            _observers = [other for other in _observers if other is not entry]
 
 
 def notify(event: Event) -> None:

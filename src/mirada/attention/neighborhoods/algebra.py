@@ -1,9 +1,10 @@
 """What a neighborhood is, and the set algebra that combines them."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from types import MemberDescriptorType
 from typing import Any, ClassVar
 
 import torch
@@ -84,11 +85,13 @@ class Neighborhood:
         """What this set is made of, by name: its fields or, in a class that is no dataclass, all that was set on it."""
         if "__dataclass_fields__" in vars(type(self)):
             return {item.name: getattr(self, item.name) for item in fields(self)}
-        kept = {name for kind in type(self).__mro__ for name, x in vars(kind).items() if isinstance(x, cached_property)}
-        return {name: value for name, value in sorted(vars(self).items()) if name not in kept}
+        members = [(name, x) for kind in type(self).__mro__ for name, x in vars(kind).items()]
+        kept = {name for name, x in members if isinstance(x, cached_property)}
+        slots = {name for name, x in members if isinstance(x, MemberDescriptorType) and hasattr(self, name)}
+        return {name: getattr(self, name) for name in sorted({*vars(self), *slots} - kept)}
 
     def _identity(self) -> tuple[object, ...]:
-        return (type(self), *(v if isinstance(v, Hashable) and not isinstance(v, Tensor) else id(v)
+        return (type(self), *(v if is_hashable(v) and not isinstance(v, Tensor) else id(v)
                               for v in self._settings().values()))  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
@@ -305,6 +308,15 @@ def hull(parts: Iterable[Neighborhood], of: Callable[..., float]) -> tuple[float
     """The reach of all parts together: the smallest of an intersection, the largest of a union."""
     left, right = zip(*(part.band for part in parts), strict=True)
     return of(left), of(right)
+
+
+def is_hashable(value: object) -> bool:
+    """Whether a value can be told from others by its hash: a tuple cannot if what is in it cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def any_of(masks: list[Tensor]) -> Tensor:
