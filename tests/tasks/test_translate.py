@@ -89,6 +89,13 @@ def test_alignments_have_a_row_for_every_token_whatever_the_search(run: Run, ask
         torch.testing.assert_close(answer.weights.sum(-1), torch.ones(len(answer.written)))
 
 
+def test_a_single_answer_has_its_weights_unasked(run: Run) -> None:
+    answer = run(SENTENCES[0])
+    assert answer.weights.shape == (len(answer.written), len(answer.read))
+    torch.testing.assert_close(answer.weights, run(SENTENCES[0], aligned=True).weights)
+    assert answer.text == run(SENTENCES[:1])[0].text
+
+
 def test_an_alignment_does_not_depend_on_the_batch(run: Run) -> None:
     together, alone = run(SENTENCES, aligned=True, beam=2)[1], run(SENTENCES[1], aligned=True, beam=2)
     assert together.weights is not None

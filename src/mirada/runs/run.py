@@ -106,8 +106,13 @@ class Run:
         }  # fmt: skip
 
     def __call__(self, inputs: Any, **ask: Any) -> Any:
-        """The answer to one input; a list or tuple of inputs has a list of answers."""
+        """The answer to one input, with its weights; a list or tuple of inputs has a list of answers.
+
+        Where weights cost time, many answers have them only with `aligned=True`.
+        """
         one = self.task.is_one(inputs)
+        if one and hasattr(self.ask, "aligned"):
+            ask = {"aligned": True} | ask
         answers = self.answers([inputs] if one else list(inputs), **ask)
         return answers[0] if one else answers
 
