@@ -112,3 +112,9 @@ def test_better_weights_of_a_process_that_was_killed_before_it_said_so_are_found
     save_weights(path, load_file(path), step=40)  # beyond the saved state
     assert resumed(tmp_path, average=0)
     assert step_of(path) == 40
+
+
+def test_a_run_without_its_checkpoint_says_that_it_starts_over(tmp_path: Path) -> None:
+    stopped(tmp_path, average=0)
+    (tmp_path / "checkpoints" / "last.safetensors").unlink()
+    assert any("last.safetensors is missing: the run starts over" in line for line in resumed(tmp_path, average=0))

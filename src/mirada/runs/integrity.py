@@ -30,7 +30,7 @@ def inspect(folder: Path) -> Iterator[tuple[str, str]]:
     if (folder / CHECKPOINTS / LAST).exists():
         yield f"{CHECKPOINTS}/{LAST}", wrong
     else:
-        yield f"{CHECKPOINTS}/{LAST}", "missing: the run can answer, and cannot be gone on with"
+        yield f"{CHECKPOINTS}/{LAST}", "missing: the run can answer, and --resume would start it over"
     if state is not None:
         yield from beside(folder, state)
     if state is None or math.isfinite(state["best"]) or (folder / MODEL).exists():

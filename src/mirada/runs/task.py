@@ -207,7 +207,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
 
     def example(self, run: "Run", samples: Sequence[str]) -> str:
         """A command that asks the run something: the shortest of its samples."""
-        return f"mirada run {run.folder} {shlex.quote(min(samples, key=len, default='...'))}"
+        return f"mirada run {shlex.quote(str(run.folder))} {shlex.quote(min(samples, key=len, default='...'))}"
 
     def length(self, value: Value) -> int | None:
         """How long the input of a record is, for quality by length; None: they are all alike."""

@@ -247,7 +247,8 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
 
     def example(self, run: Run, samples: Sequence[str]) -> str:
         value = self.parse(min(samples, key=len, default="...\t..."))
-        return f"echo {shlex.quote(value.passage)} | mirada run {run.folder} {shlex.quote(value.question)} --passage -"
+        folder, question = shlex.quote(str(run.folder)), shlex.quote(value.question)
+        return f"echo {shlex.quote(value.passage)} | mirada run {folder} {question} --passage -"
 
     def sections(self, run: Run, records: Sequence[QuestionRecord], answers: Sequence[Answer]) -> list[Section]:
         pairs = list(zip(answers, records, strict=True))

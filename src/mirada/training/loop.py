@@ -135,6 +135,10 @@ class Training:
             restore_files(self, state, self.folder / MODEL)
             self.planning.go_on(state)
             return state
+        if self.resume and (self.folder / MODEL).exists():
+            self.print_progress(
+                f"{self.checkpoints / LAST} is missing: the run starts over, and its weights are replaced"
+            )
         state = self.planning.begin()
         self.save(state, None)
         return state
