@@ -271,3 +271,15 @@ def test_a_run_that_translates_back_reads_the_other_column(run: Run, tmp_path: P
     assert run.task.questions(run, str(path)).rows[0].input == "a house"
     back = replace(run, settings=run.settings.changed(data=replace(run.options, reverse=True)))
     assert back.task.questions(back, str(path)).rows[0].input == "una casa"
+
+
+def test_an_answer_is_plotted_by_layer_and_head(run: Run, tmp_path: Path) -> None:
+    answer = run("I see a red house.")
+    shown = answer.plot("decoder.layers.0.cross", 1)
+    assert shown.size == answer.plot(-1, 1).size, "a layer by its number"
+    assert shown.tobytes() == answer.plot("decoder.layers.0.cross", head=1, path=tmp_path / "x.svg").tobytes()
+    assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml")
+    answer.plot(str(tmp_path / "y.png"))
+    assert (tmp_path / "y.png").exists()
+    with pytest.raises(ValueError, match=r"layer must lie in 0\.\.2: got 7"):
+        answer.plot(7)

@@ -107,13 +107,13 @@ class Writing:
         parts = stream.last.parts()
         known = ("kernel", "score", "where", "position", "normalizer")
         return {
-            "name": stream.name, "kind": self.kind(stream, columns), "heads": heads, "queries": queries, "keys": keys,
+            "name": stream.name, "kind": self.kind(stream, rows, columns), "heads": heads, "queries": queries, "keys": keys,
             "rows": rows, "columns": columns, **{name: parts.get(name, "") for name in known},
             "encoding": encoding, "data": data, "vectors": self.vectors(stream),
             "statistics": [stated(one) for one in statistics], "checks": warned(checks, error),
         }  # fmt: skip
 
-    def kind(self, stream: Stream, columns: str) -> str:
+    def kind(self, stream: Stream, rows: str, columns: str) -> str:
         """Pictures and graphs are named for what is looked at, recurrent decoders for who looks: they stand beside a recurrent
         net, or look step by step where nothing has a cache.
         """
@@ -123,7 +123,12 @@ class Writing:
             return "vision"
         cached = any(call.cached for other in self.streams for call in other.calls)
         steps = stream.name in self.seen.recurrent or (stream.stepped and not cached)
-        return "recurrent" if steps and stream.last.kind == "cross" else stream.last.kind
+        if steps and stream.last.kind == "cross":
+            return "recurrent"
+        same = (
+            rows == columns and rows in self.seen.labels.axes
+        )  # the same words look at each other, however they were passed
+        return "self" if same else stream.last.kind
 
     def numbered(self, size: int) -> str:
         name = f"places {size}"

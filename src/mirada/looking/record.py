@@ -72,7 +72,10 @@ def layer_names(model: nn.Module, who: str, required: bool = True) -> dict[nn.Mo
         for name, module in model.named_modules()
         if isinstance(module, Attention)
     }
-    require(len(names) > 0 or not required, f"{who} found no mirada Attention layer in {type(model).__name__}")
+    require(
+        len(names) > 0 or not required,
+        f"{who} found no mirada Attention layer in {type(model).__name__}: it attends nowhere. Take a model that does.",
+    )
     return names
 
 

@@ -4,6 +4,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from html import escape
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from jaxtyping import Float
@@ -12,9 +15,11 @@ from torch import Tensor
 from mirada.errors import require
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from PIL.Image import Image
 
     from mirada.looking.record import Seen
+
+FIGURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,11 +104,34 @@ class Answer:
             raise ValueError("this answer did not come from a model that can be looked at")
         return self.replay(methods=True) if methods else self.replay()
 
-    def plot(self, path: "str | PathLike[str]", layer: str = "", head: int | None = None, kind: str = "") -> None:
-        """Write a plot of what was looked at: PNG, SVG or PDF. See `Seen.plot`."""
-        self.look().plot(path, layer, head, kind)
+    def plot(
+        self,
+        layer: str | int | PathLike[str] = "",
+        head: int | None = None,
+        path: str | PathLike[str] = "",
+        kind: str = "",
+    ) -> "Image":
+        """A picture of what was looked at, which notebooks show: `answer.plot(layer, head)`, a layer by its name or number.
 
-    def page(self, path: "str | PathLike[str]", language: str = "") -> None:
+        With a `path` the plot is written too: PNG, SVG or PDF. A path in the place of the layer is taken for one:
+        `answer.plot("x.png")`. `kind` is that of `Seen.plot`.
+        """
+        from PIL import Image as PILImage
+
+        if isinstance(layer, PathLike) or str(layer).lower().endswith(FIGURES):
+            require(not path, f"two paths to write one plot to: {layer} and {path}")
+            layer, path = "", str(layer) if isinstance(layer, int) else layer
+        seen = self.look()
+        if isinstance(layer, int):
+            require(-len(seen) <= layer < len(seen), f"layer must lie in 0..{len(seen) - 1}: got {layer}")
+            layer = seen.names[layer]
+        if path:
+            seen.plot(path, str(layer), head, kind)
+        with TemporaryDirectory() as folder:
+            seen.plot(Path(folder) / "x.png", str(layer), head, kind)
+            return PILImage.open(Path(folder) / "x.png").copy()
+
+    def page(self, path: str | PathLike[str], language: str = "") -> None:
         """Write one HTML file that shows all of it, offline."""
         self.look().page(path, language=language)
 
