@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS  # noqa: E402
 
-from mirada import Attention, MultiHead, look  # noqa: E402
+from mirada import Attention, Cut, DropHead, Force, MaskKey, MultiHead, importance, intervene, look  # noqa: E402
 
 NEAR = {"atol": 1e-5, "rtol": 1e-5}
 VOCAB, LENGTH, TARGET = 37, 11, 7
@@ -235,3 +235,65 @@ def test_transformers_is_not_imported_by_looking() -> None:
         "assert not [name for name in sys.modules if name.startswith('transformers')]"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+# What-ifs
+
+
+@torch.no_grad()
+def test_a_head_dropped_from_bert_is_one_whose_output_is_not_projected() -> None:
+    model, given = bert()
+    model.eval()
+    with intervene(model, {"encoder.layer.1.attention.self": DropHead(2)}):
+        dropped = model(**given).last_hidden_state
+    model.encoder.layer[1].attention.output.dense.weight[:, 16:24] = 0
+    assert_close(dropped, model(**given).last_hidden_state, **NEAR)
+
+
+@torch.no_grad()
+def test_a_key_masked_in_every_layer_is_one_of_the_padding() -> None:
+    model, given = bert()
+    model.eval()
+    layers = [f"encoder.layer.{n}.attention.self" for n in range(2)]
+    with intervene(model, dict.fromkeys(layers, MaskKey(3))), look(model) as seen:
+        masked = model(**given).last_hidden_state
+    assert seen[layers[0]].weights()[..., 3].abs().max() == 0
+    hidden = given["attention_mask"].clone()
+    hidden[:, 3] = 0
+    wanted = model(given["input_ids"], attention_mask=hidden).last_hidden_state
+    keep = torch.arange(LENGTH) != 3  # its own row still has what it was
+    assert_close(masked[0][keep], wanted[0][keep], **NEAR)
+
+
+@torch.no_grad()
+def test_grouped_heads_are_changed_one_by_one() -> None:
+    model, given = llama()
+    model.eval()
+    name = "model.layers.0.self_attn"
+    with intervene(model, {name: [Force(4, 1, 0.75, head=5), Cut(6, 0, head=1)]}), look(model) as seen:
+        model(**given)
+    with look(model) as before:
+        model(**given)
+    weights, plain = seen[name].weights(), before[name].weights()
+    assert_close(weights[:, 5, 4, 1], torch.full((3,), 0.75))
+    assert weights[:, 1, 6, 0].abs().max() == 0
+    assert_close(weights[:, [0, 2, 3, 4]], plain[:, [0, 2, 3, 4]], **NEAR)
+
+
+@torch.no_grad()
+def test_the_importance_of_every_head() -> None:
+    model, given = gpt2()
+    model.eval()
+    found = importance(model, lambda: model(**given).logits)
+    assert sorted(found.by_layer) == ["transformer.h.0.attn", "transformer.h.1.attn"]
+    assert all(len(row) == 3 and (row > 0).all() for row in found.by_layer.values())
+
+
+def test_a_layer_that_does_not_attend_is_told() -> None:
+    model, given = bert()
+    with pytest.raises(ValueError, match=r"unknown layer 'encoder\.layer\.1\.attention\.sel'.*Did you mean"):  # noqa: SIM117
+        with intervene(model, {"encoder.layer.1.attention.sel": DropHead(0)}):
+            pass
+    with pytest.raises(ValueError, match="has heads 0 to 2"):  # noqa: SIM117
+        with intervene(model, {"encoder.layer.1.attention.self": DropHead(3)}):
+            model.eval()(**given)

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mirada.attention.kernels.plan import Plan
+from mirada.attention.interventions import anybody_intervenes, changed, finished
+from mirada.attention.kernels.plan import Plan, plan, run
 from mirada.attention.kernels.request import Request
 from mirada.attention.neighborhoods import Causal, Complete, Dense, Neighborhood
 from mirada.attention.normalizers import Softmax
@@ -47,8 +48,22 @@ def foreign_names(model: nn.Module) -> dict[nn.Module | None, str]:
     return {module: name for name, module in model.named_modules()} if models else {}
 
 
+def foreign_heads(model: nn.Module) -> dict[nn.Module | None, int]:
+    """The modules of a transformers model that may attend, and how many heads each has."""
+    found: dict[nn.Module | None, int] = {}
+    for module in foreign_names(model):
+        if module is None or "Attention" not in type(module).__name__:
+            continue
+        config = getattr(module, "config", None)
+        named = (getattr(module, name, None) for name in ("num_attention_heads", "num_heads", "n_heads"))
+        heads = next((n for n in (*named, getattr(config, "num_attention_heads", None)) if isinstance(n, int)), None)
+        if heads is not None:
+            found[module] = heads
+    return found
+
+
 class Watch:
-    """The entry of the AttentionInterface while somebody looks: put there by the first, taken away by the last."""
+    """The entry of the AttentionInterface while somebody looks or intervenes: put there by the first, taken away by the last."""
 
     def __init__(self) -> None:
         self._lock, self._open = threading.Lock(), 0
@@ -77,11 +92,20 @@ class Watch:
     def __call__(
         self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **more: Any
     ) -> Any:
-        answer = self._function(module, query, key, value, mask, **more)
+        if not anybody_looks() and not anybody_intervenes():
+            return self._function(module, query, key, value, mask, **more)
+        require(more.get("cache") is None, "look does not see into a paged cache: generate without one")
+        request = request_of(module, query, key, value, mask, more)
+        wanted = changed(module, request, None)
+        finished(module, wanted, None)
+        chosen = SDPA if wanted is request else plan(wanted)
+        if wanted is request:
+            answer = self._function(module, query, key, value, mask, **more)
+        else:
+            require(not more.get("dropout"), "a model is changed in evaluation, without dropout: call model.eval()")
+            answer = run(wanted, chosen).output.transpose(1, 2).contiguous(), None
         if anybody_looks():
-            require(more.get("cache") is None, "look does not see into a paged cache: generate without one")
-            request = request_of(module, query, key, value, mask, more)
-            notify(Event(module, request, SDPA, None, None, "self"))
+            notify(Event(module, wanted, chosen, None, None, "self"))
         return answer
 
 

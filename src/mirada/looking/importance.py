@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from mirada.errors import require
 from mirada.looking.changes import DropHead
-from mirada.looking.intervene import intervene
-from mirada.looking.record import layer_names, look
+from mirada.looking.intervene import heads_of, intervene
+from mirada.looking.record import look
 
 Measure = Callable[[Tensor, Tensor], Tensor]
 
@@ -80,14 +80,15 @@ def importance(
 
     Michel, Levy and Neubig (2019), arXiv:1905.10650.
     """
-    heads = {name: layer.heads.heads for layer, name in layer_names(model, "importance").items()}  # type: ignore[union-attr]
+    names, counts = heads_of(model, "importance")
+    heads = {name: counts[layer] for layer, name in names.items()}
     with look(model) as seen:
         before = output_of(model, inputs)
     require(len(seen.names) > 0, f"the inputs reached no attention layer of {type(model).__name__}")
     found = {}
     for name in seen.names:
         row = []
-        for head in range(heads[name]):  # type: ignore[arg-type]
+        for head in range(heads[name]):
             with intervene(model, {name: DropHead(head)}):
                 row.append(float(measure(before, output_of(model, inputs))))
         found[name] = torch.tensor(row, dtype=torch.float64)

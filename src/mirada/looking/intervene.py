@@ -1,17 +1,19 @@
 """`intervene`: what would the model do if a head, a pair or a weight were different? A real run with the change."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from torch import nn
 
+from mirada.attention.equation import Attention
 from mirada.attention.interventions import intervening
 from mirada.attention.kernels.request import Request
 from mirada.attention.memory import Memory
 from mirada.errors import require, unknown
 from mirada.looking.changes import Change, Force, Reweighing, apply, as_list
-from mirada.looking.record import layer_names
+from mirada.looking.foreign import foreign_heads, foreign_names, watch
+from mirada.looking.record import layer_names, unwrapped
 
 
 @contextmanager
@@ -29,6 +31,9 @@ def intervene(
     for many calls (`Attention.remember`, as decoders do) queries are counted from the first call on, so step t is query t
     there too. Every other call begins with query 0.
 
+    A model of Hugging Face transformers is changed as well, on its "sdpa" implementation; there every call begins with
+    query 0, the steps of a cached generation too.
+
     A layer or head that is not there is an error at once, a place that no call had is one at the end of the block.
 
     >>> import torch
@@ -38,10 +43,19 @@ def intervene(
     ...     attention.weights(x)[0, 0, 0].tolist()
     [0.25, 0.5, 0.25]
     """
-    block = InterventionBlock(layer_names(model, "intervene"), changes)
-    with intervening(block):
+    block = InterventionBlock(*heads_of(model, "intervene"), changes)
+    with watch.opened() if block.foreign else nullcontext(), intervening(block):
         yield
     block.check_places()
+
+
+def heads_of(model: nn.Module, who: str) -> tuple[dict[nn.Module | None, str], dict[nn.Module | None, int]]:
+    """The names of all attention layers, of mirada's and of Hugging Face transformers', and how many heads each has."""
+    others = foreign_heads(unwrapped(model)) if isinstance(model, nn.Module) else {}
+    names = layer_names(model, who, required=not others)
+    heads: dict[nn.Module | None, int] = {layer: layer.heads.heads for layer in names}  # type: ignore[union-attr, misc]
+    paths = foreign_names(unwrapped(model)) if others else {}
+    return {**{layer: paths[layer] for layer in others}, **names}, {**others, **heads}
 
 
 @dataclass
@@ -57,6 +71,7 @@ class InterventionBlock:
     """The changes of one `intervene` block, and what became of them."""
 
     names: Mapping[nn.Module | None, str]
+    heads: Mapping[nn.Module | None, int]
     changes: Mapping[str, object]
     _of: dict[nn.Module | None, list[Change | Reweighing]] = field(init=False)
     _called: dict[nn.Module | None, Called] = field(default_factory=dict)
@@ -74,8 +89,13 @@ class InterventionBlock:
             if name not in layers:
                 raise unknown("layer", name, layers)
             for change in as_list(given):
-                check_change(name, change, layers[name].heads.heads)  # type: ignore[union-attr, arg-type]
+                check_change(name, change, self.heads[layers[name]])
             self._of[layers[name]] = as_list(given)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether a layer of another library is changed: its table of functions must ask us."""
+        return any(not isinstance(layer, Attention) for layer in self._of)
 
     def change(self, layer: nn.Module, request: Request, memory: Memory | None, again: bool) -> Request:
         """The request of a call, changed."""
@@ -105,6 +125,11 @@ class InterventionBlock:
 
     def check_places(self) -> None:
         """Require that every place that was named occurred in a call; a layer that was not called has nothing to say."""
+        for layer in self._of:
+            require(
+                isinstance(layer, Attention) or layer in self._called,
+                f"{self.names[layer]} changed nothing: no attention was computed there. `look` tells the names of those that do.",
+            )
         for layer, called in self._called.items():
             name = self.names[layer] or "the layer"
             for change in self._of[layer]:
