@@ -11,6 +11,7 @@ import pytest
 
 from mirada.data.options import TableOptions
 from mirada.data.records import Read, read_records
+from mirada.data.table import Layout
 
 CLASSES, PAIR = ("text", "label"), ("source", "target")
 TEXTS = ["a fine film", "a dull film", "not bad at all", "I left early", "what a joy", "so boring", "good acting, bad plot",
@@ -263,3 +264,10 @@ def test_no_table_is_read_wrong_in_silence(tmp_path: Path, seed: int) -> None:
             ValueError, match=r"no header that names text and label. Say which columns to take.* columns="
         ):
             read(path, encoded)
+
+
+def test_a_row_without_the_picked_cell_does_not_fit() -> None:
+    """Most rows of a damaged file may be shorter than its header says."""
+    layout = Layout(picked=(0, 3), cells=2, at_least=True)
+    assert not layout.fits(["a", "b"])
+    assert layout.fits(["a", "b", "c", "d"])

@@ -94,6 +94,12 @@ def test_weights_to_average_are_refused_before_the_first_step(tmp_path: Path, da
     assert steps_taken(tmp_path, average=3) == 0
 
 
+def test_weights_of_another_model_are_not_averaged(tmp_path: Path) -> None:
+    stopped(tmp_path, average=3)
+    save_weights(kept_path(tmp_path / "checkpoints", 20), {"other": torch.zeros(3)}, step=20)
+    assert steps_taken(tmp_path, average=3) == 0
+
+
 def test_the_weights_of_the_last_step_are_those_of_the_checkpoint(tmp_path: Path) -> None:
     """Stopped right after a validation: the state itself has what is missing."""
     for name in ("whole", "broken"):

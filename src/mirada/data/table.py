@@ -80,6 +80,8 @@ class Layout:
 
     def fits(self, cells: list[str]) -> bool:
         """Whether a row has its cells; empty ones after the last do no harm."""
+        if len(cells) <= max(self.picked, default=-1):
+            return False
         extra = len(cells) - self.cells
         return extra == 0 or (extra > 0 and (self.at_least or not any(map(str.strip, cells[self.cells :]))))
 

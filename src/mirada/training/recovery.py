@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from mirada.training.training_state import (
     AVERAGED,
@@ -27,7 +27,7 @@ def restore_files(training: "Training", state: TrainingState, model: Path) -> No
     """
     for step in state.kept:
         path = kept_path(training.checkpoints, step)
-        if step_of(path) in (step, AVERAGED):
+        if step_of(path) in (step, AVERAGED) and fit(path, training.model):
             continue
         if step != state.step:
             raise ValueError(
@@ -36,6 +36,12 @@ def restore_files(training: "Training", state: TrainingState, model: Path) -> No
             )
         rewrite(training, path, weights(training.model), step)
     restore_best(training, state, model)
+
+
+def fit(path: Path, model: nn.Module) -> bool:
+    """Whether whole weights are those of this model: each by its name and shape."""
+    wanted = {name: value.shape for name, value in weights(model).items()}
+    return {name: value.shape for name, value in read_weights(path).items()} == wanted
 
 
 def restore_best(training: "Training", state: TrainingState, model: Path) -> None:
