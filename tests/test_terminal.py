@@ -72,6 +72,7 @@ def test_what_cannot_be_encoded_is_written_out(monkeypatch: pytest.MonkeyPatch) 
 def test_a_stream_that_was_closed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     echo("nobody reads this")
+    assert sys.stdout is None, "it is not opened for this"
 
 
 def test_a_progress_line_shows_a_sample_and_does_not_obey_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import torch
 from mirada.data.conllu import AnnotatedSentence, AnnotatedWord, read_conllu
 from mirada.looking.relations import RelatedWords, best_heads, favorites, head_relations, related, relations_of
 
-UD = Path("/work/shared/data/ud/en_ewt-ud-dev.conllu.gz")
+UD = Path(__file__).parents[3] / "shared" / "data" / "ud" / "en_ewt-ud-dev.conllu.gz"
 
 
 def sentence(*words: tuple[str, int | None, str, str]) -> AnnotatedSentence:
