@@ -1,7 +1,12 @@
 """Settings that must be made before torch and keras are imported."""
 
 import os
+import signal
 from collections.abc import Iterator
+
+# started in the background, Python ignores Ctrl-C, and so would every process that a test starts
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # a CPU may announce AMX and then refuse it to the process; bf16 products would end it with an illegal instruction
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")

@@ -48,7 +48,6 @@ def test_an_early_stop_is_a_line(tmp_path: Path, seconds: float) -> None:
     """While modules are being imported; the interpreter itself takes the first hundredths of a second."""
     program = (
         "import mirada.__main__ as m, os, signal, threading\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs the tests may ignore it
         f"threading.Timer({seconds}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         f"import sys; sys.argv = ['mirada', 'train', 'translate', '--out', {str(tmp_path / 'run')!r}]; m.main()"
     )
