@@ -591,3 +591,23 @@ def test_a_normalizer_that_counts_masked_keys_has_no_cache() -> None:
     layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal(), normalizer=OwnShare()), torch.randn(BATCH, 5, WIDTH)
     cache = layer.cache(BATCH, 5)
     assert_close(torch.cat([layer(one, cache=cache) for one in x.split(1, dim=1)], dim=1), layer(x))
+
+
+def test_a_normalizer_that_is_exchanged_is_checked_by_the_next_step() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal()), torch.randn(BATCH, 5, WIDTH)
+    cache = layer.cache(BATCH, 5)
+    layer(x[:, :2], cache=cache)
+    layer.normalizer = Share()
+    with pytest.raises(ValueError, match="Share counts keys that are masked"):
+        layer(x[:, 2:3], cache=cache)
+    assert cache.filled == 2
+    layer.normalizer = OwnShare()
+    layer(x[:, 2:3], cache=cache)
+    assert cache.filled == 3
+
+
+def test_a_normalizer_is_tried_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal(), normalizer=OwnShare()), torch.randn(BATCH, 5, WIDTH)
+    cache = layer.cache(BATCH, 5)
+    monkeypatch.setattr(OwnShare, "forward", lambda *_: pytest.fail("it was found to count no masked keys"))
+    assert torch.cat([layer(one, cache=cache) for one in x.split(1, dim=1)], dim=1).shape == x.shape

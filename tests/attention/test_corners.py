@@ -11,6 +11,7 @@ from mirada.attention.heads import Collaborative, Split, Tied
 from mirada.attention.neighborhoods import (
     Causal,
     Complete,
+    Dense,
     Documents,
     Edges,
     Fixed,
@@ -24,7 +25,7 @@ from mirada.attention.neighborhoods import (
 )
 from mirada.attention.normalizers import Sparsemax
 from mirada.attention.places import Places
-from mirada.attention.positions import ALiBi, Position, Relative, Rotary, Sinusoidal
+from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal
 from mirada.attention.scores import Additive, Bilinear, Dot, Graph, GraphV2, Product, Score
 
 BATCH, HEADS, N, DIM, WIDTH = 2, 3, 5, 4, 12
@@ -473,6 +474,43 @@ def test_a_part_that_fits_can_be_exchanged() -> None:
     assert_close(layer(x), twin(x))
 
 
+def test_an_exchanged_score_or_heads_has_the_scale_of_a_built_layer() -> None:
+    x = torch.randn(BATCH, N, WIDTH)
+    shared, plain_heads = Collaborative(WIDTH, HEADS, 6), MultiHead(WIDTH, HEADS)
+    layer = Attention(shared, Additive(6, 6, 3))
+    layer.score = Dot()
+    assert_close(layer(x), Attention(shared)(x))
+    layer.heads = plain_heads
+    assert layer.score.scale is None
+    assert_close(layer(x), Attention(plain_heads)(x))
+    layer.heads = Collaborative(WIDTH, HEADS, 9)
+    assert layer.score.scale == 3**-0.5
+    layer.heads = shared
+    assert_close(layer(x), Attention(shared)(x))
+    with pytest.raises(ValueError, match="needs queries and keys of dim=4"):
+        layer.position = Rotary(DIM)
+    assert_close(layer(x), Attention(shared)(x))
+
+
+def test_a_scale_that_was_chosen_stays_with_other_heads() -> None:
+    layer = Attention(Collaborative(WIDTH, HEADS, 6), Dot(0.25))
+    layer.heads = MultiHead(WIDTH, HEADS)
+    assert layer.score.scale == 0.25
+    layer = Attention(Collaborative(WIDTH, HEADS, 6))
+    layer.score.scale = 5.0
+    layer.heads = MultiHead(WIDTH, HEADS)
+    assert layer.score.scale == 5.0
+
+
+def test_heads_that_do_not_fit_leave_the_score_as_it_was() -> None:
+    layer = Attention(MultiHead(WIDTH, HEADS), position=ALiBi(HEADS))
+    score = layer.score
+    with pytest.raises(ValueError, match="has a slope per head: got heads=2"):
+        layer.heads = Collaborative(WIDTH, 2, 6)
+    assert layer.score is score
+    assert layer.heads.heads == HEADS
+
+
 def test_slopes_survive_an_empty_start_and_a_cast() -> None:
     layer = Attention(MultiHead(WIDTH, HEADS), where=Causal(), position=ALiBi(HEADS))
     with torch.device("meta"):
@@ -515,3 +553,62 @@ def test_the_meta_device_computes_shapes(score: Score, where: Neighborhood, leng
     x = torch.empty(BATCH, length, WIDTH, device="meta")
     assert layer(x).shape == (BATCH, length, WIDTH)
     assert layer(x).device.type == "meta"
+
+
+def on_meta(*shape: int) -> Tensor:
+    return torch.empty(shape, dtype=torch.int64, device="meta")
+
+
+INDEX = torch.stack([torch.arange(70) % N, torch.arange(70) % 3])
+META_CALLS = {
+    "lengths": {"where": Padding(on_meta(BATCH))},
+    "lengths and order": {"where": Padding(on_meta(BATCH)) & Causal()},
+    "documents": {"where": Documents(on_meta(BATCH, N))},
+    "known documents": {"where": Documents(torch.zeros(BATCH, N).long())},
+    "a mask": {"where": Dense(torch.empty(N, N, dtype=torch.bool, device="meta"))},
+    "a graph": {"where": Edges(on_meta(2, 70), N)},
+    "a known graph": {"where": Edges(INDEX, N)},
+    "a graph with loops": {"where": Edges(on_meta(2, 70), N).with_self_loops() & Padding([N, 2])},
+    "a graph per head": {"where": PerHead(Edges(on_meta(2, 70), N), Edges(INDEX, N), Complete())},
+    "positions": {"positions": on_meta(N)},
+    "positions per sample": {"positions": on_meta(BATCH, N), "key_positions": on_meta(BATCH, N)},
+    "known positions": {"positions": torch.arange(N)},
+}
+
+
+@pytest.mark.parametrize(
+    "position", [None, Rotary(DIM), Relative(DIM, 2), ALiBi(HEADS), LocalGaussian(DIM, 2)], ids=str
+)
+@pytest.mark.parametrize("score", [Dot(), Graph(DIM, HEADS), Additive(DIM, DIM, 3)], ids=str)
+@pytest.mark.parametrize("name", META_CALLS)
+def test_the_meta_device_computes_shapes_of_any_call(name: str, score: Score, position: Position | None) -> None:
+    call = META_CALLS[name]
+    if ("graph" in name and position is not None) or (isinstance(position, Relative) and not isinstance(score, Dot)):
+        pytest.skip("a rule excludes this combination")
+    with torch.device("meta"):
+        layer = Attention(MultiHead(WIDTH, HEADS), score, position=position)
+    x = torch.empty(BATCH, N, WIDTH, device="meta")
+    assert layer.to("meta")(x, **call).shape == (BATCH, N, WIDTH)
+    if "graph" not in name:
+        across = {"positions": on_meta(N), "key_positions": on_meta(N)} | call
+        assert layer(x, memory=x, **across).shape == (BATCH, N, WIDTH)
+
+
+def test_a_large_graph_on_the_meta_device() -> None:
+    nodes = 10**6
+    layer = Attention(Tied(WIDTH, HEADS, DIM), GraphV2(DIM, HEADS)).to("meta")
+    x = torch.empty(1, nodes, WIDTH, device="meta")
+    assert layer(x, where=Edges(on_meta(2, 10**7), nodes)).shape == (1, nodes, WIDTH)
+    graph = Edges(on_meta(2, 5), 3)
+    assert [x.shape for x in (graph.pairs, graph.offsets, *graph.outgoing)] == [(2, 5), (4,), (4,), (5,)]
+    assert graph.dense(3, 3).shape == (1, 1, 3, 3)
+    assert Edges(INDEX, N).to(torch.device("meta")).pairs.is_meta
+
+
+def test_a_cache_and_a_table_on_the_meta_device() -> None:
+    layer = Attention(MultiHead(WIDTH, HEADS), where=Causal(), position=Rotary(DIM)).to("meta")
+    cache, x = layer.cache(BATCH, N), torch.empty(BATCH, 1, WIDTH, device="meta")
+    for _ in range(2):
+        assert layer(x, cache=cache).shape == (BATCH, 1, WIDTH)
+        cache.reorder(on_meta(BATCH))
+    assert Learned(WIDTH, 9).to("meta")(on_meta(BATCH, N)).shape == (BATCH, N, WIDTH)

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from mirada.attention.equation import attend
+from mirada.attention.normalizers import Identity, Softmax
 from mirada.attention.scores import (
     Additive,
     Bilinear,
@@ -361,6 +363,17 @@ def test_offset_gradient_counts_the_pairs_of_each_offset():
 def test_offset_of_an_empty_batch():
     nothing = torch.zeros(0, HEADS, 15, 1)
     assert Offset(3, 5)(nothing, nothing).shape == (0, HEADS, 15, 15)
+
+
+def test_offset_beside_numbers_of_another_precision():
+    score = Offset(3, 5, heads=HEADS)
+    q, k, v = (numbers(BATCH, HEADS, 15, DIM_Q, seed=seed) for seed in range(3))
+    exact = Offset(3, 5, heads=HEADS).double()
+    exact.load_state_dict(score.state_dict())
+    for normalizer in (Softmax(), Identity()):
+        expected = attend(q, k, v, score=exact, normalizer=normalizer)
+        for kernel in (None, "reference"):
+            assert_close(attend(q, k, v, score=score, normalizer=normalizer, kernel=kernel), expected)
 
 
 def test_offset_errors():

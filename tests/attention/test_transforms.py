@@ -1,15 +1,18 @@
-"""Function transforms: torch.func.grad, vmap, jacrev and vectorized Jacobians, over every kernel and position."""
+"""Function transforms: torch.func.grad, vmap, jacrev, jacfwd, jvp and vectorized Jacobians, over every kernel and position."""
 
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.testing import assert_close
+from torch.utils.checkpoint import checkpoint
 
 from mirada import Attention, MultiHead
 from mirada.attention.heads import Tied
 from mirada.attention.neighborhoods import Causal, Complete, Edges, Neighborhood, Padding, Strided, Window
+from mirada.attention.normalizers import Gumbel, Hard, Softmax, Sparsemax, draws
 from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
 from mirada.attention.scores import Additive, Graph
 
@@ -81,6 +84,99 @@ def test_many_gradients_of_one_output(name: str) -> None:
 
     expected = torch.stack([back(direction) for direction in directions])
     assert_close(torch.func.vmap(back)(directions), expected, atol=1e-5, rtol=1e-4)
+
+
+def along(name: str) -> tuple[Callable[[Tensor], Tensor], Tensor, Tensor]:
+    """A function of two numbers, which say how far to go in two directions of the input; a point, and its Jacobian."""
+    function, x = made(name)
+    first, second = torch.randn_like(x), torch.randn_like(x)
+
+    def moved(t: Tensor) -> Tensor:
+        return function(x + t[0] * first + t[1] * second)
+
+    point = torch.zeros(2)
+    return moved, point, torch.autograd.functional.jacobian(moved, point)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_forward_mode_jacobians_are_jacobians(name: str) -> None:
+    function, point, expected = along(name)
+    assert_close(torch.func.jacfwd(function)(point), expected, atol=1e-4, rtol=1e-3)
+    forward = torch.autograd.functional.jacobian(function, point, strategy="forward-mode", vectorize=True)
+    assert_close(forward, expected, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_dual_numbers_carry_the_derivative(name: str) -> None:
+    function, point, jacobian = along(name)
+    direction = torch.tensor([2.0, -3.0])
+    output, tangent = torch.func.jvp(function, (point,), (direction,))
+    assert_close(tangent, jacobian @ direction, atol=1e-3, rtol=1e-3)
+    assert_close(output, function(point), atol=1e-5, rtol=1e-4)
+    with forward_ad.dual_level():
+        primal, tangent = forward_ad.unpack_dual(function(forward_ad.make_dual(point, direction)))
+        assert_close(tangent, jacobian @ direction, atol=1e-3, rtol=1e-3)
+        assert_close(primal, output, atol=1e-5, rtol=1e-4)
+
+
+def test_dual_parameters_carry_the_derivative() -> None:
+    layer, places, where, _ = CASES["fused"]
+    x, parameters = torch.randn(1, places, WIDTH), {name: p.detach() for name, p in layer.named_parameters()}
+    directions = {name: torch.randn_like(p) for name, p in parameters.items()}
+
+    def called(parameters: dict[str, Tensor]) -> Tensor:
+        return torch.func.functional_call(layer, parameters, (x,), {"where": where}).square().sum()
+
+    _, tangent = torch.func.jvp(called, (parameters,), (directions,))
+    gradients = torch.func.grad(called)(parameters)
+    assert_close(tangent, sum((gradients[name] * directions[name]).sum() for name in gradients), atol=1e-3, rtol=1e-3)
+
+
+def test_forward_over_reverse_is_the_hessian() -> None:
+    function, point, _ = along("additive")
+    twice = torch.autograd.functional.hessian(lambda t: function(t).square().sum(), point)
+    assert_close(torch.func.hessian(lambda t: function(t).square().sum())(point), twice, atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("normalizer", [Softmax(0.5), Sparsemax(), Hard(), Gumbel()], ids=str)
+def test_every_normalizer_carries_the_derivative(normalizer: torch.nn.Module) -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), normalizer=normalizer), torch.randn(1, 5, WIDTH)
+    direction, step = torch.randn_like(x), 1e-4
+    layer, x, direction = layer.double(), x.double(), direction.double()
+
+    def function(x: Tensor) -> Tensor:
+        torch.manual_seed(1)
+        return layer(x)
+
+    _, tangent = torch.func.jvp(function, (x,), (direction,))
+    with forward_ad.dual_level():  # the same draws, whatever kernel makes them
+        ahead, behind = (function(x + sign * step * direction) for sign in (1, -1))
+    if not isinstance(normalizer, Gumbel):  # whose derivative is another's
+        assert_close(tangent, (ahead - behind) / (2 * step), atol=1e-4, rtol=1e-4)
+    assert tangent.isfinite().all()
+
+
+def test_the_plan_says_why_in_forward_mode() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS)), torch.randn(1, 5, WIDTH)
+    with forward_ad.dual_level():
+        refused = layer.plan(x).refused
+    assert refused["fused"] == "PyTorch's kernel has no rule for forward-mode differentiation"
+    assert layer.plan(x).kernel != "reference"
+
+
+def test_draws_under_activation_checkpointing() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS), normalizer=Hard()), torch.randn(2, 5, WIDTH, requires_grad=True)
+    with draws() as drawn:
+        checkpoint(layer, x, use_reentrant=False)
+    assert drawn.log_probability().requires_grad
+    with pytest.raises(ValueError, match="Pass use_reentrant=False"), draws():
+        checkpoint(layer, x, use_reentrant=True)
+    with torch.no_grad(), draws() as drawn:  # nobody asks for gradients
+        checkpoint(layer, x, use_reentrant=True)
+    assert len(drawn) == 1
+    with draws() as drawn, torch.no_grad():
+        layer(x)
+    assert len(drawn) == 1
 
 
 def test_the_reference_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

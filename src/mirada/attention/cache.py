@@ -157,7 +157,7 @@ def entries(index: Int[Tensor, " entries"], room: Float[Tensor, "batch ..."]) ->
     """
     check_axes("the index of reorder", index, "entries")
     check_integers("the index of reorder", index)
-    if index.numel():
+    if index.numel() and not index.is_meta:
         low, high = (int(bound) for bound in index.aminmax())
         last = room.shape[0] - 1
         require(0 <= low <= high <= last, f"the index of reorder must name entries in 0..{last}: got {low} to {high}")

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from mirada.attention.transforms import forward_mode
 from mirada.native import dropout as compiled
 from mirada.native.library import serves
 
@@ -26,7 +27,8 @@ def dropout(x: Tensor, rate: float, base: Tensor | None = None) -> Tensor:
     scale = STEPS / (STEPS - dropped)
     if serves(x):
         return SeededDropout.apply(x, base, int(torch.randint(2**63 - 1, (), device="cpu")), dropped, scale)
-    return MaskedDropout.apply(x, random_bytes(x) >= dropped, scale)
+    kept = random_bytes(x) >= dropped
+    return x * kept * scale if forward_mode() else MaskedDropout.apply(x, kept, scale)
 
 
 class SeededDropout(torch.autograd.Function):

@@ -21,7 +21,13 @@ from mirada.attention.kernels.reference import weigh, widen
 from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding, PerHead, as_neighborhood
-from mirada.attention.normalizers import Normalizer, Softmax, check_counts_nothing, publish
+from mirada.attention.normalizers import (
+    Normalizer,
+    Softmax,
+    check_counts_nothing,
+    check_known_to_count_nothing,
+    publish,
+)
 from mirada.attention.observe import Event, anybody_looks, notify
 from mirada.attention.places import Places, place
 from mirada.attention.positions import Position
@@ -116,18 +122,20 @@ class Attention(nn.Module):
         self._check_built()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """A part that is exchanged later is checked like one that the layer is built with."""
+        """A part that is exchanged later is fitted and checked like one that the layer is built with."""
         kind = PARTS.get(name)
         if kind is None or (name not in vars(self) and name not in self._modules):
             super().__setattr__(name, value)
             return
         require(isinstance(value, kind), f"{name} must be a {kind.__name__}: got {value!r}")
-        before = getattr(self, name)
+        before = {"score": self.score, name: getattr(self, name)}
         super().__setattr__(name, value)
         try:
+            super().__setattr__("score", fit_scale(self.score, self.heads))
             self._check_built()
-        except ValueError:
-            super().__setattr__(name, before)
+        except Exception:
+            for changed_name, part in before.items():
+                super().__setattr__(changed_name, part)
             raise
 
     def _check_built(self) -> None:
@@ -136,7 +144,7 @@ class Attention(nn.Module):
         check_parts(Parts(self.score, self.where, self.position, self.normalizer))
         for part in self.where.conjuncts():
             if isinstance(part, PerHead):
-                part.check(Places.count(0, 0), heads.heads, exact=False)
+                part.check_heads(heads.heads)
         self.position.check(heads.heads, heads.dim, heads.value_dim)
         q, k = (torch.empty(1, heads.heads, 0, dim, device="meta") for dim in (heads.dim, heads.key_dim))
         (type(self.score) if self.score.reads_keys else Score).check(self.score, q, k)
@@ -350,6 +358,7 @@ class Attention(nn.Module):
                 positions is None and key_positions is None,
                 "a cache counts positions itself: the new queries stand at the next ones. Drop positions and key_positions.",
             )
+            check_known_to_count_nothing(self.normalizer)
         across = not alone and (positions is None or key_positions is None)
         if where is not self.where or cache is not None or across:  # these parts were checked when the layer was built
             check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))

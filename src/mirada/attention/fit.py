@@ -25,10 +25,18 @@ def as_part(name: str, value: Any, kind: type[Part], default: Part) -> Part:
 
 
 def fit_scale(score: Score, heads: Heads) -> Score:
-    """The score, with the default scale counted by the heads' own dim where that is not the width of a query."""
-    if type(score) is Dot and score.scale is None and heads.scale_dim != heads.dim:
-        return Dot(scale=heads.scale_dim**-0.5)
-    return score
+    """The score, with the default scale counted by the heads' own dim where that is not the width of a query.
+
+    A score that was fitted to other heads is fitted again.
+    """
+    if type(score) is not Dot or not score.by_default:
+        return score
+    scale = None if heads.scale_dim == heads.dim else heads.scale_dim**-0.5
+    if score.scale == scale:
+        return score
+    fitted = Dot(scale)
+    fitted.fitted = scale
+    return fitted
 
 
 def fit(score: Score, position: Position, q: Tensor, k: Tensor, v: Tensor) -> None:

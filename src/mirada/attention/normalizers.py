@@ -4,14 +4,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.dropout import dropout
-from mirada.attention.transforms import recomputing
+from mirada.attention.inherited import refuse_alone
+from mirada.attention.transforms import recomputing, to_be_recomputed
 from mirada.errors import require
 
 Scores = Float[Tensor, "batch heads queries keys"]
@@ -68,7 +70,8 @@ class Draws(list[Draw]):
         return torch.stack([getattr(draw, name).sum((1, 2)) for draw in self]).sum(0)
 
 
-_collectors: list[tuple[int, Draws]] = []  # replaced, never changed: another thread may be going through it
+# the thread, whether it wants gradients, and what it collects; replaced, never changed: another thread may be going through it
+_collectors: list[tuple[int, bool, Draws]] = []
 _changing = threading.Lock()
 
 
@@ -76,7 +79,8 @@ _changing = threading.Lock()
 def draws() -> Iterator[Draws]:
     """Collect log-probability, entropy and chosen index of every draw made inside, in this thread.
 
-    What a backward pass computes again (activation checkpointing) is no new draw.
+    What a backward pass computes again (activation checkpointing) is no new draw. A reentrant checkpoint is refused: it draws
+    without gradients first, and with them when the loss is long made.
 
     >>> from mirada import attend
     >>> q = torch.zeros(1, 1, 2, 4)
@@ -88,21 +92,27 @@ def draws() -> Iterator[Draws]:
     global _collectors
     collected = Draws()
     with _changing:
-        _collectors = [*_collectors, (threading.get_ident(), collected)]
+        _collectors = [*_collectors, (threading.get_ident(), torch.is_grad_enabled(), collected)]
     try:
         yield collected
     finally:
         with _changing:  # equal lists are not the same
-            _collectors = [entry for entry in _collectors if entry[1] is not collected]
+            _collectors = [entry for entry in _collectors if entry[2] is not collected]
 
 
 def publish(draw: Draw) -> None:
     """Hand a draw to every open `draws()` of this thread."""
     if not _collectors or recomputing():
         return
-    for thread, collected in _collectors:
-        if thread == threading.get_ident():
-            collected.append(draw)
+    for thread, gradients, collected in _collectors:
+        if thread != threading.get_ident():
+            continue
+        if gradients and to_be_recomputed():
+            raise ValueError(
+                "draws() cannot collect from inside torch.utils.checkpoint with use_reentrant=True: what is drawn there has no "
+                "gradient. Pass use_reentrant=False."
+            )
+        collected.append(draw)
 
 
 class Normalized(NamedTuple):
@@ -116,6 +126,10 @@ class Normalizer(nn.Module):
     """weights = normalizer(scores, mask), of the same shape."""
 
     chooses: bool = False  # picks one key per query
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        refuse_alone(cls, "forward", "normalize", "which no kernel calls: write normalize(scores, mask)")
 
     def normalize(self, scores: Scores, mask: Mask) -> Normalized:
         """The weights and, for a hard normalizer, what it chose."""
@@ -304,12 +318,31 @@ def exponential_like(tensor: Tensor) -> Tensor:
     return torch.empty_like(tensor).exponential_().clamp(min=torch.finfo(tensor.dtype).tiny)
 
 
+def ours(normalizer: Normalizer) -> bool:
+    """Whether the weights are those of a normalizer of this file that looks at nothing but scores and mask, row by row."""
+    return type(normalizer).normalize in (Softmax.normalize, Sparsemax.normalize, Identity.normalize)
+
+
+def treats_heads_alike(normalizer: Normalizer) -> bool:
+    """Whether it is known to look at no head but through its scores: of another than ours it is not."""
+    return ours(normalizer) and type(normalizer).drop in (Normalizer.drop, Softmax.drop)
+
+
+_steady: WeakSet[Normalizer] = WeakSet()  # those that were found to count nothing
+
+
+def check_known_to_count_nothing(normalizer: Normalizer) -> None:
+    """`check_counts_nothing`, once for each normalizer: a step of a cache asks too, since a layer's can be exchanged."""
+    if not ours(normalizer) and normalizer not in _steady:
+        check_counts_nothing(normalizer)
+
+
 def check_counts_nothing(normalizer: Normalizer) -> None:
     """Require weights that do not depend on how many keys are masked: a cache holds fewer of them than the full pass.
 
     The normalizers of this file do not; of another the weights of three keys are compared with and without a masked one.
     """
-    if type(normalizer).normalize in (Softmax.normalize, Sparsemax.normalize, Identity.normalize) or normalizer.chooses:
+    if ours(normalizer) or normalizer.chooses:
         return
     like = next(normalizer.parameters(), torch.empty(0))
     scores = torch.tensor([[[[0.5, -1.0, 2.0, 1.5]]]], dtype=like.dtype, device=like.device)
@@ -321,6 +354,7 @@ def check_counts_nothing(normalizer: Normalizer) -> None:
             f"{type(normalizer).__name__} counts keys that are masked, so a cache, which holds only the keys so far, would "
             "change its weights. Count mask.sum(-1), or decode without a cache."
         )
+    _steady.add(normalizer)
 
 
 def masked_softmax(scores: Scores, mask: Mask) -> Scores:

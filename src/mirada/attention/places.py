@@ -123,11 +123,15 @@ def place(
     Keys stand at 0, 1, ... unless `key_positions` says otherwise. Queries at consecutive positions p, p + 1, ... stand at
     the index p among them: one query at position 5 is row 5 of the full computation.
     """
+    given = (
+        positions,
+        key_positions,
+    )  # asked where they are: their numbers may be known though those of the call are not
     positions = check_positions("positions", positions, batch, queries, device)
     key_positions = check_positions("key_positions", key_positions, batch, keys, device)
     known = True
     if start is None:
-        first, first_key = run_start(positions), run_start(key_positions)
+        first, first_key = map(run_start, given)
         known = first is not None or key_positions is not None
         start = 0 if first is None or first_key is None else max(0, first - first_key)
     return Places(queries, keys, start, device, batch, positions, key_positions, known_rows=known)
@@ -137,8 +141,8 @@ def run_start(positions: Tensor | None) -> int | None:
     """The first of consecutive positions p, p + 1, ...; None if they are not consecutive or differ between samples."""
     if positions is None:
         return 0
-    if positions.numel() == 0:
-        return 0  # no place at all contradicts nothing
+    if positions.numel() == 0 or positions.is_meta:
+        return 0  # no place at all contradicts nothing, and neither do those whose numbers are not known
     first = int(positions.flatten()[0])
     run = torch.arange(first, first + positions.shape[-1], device=positions.device)
     return first if bool((positions == run).all()) else None

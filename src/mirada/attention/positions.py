@@ -8,12 +8,13 @@ reweight   LocalGaussian            narrows the neighborhood and multiplies the 
 """
 
 import math
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from mirada.attention.inherited import forget
 from mirada.attention.places import Places
 from mirada.attention.rotation import angles, counted_angles, frequencies, turned
 from mirada.attention.skew import Skew, Unskew
@@ -30,11 +31,19 @@ class Position(nn.Module):
     acts: ClassVar[frozenset[str]] = frozenset()
     constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, and is not trained
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        """A class with a bias of its own says nothing about it but what stands beside it."""
+        super().__init_subclass__(**given)
+        forget(cls, Position, "bias", ("constant",))
+
     @property
     def inside(self) -> bool:
         """Whether it acts between the score and the output, where a fused kernel cannot be reached."""
-        places = ("bias", "narrow", "spread")
-        return any(getattr(type(self), name) is not getattr(Position, name) for name in places)
+        return self.overrides("bias", "narrow", "spread")
+
+    def overrides(self, *methods: str) -> bool:
+        """Whether it is not neutral in one of these."""
+        return any(getattr(type(self), name) is not getattr(Position, name) for name in methods)
 
     def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
         """Queries or keys (batch, heads, n, dim), turned by their positions: counted, or a list, or one per sample."""
@@ -140,7 +149,7 @@ class Learned(InputPosition):
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
-        if positions.numel():
+        if positions.numel() and not positions.is_meta:
             low, high = (int(bound) for bound in positions.aminmax())
             require(
                 low >= 0 and high < len(self.table),

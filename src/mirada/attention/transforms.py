@@ -1,20 +1,37 @@
 """What PyTorch is doing around a call: a function transform, a backward pass that computes again, many gradients at once."""
 
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
+from torch.utils.checkpoint import CheckpointFunction
 
 
 def transformed() -> bool:
-    """Whether a function transform (torch.func.grad, vmap, ...) is at work: only plain operations have its rules."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
+    """Whether a function transform (torch.func.grad, vmap, jvp, ...) is at work: only plain operations have its rules."""
+    return forward_mode() or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def forward_mode() -> bool:
+    """Whether derivatives go along with the numbers (torch.func.jvp, jacfwd, a `dual_level`): fused kernels have none."""
+    return forward_ad._current_level >= 0
 
 
 def recomputing() -> bool:
     """Whether this is part of a backward pass: what was computed once is computed again (activation checkpointing)."""
     return torch._C._current_graph_task_id() != -1
+
+
+def to_be_recomputed() -> bool:
+    """Whether this is the first pass of a reentrant activation checkpoint: without gradients, which the second will have."""
+    frame: FrameType | None = None if torch.is_grad_enabled() else sys._getframe()
+    while frame is not None and frame.f_code is not CheckpointFunction.forward.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor) -> tuple[Tensor, ...]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from mirada.native.build import BuildRecipe, NotBuiltError, build, plans
 from mirada.native.structures import DecodeStep, ShortAttention, layout
@@ -132,8 +133,8 @@ def serves(*tensors: Tensor, dtypes: Sequence[torch.dtype] = (torch.float32,)) -
     """Whether C may work on these tensors: plain ones on a CPU, of one of these dtypes, and not while they are traced."""
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
         return False
-    if torch._C._functorch.peek_interpreter_stack() is not None:
-        return False
+    if torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0:
+        return False  # C computes numbers, not what goes along with them
     return all(usual(x, dtypes) for x in tensors) and library() is not None
 
 

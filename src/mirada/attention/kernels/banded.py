@@ -80,7 +80,7 @@ def spans(where: Neighborhood, places: Places) -> Iterator[tuple[int, int, int, 
 
 def unseen(where: Neighborhood, places: Places) -> Tensor | None:
     """The keys that no query sees, found block by block; None where it is clear that there are none."""
-    rest = intersect(part for part in where.conjuncts() if part.lengths is None)
+    rest = intersect(part for part in where.conjuncts() if not part.uniform)
     if rest.reflexive and places.start == 0 and places.queries >= places.keys:
         return where.unseen(places)
     seen = torch.zeros(1, 1, places.keys, dtype=torch.bool, device=places.device)

@@ -8,17 +8,21 @@ from mirada.attention.neighborhoods import Complete, Grid
 from mirada.attention.normalizers import Identity
 from mirada.attention.scores import Offset
 
+SCORES = ("queries", "keys", "compare")  # a subclass that overrides one of these scores something else
+
 
 class Convolution:
     name = "convolution"
 
     def refuses(self, request: Request) -> str | None:
         score, where = request.score, request.where
-        if not isinstance(score, Offset) or type(score).compare is not Offset.compare:
+        if not isinstance(score, Offset) or any(
+            getattr(type(score), name) is not getattr(Offset, name) for name in SCORES
+        ):
             return "the score looks at what stands there, not at where it stands"
         if type(request.normalizer) is not Identity:
             return f"a convolution's weights are not normalized by {type(request.normalizer).__name__}"
-        if request.position.acts:
+        if request.position.acts or request.position.inside:
             return f"{type(request.position).__name__} is no part of a convolution"
         same_grid = type(where) is Grid and (where.height, where.width) == (score.height, score.width)
         if not (same_grid or type(where) is Complete):

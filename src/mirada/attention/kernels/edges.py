@@ -34,6 +34,10 @@ class EdgesKernel:
             return f"{type(request.score).__name__} scores places, not pairs"
         if type(request.normalizer) is not Softmax:
             return f"it has a softmax inside, not {type(request.normalizer).__name__}"
+        if request.position.inside:
+            return f"{type(request.position).__name__} acts inside the softmax or on the values"
+        if request.q.is_meta:
+            return "there are no edges on the meta device, only shapes"
         if transformed():
             return "its gradient has no rule for function transforms"
         if request.places.start or request.queries != graph.nodes:

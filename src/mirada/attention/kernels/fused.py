@@ -12,8 +12,9 @@ from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.neighborhoods import Causal, Complete, Padding
 from mirada.attention.normalizers import Softmax
 from mirada.attention.places import Places
-from mirada.attention.positions import Position
+from mirada.attention.positions import ALiBi, Position
 from mirada.attention.scores import Dot, Product
+from mirada.attention.transforms import forward_mode
 from mirada.shapes import autocasting, broadcast_heads
 
 SIMPLE = frozenset({Complete, Causal, Padding})
@@ -27,6 +28,8 @@ class Fused:
         reason = refuses_product(request)
         if reason:
             return reason
+        if forward_mode():
+            return "PyTorch's kernel has no rule for forward-mode differentiation"
         if mask_numbers(request) > MASK_NUMBERS:
             return f"it would need a mask of {mask_numbers(request):,} numbers"
         return None
@@ -53,15 +56,28 @@ def refuses_product(request: Request) -> str | None:
         return f"it has a softmax inside, not {type(request.normalizer).__name__}"
     if request.normalizer.training and request.normalizer.dropout:
         return f"it cannot drop weights (dropout={request.normalizer.dropout}, training)"
-    if request.position.inside and not request.position.constant:
-        return f"{type(request.position).__name__} acts inside the softmax or on the values"
-    if request.position.constant and any(x.requires_grad for x in request.position.parameters()):
-        return f"the bias of {type(request.position).__name__} is trained, and needs its gradient"
-    if request.position.constant and request.q.dtype in (torch.float16, torch.bfloat16):
-        return f"the bias of {type(request.position).__name__} needs more digits than {request.q.dtype} has"
+    position, constant = request.position, request.position.constant
+    if position.overrides("narrow", "spread") if constant else position.inside:
+        return f"{type(position).__name__} acts inside the softmax or on the values"
+    if constant and request.q.dtype in (torch.float16, torch.bfloat16):
+        return f"the bias of {type(position).__name__} needs more digits than {request.q.dtype} has"
     if 0 in (*request.q.shape, *request.v.shape):
         return f"nothing to fuse in an empty input: q {tuple(request.q.shape)}, keys={request.keys}"
+    if constant and trained(request):
+        return f"the bias of {type(position).__name__} is trained, and needs its gradient"
     return None
+
+
+def trained(request: Request) -> bool:
+    """Whether a gradient may be asked of the bias: of its parameters or of any other tensor in it. One corner shows it."""
+    position = request.position
+    if type(position) is ALiBi:
+        return False
+    if any(x.requires_grad for x in position.parameters()):
+        return True
+    with torch.enable_grad():  # a plan is made without, and must be that of the call
+        bias = position.bias(request.q.new_empty(0), request.full_places.rows(0, 1).columns(0, 1))
+    return bias is not None and bias.requires_grad
 
 
 def simple(request: Request) -> bool:
@@ -91,7 +107,7 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     """A mask tensor if one is needed, and whether the kernel should be causal by itself."""
     if not simple(request):
         mask = request.mask().expand(-1, -1, request.queries, request.keys)
-        return with_bias(request.position, mask, request.places, request.q.dtype), False
+        return with_bias(request.position, mask, request.full_places, request.q.dtype), False
     by_itself = is_causal(request) and request.queries > 1
     if Padding not in request.kinds:
         return None, by_itself

@@ -13,6 +13,8 @@ from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.short import short
 from mirada.attention.kernels.strided import strided
 from mirada.attention.neighborhoods import Neighborhood, PerHead, intersect
+from mirada.attention.normalizers import treats_heads_alike
+from mirada.attention.scores import scores_heads_alike
 from mirada.errors import unknown
 
 KERNELS: tuple[Kernel, ...] = (
@@ -84,6 +86,12 @@ def run(request: Request, chosen: Plan) -> KernelOutput:
     if not chosen.groups:
         return named(chosen.kernel).run(request)
     answers = [run(request.for_heads(list(heads), where), plan) for where, heads, plan in chosen.groups]
+    for (where, heads, _), answer in zip(chosen.groups, answers, strict=True):
+        if answer.output.shape[1] != len(heads):
+            raise ValueError(
+                f"heads {heads} were computed as {answer.output.shape[1]}, by a part with numbers per head that does not say so: "
+                f"the score {request.score} (set its heads), or {where}, which must be the same for all heads inside PerHead"
+            )
     order = torch.tensor([head for _, heads, _ in chosen.groups for head in heads], device=request.q.device)
     output = torch.cat([answer.output for answer in answers], dim=1)
     return KernelOutput(output.index_select(1, order.argsort()))
@@ -91,15 +99,16 @@ def run(request: Request, chosen: Plan) -> KernelOutput:
 
 def head_groups(request: Request) -> dict[Neighborhood, list[int]]:
     """The heads of each neighborhood, where heads differ in nothing else; empty where they cannot be told apart."""
-    per_head = [part for part in request.where.conjuncts() if isinstance(part, PerHead)]
+    conjuncts = request.where.conjuncts()
+    per_head = [part for part in conjuncts if isinstance(part, PerHead) and type(part).sees is PerHead.sees]
     shared = {request.k.shape[1], request.v.shape[1]} <= {1, request.heads}
     if len(per_head) != 1 or not shared or request.normalizer.chooses or request.reweigh is not None:
         return {}
-    if request.score.heads != 1 or request.position.inside:
-        return {}
+    if not scores_heads_alike(request.score) or not treats_heads_alike(request.normalizer) or request.position.inside:
+        return {}  # parameters per head are those of all heads, not of a group's
     if any(part.lengths is not None for inner in per_head[0].parts for part in inner.conjuncts()):
         return {}  # a padding of one head must not become the true length for what stands beside it
-    rest = intersect(part for part in request.where.conjuncts() if part is not per_head[0])
+    rest = intersect(part for part in conjuncts if part is not per_head[0])
     if varies_by_head(rest, request):
         return {}  # its rows are those of all heads, not of a group's
     groups: dict[Neighborhood, list[int]] = {}
@@ -110,7 +119,8 @@ def head_groups(request: Request) -> dict[Neighborhood, list[int]]:
 
 def varies_by_head(where: Neighborhood, request: Request) -> bool:
     """Whether heads see different keys: what varies shows in one corner."""
-    return where.sees(request.full_places.rows(0, 1).columns(0, 1)).shape[1] > 1
+    places = request.full_places
+    return where.sees(places.rows(0, min(1, places.queries)).columns(0, min(1, places.keys))).shape[1] > 1
 
 
 def named(name: str) -> Kernel:

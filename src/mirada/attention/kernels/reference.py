@@ -51,6 +51,7 @@ def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Norm
     places, mask = request.full_places.rows(first, last), request.mask(first, last)
     prepared = q[:, :, first:last]
     scores = widen(request.score.compare(prepared, k))
+    scores = scores.to(torch.promote_types(scores.dtype, wide(request.v.dtype)))  # a score of places has its own dtype
     bias = request.position.bias(prepared, places)
     scores = scores if bias is None else scores + bias
     narrowed = request.position.narrow(widen(request.q[:, :, first:last]), places)
@@ -81,7 +82,7 @@ def mix(
 
 def chunk(request: Request) -> int:
     """How many queries fit into one chunk."""
-    if request.reweigh is not None and request.reweigh.whole:
+    if request.q.is_meta or (request.reweigh is not None and request.reweigh.whole):  # shapes take no memory
         return max(1, request.queries)
     per_query = request.batch * request.heads * request.keys * request.score.pair_width
     return max(1, NUMBERS_AT_ONCE // max(1, per_query))
@@ -89,7 +90,12 @@ def chunk(request: Request) -> int:
 
 def widen(x: Tensor) -> Tensor:
     """Half-precision numbers as float32: sums over many keys need the room. Others as they are."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    return x.to(wide(x.dtype))
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The dtype in which numbers of this one are summed."""
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
 reference = Reference()

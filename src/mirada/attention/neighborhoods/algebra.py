@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MemberDescriptorType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from mirada.attention.inherited import forget, refuse_alone
 from mirada.attention.places import Places
 from mirada.errors import require
 from mirada.shapes import show
@@ -18,16 +20,30 @@ from mirada.shapes import show
 Mask = Bool[Tensor, "#batch #heads #queries #keys"]
 Unseen = Bool[Tensor, "#batch #heads keys"]
 
+# what is said about `sees`, and holds for no other
+ABOUT_SEES = ("causal", "reflexive", "band", "homogeneous", "uniform", "dense", "unseen", "conjuncts", "__invert__")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Neighborhood:
-    """A set of keys for every query. Subclasses say which in `sees`."""
+    """A set of keys for every query. Subclasses say which in `sees`.
+
+    What a class says about its set (causal, reflexive, ...) holds for that set: a subclass that overrides `sees` inherits none
+    of it.
+    """
 
     causal: ClassVar[bool] = False  # no query sees a later key
     reflexive: ClassVar[bool] = False  # every query sees the key at its own place
     band: ClassVar[tuple[float, float]] = (math.inf, math.inf)  # how far it reaches: i - left <= j <= i + right
     homogeneous: ClassVar[bool] = False  # only the distance j - i decides
+    uniform: ClassVar[bool] = False  # every query sees the same keys
     lengths: ClassVar[Tensor | None] = None  # the true number of keys of each sample, where this set says it
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """A class that sees its own way says nothing about it but what stands beside it."""
+        super().__init_subclass__(**given)
+        refuse_alone(cls, "dense", "sees", "which no kernel asks: write sees(places), and dense follows from it")
+        forget(cls, Neighborhood, "sees", ABOUT_SEES)
 
     def sees(self, places: Places) -> Mask:
         """The set as a bool tensor of four axes, of size 1 where it does not vary."""
@@ -85,10 +101,21 @@ class Neighborhood:
         """What this set is made of, by name: its fields or, in a class that is no dataclass, all that was set on it."""
         if "__dataclass_fields__" in vars(type(self)):
             return {item.name: getattr(self, item.name) for item in fields(self)}
-        members = [(name, x) for kind in type(self).__mro__ for name, x in vars(kind).items()]
-        kept = {name for name, x in members if isinstance(x, cached_property)}
-        slots = {name for name, x in members if isinstance(x, MemberDescriptorType) and hasattr(self, name)}
-        return {name: getattr(self, name) for name in sorted({*vars(self), *slots} - kept)}
+        slots = {name for name in self._members(MemberDescriptorType) if hasattr(self, name)}
+        return {name: getattr(self, name) for name in sorted({*vars(self), *slots} - self._members(cached_property))}
+
+    def _members(self, kind: type) -> set[str]:
+        """The names in its classes that stand for something of that kind."""
+        return {name for owner in type(self).__mro__ for name, x in vars(owner).items() if isinstance(x, kind)}
+
+    def _with(self, **changes: Any) -> Self:
+        """The same set with other settings, of the same class; what was worked out from the old ones is forgotten."""
+        twin = copy(self)
+        for name in self._members(cached_property):
+            vars(twin).pop(name, None)
+        for name, value in changes.items():
+            object.__setattr__(twin, name, value)
+        return twin
 
     def _identity(self) -> tuple[object, ...]:
         return (type(self), *(v if is_hashable(v) and not isinstance(v, Tensor) else id(v)
@@ -156,13 +183,17 @@ class PerHead(Neighborhood):
         return all(part.homogeneous for part in self.parts)
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
-        if heads not in (0, len(self.parts)):
-            raise ValueError(f"PerHead lists {len(self.parts)} neighborhoods: got heads={heads}. List one per head.")
+        self.check_heads(heads)
         for part in self.parts:
             part.check(places, 1, exact)
 
+    def check_heads(self, heads: int) -> None:
+        """Require one part per head; 0 stands for any number."""
+        if heads not in (0, len(self.parts)):
+            raise ValueError(f"PerHead lists {len(self.parts)} neighborhoods: got heads={heads}. List one per head.")
+
     def repeat(self, times: int) -> Neighborhood:
-        return PerHead(*(part.repeat(times) for part in self.parts))
+        return self._with(parts=tuple(part.repeat(times) for part in self.parts))
 
     def sees(self, places: Places) -> Mask:
         masks = [part.sees(places) for part in self.parts]
@@ -179,16 +210,12 @@ class Combination(Neighborhood):
 
     parts: tuple[Neighborhood, ...]
 
-    @property
-    def homogeneous(self) -> bool:  # type: ignore[override]
-        return all(part.homogeneous for part in self.parts)
-
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         for part in self.parts:
             part.check(places, heads, exact)
 
     def repeat(self, times: int) -> Neighborhood:
-        return type(self)(tuple(part.repeat(times) for part in self.parts))
+        return self._with(parts=tuple(part.repeat(times) for part in self.parts))
 
     def _identity(self) -> tuple[object, ...]:
         return (type(self), frozenset(self.parts))
@@ -210,6 +237,10 @@ class Intersection(Combination):
     def band(self) -> tuple[float, float]:  # type: ignore[override]
         return hull(self.parts, min)
 
+    @property
+    def homogeneous(self) -> bool:  # type: ignore[override]
+        return all(part.homogeneous for part in self.parts)
+
     def conjuncts(self) -> tuple[Neighborhood, ...]:
         return self.parts
 
@@ -219,14 +250,16 @@ class Intersection(Combination):
         return ~any_of([~part.sees(places) for part in self.parts])
 
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
-        paddings = [part for part in self.parts if part.lengths is not None]
-        if not paddings:
+        uniform = [part for part in self.parts if part.uniform]
+        if not uniform:
             return super().unseen(places, rows_at_once)
         # padding is the same for every query, so what it hides and what the rest hides simply add up
-        places = replace(places, lengths=lengths_of(self))
-        rest = intersect(part for part in self.parts if part.lengths is None)
-        hidden = [part.unseen(places, rows_at_once) for part in (*paddings, rest)]
-        return any_of([keys for keys in hidden if keys is not None])
+        lengths = lengths_of(self)
+        places = places if lengths is None else replace(places, lengths=lengths)
+        rest = intersect(part for part in self.parts if not part.uniform)
+        hidden = [part.unseen(places, rows_at_once) for part in (*uniform, rest)]
+        found = [keys for keys in hidden if keys is not None]
+        return any_of(found) if found else None
 
     def __repr__(self) -> str:
         return " & ".join(f"({part})" if isinstance(part, Union) else repr(part) for part in self.parts)
@@ -247,6 +280,10 @@ class Union(Combination):
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
         return hull(self.parts, max)
+
+    @property
+    def homogeneous(self) -> bool:  # type: ignore[override]
+        return all(part.homogeneous for part in self.parts)
 
     def sees(self, places: Places) -> Mask:
         return any_of([part.sees(places) for part in self.parts])
@@ -269,7 +306,7 @@ class Complement(Neighborhood):
         self.part.check(places, heads, exact)
 
     def repeat(self, times: int) -> Neighborhood:
-        return Complement(self.part.repeat(times))
+        return self._with(part=self.part.repeat(times))
 
     def sees(self, places: Places) -> Mask:
         return ~self.part.sees(places)
@@ -293,7 +330,7 @@ def intersect(parts: Iterable[Neighborhood]) -> Neighborhood:
 
 def unite(parts: Iterable[Neighborhood]) -> Neighborhood:
     """The union of all parts, flattened and without repetition."""
-    flat = [inner for part in parts for inner in (part.parts if isinstance(part, Union) else (part,))]
+    flat = [inner for part in parts for inner in (part.parts if type(part) is Union else (part,))]
     flat = list(dict.fromkeys(flat))
     return Union(tuple(flat)) if len(flat) > 1 else flat[0]
 

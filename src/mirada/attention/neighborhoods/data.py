@@ -26,6 +26,8 @@ class Padding(Neighborhood):
     lengths: Integer[Tensor, " batch"]  # type: ignore[misc]
     longest: int = field(init=False, repr=False, default=0)
 
+    uniform = True
+
     def __post_init__(self) -> None:
         if not isinstance(self.lengths, Tensor | list | tuple):
             raise ValueError(f"padding needs a length per sample: got {type(self.lengths).__name__}")
@@ -33,6 +35,7 @@ class Padding(Neighborhood):
         require(lengths.ndim == 1, f"padding lengths must be one number per sample: got shape {show(lengths)}")
         if lengths.numel():
             check_integers("padding lengths", lengths)
+        if lengths.numel() and not lengths.is_meta:  # there are no numbers on the meta device
             shortest, longest = (int(bound) for bound in lengths.aminmax())
             require(shortest >= 0, f"padding lengths must be at least 0: got {shortest}")
             object.__setattr__(self, "longest", longest)
@@ -47,7 +50,7 @@ class Padding(Neighborhood):
             )
 
     def repeat(self, times: int) -> Neighborhood:
-        return self if len(self.lengths) == 1 else Padding(self.lengths.repeat_interleave(times))
+        return self if len(self.lengths) == 1 else self._with(lengths=self.lengths.repeat_interleave(times))
 
     def sees(self, places: Places) -> Mask:
         return places.column < self.lengths.to(places.device).view(-1, 1, 1, 1)
@@ -83,7 +86,7 @@ class Documents(Neighborhood):
             raise ValueError(f"document ids cover {length} places: got queries up to {last}, keys={places.keys}")
 
     def repeat(self, times: int) -> Neighborhood:
-        return self if len(self.ids) == 1 else Documents(self.ids.repeat_interleave(times, dim=0))
+        return self if len(self.ids) == 1 else self._with(ids=self.ids.repeat_interleave(times, dim=0))
 
     def sees(self, places: Places) -> Mask:
         ids = self.ids.to(places.device)
@@ -131,7 +134,7 @@ class Dense(Neighborhood):
             )
 
     def repeat(self, times: int) -> Neighborhood:
-        return self if self._four.shape[0] == 1 else Dense(self._four.repeat_interleave(times, dim=0))
+        return self if self._four.shape[0] == 1 else self._with(mask=self._four.repeat_interleave(times, dim=0))
 
     def sees(self, places: Places) -> Mask:
         mask = self._four.to(places.device)
@@ -173,7 +176,7 @@ class Edges(Neighborhood):
             index.ndim == 2 and index.shape[0] == 2,
             f"edge_index must have the axes (2 edges), sources above targets: got shape {show(index)}",
         )
-        if index.numel():
+        if index.numel() and not index.is_meta:
             low, high = (int(bound) for bound in index.aminmax())
             require(
                 low >= 0 and high < self.nodes,
@@ -183,7 +186,12 @@ class Edges(Neighborhood):
 
     @kept
     def pairs(self) -> Int[Tensor, "2 edges"]:
-        """The edges once each, sorted by target and then source: the order of every per-edge result."""
+        """The edges once each, sorted by target and then source: the order of every per-edge result.
+
+        On the meta device, which has no numbers to sort, they are as given.
+        """
+        if self.edge_index.is_meta:
+            return self.edge_index.long()
         source, target = self.edge_index.long()
         order = torch.unique(target * self.nodes + source)
         return torch.stack([order % max(1, self.nodes), order // max(1, self.nodes)])
@@ -191,11 +199,15 @@ class Edges(Neighborhood):
     @kept
     def offsets(self) -> Int[Tensor, " nodes+1"]:
         """Where the edges of each target begin in `pairs`: the row pointer of the CSR form."""
+        if self.pairs.is_meta:
+            return self.pairs.new_empty(self.nodes + 1)
         return torch.searchsorted(self.pairs[1], torch.arange(self.nodes + 1, device=self.pairs.device))
 
     @kept
     def outgoing(self) -> tuple[Tensor, Tensor]:
         """The edges by source: where those of each source begin, and their numbers in `pairs`."""
+        if self.pairs.is_meta:
+            return self.pairs.new_empty(self.nodes + 1), self.pairs[0]
         sources, order = torch.sort(self.pairs[0], stable=True)
         return torch.searchsorted(sources, torch.arange(self.nodes + 1, device=sources.device)), order
 
@@ -203,7 +215,7 @@ class Edges(Neighborhood):
         """The same graph on a device; made once for each, since it keeps what it works out."""
         if device == self.edge_index.device:
             return self
-        return self._elsewhere.setdefault(device, Edges(self.edge_index.to(device), self.nodes))
+        return self._elsewhere.setdefault(device, self._with(edge_index=self.edge_index.to(device)))
 
     @kept
     def _elsewhere(self) -> "dict[torch.device, Edges]":
@@ -212,7 +224,7 @@ class Edges(Neighborhood):
     def with_self_loops(self) -> "Edges":
         """The same graph in which every node also sees itself."""
         loops = torch.arange(self.nodes, device=self.edge_index.device).expand(2, -1)
-        return Edges(torch.cat([self.edge_index.long(), loops], dim=1), self.nodes)
+        return self._with(edge_index=torch.cat([self.edge_index.long(), loops], dim=1))
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         if not places.counted:
@@ -224,8 +236,9 @@ class Edges(Neighborhood):
             )
 
     def sees(self, places: Places) -> Mask:
-        rows = places.row.flatten()
-        first, last = (int(rows[0]), int(rows[-1]) + 1) if rows.numel() else (0, 0)
+        if places.device.type == "meta":
+            return torch.empty(1, 1, places.queries, places.keys, dtype=torch.bool, device=places.device)
+        first, last = (places.start, places.start + places.queries) if places.queries else (0, 0)
         source, target = self.pairs[:, int(self.offsets[first]) : int(self.offsets[last])]
         mask = torch.zeros(last - first, self.nodes, dtype=torch.bool, device=places.device)
         mask[target - first, source] = True
@@ -234,11 +247,14 @@ class Edges(Neighborhood):
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
         if places.start or places.queries < self.nodes:
             return super().unseen(places, rows_at_once)
-        return self.silent
+        silent = self.silent
+        return None if silent is None else silent.to(places.device)
 
     @kept
     def silent(self) -> Unseen | None:
-        """The nodes that are nobody's source; None if there are none."""
+        """The nodes that are nobody's source; None if there are none. The meta device does not know."""
+        if self.pairs.is_meta:
+            return None
         silent = torch.ones(1, 1, self.nodes, dtype=torch.bool, device=self.pairs.device)
         silent[..., self.pairs[0]] = False
         return silent if bool(silent.any()) else None

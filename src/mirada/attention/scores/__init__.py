@@ -9,7 +9,7 @@ from mirada.attention.scores.content_free import Location, Offset
 from mirada.attention.scores.graph import Graph, GraphV2
 from mirada.attention.scores.perceptron import Additive, Concat, TanhSum
 from mirada.attention.scores.product import Bilinear, Dot
-from mirada.attention.scores.score import Product, Score
+from mirada.attention.scores.score import Product, Score, scores_heads_alike
 
 __all__ = [
     "Additive",
@@ -23,4 +23,5 @@ __all__ = [
     "Product",
     "Score",
     "TanhSum",
+    "scores_heads_alike",
 ]

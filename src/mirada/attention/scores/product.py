@@ -28,6 +28,7 @@ class Dot(Product):
     """
 
     scale: float | Tensor | None
+    fitted: float | None = None  # the scale, where it is the default as counted by the heads of a layer
 
     def __init__(self, scale: float | Literal["learned"] | None = None) -> None:
         super().__init__()
@@ -38,6 +39,11 @@ class Dot(Product):
         else:
             require(scale is None or math.isfinite(scale), f"scale must be a finite number: got {scale}")
             self.scale = scale
+
+    @property
+    def by_default(self) -> bool:
+        """Whether the scale is nobody's choice: 1 / sqrt(dim), by the dim of a query or as a layer's heads count it."""
+        return self.scale is None or (isinstance(self.scale, float) and self.scale == self.fitted)
 
     def factor(self, dim: int) -> float | Tensor:
         """The number that multiplies q.k."""

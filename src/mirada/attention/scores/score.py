@@ -8,12 +8,14 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mirada.attention.inherited import place_of, refuse_alone
 from mirada.errors import require
 from mirada.shapes import show
 
 Queries = Float[Tensor, "batch heads queries dim"]
 Keys = Float[Tensor, "batch kheads keys kdim"]
 Scores = Float[Tensor, "batch heads queries keys"]
+PACKAGE = __name__.rpartition(".")[0]
 
 
 class Score(nn.Module):
@@ -24,9 +26,17 @@ class Score(nn.Module):
     reads_keys: bool = True  # False: the score looks at positions or queries only
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """A class that compares its own way compares single pairs by it too, unless it says how."""
+        """A class that compares its own way compares single pairs by it too, unless it says how in the same place."""
         super().__init_subclass__(**given)
-        if "compare" in vars(cls) and "aligned" not in vars(cls):
+        refuse_alone(cls, "forward", "compare", "which no kernel calls: write compare(q, k), or queries(q) and keys(k)")
+        if cls.aligned is Score.aligned:
+            return
+        kept = f"compare = {cls.__mro__[place_of(cls, 'compare')].__name__}.compare"
+        refuse_alone(
+            cls, "aligned", "compare",
+            f"and kernels that compare all pairs do not ask it: write compare beside it, or say {kept} if that stays",
+        )  # fmt: skip
+        if place_of(cls, "compare") < place_of(cls, "aligned"):
             cls.aligned = Score.aligned  # type: ignore[method-assign]
 
     def queries(self, q: Queries) -> Tensor:
@@ -87,6 +97,17 @@ class Product(Score):
 
     def aligned(self, q: Tensor, k: Tensor) -> Float[Tensor, "batch heads pairs"]:
         return (q * k).sum(-1)
+
+
+def scores_heads_alike(score: Score) -> bool:
+    """Whether every head is known to be scored in one way, whatever heads stand beside it.
+
+    `heads = 1` says so: of the scores of this package, and of a class that says it itself. A class that says nothing may have
+    parameters per head.
+    """
+    score = score.score if isinstance(score, Ready) else score
+    known = type(score).__module__.startswith(PACKAGE) or "heads" in vars(type(score))
+    return known and score.heads == 1
 
 
 def per_head(parameter: Tensor, like: Tensor) -> Tensor:
