@@ -19,6 +19,7 @@ from benchmarks.ratios import HEADER, race
 
 from mirada import look
 from mirada.drawing.attention_page import attention_page
+from mirada.drawing.record_blocks import file_block
 from mirada.looking.labels import Labels, TextLabels
 from mirada.looking.record import Seen
 from mirada.models.gpt import GPT, GPTConfig
@@ -80,7 +81,7 @@ def pages(folder: Path) -> dict[int, Path]:
         seen = seen_by(model(length), length)
         began = time.perf_counter()
         content = seen.to_bytes()
-        page = attention_page([content], f"{length} tokens")
+        page = attention_page([content], f"{length} tokens", block=file_block)
         seconds = time.perf_counter() - began
         weights = seen[seen.names[0]].weights()
         entropy = float(-(weights * weights.clamp(min=1e-30).log()).sum(-1).mean())

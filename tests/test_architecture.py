@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "mirada"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = {
-    "errors": -2, "lazy": -1, "files": -1,
+    "errors": -2, "lazy": -1, "files": -1, "machine": -1,
     "config": 0, "shapes": 0, "terminal": 0, "checksums": 0, "native": 0,
     "attention": 1, "drawing": 1,
     "layers": 2,
@@ -30,7 +30,7 @@ NO_MODEL = {"training", "looking"}  # these serve any model, so they know none
 
 # inside attention/: equation > {observe interventions clean} > kernels > {rules memory fit} > the factors and cache > places
 ORDER = {
-    "places": 0, "skew": 0, "rotation": 0, "transforms": -1, "warm_up": 0, "dropout": 0,
+    "places": 0, "skew": 0, "rotation": 0, "transforms": -1, "inherited": -1, "warm_up": 0, "dropout": 0,
     "scores": 1, "neighborhoods": 1, "positions": 1, "normalizers": 1, "heads": 1, "cache": 1,
     "rules": 2, "memory": 2, "fit": 2,
     "kernels": 3,
@@ -125,7 +125,7 @@ def test_a_task_is_a_file_and_a_command_is_a_file() -> None:
     for name, (module, kind) in homes.items():  # the class may say more than the task's name, which can be taken
         assert module == f"mirada.tasks.{name}"
         assert kind.startswith(name.title())
-    shared = {"__init__", "main", "options", "places", "allocator", "speed"}
+    shared = {"__init__", "main", "options", "inputs", "places", "allocator", "speed"}
     commands = {path.stem for path in PACKAGE.glob("cli/*.py")} - shared
     assert commands == {command.name for command in app.registered_commands}
 

@@ -2,13 +2,14 @@
 
 import json
 import random
+import struct
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save
 
-from mirada.checksums import damage, json_checksum, with_checksum
+from mirada.checksums import checksum_in, damage, json_checksum, with_checksum
 
 TENSORS = {"a": torch.arange(7.0), "b": torch.tensor([[1, -2]], dtype=torch.int32), "c": torch.zeros(0)}
 
@@ -73,3 +74,20 @@ def test_the_layout_of_json_does_not_matter_and_its_values_do() -> None:
     assert json_checksum(described | {"checksum": checksum}) == checksum
     for other in ({"a": {"x": 1, "y": [1.5, "n"]}, "b": None}, {"a": {"x": 1, "y": [1.5, "ñ"]}}, {**described, "b": 0}):
         assert json_checksum(other) != checksum
+
+
+def test_a_header_that_would_fill_the_memory_is_not_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    header = b'{"__metadata__":{"checksum":"' + b"," * 5_000_001 + b'"}}'
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    assert damage(path) == "its header has more than 5,000,000 values, which do not fit into memory"
+    path.write_bytes(struct.pack("<Q", 99_000_000) + b"{")
+    assert "at most 67,108,864 are read" in damage(path)
+
+
+def test_a_file_with_another_checksum_than_is_wanted(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content)
+    assert damage(tmp_path / "x", checksum_in(content)) == ""
+    assert "beside weights with 0123" in damage(tmp_path / "x", "0123")
+    (tmp_path / "x").write_bytes(save(TENSORS))
+    assert "its checksum is None" in damage(tmp_path / "x", checksum_in(content))

@@ -116,3 +116,27 @@ def test_a_number_that_no_field_can_hold_is_named(value: int) -> None:
     for name in ("width", "rate"):
         with pytest.raises(ValueError, match=rf"Both: {name} must fit into 64 bits: got a number of \d+ bits"):
             Both.from_dict({name: value})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deep(Config):
+    depth: int = 2
+    heads: int = 2
+    width: int = 8
+
+    def check(self) -> None:
+        if self.width > 2**60:
+            raise RuntimeError("Storage size calculation overflowed with sizes=[1]")
+
+
+@pytest.mark.parametrize(("name", "most"), [("depth", 1000), ("heads", 65536)])
+def test_what_is_made_one_by_one_has_a_bound(name: str, most: int) -> None:
+    assert getattr(Deep(**{name: most}), name) == most
+    for more in (most + 1, 2**33, 2**62):
+        with pytest.raises(ValueError, match=f"Deep: {name} must be at most {most}: got {more}"):
+            Deep(**{name: more})
+
+
+def test_a_size_that_no_machine_can_count_is_named() -> None:
+    with pytest.raises(ValueError, match=rf"Deep: no model can be so large: width={2**61}\. Take smaller sizes\."):
+        Deep(width=2**61)

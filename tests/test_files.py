@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mirada import files
-from mirada.files import remove_parts, require_own, write_whole
+from mirada.files import TooManyValuesError, parsed, read_json, read_whole, remove_parts, require_own, write_whole
 
 
 def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path: Path) -> None:
@@ -63,3 +63,21 @@ def test_what_leads_out_of_a_folder_is_refused(tmp_path: Path, kind: str) -> Non
     with pytest.raises(ValueError, match=r"metrics\.jsonl is (a link|no ordinary file).*choose another --out"):
         require_own([path])
     require_own([tmp_path / "nothing"])
+
+
+def test_reading_is_bounded_and_waits_for_nobody(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    assert read_whole(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(ValueError, match=r"file has 5 bytes, and at most 4 are read"):
+        read_whole(tmp_path / "file", 4)
+    os.mkfifo(tmp_path / "pipe")
+    for read in (read_whole, read_json):
+        with pytest.raises(ValueError, match="no ordinary file"):
+            read(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("content", ["[" * 6_000_000, "{" * 6_000_000, "1," * 6_000_000])
+def test_values_are_counted_before_they_are_made(content: str) -> None:
+    for one in (content, content.encode()):
+        with pytest.raises(TooManyValuesError, match="more than 5,000,000 values"):
+            parsed(one)

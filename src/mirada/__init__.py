@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mirada.attention.equation import Attention, attend
     from mirada.attention.heads import MultiHead
     from mirada.attention.normalizers import draws
+    from mirada.looking.attribution import weight_gradients
     from mirada.looking.changes import Cut, DropHead, Force, MaskKey
     from mirada.looking.importance import importance
     from mirada.looking.intervene import intervene
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from mirada.runs.train import train
 
 __version__ = "0.1.0"
-__all__ = ["Attention", "MultiHead", "Seen", "attend", "draws", "load", "look", "train"]
 __all__ = [
     "Attention",
     "Cut",
@@ -34,6 +34,7 @@ __all__ = [
     "load",
     "look",
     "train",
+    "weight_gradients",
 ]
 
 _HOME = {
@@ -51,6 +52,7 @@ _HOME = {
     "look": "mirada.looking.record",
     "Seen": "mirada.looking.record",
     "train": "mirada.runs.train",
+    "weight_gradients": "mirada.looking.attribution",
 }
 
 

@@ -10,14 +10,13 @@ import json
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from mirada.files import require_file
+from mirada.files import LARGEST_JSON, TooManyValuesError, parsed, require_file
 
 NAME = "checksum"
 METADATA = "__metadata__"
 BLOCK = 1 << 20
-LONGEST_HEADER = 100_000_000  # as the format has it
 ALIGNED = 8  # bytes: where the numbers begin
 
 
@@ -61,26 +60,44 @@ def started(header: Mapping[str, Any]) -> Any:
     return digest_of(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode())
 
 
-def damage(path: Path) -> str:
+def checksum_in(content: bytes) -> str:
+    """The checksum that stands in a safetensors file; nothing where there is none."""
+    (length,) = struct.unpack("<Q", content[:8])
+    return str(json.loads(content[8 : 8 + length]).get(METADATA, {}).get(NAME, ""))
+
+
+def damage(path: Path, wanted: str = "") -> str:
     """What is wrong with a safetensors file by its own checksum; nothing where it is whole, or has none.
 
-    The file is read block by block. What is no such file at all is left to the library that reads it.
+    The file is read block by block. What is no such file at all is left to the library that reads it. Where a checksum is
+    `wanted`, the file must have that one.
     """
     require_file(path)
     with open(path, "rb") as file:
-        start = file.read(8)
-        length = struct.unpack("<Q", start)[0] if len(start) == 8 else LONGEST_HEADER + 1
-        if length > LONGEST_HEADER:
-            return ""
-        try:
-            header = json.loads(file.read(length))
-            wanted = header.get(METADATA, {}).get(NAME)
-            digest = started(header) if wanted is not None else None
-        except (ValueError, AttributeError, RecursionError):
-            return ""
-        if digest is None:
-            return ""
+        told, digest, wrong = header_of(file)
+        if not wrong and wanted and told != wanted:
+            wrong = f"its checksum is {str(told)[:40]}, and the checkpoint was written beside weights with {wanted}"
+        if wrong or told is None:
+            return wrong
         while block := file.read(BLOCK):
             digest.update(block)
     found = digest.hexdigest()
-    return "" if found == wanted else f"its checksum is {found}, and was {str(wanted)[:40]} when it was written"
+    return "" if found == told else f"its checksum is {found}, and was {str(told)[:40]} when it was written"
+
+
+def header_of(file: BinaryIO) -> tuple[Any, Any, str]:
+    """The checksum in the header of an open safetensors file (None: there is none), the hash that begins with the header, and
+    what is wrong: one that would fill the memory is not parsed.
+    """
+    start = file.read(8)
+    length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+    if length > LARGEST_JSON:
+        return None, None, f"its header has {length:,} bytes, and at most {LARGEST_JSON:,} are read"
+    try:
+        header = parsed(file.read(length))
+        told = header.get(METADATA, {}).get(NAME)
+        return told, None if told is None else started(header), ""
+    except TooManyValuesError as error:
+        return None, None, f"its header has {error}"
+    except (ValueError, AttributeError, RecursionError):
+        return None, None, ""

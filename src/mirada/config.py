@@ -7,6 +7,13 @@ from typing import Any, Self
 from mirada.errors import unknown
 
 KINDS = {"int": int, "float": float, "str": str, "bool": bool}
+MOST = {
+    "depth": 1000,
+    "decoder_depth": 1000,
+    "convolutions": 1000,
+    "heads": 2**16,
+    "last_heads": 2**16,
+}  # made one by one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +42,18 @@ class Config:
                 raise ValueError(
                     f"{type(self).__name__}: {name} must be of type {kind.__name__}: got {shortened(value)}"
                 )
-        self.check()
+        self.at_most(MOST)
+        try:
+            self.check()
+        except (RuntimeError, OverflowError) as error:
+            if isinstance(error, RuntimeError) and "overflow" not in str(error).lower():
+                raise
+            sizes = [
+                f"{item.name}={getattr(self, item.name)}" for item in fields(self) if is_huge(getattr(self, item.name))
+            ]
+            raise ValueError(
+                f"{type(self).__name__}: no model can be so large: {', '.join(sizes)}. Take smaller sizes."
+            ) from None
 
     def check(self) -> None:
         """Raise a ValueError if no model can be built from these values."""
@@ -45,6 +63,14 @@ class Config:
         for name in names:
             if not getattr(self, name) >= least:  # not a number is too little as well
                 raise ValueError(f"{type(self).__name__}: {name} must be at least {least}: got {getattr(self, name)}")
+
+    def at_most(self, most: Mapping[str, int]) -> None:
+        """Require fields that are not larger than the number by their name."""
+        for item in fields(self):
+            if item.name in most and not getattr(self, item.name) <= most[item.name]:
+                raise ValueError(
+                    f"{type(self).__name__}: {item.name} must be at most {most[item.name]}: got {getattr(self, item.name)}"
+                )
 
     def one_of(self, name: str, *known: str) -> None:
         """Require a field that is one of the known words."""
@@ -69,6 +95,11 @@ class Config:
             if name not in known:
                 raise unknown(f"field of {cls.__name__}", name, known)
         return cls(**values)
+
+
+def is_huge(value: Any) -> bool:
+    """Whether a size may be what makes a model too large."""
+    return type(value) is int and value >= 2**16
 
 
 def shortened(value: Any) -> str:

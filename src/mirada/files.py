@@ -5,6 +5,7 @@ replaced, never followed: whoever prepared the folder cannot make us write elsew
 """
 
 import errno
+import json
 import os
 import re
 import secrets
@@ -12,6 +13,7 @@ import shutil
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from mirada.errors import require
 
@@ -20,6 +22,12 @@ APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, 
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
 MOST = 1 << 40  # bytes of a file
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
+LARGEST_JSON = 64 << 20  # bytes of a document
+MOST_VALUES = 5_000_000  # in one document: each takes many times the memory of its letters
+
+
+class TooManyValuesError(ValueError):
+    """A JSON document that would fill the memory."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -100,3 +108,35 @@ def require_file(path: Path, most: int = MOST) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     require(stat.S_ISREG(about.st_mode), f"{path} is no ordinary file")
     require(about.st_size <= most, f"{path} has {about.st_size:,} bytes, and at most {most:,} are read")
+
+
+def read_whole(path: Path, most: int = MOST) -> bytes:
+    """The bytes of an ordinary file of at most that size."""
+    require_file(path, most)
+    return path.read_bytes()
+
+
+def parsed(content: str | bytes) -> Any:
+    """The value of a JSON text that does not fill the memory: its values are counted before they are made.
+
+    >>> parsed('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    """
+    signs = (b",", b"[", b"{") if isinstance(content, bytes) else (",", "[", "{")
+    if sum(map(content.count, signs)) > MOST_VALUES:  # type: ignore[arg-type]
+        raise TooManyValuesError(f"more than {MOST_VALUES:,} values, which do not fit into memory")
+    return json.loads(content)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    try:
+        value = parsed(read_whole(path, LARGEST_JSON).decode())
+    except RecursionError:
+        raise ValueError(f"{path} is not JSON of ours: it is nested too deeply") from None
+    except OSError:
+        raise ValueError(f"{path} cannot be read. Is this the folder of a saved model?") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+    require(isinstance(value, dict), f"{path} must hold a JSON object: got {type(value).__name__}")
+    return value

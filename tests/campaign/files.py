@@ -1,15 +1,21 @@
 """Mutants of data files and hostile text, read by every task that reads such files: good records, or a plain error."""
 
 import gzip
+import io
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from tests.campaign.figures import Figures
 from tests.campaign.forked import forked
-from tests.campaign.runs import forecast
+from tests.campaign.runs import data_of, forecast
+from tests.data.graph_files import arrays
 from tests.runs.small import pairs, questions, reviews, text
+from tests.tasks.test_recognize import marked
 
 HOSTILE = (
     "\x1b[2J\x1b]0;x\x07", "\u202eabc\u202c", "\0", "\r", "\x0b\x0c\x1c\x85\u2028", "\ud7ff\ue000", "e\u0301" * 50, "\ufeff",
@@ -21,12 +27,19 @@ READERS = {
     "pairs.tsv": ("translate",), "pairs.csv": ("translate",), "reviews.csv": ("classify",), "reviews.tsv": ("classify",),
     "reviews.jsonl": ("classify",), "reviews.json": ("classify",), "fast.txt": ("classify",), "text.txt": ("write", "fill"),
     "series.csv": ("forecast",), "questions.jsonl": ("answer",), "squad.json": ("answer",), "pairs.tsv.gz": ("translate",),
+    "images.npz": ("recognize",), "graph.npz": ("label",),
 }  # fmt: skip
+FOLDERS = ("recognize", "caption", "transcribe", "label")  # tasks whose data is a folder: one file of it is changed
 
 
 def content_of(name: str, home: Path) -> bytes:
     """A good file of that name."""
     rows = pairs() if name.startswith("pairs") else reviews()
+    if name.endswith(".npz"):
+        pixels, labels = marked()
+        stored = io.BytesIO()
+        np.savez(stored, **(arrays() if name == "graph.npz" else {"images": pixels, "labels": np.array(labels)}))
+        return stored.getvalue()
     if name.endswith(".gz"):
         return gzip.compress(content_of(name.removesuffix(".gz"), home), mtime=0)
     if name == "text.txt":
@@ -101,34 +114,54 @@ def shuffled(dice: random.Random, content: bytes) -> bytes:
     return b"\n".join(lines[: dice.randrange(1, len(lines) + 1)])
 
 
-MUTATIONS: tuple[Callable[[random.Random, bytes], bytes], ...] = (
+Mutation = Callable[[random.Random, bytes], bytes]
+MUTATIONS: tuple[Mutation, ...] = (
     flipped, cut, hostile, hostile, repeated, noise, encoded, ends, shuffled,
 )  # fmt: skip
 
 
 def one(seed: int, home: Path, figures: Figures) -> None:
-    """One file, read by a task; now and then all the way to a model's examples."""
+    """One file, or a folder with one bad file, read by a task; now and then all the way to a model's examples."""
     dice = random.Random(seed)
-    name = dice.choice(list(READERS))
-    mutation, task = dice.choice(MUTATIONS), dice.choice(READERS[name])
-    content = mutation(dice, content_of(name, home))
+    name = dice.choice([*READERS, *FOLDERS])
+    mutation, deep = dice.choice(MUTATIONS), dice.random() < 0.2
+    task, path, changed = (
+        in_a_folder(dice, name, mutation, home) if name in FOLDERS else alone(dice, name, mutation, home)
+    )
+    outcome = forked(lambda: read(task, path, deep))
+    bad = outcome.kind in ("traceback", "hang", "memory")
+    failure = [changed, outcome.value, round(outcome.seconds, 1), outcome.memory] if bad else None
+    figures.add(f"{task}: {mutation.__name__}", outcome.kind, failure)
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def alone(dice: random.Random, name: str, mutation: Mutation, home: Path) -> tuple[str, Path, str]:
+    """A task, a mutant of a file that it reads, and its name."""
+    task, content = dice.choice(READERS[name]), mutation(dice, content_of(name, home))
     path = home / f"mutant-{name}"
     path.write_bytes(content or b"\n")
-    deep = dice.random() < 0.2
-    outcome = forked(lambda: read(task, path, deep))
-    kind = f"{task}: {mutation.__name__}"
-    bad = outcome.kind in ("traceback", "hang", "memory")
-    failure = [name, outcome.value, round(outcome.seconds, 1), outcome.memory] if bad else None
-    figures.add(kind, outcome.kind, failure)
-    path.unlink()
+    return task, path, name
+
+
+def in_a_folder(dice: random.Random, task: str, mutation: Mutation, home: Path) -> tuple[str, Path, str]:
+    """A task, a folder that it reads, and the one file in it that is a mutant: as often a table as a picture or a sound."""
+    path = home / f"mutant-{task}"
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(data_of(task, home), path)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    tables = [file for file in files if file.suffix in (".csv", ".tsv", ".jsonl")]
+    changed = dice.choice(tables if tables and dice.random() < 0.5 else files)
+    changed.write_bytes(mutation(dice, changed.read_bytes()))
+    return task, path, str(changed.relative_to(path))
 
 
 def read(task: str, path: Path, deep: bool) -> int:
     """How many records a file has; deep: as far as `mirada check` goes."""
     from mirada.cli.check import is_usable
     from mirada.runs.train import read as read_splits
-    from tests.runs.small import SIZES, request
+    from tests.campaign.runs import TASKS
+    from tests.runs.small import request
 
     if deep:
-        return int(is_usable(request(task, str(path), *SIZES, "steps=1", "threads=1", "bad=skip"), False))
+        return int(is_usable(request(task, str(path), *TASKS[task][2], "steps=1", "threads=1", "bad=skip"), False))
     return len(read_splits(request(task, str(path)).settings()).train)

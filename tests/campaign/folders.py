@@ -12,7 +12,12 @@ from tests.campaign.figures import Figures
 from tests.campaign.forked import Outcome, forked
 from tests.campaign.runs import TASKS, data_of, result, train
 
-ASKED = {"translate": "I see a cat.", "classify": "the film was good", "label": "3", "write": "I see"}
+ASKED = {  # files are in the folder of the tasks' data
+    "translate": "I see a cat.", "classify": "the film was good", "label": "3", "write": "I see", "fill": "I see a ___.",
+    "answer": "Who has the key?\tToday Ana took the key. It rained.", "forecast": Path("series.csv"),
+    "recognize": Path("bars", "above", "0.png"), "caption": Path("scenes", "3.png"), "transcribe": Path("sounds", "ab-1.wav"),
+}  # fmt: skip
+NOTICED = "noticed"
 Mutation = Callable[[random.Random, Path], None]
 
 
@@ -126,10 +131,11 @@ def stop(task: str, home: Path, folder: Path) -> None:
     train(task, home, folder)
 
 
-def answer(task: str, folder: Path) -> list[Any]:
+def answer(task: str, home: Path, folder: Path) -> list[Any]:
     from mirada.runs.load import load
 
-    found = load(folder)(ASKED[task])
+    asked = ASKED[task]
+    found = load(folder)(str(home / asked) if isinstance(asked, Path) else asked)
     return [found.text, repr(found.score)]
 
 
@@ -166,29 +172,31 @@ def one(seed: int, home: Path, figures: Figures) -> None:
     mutation(dice, path)
     kind = f"{use}: {mutation.__name__}"
     outcome = used(use, task, home, folder)
-    wanted = answer(task, whole) if use == "answer" else None if use == "check" else weights_of(whole)
+    wanted = answer(task, home, whole) if use in ("answer", "check") else weights_of(whole)
     if outcome.kind in ("traceback", "hang", "memory"):
         figures.add(kind, outcome.kind, [path.name, outcome.value, round(outcome.seconds, 1), outcome.memory])
-    elif outcome.kind == "done" and wanted is not None and outcome.value != wanted:
+    elif outcome.kind == "done" and outcome.value not in (wanted, NOTICED):
         figures.add(kind, "silently different", [path.name, outcome.value])
     else:
-        figures.add(kind, "refused" if outcome.kind == "refused" else "the same result")
+        noticed = outcome.kind == "refused" or outcome.value == NOTICED
+        figures.add(kind, "refused" if noticed else "the same result")
     data_of(task, home)
 
 
 def used(use: str, task: str, home: Path, folder: Path) -> Outcome:
     """What comes of a mutant."""
     if use == "answer":
-        return forked(lambda: answer(task, folder))
+        return forked(lambda: answer(task, home, folder))
     if use == "check":
-        return forked(lambda: check(folder))
+        return forked(lambda: check(task, home, folder))
     return forked(lambda: resumed(task, home, folder))
 
 
-def check(folder: Path) -> None:
+def check(task: str, home: Path, folder: Path) -> Any:
+    """What `mirada check DIR` says; where it finds nothing, the answer, which then has to be that of the whole run."""
     from mirada.runs.integrity import inspect
 
-    list(inspect(folder))
+    return NOTICED if any(wrong for _, wrong in inspect(folder)) else answer(task, home, folder)
 
 
-assert set(ASKED) <= set(TASKS)
+assert set(ASKED) == set(TASKS)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-HANG = 10.0  # seconds of the processor that nothing may take
+HANG = 10.0  # seconds that nothing may take, of the processor or of waiting for anything else
 PATIENCE = 120.0  # seconds of the clock: a busy machine is no reason to fail
 MOST = 1 << 10  # MB beyond what the process began with
 
@@ -62,7 +62,7 @@ def report(task: Callable[[], Any], writing: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)
-    before = peak()
+    before, began = peak(), time.monotonic()
     kind, value = "done", None
     try:
         value = task()
@@ -74,7 +74,9 @@ def report(task: Callable[[], Any], writing: int) -> None:
     except BaseException as error:
         kind, value = "traceback", repr(error)[:600]
     used = resource.getrusage(resource.RUSAGE_SELF)
-    told = {"kind": kind, "value": value, "seconds": used.ru_utime + used.ru_stime, "memory": peak() - before}
+    busy = used.ru_utime + used.ru_stime
+    blocked = time.monotonic() - began - busy - queued()
+    told = {"kind": kind, "value": value, "seconds": max(busy, blocked), "memory": peak() - before}
     content = json.dumps(told).encode()
     while content:
         content = content[os.write(writing, content) :]
@@ -84,3 +86,12 @@ def report(task: Callable[[], Any], writing: int) -> None:
 def peak() -> int:
     """The most memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def queued() -> float:
+    """The seconds that this process was ready and others had the processor: a busy machine is no hang."""
+    try:
+        with open("/proc/self/schedstat") as stat:
+            return int(stat.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0

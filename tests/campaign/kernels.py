@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -84,7 +86,9 @@ def attend_case(dice: random.Random, figures: Figures) -> None:
         given = [torch.from_numpy(x).float().requires_grad_() for x in (q, k, v)]
         try:
             y = attend(*given, score=Dot(), where=where, position=position, kernel=name)
-        except ValueError:
+        except ValueError as error:
+            if "refuses" not in str(error):  # a kernel says so; whatever else goes wrong is a failure
+                figures.add(name, "FAILED", str(error)[:300])
             continue
         y.backward(torch.from_numpy(out).float())
         compare(figures, name, [y.detach(), *(x.grad for x in given)], wanted)
@@ -179,12 +183,115 @@ def dropout_case(dice: random.Random, figures: Figures) -> None:
     figures.add("dropout", "equal" if good else "FAILED", None if good else [dropped, len(x)])
 
 
+def convolution_case(dice: random.Random, figures: Figures) -> None:
+    """y(i) = sum over the cells j within the radius of w(j - i) v(j), on a grid, with its gradients."""
+    from mirada import attend
+    from mirada.attention.neighborhoods import Grid
+    from mirada.attention.normalizers import Identity
+    from mirada.attention.scores import Offset
+
+    numbers = np.random.default_rng(dice.randrange(2**32))
+    height, width, radius, heads = dice.randint(1, 7), dice.randint(1, 7), dice.randint(0, 2), dice.randint(1, 3)
+    cells, batch, dim = height * width, dice.randint(1, 2), dice.randint(1, 5)
+    score = Offset(height, width, radius, heads)
+    with torch.no_grad():
+        score.weight.normal_()
+    q, v, out = (numbers.standard_normal((batch, heads, cells, dim)).astype(np.float32) for _ in range(3))
+    table = score.weight.detach().double().numpy()
+    y, d_v, d_table = np.zeros(v.shape), np.zeros(v.shape), np.zeros(table.shape)
+    for i in range(cells):
+        for j in range(cells):
+            down, across = j // width - i // width + radius, j % width - i % width + radius
+            if 0 <= down <= 2 * radius and 0 <= across <= 2 * radius:
+                weight = table[:, down, across][None, :, None]
+                y[:, :, i] += weight * v[:, :, j]
+                d_v[:, :, j] += weight * out[:, :, i]
+                each = (v[:, :, j].astype(np.float64) * out[:, :, i]).sum((0, 2))
+                d_table[:, down, across] += each if len(table) > 1 else each.sum()
+    for name in ("convolution", "reference"):
+        score.zero_grad()
+        values = torch.from_numpy(v).requires_grad_()
+        found = attend(
+            torch.from_numpy(q), torch.from_numpy(q), values, score=score, where=Grid(height, width, radius),
+            normalizer=Identity(), kernel=name,
+        )  # fmt: skip
+        found.backward(torch.from_numpy(out))
+        compare(figures, f"{name} on a grid", [found.detach(), values.grad, score.weight.grad], (y, d_v, d_table))
+
+
+def decode_case(dice: random.Random, figures: Figures) -> None:
+    """The scores of every next token of a GPT, step by step in C, beside the whole text at once by the formulas."""
+    from mirada import engine
+    from mirada.models.gpt import GPT, GPTConfig
+
+    heads, dim, length = dice.choice((1, 2, 3)), dice.choice((2, 5, 8, 16)), dice.randint(1, 12)
+    config = GPTConfig(
+        vocab=dice.randint(2, 40), width=heads * dim, heads=heads, hidden=dice.randint(1, 40), depth=dice.randint(1, 3),
+        activation=dice.choice(list(ACTIVATIONS)), order=dice.choice(("pre", "post")), tied=dice.random() < 0.5, dropout=0.0,
+        length=16,
+    )  # fmt: skip
+    model = GPT(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0.0 if parameter.ndim > 1 else 0.5, 0.4)
+    fast, batch = engine.fast(model), dice.randint(1, 9)
+    tokens = torch.randint(config.vocab, (batch, length))
+    state, found = fast.stepper.start(batch), []
+    with torch.inference_mode():
+        for place in range(length):
+            scores, state = fast.stepper.step(tokens[:, place], state)
+            found.append(scores.clone())
+    weights = {name: value.detach().double().numpy() for name, value in model.named_parameters()}
+    wanted = written_out(weights, tokens.numpy(), config)
+    compare(
+        figures, f"decoding, {'compiled' if fast.reason is None else 'modules'}", [torch.stack(found, 1)], (wanted,)
+    )
+
+
+def written_out(w: dict[str, Array], tokens: NDArray[np.int64], config: Any) -> Array:
+    """The scores of a GPT, by the formulas: (texts, places, vocab)."""
+    (batch, n), heads = tokens.shape, config.heads
+
+    def linear(name: str, x: Array) -> Array:
+        return np.asarray(x @ w[f"{name}.weight"].T + w[f"{name}.bias"])
+
+    def norm(name: str, x: Array) -> Array:
+        apart = x - x.mean(-1, keepdims=True)
+        even = apart / np.sqrt((apart**2).mean(-1, keepdims=True) + 1e-5)
+        return np.asarray(even * w[f"{name}.weight"] + w[f"{name}.bias"])
+
+    def look(name: str, x: Array) -> Array:
+        q, k, v = (
+            linear(f"{name}.heads.{part}", x).reshape(batch, n, heads, -1).swapaxes(1, 2)
+            for part in ("query", "key", "value")
+        )
+        seen = np.tril(np.ones((n, n), bool))[None, None]
+        y = attention(q, k, v, seen, np.zeros((1, 1, n, n)), np.zeros(v.shape))[0]
+        return linear(f"{name}.heads.out", y.swapaxes(1, 2).reshape(batch, n, -1))
+
+    def feed(name: str, x: Array) -> Array:
+        return linear(f"{name}.narrow", ACTIVATIONS[config.activation](linear(f"{name}.widen", x))[0])
+
+    x = w["words.weight"][tokens] + w["place.position.table"][:n]
+    for layer in range(config.depth):
+        at = f"decoder.layers.{layer}"
+        for part, around in (
+            (partial(look, f"{at}.self"), "around_self"),
+            (partial(feed, f"{at}.feed"), "around_feed"),
+        ):
+            name = f"{at}.{around}.norm"
+            x = x + part(norm(name, x)) if config.order == "pre" else norm(name, x + part(x))
+    x = norm("decoder.norm", x) if config.order == "pre" else x
+    return np.asarray(x @ w.get("output.weight", w["words.weight"]).T)
+
+
 def one(seed: int, home: Path, figures: Figures) -> None:
     """One case of attention, or of another compiled function."""
     from mirada.native import library
 
     dice = random.Random(seed)
     torch.manual_seed(seed)
-    others = (activation_case, entropy_case, dropout_case) if library.library() is not None else (activation_case,)
+    anyway = (activation_case, convolution_case, decode_case)
+    others = (*anyway, entropy_case, dropout_case) if library.library() is not None else anyway
     case = attend_case if dice.random() < 0.75 else dice.choice(others)
     case(dice, figures)

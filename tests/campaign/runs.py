@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.runs.small import SIZES, pairs, questions, quiet, request, reviews, text, write_questions, write_rows
+from tests.tasks import test_caption, test_recognize, test_transcribe
 
 COMMON = ("steps=16", "validate=4", "warmup=2", "threads=1", "save_seconds=0", "average=3")
 
@@ -34,6 +35,11 @@ def write_text(path: Path) -> str:
     return str(path)
 
 
+def sounds(path: Path) -> str:
+    path.mkdir()
+    return test_transcribe.write_folder(path, range(4))
+
+
 TASKS: dict[str, tuple[Callable[[Path], str], str, tuple[str, ...]]] = {
     "translate": (lambda path: write_rows(path, pairs()), "pairs.tsv", (*SIZES, "batch_tokens=512")),
     "classify": (lambda path: write_rows(path, reviews()), "reviews.tsv", (*SIZES, "batch_tokens=128")),
@@ -44,6 +50,12 @@ TASKS: dict[str, tuple[Callable[[Path], str], str, tuple[str, ...]]] = {
         lambda path: write_questions(path, questions()[:60]), "questions.jsonl", (*SIZES, "batch_tokens=1024"),
     ),
     "label": (graph, "graph", ("dim=8", "heads=2")),
+    "recognize": (lambda path: str(test_recognize.save(path)), "bars", test_recognize.SMALL),
+    "caption": (
+        lambda path: str(test_caption.written_folder(path, count=60)), "scenes",
+        tuple(key for key in test_caption.SIZES if not key.startswith("warmup")),
+    ),
+    "transcribe": (sounds, "sounds", (*SIZES, "batch_tokens=256")),
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from mirada.runs.answers import Answer
 from mirada.runs.load import load
 from mirada.runs.questions import Question, Questions, answered_table, table_text
 from tests.cli.conftest import Command, Made
+from tests.runs.small import QUICK, reviews, trained
 
 
 def test_answers_stand_beside_what_was_in_the_file(mirada: Command, made: Made, tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_too_long_inputs_are_refused_or_cut(mirada: Command, made: Made) -> None
     long = "the song was lovely " * 300
     refused = mirada("run", made.classify, long)
     assert refused.code == 1
-    assert "Cut it (--truncate does)" in refused.err
+    assert "Cut it, or let it be cut: --truncate" in refused.err
     cut = mirada("run", made.classify, long, "--truncate")
     assert (cut.code, cut.out.strip()) == (0, load(made.classify)("the song was lovely " * 100).text)
     assert mirada("run", made.translate, "we buy " * 400, "--truncate", "--json").code == 0
@@ -104,6 +105,11 @@ def test_too_long_inputs_are_refused_or_cut(mirada: Command, made: Made) -> None
     kept = json.loads(filled.out)["input"]
     assert kept.endswith("we buy a red ___.")
     assert len(kept) < len(gap)
+    pair = "we see a cat. " * 90 + "we buy a red car.\tIt is red. " + "we see a cat. " * 90
+    assert mirada("run", made.fill, pair).code == 1
+    both = mirada("run", made.fill, pair, "--truncate", "--json")
+    assert both.code == 0, both.err
+    assert "we buy a red car.\tIt is red." in json.loads(both.out)["input"]
     assert "truncate is not used by write" in mirada("run", made.write, "we buy", "--truncate").err
 
 
@@ -116,3 +122,76 @@ def test_a_row_that_is_too_short_is_filled_up() -> None:
 
 def test_numbers_that_json_does_not_know_are_null() -> None:
     assert table_text("x.jsonl", (("a",), [(float("nan"),)])) == '{"a": null}\n'
+
+
+# what was said of the file that was learned from
+
+
+@pytest.fixture(scope="module")
+def remarks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose own file had to be explained."""
+    home = tmp_path_factory.mktemp("remarks")
+    rows = [f"{number};{text} película;{label};x" for number, (text, label) in enumerate(reviews())]
+    (home / "survey.csv").write_text("n;remark;again;odd\n" + "\n".join(rows) + "\n", encoding="cp1252")
+    keys = ("columns=remark,again", "encoding=cp1252", "separator=;", "header=yes")
+    return trained("classify", str(home / "survey.csv"), home / "run", *QUICK, *keys).folder
+
+
+def test_another_file_is_recognized_anew(mirada: Command, remarks: Path, tmp_path: Path) -> None:
+    source, out = tmp_path / "new.csv", tmp_path / "out.csv"
+    source.write_text("id,text\n7,una película lovely\n", encoding="utf-8")
+    done = mirada("run", remarks, "--data", source, "-o", out)
+    assert done.code == 0, done.err
+    assert "una película lovely" in out.read_text(encoding="utf-8")
+    source.write_text("text,label\nuna película lovely,good\nan awful day,bad\n", encoding="utf-8")
+    assert [record.value[0] for record in load(remarks).splits(str(source)).test] == [
+        "una película lovely",
+        "an awful day",
+    ]
+    measured = mirada("eval", remarks, "--data", source, "--json")
+    assert measured.code == 0, measured.err
+    assert json.loads(measured.out)["accuracy_majority"] == 50.0, "its own file is still read as it was"
+
+
+def test_a_file_that_needs_the_same_explanation_gets_a_hint(mirada: Command, remarks: Path, tmp_path: Path) -> None:
+    source = tmp_path / "again.csv"
+    rows = [f"{number};{label};{label};{text};{text}" for number, (text, label) in enumerate(reviews())]
+    source.write_text("n;again;other;remark;more\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    hint = "This run was trained with columns=remark,again header=yes separator=';' encoding=cp1252."
+    for words in (("eval", remarks, "--data", source), ("run", remarks, "--data", source)):
+        done = mirada(*words)
+        assert (done.code, done.out) == (2, "")
+        assert hint in done.err
+        assert mirada(*words, "columns=remark,again").code == 0
+    assert load(remarks).measure(str(source), columns="remark,again")["accuracy"] >= 0
+    with pytest.raises(ValueError, match="vocab belongs to the run"):
+        load(remarks).measure(str(source), vocab=9)
+    with pytest.raises(ValueError, match="columns can be told of other data than the run's own"):
+        load(remarks).measure(columns="remark,again")
+
+
+# blank lines
+
+
+def test_blank_lines_of_a_text_file_are_as_on_standard_input(mirada: Command, made: Made, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.txt", tmp_path / "out.tsv"
+    source.write_text("a fine film\n\n  \nan awful day\n\n \n", encoding="utf-8")
+    done = mirada("run", made.classify, "--data", source)
+    answers = [answer.text for answer in load(made.classify)(["a fine film", "an awful day"])]
+    assert (done.code, done.out.split("\n")) == (0, [answers[0], "", "", answers[1], ""])
+    piped = mirada("run", made.classify, stdin=source.read_bytes().rstrip() + b"\n")
+    assert (piped.code, piped.out) == (done.code, done.out)
+    assert mirada("run", made.classify, "--data", source, "-o", out).code == 0
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 5, (
+        "a header, and lines up to the last that says something"
+    )
+    source.write_text("\n \n", encoding="utf-8")
+    assert "has no inputs" in mirada("run", made.classify, "--data", source).err
+
+
+def test_a_blank_cell_of_a_table_is_an_error(mirada: Command, made: Made, tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text": "a fine film"}\n{"text": ""}\n', encoding="utf-8")
+    done = mirada("run", made.classify, "--data", source, "--json")
+    assert done.code == 1
+    assert "error" in json.loads(done.out.splitlines()[1])

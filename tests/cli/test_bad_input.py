@@ -15,7 +15,11 @@ from tests.runs.small import QUICK, pairs, write_rows
 def assert_refused(done: Done, *wanted: str, code: int = 2, lines: int = 2) -> None:
     assert done.code == code, done.err
     assert done.out == ""
-    told = [line for line in done.err.splitlines() if not line.startswith(("translate:", "Transformer with"))]
+    told = [
+        line
+        for line in done.err.splitlines()
+        if not line.startswith(("translate:", "Transformer with", "computing with"))
+    ]
     assert told, "nothing was said"
     assert told[0].startswith("mirada: ")
     assert len(told) <= lines, done.err
@@ -60,6 +64,8 @@ TRAIN = [
     ("train translate receipt.steps=3", "unknown group of keys 'receipt'", "Did you mean 'recipe'?"),
     ("train translate steps", "expected KEY=VALUE, got 'steps'"),
     ("train translate steps=3 steps=4", "steps is given twice"),
+    ("train translate steps=3 --minutes 2", "steps=3 and minutes=2.0 say twice how long a run is. Give one of them."),
+    ("train write epochs=1 --minutes 2", "minutes=2.0 and epochs=1 say twice how long a run is"),
     ("train translate steps=few", "steps must be a whole number: got 'few'"),
     ("train translate steps=-1", "steps must be at least 0: got -1"),
     ("train translate lr=nan", "lr must be a positive number: got nan"),
@@ -206,16 +212,45 @@ def test_options_that_make_no_sense(mirada: Command, made: Made, words: tuple[st
     assert_refused(mirada("run", made.translate, "a", *words), message)
 
 
+def test_no_lines_at_all(mirada: Command, made: Made) -> None:
+    assert_refused(mirada("run", made.translate), "there is no input")
+
+
 @pytest.mark.parametrize(
-    ("stdin", "message"),
+    ("line", "error"),
     [
-        (b"", "there is no input"),
-        (b"caf\xe9\n", "line 1 of standard input is not UTF-8: byte 4 is 0xe9"),
-        (b"a\nb\n\xff\n", "line 3 of standard input is not UTF-8: byte 1 is 0xff"),
+        (b"caf\xe9", "line 2 of standard input is not UTF-8: byte 4 is 0xe9. Send it as UTF-8"),
+        (b"\xff\xfe", "line 2 of standard input is not UTF-8: byte 1 is 0xff"),
+        (b" " * 350, "line 2 of standard input is longer than 0 MB. Give one input a line."),
+        (b"word " * 350, "line 2 of standard input is longer than 0 MB"),
     ],
 )
-def test_lines_that_cannot_be_answered(mirada: Command, made: Made, stdin: bytes, message: str) -> None:
-    assert_refused(mirada("run", made.translate, stdin=stdin), message)
+def test_a_line_that_is_no_text_has_its_place_and_hinders_no_other(
+    mirada: Command, made: Made, monkeypatch: pytest.MonkeyPatch, line: bytes, error: str
+) -> None:
+    monkeypatch.setattr("mirada.data.text.LONGEST_LINE", 300)
+    monkeypatch.setattr("mirada.data.text.BLOCK", 20)
+    good = mirada("run", made.translate, "I see a cat.").out
+    done = mirada("run", made.translate, stdin=b"I see a cat.\n" + line + b"\nI see a cat.\n")
+    assert (done.code, done.out) == (1, f"{good}\n{good}")
+    assert error in done.err
+    assert len(done.err.splitlines()) == 1
+    told = mirada("run", made.translate, "--json", stdin=line + b"\nI see a cat.\n")
+    first, second = map(json.loads, told.out.splitlines())
+    assert (set(first), second["text"]) == ({"input", "error"}, good.strip())
+
+
+def test_a_line_without_end_is_no_line(mirada: Command, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirada.data.text.LONGEST_LINE", 300)
+    monkeypatch.setattr("mirada.data.text.ENDLESS", 2 << 20)
+    done = mirada("run", made.translate, stdin=b"x" * (3 << 20))
+    assert (done.code, done.err) == (2, "mirada: line 1 of standard input has more than 2 MB. Is it text?\n")
+
+
+def test_a_typed_line_that_is_no_text_does_not_end_the_conversation(mirada: Command, made: Made) -> None:
+    done = mirada("run", made.translate, stdin=b"caf\xe9\nI see a cat.\n", typed=True)
+    assert (done.code, done.out) == (0, mirada("run", made.translate, "I see a cat.").out)
+    assert "line 1 of standard input is not UTF-8" in done.err
 
 
 @pytest.mark.parametrize(
@@ -342,6 +377,15 @@ def test_a_disk_that_fills_up_loses_nothing(
 
 def test_more_memory_than_there_is(mirada: Command, files: Path) -> None:
     done = mirada("train", "translate", "--data", "pairs.tsv", "width=1000000000", "heads=1", "depth=1")
+    assert_refused(done, "the model is far larger than the memory", "width=1,000,000,000", "take smaller ones")
+
+
+def test_memory_that_runs_out_is_told(mirada: Command, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes.")
+
+    monkeypatch.setattr("mirada.training.loop.Training.run", full)
+    done = mirada("train", "translate", "--data", "pairs.tsv", "steps=2", "threads=1")
     assert_refused(done, "there is not enough memory", "Take a smaller batch_tokens, width", code=1)
 
 

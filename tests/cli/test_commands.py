@@ -190,13 +190,15 @@ def test_a_reader_who_has_enough_ends_the_command_quietly(made: Made) -> None:
 
 def test_metrics_by_name(mirada: Command, made: Made) -> None:
     shown = mirada("eval", made.translate)
-    assert [line.split()[0] for line in shown.out.splitlines()] == ["bleu", "chrf"]
+    assert [line.split()[0] for line in shown.out.splitlines()] == ["bleu", "chrf", "bleu_nearest", "chrf_nearest", "A"]
+    assert "A plain baseline is better: bleu is" in shown.out, "some steps are not enough, and that is said"
     (found,) = objects(mirada("eval", made.translate, "--json").out)
-    assert set(found) == {"bleu", "chrf"}
+    assert set(found) == {"bleu", "chrf", "bleu_nearest", "chrf_nearest"}
     names = {made.classify: {"accuracy", "macro_f1", "accuracy_linear", "accuracy_majority", "labels",
                              "confusion", "per_class", "ece", "alone"},
-             made.fill: {"word_accuracy", "order_accuracy"},
-             made.write: {"loss", "perplexity", "bits_per_character"}}  # fmt: skip
+             made.fill: {"word_accuracy", "order_accuracy", "word_accuracy_neighbors", "order_accuracy_majority"},
+             made.write: {"loss", "perplexity", "bits_per_character", "loss_ngram", "perplexity_ngram",
+                          "bits_per_character_ngram"}}  # fmt: skip
     for folder, wanted in names.items():
         assert set(objects(mirada("eval", folder, "--json").out)[0]) == wanted
 
@@ -227,12 +229,26 @@ def test_quality_by_length(mirada: Command, made: Made, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "test.tsv", [*rows, ("one " * 20, "uno")])
     shown = mirada("eval", made.translate, "--data", data, "--by", "length")
     assert [line.split()[:4] for line in shown.out.splitlines()] == [
-        ["1-5", "words", "20", "records"], ["6-10", "words", "15", "records"], ["all", "words", "36", "records"]
+        ["1-5", "words", "20", "records"], ["6-10", "words", "15", "records"],
+        ["16-20", "words", "1", "records"], ["all", "words", "36", "records"]
     ]  # fmt: skip
+    assert shown.err.splitlines()[-1] == "16-20 words: fewer than 10 records, too few to compare"
     assert (made.translate / "by-length.png").read_bytes().startswith(b"\x89PNG")
     found = objects(mirada("eval", made.translate, "--data", data, "--by", "length", "--json").out)
-    assert [(group["words"], group["records"]) for group in found] == [("1-5", 20), ("6-10", 15), ("all", 36)]
+    assert [(group["words"], group["records"]) for group in found] == [
+        ("1-5", 20),
+        ("6-10", 15),
+        ("16-20", 1),
+        ("all", 36),
+    ]
     assert {"bleu", "chrf"} <= set(found[0])
+
+
+def test_few_records_by_length_have_a_total_all_the_same(mirada: Command, made: Made, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "test.tsv", [pairs()[0], ("one " * 12, "uno")])
+    done = mirada("eval", made.translate, "--data", data, "--by", "length", "--json")
+    assert done.code == 0, done.err
+    assert [(group["words"], group["records"]) for group in objects(done.out)] == [("1-5", 1), ("11-15", 1), ("all", 2)]
 
 
 def test_bad_records_of_a_run_that_leaves_them_out(mirada: Command, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_labels_answers_and_errors(
 ) -> None:
     for stream in (sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
-    bad = write_rows(tmp_path / "bad.tsv", [(*ROWS[0], "one \x1b[2Jmore"), ("text \x9b", "\x1b[5mlabel"), *ROWS])
+    bad = write_rows(tmp_path / "bad.tsv", [("text \x9b", "\x1b[5mlabel"), (*ROWS[0], "one \x1b[2Jmore"), *ROWS])
     (tmp_path / "head.csv").write_text(
         "te\x1b[7mxt,\u202elabel\n" + "".join(f"{text},{label}\n" for text, label in ROWS)
     )

@@ -51,6 +51,19 @@ def test_nodes_are_asked_for_by_name(mirada: Command, made: Path) -> None:
     assert "mirada: the graph has no node 'evn6' among its 24. Did you mean even6, " in some.err
 
 
+def test_the_name_of_a_file_is_no_node_unless_a_node_is_called_so(
+    mirada: Command, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nodes.txt").write_text("even4\n")
+    hint = f"nodes.txt is a file, and this run takes nodes. To answer its lines: mirada run {made} < nodes.txt"
+    assert_refused(mirada("run", made, "nodes.txt"), hint)
+    files = {name: text and text.replace("even4", "even4.txt") for name, text in clubs().items()}
+    run = trained("label", folder(tmp_path / "files", **files), tmp_path / "run", *MOMENT)
+    Path("even4.txt").touch()
+    assert mirada("run", run.folder, "even4.txt").code == 0
+
+
 def test_eval_prints_the_metrics_of_the_contract(mirada: Command, made: Path, place: str) -> None:
     found = json.loads(mirada("eval", made, "--json").out)
     metrics = {"accuracy", "macro_f1", "accuracy_features", "accuracy_majority"}

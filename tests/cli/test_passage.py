@@ -79,6 +79,40 @@ def test_other_places_are_ranked(mirada: Command, folder: Path, passage: Path) -
     assert found["ranked"][0]["text"] == found["text"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_passage_as_an_editor_saves_it(mirada: Command, folder: Path, tmp_path: Path, encoding: str) -> None:
+    path, mark = tmp_path / "passage.txt", "\ufeff" if encoding == "utf-16-be" else ""
+    path.write_bytes((mark + PASSAGE).encode(encoding))
+    for words, stdin in (((path,), b""), (("-",), path.read_bytes())):
+        done = mirada("run", folder, "Who has the hat?", "--json", "--passage", *words, stdin=stdin)
+        found = json.loads(done.out)
+        assert PASSAGE[found["start"] : found["end"]] == found["text"] == "Ana"
+
+
+def test_the_name_of_a_file_is_no_question(mirada: Command, folder: Path, passage: Path) -> None:
+    done = mirada("run", folder, passage)
+    assert (done.code, done.out) == (2, "")
+    assert f"{passage} is a file, and this run takes questions. If it is the passage: " in done.err
+    assert f'mirada run {folder} "QUESTION" --passage {passage}; if it holds questions: ' in done.err
+
+
+def test_a_question_that_is_too_long_is_cut_where_that_is_asked_for(
+    mirada: Command, folder: Path, passage: Path
+) -> None:
+    long = "Who has the key? " + "please " * 60
+    refused = mirada("run", folder, long, "--passage", passage)
+    assert refused.code == 1
+    assert "too long: the question has 65 tokens, at most 29 fit." in refused.err
+    assert "--truncate (in Python and JSON: truncate) cuts it." in refused.err
+    cut = mirada("run", folder, long, "--passage", passage, "--truncate")
+    assert (cut.code, len(cut.out.splitlines())) == (0, 1)
+    answer = load(folder)(long, passage=PASSAGE, truncate=True)
+    assert len(answer.written) == 29
+    assert answer.weights.shape == (29, len(answer.read))
+    unknown = mirada("run", folder, "Who?", "--beam", 2)
+    assert unknown.err == "mirada: beam is not used by answer; it takes best, passage, truncate\n"
+
+
 # what is wrong with a passage
 
 
@@ -126,7 +160,7 @@ def test_a_question_without_a_passage(mirada: Command, folder: Path, passage: Pa
     assert (done.code, done.out) == (1, "\n")
     assert done.err == (
         "mirada: a question needs a passage in which its answer stands: 'Who?' has none. Give it with --passage FILE (in "
-        "Python: passage=...), or after the question and a tab.\n"
+        "Python and JSON: passage), or after the question and a tab.\n"
     )
     mixed = mirada("run", folder, "--passage", passage, "--json", "", "Who has the key?")
     objects = [json.loads(line) for line in mixed.out.splitlines()]
@@ -196,7 +230,9 @@ def test_measuring_with_squad(mirada: Command, folder: Path, tmp_path: Path) -> 
     path.write_text(json.dumps(squad), encoding="utf-8")
     done = mirada("eval", folder, "--data", path, "--json")
     assert done.code == 0, done.err
-    assert json.loads(done.out) == pytest.approx({"exact": 200 / 3, "f1": 200 / 3})
+    found = json.loads(done.out)
+    assert set(found) == {"exact", "f1", "exact_window", "f1_window"}
+    assert (found["exact"], found["f1"]) == pytest.approx((200 / 3, 200 / 3))
     own = json.loads(mirada("eval", folder, "--json").out)
     assert set(own) == {"exact", "f1", "exact_window", "f1_window"}
     assert own["exact"] == load(folder).measure()["exact"]

@@ -1,6 +1,8 @@
 """`mirada runs`: what was trained, in a table or side by side; `print(run)` in four lines."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,35 @@ def test_a_shell_can_complete_commands(mirada: Command, shell: str, monkeypatch:
     monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "mirada ev")
     monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
     assert "eval" in mirada().out
+
+
+ODD = ('{"a":' * 100_000, "[" * 100_000, "[]", "7", '{"task": 7, "name": "x"}', '{"task": "write", "name": {}}',
+       '{"task": "a", "name": "b", "place": [], "config": {}, "recipe": {}, "data": {}}', "[1," * 6_000_000)  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ODD, ids=lambda content: content[:30])
+def test_settings_of_somebody_elses_are_listed_as_broken(mirada: Command, tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content, encoding="utf-8")
+    done = mirada("runs", tmp_path.parent, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert [len(json.loads(line)) for line in done.out.splitlines() if str(tmp_path) in line] == [2]
+    assert mirada("runs", tmp_path).code == 0
+
+
+def test_a_pipe_makes_nobody_wait(mirada: Command, tmp_path: Path, made: Made) -> None:
+    run = Path(shutil.copytree(made.classify, tmp_path / "run"))
+    for name in ("metrics.jsonl", "config.json"):
+        (run / name).unlink()
+        os.mkfifo(run / name)
+        assert mirada("runs", tmp_path).code == 0
+    assert "no ordinary file" in mirada("runs", tmp_path).out
+
+
+def test_numbers_that_nobody_can_count_with(mirada: Command, tmp_path: Path, made: Made) -> None:
+    run = Path(shutil.copytree(made.classify, tmp_path / "run"))
+    with open(run / "metrics.jsonl", "a", encoding="utf-8") as file:
+        huge = "1" + "0" * 400
+        file.write(f'{{"seconds": {huge}, "step": {huge}}}\n{{"test": {{"accuracy": {huge}, "b": NaN}}}}\n')
+        file.write('{"test": ' + "[" * 3_000_000)
+    done = mirada("runs", tmp_path)
+    assert (done.code, done.err) == (0, "")

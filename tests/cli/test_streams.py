@@ -12,6 +12,7 @@ import pytest
 
 from mirada import files
 from mirada.cli.main import explained, shortened
+from mirada.runs.integrity import inspect
 from mirada.training import checkpoint
 from mirada.training.checkpoint import check_room
 from mirada.training.metrics_log import MetricsLog
@@ -35,6 +36,24 @@ def test_a_closed_input_is_told(made: Made) -> None:
 def test_a_closed_output_is_no_error_of_ours(made: Made) -> None:
     done = shell(">&-", "run", made.translate, "I see a cat.")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_stream_of_errors_ends_no_training(made: Made, tmp_path: Path) -> None:
+    done = shell("2>&-", "train", "classify", "--data", made.reviews, "--out", tmp_path / "run", *QUICK)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("on ")
+    assert mirada_whole(tmp_path / "run")
+
+
+def mirada_whole(folder: Path) -> bool:
+    return not any(wrong for _, wrong in inspect(folder))
+
+
+def test_no_file_of_ours_gets_the_number_of_a_closed_stream() -> None:
+    program = "import os; from mirada.cli.main import keep_standard_numbers as k; k(); print(os.open('/dev/null', 0))"
+    command = ["sh", "-c", 'exec "$0" -c "$1" <&- 2>&-', sys.executable, program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert int(done.stdout) > 2
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -117,5 +136,10 @@ def test_an_error_of_the_system_names_its_file() -> None:
         "secret.tsv: Permission denied",
         2,
     )
+    for name in (Path("secret.tsv"), b"secret.tsv"):
+        assert explained(PermissionError(errno.EACCES, "Permission denied", name)) == (
+            "secret.tsv: Permission denied",
+            2,
+        )
     assert explained(OSError("odd")) == ("odd", 2)
     assert os.strerror(errno.ENOSPC) in str(explained(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))

@@ -74,6 +74,15 @@ def test_a_text_beside_every_recording(folder: Path) -> None:
     assert told(found) == []
 
 
+def test_the_encoding_of_texts_beside_recordings_can_be_told(folder: Path) -> None:
+    for name in ("one", "two"):
+        (folder / f"{name}.txt").write_bytes("mañana".encode("cp1252"))
+    assert all("pass encoding=cp1252, which reads 'mañana'" in line for line in told(read(str(folder))))
+    found = read(str(folder), TableOptions(encoding="cp1252"))
+    assert written(found) == {"one.wav": "mañana", "two.wav": "mañana"}
+    assert told(found) == []
+
+
 def test_frames_are_those_of_the_sound_at_the_common_rate(folder: Path) -> None:
     write_wav(
         folder / "two.wav", np.stack([tone(600, 0.5, 44100), np.zeros(22050)], axis=1), 44100, kind=FLOAT, bits=32

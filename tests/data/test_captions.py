@@ -56,7 +56,33 @@ def test_all_tables_say_the_same(folder: Path, name: str, text: str) -> None:
     assert found.problems == ()
     assert found.records[0].where.startswith(f"{folder / name}:")
     assert found.records[0].value.pixels.shape == (8, 8, 3)
-    assert found.notes == (f"1 picture has no caption in {folder / name}, such as sub/bird.jpg",)
+    assert found.notes[-1] == f"1 picture has no caption in {folder / name}, such as sub/bird.jpg"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "note"),
+    [
+        ("captions.csv", "id;imagen;descripción\n1;dog.png;a dog\n2;cat.png;a cat\n",
+         "header: name is imagen, caption is descripción; cells are divided by ;"),
+        ("captions.csv", "image,said\ndog.png,a dog\ncat.png,a cat\n", "header: name is image, caption is said"),
+        ("captions.jsonl", '{"image": "dog.png", "caption": "a dog"}\n{"image": "cat.png", "caption": "a cat"}\n',
+         "keys: name is image, caption is caption"),
+        ("captions.jsonl", '{"archivo": "dog.png", "descripción": "a dog"}\n{"archivo": "cat.png", "descripción": "a cat"}\n',
+         "keys: name is archivo, caption is descripción"),
+    ],
+)  # fmt: skip
+def test_usual_names_are_taken_and_said(folder: Path, name: str, text: str, note: str) -> None:
+    found = read(folder, name, text)
+    assert values(found) == [("dog.png", ("a dog",)), ("cat.png", ("a cat",))]
+    assert found.problems == ()
+    assert found.notes[0] == f"{folder / name}: {note}"
+
+
+def test_other_keys_can_be_named(folder: Path) -> None:
+    text = '{"which": "dog.png", "what": "a dog"}\n'
+    (problem,) = read(folder, "captions.jsonl", text).problems
+    assert "It has 'which', 'what'. columns=NAME,CAPTION says which keys to read." in problem.what
+    assert values(read(folder, "captions.jsonl", text, columns="which,what")) == TWO[:1]
 
 
 def test_json_lines_and_gzip(folder: Path) -> None:
@@ -122,7 +148,7 @@ BOX = "must be [x0, y0, x1, y1] in pixels, with x0 < x1 and y0 < y1: got "
         ("captions.txt", "bad.png,bad", "unreadable picture: {}/bad.png: not a picture, or of an unknown format."),
         ("captions.txt", "empty.png,bad", "unreadable picture: {}/empty.png: the file is empty."),
         ("captions.jsonl", '{"name": "dog.png"}', "no 'caption' in the object. It has 'name'."),
-        ("captions.jsonl", '{"name": "dog.png", "caption": ["a"]}', "caption must be a text: got ['a']"),
+        ("captions.jsonl", '{"name": "dog.png", "caption": ["a"]}', "caption must be a text: got a list"),
         ("captions.jsonl", '{"name": "dog.png", "caption": " "}', "empty caption. Fill it in, or take the record out."),
         ("captions.jsonl", '{"name": "", "caption": "a"}', "no name of a picture. Fill it in"),
         ("captions.jsonl", '{"name": "dog.png", "caption": "a"', "not JSON: "),

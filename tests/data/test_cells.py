@@ -6,6 +6,7 @@ import pytest
 
 from mirada.data.cells import Cells, read_cells
 from mirada.data.options import TableOptions
+from mirada.data.records import read_records
 
 ASKS = ("text",)
 
@@ -106,3 +107,99 @@ def test_a_json_list_holds_questions(tmp_path: Path) -> None:
         ("id", "review"), 1, [(f"{tmp_path / 'a.json'}:1", ("7", "a fine film"), "")]
     )  # fmt: skip
     assert found.notes == (f"{tmp_path / 'a.json'}: the inputs are in review",)
+
+
+# the same tables as in training
+
+
+NEWS = "La bolsa sube otra vez;economía\nGana el equipo local;deporte\nBaja el paro este mes;economía\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "first"),
+    [
+        ("noticia;seccion\n" + NEWS, ("noticia", "seccion"), ("La bolsa sube otra vez", "economía")),
+        ("palabras;resultado\n" + NEWS * 4, ("palabras", "resultado"), ("La bolsa sube otra vez", "economía")),
+        ("sep=;\ntexto;tema\n" + NEWS, ("texto", "tema"), ("La bolsa sube otra vez", "economía")),
+        ("sep=;\npalabras;resultado\n" + NEWS * 4, ("palabras", "resultado"), ("La bolsa sube otra vez", "economía")),
+        ("Noticias de mayo\n\ntexto;tema\n" + NEWS, ("texto", "tema"), ("La bolsa sube otra vez", "economía")),
+        ("Noticias\ntexto;tema\n" + NEWS, ("texto", "tema"), ("La bolsa sube otra vez", "economía")),
+        ("# de la agencia\n# 2024\ntexto;tema\n" + NEWS, ("texto", "tema"), ("La bolsa sube otra vez", "economía")),
+        ("# de la agencia; 2024\n" + NEWS * 4, ("text", "column_2"), ("La bolsa sube otra vez", "economía")),
+        ("¿Qué opina usted de todo esto?;nota\n" + NEWS, ("¿Qué opina usted de todo esto?", "nota"),
+         ("La bolsa sube otra vez", "economía")),
+        ("text;label\n0;La bolsa sube;economía\n1;Gana el equipo;deporte\n", ("", "text", "label"),
+         ("0", "La bolsa sube", "economía")),
+    ],
+)  # fmt: skip
+def test_a_table_that_was_learned_from_is_read_alike(
+    tmp_path: Path, content: str, columns: tuple[str, ...], first: tuple[str, ...]
+) -> None:
+    found = cells(tmp_path / "a.csv", content)
+    assert (found.columns, found.rows[0][1]) == (columns, first)
+    assert first[found.input].startswith("La bolsa sube")
+    assert not any(fault for _, _, fault in found.rows)
+    learned = read_records(str(tmp_path / "a.csv"), ("text", "label"))
+    assert [row[1][found.input] for row in found.rows] == [record.value[0] for record in learned.records]
+
+
+def test_a_header_is_left_out_for_columns_by_number_too(tmp_path: Path) -> None:
+    found = cells(tmp_path / "a.csv", "Export\nnoticia;seccion\n" + NEWS, columns="2")
+    assert (found.input, len(found.rows), found.columns) == (1, 3, ("noticia", "seccion"))
+    named = cells(tmp_path / "a.csv", "Export\nuno;dos\n" + NEWS, columns="dos")
+    assert (named.input, len(named.rows), named.columns) == (1, 3, ("uno", "dos"))
+
+
+def test_a_label_that_is_also_a_name_for_texts_is_no_header(tmp_path: Path) -> None:
+    rows = "They counted the votes again,news\nHe won the last match,sport\nIs it time to go,question\n"
+    found = cells(tmp_path / "a.csv", rows)
+    assert [row[1][found.input] for row in found.rows] == [line.split(",")[0] for line in rows.splitlines()]
+
+
+# one column
+
+
+@pytest.mark.parametrize("name", ["text", "Reseña", "customer_review", "noticia"])
+def test_a_header_of_one_cell_means_one_column(tmp_path: Path, name: str) -> None:
+    lines = ["The food was cold, sadly", "Great place", 'She said "no", and left', "a; b, c, d"]
+    for rows in (lines, lines[:2], [lines[0]] * 9):
+        found = cells(tmp_path / "a.csv", "\n".join([name, *rows]) + "\n")
+        assert (found.columns, found.input) == ((name,), 0)
+        assert [(row[1], row[2]) for row in found.rows] == [((line,), "") for line in rows]
+
+
+def test_texts_with_commas_and_without_a_header(tmp_path: Path) -> None:
+    lines = ["Great review", "The food was cold, sadly", "So so"]
+    found = cells(tmp_path / "a.csv", "\n".join(lines) + "\n")
+    assert [row[1] for row in found.rows] == [(line,) for line in lines]
+    table = cells(tmp_path / "a.csv", "My list\n" + "a fine film,pos\na dull film,neg\n" * 3)
+    assert [fault for _, _, fault in table.rows] == ["expected 2 columns, found 1", *[""] * 6]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Great review, thanks", "Bad food, slow"],
+        ["Great review, five stars", "Bad food, one star"],
+        ["No comment, thanks", "A question, please", "One\ttab"],
+        ["text, well, it is only a line", "and another"],
+        ["Good morning", "One\ttab in a line", "Good night"],
+    ],
+)
+def test_lines_of_a_text_file_stay_lines(tmp_path: Path, lines: list[str]) -> None:
+    found = cells(tmp_path / "in.txt", "\n".join(lines) + "\n")
+    assert found.columns == ("text",)
+    assert [row[1] for row in found.rows] == [(line,) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "id;text\n7;a fine film\n",
+        "noticia;seccion\n" + NEWS,
+        "a fine film\tpos\na dull film\tneg\n",
+        "sep=;\nx;y\n1;a b\n",
+    ],
+)
+def test_a_text_file_may_be_a_table(tmp_path: Path, content: str) -> None:
+    assert len(cells(tmp_path / "a.txt", content).columns) == 2

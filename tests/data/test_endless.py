@@ -45,7 +45,7 @@ def test_a_line_that_is_too_long_is_named_and_reading_goes_on(tmp_path: Path, sm
 
 def test_a_line_without_end_ends_the_reading(tmp_path: Path, small: None) -> None:
     (tmp_path / "x.tsv").write_text("one\tuno\n" + "x" * 6000)
-    with pytest.raises(ValueError, match=r"x\.tsv: a line of more than"):
+    with pytest.raises(ValueError, match=r"x\.tsv:2: a line of more than"):
         list(scan(tmp_path / "x.tsv"))
 
 
@@ -141,6 +141,35 @@ def test_a_small_file_cannot_fill_the_memory(
     told, memory, seconds = in_a_process(read)
     assert wanted in told
     assert memory < 700, f"{memory} MB in {seconds:.1f} s"
+
+
+LIST = b'{"source":"a","target":"b","x":[' + b"1," * 4_900_000 + b"1]}\n"
+INNER = b'{"source":"a","target":"b","x":{' + b",".join(b'"%d":1' % place for place in range(1_500_000)) + b"}}\n"
+LONG = b'{"source":"a","target":"b","x":"' + b"word " * 3_000_000 + b'"}\n'
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured on Linux")
+@pytest.mark.parametrize(
+    ("piece", "count", "most"), [(LIST, 2, 800), (INNER, 2, 800), (LONG, 25, 250)], ids=["list", "object", "text"]
+)
+def test_what_stands_beside_good_records_takes_no_memory(tmp_path: Path, piece: bytes, count: int, most: int) -> None:
+    path = bomb(tmp_path / "x.jsonl.gz", piece, count)
+
+    def read() -> None:
+        found = read_records(path, COLUMNS)
+        raise ValueError(f"{len(found.records)} good, {len(found.problems)} bad")
+
+    told, memory, seconds = in_a_process(read)
+    assert told == f"ValueError: {count} good, 0 bad"
+    assert memory < most, f"{memory} MB in {seconds:.1f} s"
+
+
+def test_huge_objects_tell_their_keys_before_there_are_500(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "SAMPLE_SIZE", 1000)
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"en": "a", "es": "b", "x": "' + "y" * 900 + '"}\n' * 1 + '{"en": "c", "es": "d"}\n' * 700)
+    found = read_records(str(path), COLUMNS, TableOptions(columns="en,es"))
+    assert (len(found.records), found.problems) == (701, ())
 
 
 def test_json_that_is_nested_deeply(tmp_path: Path) -> None:

@@ -193,6 +193,37 @@ def test_tables_come_as_people_have_them(tmp_path: Path) -> None:
         assert (found.graph.labels, found.graph.parts) == (wanted.labels, wanted.parts)
 
 
+def test_numbers_are_read_as_people_write_them(tmp_path: Path) -> None:
+    rows = {"a": "1.234,5;0,5", "b": "12 345,6;1", "c": "1'000;2,25"}
+    text = "node;red;green\n" + "".join(f"{name};{row}\n" for name, row in rows.items())
+    graph = read_graph(folder(tmp_path / "g", features=text, edges="a,b\n", labels="a,x\nb,y\n"), OPTIONS).graph
+    np.testing.assert_allclose(graph.features.dense(), [[1234.5, 0.5], [12345.6, 1], [1000, 2.25]])
+    quoted = 'node,red,green\na,"1,234",0.5\nb,7,1\nc,"2,000,000",2\n'
+    graph = read_graph(folder(tmp_path / "h", features=quoted, edges="a,b\n", labels="a,x\nb,y\n"), OPTIONS).graph
+    np.testing.assert_allclose(graph.features.dense(), [[1234, 0.5], [7, 1], [2_000_000, 2]])
+    mixed = "node;red\na;0,5\nb;1,25\nc;1.5.2\n"
+    place = folder(tmp_path / "i", features=mixed, edges="a,b\n", labels="a,x\nb,y\n")
+    assert told(read_graph(place, OPTIONS), place) == [
+        "features.csv:4: not a number: feature red of node 'c' is '1.5.2'. Fill in a finite number."
+    ]
+
+
+def test_what_was_taken_is_said_and_what_stands_above_is_left_out(tmp_path: Path) -> None:
+    place = folder(
+        tmp_path / "g", edges="sep=;\nweight;to;from\n" + "".join(f"3;{b};{a}\n" for a, b in pairs(EDGES)),
+        features="Of the lab\n" + FEATURES.replace("node", "id"), labels=LABELS.replace("label", "clase"),
+    )  # fmt: skip
+    found = read_graph(place, OPTIONS)
+    assert told(found) == []
+    assert found.graph.digest == read_graph(folder(tmp_path / "h"), OPTIONS).graph.digest
+    assert found.notes == [
+        f"{place}/features.csv: header: node is id, the features are red, green (1 line above it left out)",
+        f"{place}/edges.csv: header: source is from, target is to",
+        f"{place}/labels.csv: header: node is node, label is clase, split is split",
+    ]
+    assert read_graph(folder(tmp_path / "h"), OPTIONS).notes == []
+
+
 def pairs(text: str) -> list[list[str]]:
     return [line.split(",") for line in text.strip().split("\n")[1:]]
 

@@ -105,3 +105,116 @@ def test_a_header_after_blank_lines_and_very_long_lines(tmp_path: Path) -> None:
     assert [problem.what for problem in found.problems] == ["empty line. Take it out."]
     long = [("word " * 40_000, "pos"), *LABELLED]
     assert len(read(tmp_path, long, "a.tsv", "\t").records) == len(long)
+
+
+SAID = ["Very friendly staff", "We waited too long for the food", "The soup was cold", "Lovely place, we come again",
+        "Nobody could help us", "Clean and quiet rooms", "The bill was wrong twice", "Good value for the money"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "labels"),
+    [
+        (("What did you think of the service?", "rating"), "5 1 2 5 1 4 2 4"),
+        (("What did you think of the service?", "rating"), "good bad bad good bad good bad good"),
+        (("Comentario del cliente sobre el producto", "Nota"), "5 1"),
+        (("¿Qué le pareció el servicio del hotel?", "¿Lo recomendaría a sus amigos?"), "sí no no sí no sí no sí"),
+        (("How was your stay with us this time?", "How likely are you to recommend us?"), "9 2 3 10 1 8 2 9"),
+        (("Opinión del huésped sobre su estancia", "valor"), "5 1 2 5 1 4 2 4"),
+    ],
+)
+def test_the_questions_of_a_survey_are_a_header(tmp_path: Path, header: tuple[str, str], labels: str) -> None:
+    rows = list(zip(SAID, labels.split(), strict=False))
+    found = read(tmp_path, [header, *rows], between=";")
+    assert [record.value for record in found.records] == rows
+    assert f"header: text is {header[0]}, label is {header[1]}" in found.notes[0]
+
+
+def test_a_long_first_text_is_a_record_if_its_label_comes_again(tmp_path: Path) -> None:
+    rows = list(zip(SAID, ["good", "bad", "bad", "good", "bad", "good", "bad", "good"], strict=True))
+    for first in (("The very best hotel that we know", "good"), ("Is it always so loud in here?", "bad")):
+        found = read(tmp_path, [first, *rows], between=";")
+        assert [record.value for record in found.records] == [first, *rows]
+    asked = [
+        ("Would you say that it is good?", "y"),
+        ("I do not think that it is", "n"),
+        ("It is not good at all", "n"),
+    ]
+    assert [record.value for record in read(tmp_path, asked).records] == asked
+
+
+@pytest.mark.parametrize("header", [("Text", "Language"), ("texto", "idioma"), ("text", "author")])
+def test_a_column_with_another_name_is_the_label_if_its_values_come_again(tmp_path: Path, header: tuple) -> None:
+    rows = [(text, ("en", "es", "fr")[number % 3]) for number, (text, _) in enumerate(LABELLED)]
+    found = read(tmp_path, [header, *rows])
+    assert [record.value for record in found.records] == rows
+    assert found.notes[0].endswith(f"header: text is {header[0]}, label is {header[1]}")
+
+
+@pytest.mark.parametrize(
+    ("values", "way"),
+    [
+        ([str(number) for number in range(24)], "of each text.$"),
+        (
+            [f"{number}-{number % 17}" for number in range(17)] + ["0-0"] * 3,
+            "If it is date, say so: columns=text,date$",
+        ),
+        (["2024", "2025"], "If it is date, say so: columns=text,date$"),
+    ],
+)
+def test_a_column_with_another_name_and_ever_new_values_is_no_label(tmp_path: Path, values: list, way: str) -> None:
+    rows = [(text, value) for (text, _), value in zip(LABELLED, values, strict=False)]
+    with pytest.raises(ValueError, match=r"the header \(text, date\) names no label. Add a column .*" + way):
+        read(tmp_path, [("text", "date"), *rows])
+    assert len(read(tmp_path, [("text", "date"), *rows], columns="text,date").records) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "header", [("noticia", "sección"), ("Abstract", "Area"), ("queja", "departamento"), ("complaint", "product")]
+)
+def test_more_usual_names(tmp_path: Path, header: tuple[str, str]) -> None:
+    rows = LABELLED[:3]
+    found = read(tmp_path, [header, *rows], between=";")
+    assert [record.value for record in found.records] == rows
+    assert f"header: text is {header[0]}, label is {header[1]}" in found.notes[0]
+
+
+def test_an_unusual_header_is_found_over_few_rows_and_over_rare_labels(tmp_path: Path) -> None:
+    few = [(f"{text} and so on", label) for text, label in LABELLED[:6]]
+    rare = [*few, ("it is what it is", "mixed")]
+    many = [(f"{text} {number}", label) for number in range(4) for text, label in LABELLED] + [("a b c", "mixed")]
+    for rows in (few, rare, many):
+        found = read(tmp_path, [("palabras", "resultado"), *rows])
+        assert [record.value for record in found.records] == rows
+        assert "header: text is palabras, label is resultado" in found.notes[0]
+
+
+def test_a_rare_label_in_the_first_row_is_no_header_beside_a_text_like_the_others(tmp_path: Path) -> None:
+    for rows in (
+        [("it is what it is", "mixed"), *LABELLED[:6]],
+        [("so so", "mixed"), ("bad film", "neg"), ("ok", "pos")],
+    ):
+        assert [record.value for record in read(tmp_path, rows).records] == rows
+
+
+def test_a_label_that_is_also_a_name_for_texts_is_no_header(tmp_path: Path) -> None:
+    rows = [
+        ("They counted the votes again", "news"),
+        ("He won the last match", "sport"),
+        ("Is it time to go", "question"),
+    ]
+    for first in range(3):
+        turned = rows[first:] + rows[:first]
+        assert [record.value for record in read(tmp_path, turned).records] == turned
+
+
+def test_a_title_above_an_unusual_header_is_left_out(tmp_path: Path) -> None:
+    for title in (("Export of May",), ("Export of May", "")):
+        found = read(tmp_path, [title, ("palabras", "resultado"), *LABELLED])
+        assert [record.value for record in found.records] == LABELLED
+        assert found.notes[0].endswith("header: text is palabras, label is resultado (1 line above it left out)")
+
+
+def test_the_wordiest_column_is_suggested_beside_a_named_label(tmp_path: Path) -> None:
+    rows = [(f"2024/01/01 10:0{number}", said, str(number)) for number, said in enumerate(SAID)]
+    with pytest.raises(ValueError, match=r"names no text. Say which columns .*, for example columns=¿Qué tal\?,Nota$"):
+        read(tmp_path, [("Marca temporal", "¿Qué tal?", "Nota"), *rows], between=";")

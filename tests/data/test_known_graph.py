@@ -1,9 +1,12 @@
 """The graph of a run: in its file and back, and joined with nodes that are new."""
 
+import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load, save
 
 from mirada.data.graphs import GraphOptions, read_graph
 from mirada.data.known_graph import GRAPH, KnownGraph
@@ -122,3 +125,53 @@ def test_places_without_new_nodes_are_refused(tmp_path: Path, tables: LabelledGr
         read_new_nodes(folder(tmp_path / "new", **files), tables, OPTIONS, False)
     with pytest.raises(ValueError, match=r"nowhere is not a folder. New nodes come as features.csv and edges.csv"):
         read_new_nodes("nowhere", tables, OPTIONS, False)
+
+
+def arrays_of(whole: KnownGraph) -> dict[str, np.ndarray]:
+    return load(whole.contents()[GRAPH])
+
+
+def text(value: object) -> np.ndarray:
+    return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
+
+
+ODD_ARRAYS = {
+    "labels": [np.full(6, 9, np.int32), np.full(6, -2, np.int32), np.zeros(3, np.int32), np.zeros(6), np.zeros((6, 2), np.int32)],
+    "parts": [np.full(6, 3, np.int32), np.full(6, -7, np.int32), np.zeros(0, np.int32)],
+    "names": [text(["a"]), text({"a": 1}), text([1, 2, 3, 4, 5, 6]), text(7), np.zeros(6), np.frombuffer(b"[" * 9999, np.uint8),
+              np.frombuffer(b"\xff", np.uint8)],
+    "features": [text(["one"]), text("ab"), np.zeros((2, 2), np.uint8)],
+    "edges": [np.array([[0], [6]]), np.array([[-1], [0]]), np.zeros((3, 1), np.int64), np.zeros((2, 1)), np.zeros(2, np.int64)],
+    "starts": [np.zeros(7, np.int64), np.zeros(0, np.int64), np.arange(7)[::-1].copy(), np.zeros(7), np.array(3)],
+    "columns": [np.full(8, 99), np.full(8, -1), np.zeros(2, np.int64)],
+    "values": [np.zeros(8, np.int64), np.zeros((8, 1), np.float32), np.array(1.0)],
+    "mean": [np.zeros(1, np.float32), np.zeros((2, 1), np.float32), np.zeros(2, np.int64)],
+    "deviation": [np.zeros(0, np.float32)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "place"), [(n, p) for n, some in ODD_ARRAYS.items() for p in range(len(some))])
+def test_arrays_that_are_no_graph_are_told(tmp_path: Path, tables: LabelledGraph, name: str, place: int) -> None:
+    whole = known(tables)
+    (tmp_path / GRAPH).write_bytes(save(arrays_of(whole) | {name: ODD_ARRAYS[name][place]}))
+    with pytest.raises(
+        ValueError, match=r"graph.safetensors does not hold the graph of this run: .* Restore the file."
+    ):
+        KnownGraph.restore(whole.facts(), {GRAPH: tmp_path / GRAPH})
+
+
+@pytest.mark.parametrize("facts", [{"labels": 7}, {"labels": "ab"}, {"labels": None}, {"features": "x"}, {"features": 1},
+                                   {"features": 2**70}, {"normalize": "odd"}, {"normalize": None}], ids=str)  # fmt: skip
+def test_facts_that_are_of_no_graph_are_told(tmp_path: Path, tables: LabelledGraph, facts: dict) -> None:
+    whole = known(tables)
+    (tmp_path / GRAPH).write_bytes(whole.contents()[GRAPH])
+    with pytest.raises(
+        ValueError, match=r"graph.safetensors does not hold the graph of this run: .* Restore the file."
+    ):
+        KnownGraph.restore(whole.facts() | facts, {GRAPH: tmp_path / GRAPH})
+
+
+def test_a_pipe_in_the_place_of_the_graph_makes_nobody_wait(tmp_path: Path, tables: LabelledGraph) -> None:
+    os.mkfifo(tmp_path / GRAPH)
+    with pytest.raises(ValueError, match=r"no ordinary file"):
+        KnownGraph.restore(known(tables).facts(), {GRAPH: tmp_path / GRAPH})

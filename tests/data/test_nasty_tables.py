@@ -177,7 +177,9 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
     ("header", "between"),
     [(("english", "spanish"), ","), (("en", "es"), ";"), (("source", "target"), "|"), (("Inglés", "Español"), "\t"),
      (("sentence_en", "sentence_es"), ","), (("es", "en"), ","), (("phrase", "translation"), ","),
-     (("Original", "Traducción"), ";"), (("source_text", "target_text"), ",")],
+     (("Original", "Traducción"), ";"), (("source_text", "target_text"), ","),
+     (("Texto en inglés", "Texto en español"), ";"), (("Frase en inglés", "Traducción al español"), ";"),
+     (("Source (English)", "Target (Spanish)"), ",")],
 )  # fmt: skip
 def test_pairs(tmp_path: Path, header: tuple[str, str], between: str) -> None:
     found = read(tmp_path / "a.csv", table([header, *SENTENCES], between), PAIR)

@@ -156,6 +156,42 @@ def test_columns_name_the_keys(write) -> None:
         read_questions(path, TableOptions(columns="q"))
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+@pytest.mark.parametrize(
+    ("keys", "note"),
+    [
+        (("pregunta", "contexto", "respuesta"), "keys: question is pregunta, context is contexto, answer is respuesta"),
+        (("question", "passage", "answer"), "keys: context is passage"),
+        (("Question", "Paragraph", "Answers"), "keys: question is Question, context is Paragraph, answer is Answers"),
+    ],
+)
+def test_usual_names_are_taken_and_said(write, name: str, keys: tuple, note: str) -> None:
+    lines = [dict(zip(keys, ("Where is Luis?", PASSAGE, "Rome"), strict=True)) | {"id": 7}]
+    path = write(name, lines if name == "a.jsonl" else json.dumps(lines))
+    for place, before in ((path, f"{path}: "), (lines, "")):
+        found = read_questions(place)
+        assert [record.value for record in found.records] == [PassageQuestion("Where is Luis?", PASSAGE, ((31, 35),))]
+        assert found.notes == [before + note]
+    columns, rows = read_unanswered(path)
+    assert columns == (*keys, "id"), "the columns of the file stay"
+    assert rows[0].value == PassageQuestion("Where is Luis?", PASSAGE)
+
+
+def test_columns_in_memory_have_usual_names(write) -> None:
+    columns = {"pregunta": ["Where is Luis?"], "pasaje": [PASSAGE], "respuesta": ["Rome"], "inicio": [31]}
+    assert read_questions(columns).records[0].value.spans == ((31, 35),)
+
+
+def test_keys_that_nothing_tells_are_asked_for(write) -> None:
+    path = write("a.jsonl", [{"q": "Who slept?", "where": PASSAGE, "a": "Ana"}] * 2)
+    message = (
+        r"a.jsonl: unknown key 'question'; known: a, q, where. columns=QUESTION,CONTEXT,ANSWER says which to read."
+    )
+    with pytest.raises(ValueError, match=message):
+        read_questions(path)
+    assert len(read_questions(path, TableOptions(columns="q,where,a")).records) == 2
+
+
 # characters
 
 

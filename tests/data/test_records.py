@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.data.objects import batch_values
+from mirada.data import table
 from mirada.data.options import TableOptions
+from mirada.data.parquet import batch_values
 from mirada.data.record import Record
 from mirada.data.records import Read, read_records
 from mirada.data.table import quoted_rows
+from mirada.data.text import LONGEST_LINE
 
 PAIR = ("source", "target")
 
@@ -190,18 +192,56 @@ def test_broken_quotes_name_the_lines_that_are_lost(tmp_path: Path) -> None:
     assert lines(found) == [1, 3, 6]
     starts = [(line, what.split(".")[:2]) for line, what in problems(found)]
     assert starts == [
-        (2, ["broken quotes: ',' expected after '\"' in line 2", " Line 2 to line 2 is left out"]),
-        (4, ["broken quotes: ',' expected after '\"' in line 5", " Line 4 to line 5 is left out"]),
-        (7, ["broken quotes: unexpected end of data in line 8", " Line 7 to line 8 is left out"]),
+        (2, ["broken quotes: ',' expected after '\"' in line 2", " Line 2 is left out"]),
+        (
+            4,
+            [
+                "broken quotes: ',' expected after '\"' in line 5, behind a quote that opens in line 4",
+                " Lines 4 to 5 are left out",
+            ],
+        ),
+        (
+            7,
+            [
+                "broken quotes: unexpected end of data in line 8, behind a quote that opens in line 7",
+                " Lines 7 to 8 are left out",
+            ],
+        ),
     ]
 
 
-def test_a_field_without_end_ends_the_reading(tmp_path: Path) -> None:
-    found = read(tmp_path / "pairs.csv", 'a,b\n"c,d\n' + "e,f\n" * 50_000)
+def test_a_field_may_be_as_long_as_a_line(tmp_path: Path) -> None:
+    """Python's own limit is that of a long article: all rows behind one were lost."""
+    article = "one, two\n" * 20_000
+    found = read(tmp_path / "pairs.csv", f'a,b\n"{article}",c\nd,e\n')
+    assert fields(found) == [("a", "b"), (article.strip(), "c"), ("d", "e")]
+    assert csv.field_size_limit() == LONGEST_LINE
+
+
+@pytest.mark.parametrize(
+    "rest", ["e,f\n" * 5000, "e,f\n" * 20 + 'g,"h, i"\n' + "j,k\n" * 20, 'e,f\n"g,h\ni,j\nk,l\n"m,n\n']
+)
+def test_a_stray_quote_costs_its_own_line(tmp_path: Path, rest: str) -> None:
+    found = read(tmp_path / "pairs.csv", 'a,b\n"c,d\n' + rest)
+    stray = [1 + number for number, line in enumerate(rest.splitlines(), 2) if line.startswith('"')]
+    good = [number for number in range(1, 3 + rest.count("\n")) if number not in (2, *stray)]
+    assert lines(found) == good
+    assert [line for line, _ in problems(found)] == [2, *stray]
+    assert "behind a quote that opens in line 2. Line 2 is left out." in problems(found)[0][1]
+
+
+@pytest.mark.parametrize("bound", ["field", "lines"])
+def test_a_field_without_end_ends_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+    before = csv.field_size_limit(10_000 if bound == "field" else LONGEST_LINE)
+    monkeypatch.setattr(table, "LONGEST_RECORD", 1000 if bound == "lines" else 100_000)
+    try:
+        found = read(tmp_path / "pairs.csv", 'a,b\n"c,d\n' + "some text\n" * 5000 + "e,f\n")
+    finally:
+        csv.field_size_limit(before)
     assert lines(found) == [1]
     [(line, what)] = problems(found)
     assert line == 2
-    assert f"{csv.field_size_limit()}" in what
+    assert "field larger than field limit (10000)" in what if bound == "field" else "more than 1,000 lines" in what
     assert "The rest of the file is left out." in what
 
 
@@ -466,7 +506,10 @@ class FakeBatch:
     """What pyarrow gives: some values cannot be had, and then no row of the batch can."""
 
     def __init__(self, rows: list) -> None:
-        self.rows, self.num_rows = rows, len(rows)
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def to_pylist(self) -> list:
         for row in self.rows:
@@ -483,10 +526,11 @@ def test_a_value_of_parquet_that_cannot_be_read_is_one_rows_fault() -> None:
         ValueError("year 60000 is out of range"),
         UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
     )
-    found = batch_values(FakeBatch([{"a": 1}, late, {"a": 2}, odd, OverflowError("int too big to convert")]))
-    assert [value for value, fault in found if not fault] == [{"a": 1}, {"a": 2}]
-    assert [fault.split(".")[0] for _, fault in found if fault] == [
-        "a value cannot be read: year 60000 is out of range",
-        "a value cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
-        "a value cannot be read: int too big to convert",
+    found = batch_values(FakeBatch(["a", late, "b", odd, OverflowError("int too big"), KeyError("no zone")]))
+    assert [value for value, _ in found] == ["a", None, "b", None, None, None]
+    assert [(row, fault.split(".")[0]) for row, (_, fault) in enumerate(found) if fault] == [
+        (1, "a value cannot be read: year 60000 is out of range"),
+        (3, "a value cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        (4, "a value cannot be read: int too big"),
+        (5, "a value cannot be read: 'no zone'"),
     ]

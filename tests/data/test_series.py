@@ -54,6 +54,40 @@ def test_semicolons_decimal_commas_and_thousands(tmp_path: Path) -> None:
     assert series.times.after(1) == ("03/01/2024",)
 
 
+def test_a_separator_line_titles_and_remarks_above_the_header(tmp_path: Path) -> None:
+    rows = "fecha;precio\n2024-01-01;3,5\n2024-01-02;4,25\n2024-01-03;4,5\n"
+    for above, lines in (
+        ("sep=;\n", 0),
+        ("Ventas de enero\n\n", 1),
+        ("sep=;\nVentas;\n", 1),
+        ("# de la caja; 2024\n", 1),
+    ):
+        series = read_series(written(tmp_path / "a.csv", above + rows), SeriesOptions())
+        assert (series.columns, series.values.tolist(), series.problems) == (("precio",), [[3.5], [4.25], [4.5]], [])
+        assert series.times.after(1) == ("2024-01-04",)
+        assert any(note.endswith(f"{lines} line at the top left out") for note in series.notes) == bool(lines)
+    first = read_series(
+        written(tmp_path / "a.csv", rows.replace("3,5", "").removeprefix("fecha;precio\n")), SeriesOptions()
+    )
+    assert "no number in a column of numbers" in first.problems[0].what, "a row with a gap is no title"
+
+
+def test_a_header_of_one_cell_means_one_column_of_decimal_commas(tmp_path: Path) -> None:
+    series = read_series(written(tmp_path / "a.csv", "valor\n3,5\n4,2\n-\n1.234,5\n"), SeriesOptions(bad="skip"))
+    assert (series.columns, series.values[:2].tolist(), series.values[-1].tolist()) == (
+        ("valor",),
+        [[3.5], [4.2]],
+        [1234.5],
+    )
+    assert [problem.where for problem in series.problems] == [f"{tmp_path / 'a.csv'}:4"]
+    assert read_series(written(tmp_path / "a.csv", "valor\n3.5\n4.2\n"), SeriesOptions()).values.tolist() == [
+        [3.5],
+        [4.2],
+    ]
+    two = read_series(written(tmp_path / "a.csv", "3,5\n4,2\n"), SeriesOptions())
+    assert two.values.tolist() == [[3, 5], [4, 2]], "nothing tells that these are fractions"
+
+
 def test_columns_of_text_are_left_out_and_named(tmp_path: Path) -> None:
     text = "Date,Close,Name\n2012-08-13,90.0,AAPL\n2012-08-14,90.2,AAPL\n"
     series = read_series(written(tmp_path / "a.csv", text), SeriesOptions())
@@ -195,6 +229,7 @@ def test_names_that_are_not_there(tmp_path: Path, options: dict[str, str], what:
     [
         ("a,a\n1,2\n3,4\n", "several columns are named 'a'. Rename all but one."),
         ("name,kind\nx,y\nz,w\n", "no column holds numbers (1 has 'name', 2 has 'kind')."),
+        ("name#kind\n1#2\n3#4\n", "If its cells are divided by something else, say separator=."),
         ("day,A\n2024-01-01,5%\n2024-01-02,6%\n", "no column holds numbers (A has '5%')."),
         ("when,A\nsoon,1\nlater,2\n", "the times in when cannot be read: 'soon'"),
     ],

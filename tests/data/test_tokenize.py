@@ -75,6 +75,18 @@ def test_all_white_space_is_kept(kind: str, text: str) -> None:
 WITH_WHITE_SPACE = {kind: Tokenizer.train(["a b.\n\n\tb a\n  a"] * 3, kind, vocab=50) for kind in LONG}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("strange", ["\n", "\t", "\r", "\xa0", "\u2009", "\u2028"])
+def test_white_space_that_was_never_seen_is_a_space(kind: str, strange: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    text, plain = f"the red{strange}house is tall.", "the red house is tall."
+    assert tokenizer.encode(text) == tokenizer.encode(plain)
+    assert tokenizer.encode_blanks(f"the{strange}___ house") == tokenizer.encode_blanks("the ___ house")
+    assert [piece.id for piece in tokenizer.pieces(text)] == [piece.id for piece in tokenizer.pieces(plain)]
+    learned = Tokenizer.train([text] * 3, kind)
+    assert learned.decode(learned.encode(text)) == (plain if kind == "word" else text), "what was learned stays"
+
+
 def test_words_have_single_spaces() -> None:
     tokenizer = TOKENIZERS["word"]
     assert tokenizer.decode(tokenizer.encode("  the \n red\thouse . ")) == "the red house ."
@@ -260,7 +272,7 @@ def test_a_file_is_read_by_hugging_face_too(tokenizer: Tokenizer, tmp_path: Path
     again = Tokenizer.load(tmp_path / "tokenizer.json")
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert (again.kind, len(again), again.to_json()) == (tokenizer.kind, len(tokenizer), tokenizer.to_json())
-    for text in ['¿"Dónde" está <pad> la casa (roja)?', "casa\n x", *TEXTS]:
+    for text in ['¿"Dónde" está <pad> la casa (roja)?', "casa  x", *TEXTS]:
         ids = tokenizer.encode(text)
         assert again.encode(text) == ids == theirs.encode(text).ids
         assert again.decode(ids) == tokenizer.decode(ids) == theirs.decode(ids)

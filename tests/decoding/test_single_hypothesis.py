@@ -19,7 +19,9 @@ searches = pytest.mark.parametrize("search", [Greedy(), Sample(0.7, seed=4)], id
 def test_a_stream_is_the_text_of_a_call(search, number):
     table, first, rules = Table(random_table(5, 5, seed=2)), torch.tensor([0]), (Forbid([0]), AtLeast(2))
     [[found]] = search(table, table.start(1), first, 3, 9, rules=rules, numbers=[number])
-    assert list(search.stream(table, table.start(1), first, 3, 9, rules=rules, number=number)) == found.tokens
+    choices = list(search.stream(table, table.start(1), first, 3, 9, rules=rules, number=number))
+    assert [choice.token for choice in choices if choice.token != 3] == found.tokens
+    assert sum(choice.logprob for choice in choices) / len(choices) == found.score
 
 
 @searches
@@ -27,7 +29,8 @@ def test_a_stream_is_the_text_of_a_call(search, number):
 def test_models_stream(search, name):
     model, _, alone, _ = subject(name)
     [[found]] = search(model, alone(0), torch.tensor([0]), None, 6)
-    assert list(search.stream(model, alone(0), torch.tensor([0]), None, 6)) == found.tokens
+    choices = search.stream(model, alone(0), torch.tensor([0]), None, 6)
+    assert [choice.token for choice in choices] == found.tokens
 
 
 @torch.no_grad()
@@ -35,7 +38,7 @@ def test_a_stream_goes_on_from_a_prompt():
     model, _, _, full = subject("gpt")
     prompt = torch.tensor([[4, 8, 2, 7]])
     _, state = model.step(prompt[:, :-1], model.start(1))
-    tokens = list(Greedy().stream(model, state, prompt[0, -1:], None, 5))
+    tokens = [choice.token for choice in Greedy().stream(model, state, prompt[0, -1:], None, 5)]
     whole = torch.cat([prompt, torch.tensor([tokens])], dim=1)
     assert full(0, whole)[0].argmax(-1).tolist()[3:-1] == tokens
 

@@ -1,11 +1,10 @@
 """The page of attention, in a browser: its numbers are the record's, every view opens, nothing foreign runs or leaves."""
 
 import json
-import os
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -19,6 +18,7 @@ import pytest
 from mirada.drawing.attention_page import attention_page, module_text, script
 from tests.drawing import attn_records
 from tests.drawing.attn_records import RECORDS, Written, archive
+from tests.drawing.conftest import Open, Opened
 from tests.drawing.parsed import parse
 
 MODULES = sorted(Path(str(files("mirada.drawing").joinpath("static", "attention"))).glob("*.js"))
@@ -32,84 +32,6 @@ VIEWS = {
     "gpt": "matrix heads lines graph",
     "negro": "matrix heads lines steps graph",
 }
-ARGUMENTS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium, where there is one; `MIRADA_BROWSER=required` fails instead of skipping."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        found = None
-    if found is None:
-        message = "these tests need Chromium and playwright"
-        pytest.fail(message) if os.environ.get("MIRADA_BROWSER") == "required" else pytest.skip(message)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield started
-        started.close()
-
-
-class Opened:
-    """A page in a browser, with all that went wrong in it and all that it asked for."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.errors: list[str] = []
-        self.requests: list[str] = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
-        page.on("dialog", lambda dialog: (self.errors.append(f"dialog {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: self.requests.append(request.url))
-
-    def __call__(self, expression: str, *argument: Any) -> Any:
-        return self.page.evaluate(expression, *argument)
-
-    def weights(self, name: str, head: int, query: int) -> np.ndarray:
-        return np.array(self("([name, head, query]) => window.mirada.weights(name, head, query)", [name, head, query]))
-
-    def view(self, name: str) -> Any:
-        self.page.click(f"[data-view={name}]")
-        return self.page.locator(f"[data-panel={name}]")
-
-    def text(self) -> str:
-        return str(self.page.inner_text("body"))
-
-
-Open = Callable[..., Opened]
-
-
-@pytest.fixture(scope="module")
-def contexts(browser: Any) -> dict[str, Any]:
-    """Windows of a browser by their options, made once."""
-    return {}
-
-
-@pytest.fixture
-def open_page(browser: Any, contexts: dict[str, Any], tmp_path: Path) -> Iterator[Open]:
-    pages: list[Any] = []
-
-    def open_page(*records: bytes, query: str = "", language: str = "", start: str = "", **options: Any) -> Opened:
-        file = tmp_path / f"page-{len(pages)}.html"
-        file.write_text(attention_page(records, "a page", language, start), encoding="utf-8")
-        options.setdefault("viewport", {"width": 1280, "height": 800})
-        options.setdefault("locale", "en-US")
-        key = json.dumps(options)
-        if key not in contexts:
-            contexts[key] = browser.new_context(**options)
-        pages.append(contexts[key].new_page())
-        opened = Opened(pages[-1])
-        opened.page.goto(f"file://{file}{query}")
-        return opened
-
-    yield open_page
-    for page in pages:
-        page.close()
 
 
 @pytest.fixture(scope="module")
@@ -444,6 +366,14 @@ HOSTILE = [
     "\U0001f469\u200d\U0001f467",
     "a\x00b\x07\n\t", "", " ", "x" * 2000, "&lt;b&gt;", "${alert(3)}", "constructor", "__proto__",
 ]  # fmt: skip
+SPELLED = {  # tokens as they are shown: joiners belong to words of Persian and of the scripts of India, and hide elsewhere
+    "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    "\u0915\u094d\u200d\u0937": "\u0915\u094d\u200d\u0937",
+    "pass\u200cword": "pass\\u200cword",
+    "\u200c": "\\u200c",
+    "\u0645\u200c\u200c\u062e": "\u0645\\u200c\\u200c\u062e",
+    "\u0645\u200f\u062e": "\u0645\\u200f\u062e",
+}
 
 
 def test_hostile_tokens_stay_text(open_page: Open) -> None:
@@ -486,6 +416,27 @@ def test_hostile_tokens_stay_text(open_page: Open) -> None:
     page("mirada.viewer.app.set({row: 9})")
     assert page("[...document.querySelectorAll('.row-card [title]')].some((one) => one.title.length === 2000)")
     assert page.errors == []
+
+
+def test_joiners_are_shown_where_they_hide_and_kept_where_they_belong(open_page: Open) -> None:
+    record = Written()
+    record.text("rows", ["a"])
+    record.text("columns", list(SPELLED))
+    record.stream("one", "cross", "rows", "columns", np.full((1, 1, len(SPELLED)), 1 / len(SPELLED)))
+    page = open_page(record.bytes())
+    assert page.page.locator(".strip").last.locator(".word").all_text_contents() == list(SPELLED.values())
+
+
+def test_a_grid_may_name_its_own_cells(open_page: Open) -> None:
+    record = Written()
+    record.text("rows", ["a"])
+    cells = {"kind": "grid", "size": 5, "height": 2, "width": 2, "before": ["[class]"]}
+    record.axes |= {"named": {**cells, "tokens": ["all", "sky", "sun", "sea", "sand"]}, "plain": cells}
+    for name in ("named", "plain"):
+        record.stream(name, "vision", "rows", name, np.full((1, 1, 5), 0.2))
+    page = open_page(record.bytes())
+    tokens = page("mirada.viewer.records[0].streams.map((stream) => stream.columns.tokens)")
+    assert tokens == [["all", "sky", "sun", "sea", "sand"], ["[class]", "1·1", "1·2", "2·1", "2·2"]]
 
 
 def test_a_keyboard_is_enough(open_page: Open) -> None:
@@ -655,6 +606,17 @@ def damaged() -> bytes:
     return bytes(data)
 
 
+CELLS = {"kind": "grid", "size": 10**9, "height": 10**9, "width": 1, "before": "abc"}
+
+
+def edgeless(heads: int) -> bytes:
+    """A graph without edges fits any number of heads."""
+    record = small()
+    data = {"weights": record.blob(b""), "edges": record.blob(b"")}
+    record.streams[0].update(kind="graph", encoding="edges8", data=data, heads=heads)
+    return record.bytes()
+
+
 BROKEN = {
     "notZip": (lambda: b"", "not an .attn file"),
     "text": (lambda: b"hello" * 100, "not an .attn file"),
@@ -670,6 +632,10 @@ BROKEN = {
     "fits": (lambda: changed(lambda manifest, _: manifest["streams"][0].update(rows="columns")), "2 places"),
     "absent": (lambda: changed(lambda manifest, _: manifest["streams"][0].update(rows="__proto__")), "__proto__"),
     "huge": (lambda: changed(lambda manifest, _: manifest["streams"][0].update(heads=10**9)), "2^31"),
+    "places": (lambda: changed(lambda manifest, _: manifest["axes"].update(x={"kind": "plain", "size": 10**9})), "1048576"),
+    "cells": (lambda: changed(lambda manifest, _: manifest["axes"].update(x=CELLS)), "1048576"),
+    "before": (lambda: changed(lambda manifest, _: manifest["axes"].update(x={**CELLS, "size": 9, "height": 6})), "do not make"),
+    "heads": (lambda: edgeless(10**9), "65536"),
     "count": (lambda: changed(lambda manifest, _: manifest["streams"][0].update(queries=-1)), "not a count"),
     "encoding": (lambda: changed(lambda manifest, _: manifest["streams"][0].update(encoding="toString")), "toString"),
     "none": (lambda: changed(lambda manifest, _: manifest.update(streams=[])), "nothing was looked at"),

@@ -10,9 +10,10 @@ from PIL import Image
 from mirada.drawing.attention_view import AttentionView, PictureGrid
 from mirada.drawing.figure import label, metadata
 from mirada.drawing.graph_plot import on_circle, plot_graph
-from mirada.drawing.matrix_plot import plot_heads, plot_matrix
+from mirada.drawing.matrix_plot import color_range, plot_heads, plot_matrix
 from mirada.drawing.picture_plot import overlay, plot_picture
 from mirada.drawing.raster import png
+from tests.drawing.test_embedded_picture import of_size
 
 NASTY = (
     "$x^$",
@@ -105,3 +106,56 @@ def test_a_graph_needs_the_same_nodes_twice(tmp_path: Path) -> None:
 def test_an_unknown_ending(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"unknown format of a plot '\.bmp'; known: \.pdf, \.png, \.svg"):
         plot_matrix(view(), tmp_path / "x.bmp")
+
+
+def test_no_row_is_said(tmp_path: Path) -> None:
+    nothing = AttentionView(np.zeros((0, 4)), (), tuple("abcd"), grid=PictureGrid(2, 2))
+    with pytest.raises(ValueError, match="nothing to draw: no row looked at the picture"):
+        plot_picture(nothing, tmp_path / "x.png")
+
+
+def test_a_picture_that_is_a_bomb_is_left_out(tmp_path: Path) -> None:
+    grid = PictureGrid(2, 2, 0, of_size(30_000, 30_000))
+    plot_picture(view(2, 4, grid=grid), tmp_path / "x.png")
+    assert (tmp_path / "x.png").exists()
+
+
+def pixels_of(path: Path) -> np.ndarray:
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB")).astype(int)
+
+
+def test_negative_weights_have_a_color_of_their_own(tmp_path: Path) -> None:
+    """A weight of -1 is not drawn like one of 0, nor like one of 1."""
+    positive = AttentionView(np.array([[1.0, 0.0, 0.0]]), ("a",), tuple("bcd"))
+    signed = AttentionView(np.array([[1.0, 0.0, -1.0]]), ("a",), tuple("bcd"))
+    assert (positive.negative, signed.negative) == (False, True)
+    assert color_range(0.5, negative=False) == {"cmap": "Blues", "vmin": 0, "vmax": 0.5}
+    for name, draw in (("matrix", plot_matrix), ("heads", lambda shown, path: plot_heads([[shown]], path))):
+        draw(positive, tmp_path / f"{name}+.png")
+        draw(signed, tmp_path / f"{name}-.png")
+        purple = pixels_of(tmp_path / f"{name}-.png")
+        orange = (purple[..., 0] - purple[..., 2]).max()
+        assert orange > 60, name  # the weight of 1
+        assert (purple[..., 2] - purple[..., 1]).max() > 60, name  # the weight of -1
+    heat = overlay(np.array([[0.5, -0.5]]), 1.0)
+    assert heat[0, 0, 3] == heat[0, 1, 3]
+    assert heat[0, 0, 2] < heat[0, 1, 2]
+
+
+def test_a_negative_edge_is_drawn(tmp_path: Path) -> None:
+    nodes = tuple("ab")
+    plot_graph(AttentionView(np.array([[0.0, -0.9], [0.0, 0.0]]), nodes, nodes), tmp_path / "x.png")
+    plot_graph(AttentionView(np.zeros((2, 2)), nodes, nodes), tmp_path / "none.png")
+    assert np.abs(pixels_of(tmp_path / "x.png") - pixels_of(tmp_path / "none.png")).max() > 60
+
+
+def test_even_attention_is_even_over_what_a_row_may_see(tmp_path: Path) -> None:
+    weights = np.tril(np.ones((5, 5))) / np.arange(1, 6)[:, None]
+    causal = AttentionView(weights, tuple("abcde"), tuple("abcde"), visible=(1, 2, 3, 4, 5))
+    assert causal.evens == (0.2, 1.0)
+    assert causal.even_of(1) == 0.5
+    assert causal.scale.endswith("even would be 0.2 to 1")
+    plot_matrix(causal, tmp_path / "x.png")
+    with pytest.raises(ValueError, match="a count per row: got 2 for 5 rows"):
+        AttentionView(weights, tuple("abcde"), tuple("abcde"), visible=(1, 2))

@@ -41,3 +41,21 @@ def test_every_bar_is_named_and_has_its_number(tmp_path: Path, monkeypatch: pyte
     plot_bars(LINES, tmp_path / "a.svg", line=("by chance", 3.0))
     words = set(re.findall(r"<text[^>]*>([^<]*)</text>", (tmp_path / "a.svg").read_text()))
     assert {"1-5", "6-10", "41.0", "39.5", "40.0", "21.2", "with attention", "without &lt;b&gt;", "by chance"} <= words
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_a_note_says_where_the_numbers_come_from(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(rcParams, "svg.fonttype", "none")
+    monkeypatch.setitem(rcParams, "pdf.compression", 0)
+    monkeypatch.setitem(rcParams, "svg.hashsalt", "same")
+    for draw in (plot, plot_bars):
+        for name in ("a", "b", "plain"):
+            draw(
+                LINES,
+                tmp_path / f"{name}.{ending}",
+                note="" if name == "plain" else "mirada 0.1.0, run runs/x, $1 \x00",
+            )
+        one, other, plain = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("a", "b", "plain"))
+        assert b"runs/x" in one
+        assert b"runs/x" not in plain
+        assert one == other

@@ -84,3 +84,17 @@ def test_even_attention_does_not_shine() -> None:
     even = AttentionView(np.full((3, 4), 0.25), tuple("abc"), tuple("defg"))
     assert even.top == 0.5
     assert AttentionView(np.array([[1.0]]), ("a",), ("b",)).top == 1.0
+
+
+def test_even_attention_differs_where_rows_see_different_columns() -> None:
+    weights = np.tril(np.ones((3, 3))) / np.arange(1, 4)[:, None]
+    text = draw_matrix(AttentionView(weights, tuple("abc"), tuple("abc"), visible=(1, 2, 3)), Terminal(80))
+    assert "even would be 0.3333 to 1" in text
+    assert "not every row may see every column" in text
+
+
+def test_negative_weights_are_said_and_no_column_is_no_reason_to_fail() -> None:
+    text = draw_matrix(AttentionView(np.array([[0.2, -0.9]]), ("a",), ("b", "c")), Terminal(80))
+    assert "some are below 0" in text
+    assert "[-90]" in text
+    assert draw_matrix(AttentionView(np.zeros((2, 0)), ("a", "b"), ()), Terminal(80))

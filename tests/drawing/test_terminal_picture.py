@@ -64,3 +64,21 @@ def test_neighbors_by_weight() -> None:
     )
     many = AttentionView(np.full((1, 90), 1 / 90), ("x",), tuple(map(str, range(90))), focus=0, graph=True)
     assert "70 more with 78% of the weight" in draw_graph(many, Terminal(60))
+
+
+@pytest.mark.parametrize("side", [1, 3, 7, 13, 25])
+def test_grids_of_any_side(side: int) -> None:
+    weights = np.full((1, side * side), 1 / side**2)
+    names = tuple(map(str, range(side * side)))
+    grid = PictureGrid(side, side, 0, PICTURE)
+    for terminal in (Terminal(80, "truecolor"), Terminal(80)):
+        assert "even would be" in draw_picture(AttentionView(weights, ("a",), names, grid=grid), terminal)
+
+
+@pytest.mark.parametrize("size", [(1, 30_000), (30_000, 1), (97, 2)])
+def test_a_grid_that_no_terminal_shows_is_a_matrix(size: tuple[int, int]) -> None:
+    count = size[0] * size[1]
+    shown = AttentionView(
+        np.full((1, count), 1 / count), ("a",), tuple(map(str, range(count))), grid=PictureGrid(*size)
+    )
+    assert "columns 1 to" in draw_picture(shown, Terminal(80, "truecolor"))

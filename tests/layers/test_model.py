@@ -306,3 +306,38 @@ def test_tokens_and_segments_are_integers() -> None:
     check_step(whole[0], 3)
     with pytest.raises(ValueError, match=r"tokens must hold integers: got torch\.float32"):
         check_step(real[0], 3)
+
+
+def test_saving_writes_through_no_link_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    precious, folder = tmp_path / "precious", tmp_path / "saved"
+    precious.write_text("precious")
+    folder.mkdir()
+    for name in ("model.safetensors", "config.json"):
+        (folder / name).symlink_to(precious)
+    Small(SmallConfig()).save(folder)
+    assert precious.read_text() == "precious"
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+    assert not any(path.is_symlink() for path in folder.iterdir())
+    Small.load(folder)
+
+
+def test_a_save_that_is_stopped_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Small(SmallConfig()).save(tmp_path)
+    before = (tmp_path / "model.safetensors").read_bytes()
+
+    def stopped(model: nn.Module, path: str) -> None:
+        Path(path).write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mirada.layers.model.save_model", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        Small(SmallConfig()).save(tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_json_is_counted_before_it_is_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "some.json"
+    path.write_text('{"a": [' + "1," * 5_000_001 + "1]}")
+    with pytest.raises(ValueError, match=r"some\.json is not JSON: more than 5,000,000 values"):
+        read_json(path)

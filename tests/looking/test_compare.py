@@ -1,5 +1,6 @@
 """Five methods on models whose dependence is known, and on one of every kind."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from mirada.looking.methods import Methods, spearman
 from mirada.models.bert import BERT, BERTConfig
 from mirada.models.captioner import Captioner, CaptionerConfig
 from mirada.models.classifier import Classifier, ClassifierConfig
+from mirada.models.forecaster import Forecaster, ForecasterConfig
 from mirada.models.gpt import GPT, GPTConfig
 from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from mirada.models.transformer import Transformer, TransformerConfig
@@ -130,3 +132,71 @@ def test_agreement_by_hand() -> None:
     assert ties == pytest.approx(0.9486833)
     with pytest.raises(ValueError, match="same rows and columns"):
         Methods.of({"a": torch.ones(1, 2), "b": torch.ones(1, 3)})
+
+
+def test_a_score_is_explained_without_its_sign() -> None:
+    """A forecast chooses nothing: the numbers of every row may move either way."""
+    memory = torch.eye(3)[None]
+    for sign in (1, -1):
+        found = compare_methods(Pointer().eval(), (12 * memory.flip(1), memory), score=lambda y, s=sign: s * y[0])
+        for name in ("attention", "ablation"):
+            assert found.matrices[name].argmax(-1).tolist() == [2, 1, 0], name
+        assert found.matrices["gradient"].shape == (3, 3)
+    with pytest.raises(ValueError, match="leave target and logits out"):
+        compare_methods(Pointer().eval(), (memory, memory), [0, 1, 2], score=lambda y: y[0])
+
+
+def test_the_gradient_of_a_score_is_that_of_its_row() -> None:
+    memory = torch.eye(3)[None]
+    found = compare_methods(Pointer().eval(), (12 * memory.flip(1), memory), score=lambda y: y[0, :, 0])
+    # row 2 copies place 0, which alone has a first number; of the others the weights of place 0 are near 0
+    assert found.matrices["gradient"][2].argmax() == 0
+    assert float(found.matrices["gradient"][2, 0]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", ["encoder-decoder", "lstm"])
+def test_forecasts_have_a_row_for_every_time_to_come(kind: str) -> None:
+    torch.manual_seed(0)
+    model = Forecaster(replace(ForecasterConfig.tiny(), kind=kind)).eval()
+    found = compare_methods(model, (torch.randn(1, 12, 3), torch.randn(1, 2)), score=lambda values: values[0])
+    assert {"attention", "value_norm", "gradient", "ablation"} <= set(found.matrices)
+    assert ("rollout" in found.matrices) == (kind != "lstm")
+    for matrix in found.matrices.values():
+        assert matrix.shape == (5, 12)
+        assert_close(matrix.sum(-1), torch.ones(5), atol=1e-4, rtol=0)
+
+
+def test_one_of_the_samples_that_layers_see() -> None:
+    config = replace(ForecasterConfig.tiny(), kind="patches", channels="apart", own=2)
+    torch.manual_seed(0)
+    model = Forecaster(config).eval()
+    nn.init.normal_(model.body.output.weight)
+    series, first = torch.randn(1, 12, 3), torch.randn(1, 2)
+    found = [
+        compare_methods(model, (series, first), score=lambda y, c=column: y[0, :, c].reshape(1, -1), sample=column)
+        for column in (0, 1)
+    ]
+    for column in (0, 1):
+        alone = replace(config, features=1, targets=1, own=1)
+        single = Forecaster(alone).eval()
+        single.load_state_dict(model.state_dict())
+        expected = compare_methods(
+            single,
+            (series[:, :, column : column + 1], first[:, column : column + 1]),
+            score=lambda y: y[0].reshape(1, -1),
+        )
+        for name, matrix in expected.matrices.items():
+            assert_close(found[column].matrices[name], matrix, atol=1e-4, rtol=1e-3)
+
+
+def test_readers_of_several_rows() -> None:
+    model, inputs, _ = models()["bert"]
+    model.eval()
+    whole = compare_methods(model, inputs)
+    two = compare_methods(model, inputs, logits=lambda out: out.words[:, [3, 1]], reader=[3, 1])
+    for name, matrix in two.matrices.items():
+        assert_close(matrix, whole.matrices[name][[3, 1]], atol=1e-5, rtol=1e-4)
+    with pytest.raises(ValueError, match="a reader for each of the 2 rows: got 1"):
+        compare_methods(model, inputs, logits=lambda out: out.words[:, [3, 1]], reader=[3])
+    with pytest.raises(ValueError, match=r"reader must lie in 0\.\.4: got 9"):
+        compare_methods(model, inputs, reader=9)

@@ -6,7 +6,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from mirada import Attention, DropHead, MultiHead, importance, intervene
+from mirada.layers.model import Model
 from mirada.looking.importance import difference, divergence
+from mirada.models.bert import BERT
+from mirada.models.reader import Reader
 
 
 class Two(nn.Module):
@@ -52,6 +55,25 @@ def test_measures_by_hand() -> None:
     before, after = torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 3.0]]).log() * torch.tensor([1.0, 0.0])
     expected = 0.5 * torch.tensor([0.5 / 0.75, 0.5 / 0.25]).log().sum()
     assert_close(divergence(before, after), expected.double())
+
+
+def test_a_class_that_is_ruled_out_counts_nothing() -> None:
+    gone = -torch.inf
+    before, after = torch.tensor([[0.0, 0.0, gone]]), torch.tensor([[0.0, 1.0, gone]])
+    assert_close(divergence(before, after), divergence(before[:, :2], after[:, :2]))
+    assert divergence(before, torch.tensor([[0.0, gone, 0.0]])) == torch.inf
+    assert divergence(torch.full((1, 3), gone), before).isnan()  # what is broken stays so
+
+
+@pytest.mark.parametrize("make", [BERT, Reader], ids=["bert", "reader"])
+def test_an_output_of_several_tensors_is_compared_by_its_first(make: type[Model]) -> None:
+    model = make(make.Config.tiny()).eval()
+    tokens = torch.tensor([[1, 2, 3, 4, 5]])
+    given = (tokens,) if make is BERT else (tokens, torch.tensor([[0, 0, 1, 1, 1]]))
+    found = importance(model, given)
+    assert all(bool(row.isfinite().all()) for row in found.by_layer.values())
+    expected = importance(model, lambda: model(*given)[0])
+    assert [x for *_, x in found.ranked] == [x for *_, x in expected.ranked]
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,9 @@ def test_places_that_no_call_had_are_said_at_the_end(change: object, message: st
         (lambda: Force(0, 0, 1.2), "weight must be a number from 0 to 1: got weight=1.2"),
         (lambda: Force(0, 0, float("nan")), "weight must be a number from 0 to 1"),
         (lambda: Force(0, 0, "x"), "weight must be a number from 0 to 1"),
+        (lambda: Force(0, 0, 10**400), "weight must be a number from 0 to 1: got weight=1000"),
+        (lambda: Force(0, 0, -(10**400)), "weight must be a number from 0 to 1"),
+        (lambda: Force(0, 0, float("inf")), "weight must be a number from 0 to 1: got weight=inf"),
     ],
 )
 def test_wrong_numbers_are_said_when_the_change_is_made(make, message: str) -> None:  # type: ignore[no-untyped-def]

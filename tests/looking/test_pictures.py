@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from mirada import Attention, MultiHead, look
+from mirada.attention.neighborhoods import Causal, Edges, Padding
 from mirada.drawing.terminal import Terminal
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, WrittenStep
 from mirada.looking.negro import VALUES, WANTED, WORDS, negro
@@ -136,3 +137,59 @@ def test_negro_has_the_lectures_weights_and_lies_in_the_hull() -> None:
     assert seen.view().columns == WORDS
     stored = Seen.from_bytes(seen.to_bytes())
     torch.testing.assert_close(stored["attention"].values()[0, 0], torch.tensor(VALUES))
+
+
+@pytest.fixture
+def several() -> Seen:
+    """A layer that saw three samples at once."""
+    torch.manual_seed(0)
+    layer = Attention(MultiHead(8, 2), where=Causal())
+    with torch.no_grad(), look(layer) as found:
+        layer(torch.randn(3, 5, 8))
+    return found
+
+
+def test_one_of_several_samples_is_chosen_everywhere(several: Seen, tmp_path: Path) -> None:
+    for draw in (several.view, several.text, several.html, lambda: several.page(tmp_path / "x.html")):
+        with pytest.raises(ValueError, match=r"saw 3 samples.*sample=0, 1"):
+            draw()
+    exact = several[""].weights()[2].double().numpy()
+    np.testing.assert_allclose(several.view(sample=2).weights, exact.mean(0), atol=1e-7)
+    np.testing.assert_allclose(several.view(head=1, sample=2).weights, exact[1], atol=1e-7)
+    assert "sample 2 of 0 to 2" in several.text(terminal=Terminal(), sample=2)
+    for kind in ("matrix", "heads"):
+        several.plot(tmp_path / f"{kind}.png", kind=kind, sample=1)
+        assert (tmp_path / f"{kind}.png").exists()
+    several.page(tmp_path / "x.html", sample=1)
+    text = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "<title>sample 1 of 0 to 2 \u00b7 mirada</title>" in text
+    (record,) = re.findall(r'data-record="0">([^<]*)<', text)
+    stored = Seen.from_bytes(b64decode(record))
+    torch.testing.assert_close(stored[""].weights()[0], several[""].weights()[1], atol=0.004, rtol=0)
+    assert stored.labels.made["sample"] == "1 of 0 to 2"
+    several.page(tmp_path / "two.html", stored, sample=2)  # one sample beside one of several
+    with pytest.raises(ValueError, match=r"sample must lie in 0\.\.2: got 3"):
+        several.text(sample=3)
+
+
+def test_a_notebook_shows_the_first_of_several_and_says_so(several: Seen) -> None:
+    markup = several._repr_html_()
+    assert markup.startswith("<p>sample 0 of 3;")
+    assert "&lt;title&gt;sample 0 of 0 to 2" in markup
+
+
+def test_even_attention_is_that_of_what_may_be_seen(several: Seen, seen: Seen) -> None:
+    assert several.view(sample=0).visible == (1, 2, 3, 4, 5)
+    assert several.view(sample=0).evens == (0.2, 1.0)
+    assert Seen.from_bytes(several.to_bytes(sample=0)).view().visible == (1, 2, 3, 4, 5)
+    assert seen.view().visible == (5, 5, 5)
+    assert seen.labelled(translated()).view().evens == (0.2, 0.2)
+    layer = Attention(MultiHead(8, 2))
+    with torch.no_grad(), look(layer) as found:
+        layer(torch.randn(2, 3, 8), where=Padding(torch.tensor([3, 2])))
+    assert found.view(sample=1).visible == (2, 2, 2)
+    assert Seen.from_bytes(found.to_bytes(sample=1)).view().visible == (2, 2, 2)
+    with torch.no_grad(), look(layer) as found:
+        layer(torch.randn(1, 3, 8), where=Edges(torch.tensor([[0, 1, 2], [1, 1, 2]]), 3))
+    assert found.view().visible == (0, 2, 1)
+    assert found.view().evens == (0.5, 1.0)

@@ -333,3 +333,56 @@ def test_any_value_of_the_manifest_may_be_wrong(base: str, seed: int, value: Any
             place = inner
 
     survives(with_manifest(change, base))
+
+
+def test_a_blob_is_read_once() -> None:
+    """Many streams that name one blob of zeros would unpack it for each of them."""
+
+    def shared(manifest: dict[str, Any]) -> None:
+        twin = json.loads(json.dumps(manifest["streams"][0])) | {"name": "twin"}
+        manifest["streams"].append(twin)
+
+    refused(with_manifest(shared), r"names data/\d+\.bin twice")
+    for content in FILES.values():
+        assert Seen.from_bytes(content).names  # ours never share one
+
+
+def test_axes_without_names_are_bounded_together() -> None:
+    def many(manifest: dict[str, Any]) -> None:
+        manifest["axes"] |= {f"x{n}": {"kind": "plain", "size": 2**18} for n in range(5)}
+
+    refused(with_manifest(many), "places without names, 1048580 with the axes before it: at most 1048576")
+
+    def grids(manifest: dict[str, Any]) -> None:
+        grid = {"kind": "grid", "size": 2**18, "height": 2**9, "width": 2**9, "before": []}
+        manifest["axes"] |= {f"x{n}": grid for n in range(5)}
+
+    refused(with_manifest(grids), "places without names")
+
+
+@pytest.mark.parametrize("base", ["edges8", "sqrt8"])
+def test_heads_times_places_are_bounded(base: str) -> None:
+    def wide(manifest: dict[str, Any]) -> None:
+        manifest["axes"]["huge"] = {"kind": "plain", "size": 2**19}
+        manifest["axes"]["empty"] = {"kind": "plain", "size": 0}
+        manifest["streams"][0] |= {"heads": 2**16, "queries": 2**19, "keys": 0, "rows": "huge", "columns": "empty"}
+
+    refused(with_manifest(wide, base), r"65536 heads x 524288 places: at most 67108864")
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(0, 4), (4, 0)])
+def test_a_layer_of_no_size_is_read_and_said_to_be_nothing_to_draw(queries: int, keys: int, tmp_path: Path) -> None:
+    def empty(manifest: dict[str, Any]) -> None:
+        manifest["axes"]["none"] = {"kind": "plain", "size": 0}
+        stream = manifest["streams"][0]
+        stream |= {"queries": queries, "keys": keys, "rows": "words" if queries else "none"}
+        stream |= {"columns": "cells" if keys else "none", "vectors": None, "statistics": []}
+
+    changed = entries(with_manifest(empty))
+    name = json.loads(changed["manifest.json"])["streams"][0]["data"]["weights"]
+    seen = Seen.from_bytes(packed(changed | {name: b""}))
+    message = f"nothing to draw: the layer has {queries} queries and {keys} keys"
+    with pytest.raises(ValueError, match=message):
+        seen.text()
+    with pytest.raises(ValueError, match=message):
+        seen.plot(tmp_path / "x.png")

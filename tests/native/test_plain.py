@@ -1,6 +1,6 @@
 """Without compiled C everything works the same: the tests of all that uses it, once more with `MIRADA_NATIVE=0`.
 
-`python -m pytest -m slow tests/native/test_plain.py`
+`python -m pytest -m slow -n 0 tests/native/test_plain.py`
 """
 
 import os

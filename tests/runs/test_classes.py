@@ -34,8 +34,20 @@ def test_the_report_has_both_tables() -> None:
 
 def test_a_label_that_only_held_out_records_have_is_learned_from() -> None:
     train, valid = [Record("a:1", ("x", "yes"))], [Record("a:2", ("y", "yes")), Record("a:3", ("z", "rare"))]
-    splits = every_class_learned(Splits(train, valid), lambda fields: fields[1])
+    splits = every_class_learned(Splits(train, valid), lambda fields: fields[1], ("valid", "test"))
     assert [record.where for record in splits.train] == ["a:1", "a:3"]
     assert [record.where for record in splits.valid] == ["a:2"]
     whole = Splits(train, valid[:1])
-    assert every_class_learned(whole, lambda fields: fields[1]) is whole
+    assert every_class_learned(whole, lambda fields: fields[1], ("valid", "test")) is whole
+
+
+def test_the_test_part_gives_what_nobody_else_has_and_others_divisions_stay() -> None:
+    train, valid = [Record("a:1", "yes")], [Record("a:2", "seldom"), Record("a:3", "yes")]
+    test = [Record("a:4", "seldom"), Record("a:5", "rare"), Record("a:6", "yes")]
+    splits = every_class_learned(Splits(train, valid, test), str, ("valid", "test"))
+    parts = [[record.where for record in part] for part in (splits.train, splits.valid, splits.test)]
+    assert parts == [["a:1", "a:2", "a:5"], ["a:3"], ["a:4", "a:6"]]
+    given = every_class_learned(Splits(train, valid, test), str, ("valid",))
+    assert [record.where for record in given.test] == ["a:4", "a:5", "a:6"]
+    untouched = Splits(train, valid, test)
+    assert every_class_learned(untouched, str, ()) is untouched

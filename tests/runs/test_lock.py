@@ -1,5 +1,6 @@
 """A folder has one owner at a time, and a crash leaves nothing to clear away."""
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -107,3 +108,19 @@ def test_a_refused_training_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no such file"):
         trained("translate", str(tmp_path / "nothing.tsv"), tmp_path / "new" / "run", *QUICK)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL])
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """A folder on a network, for example."""
+
+    def refused(handle: int, how: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("mirada.runs.lock.fcntl.flock", refused)
+    with pytest.raises(ValueError, match=rf"\.lock cannot be locked: {os.strerror(number)}\. .*Choose another --out"):
+        owned(tmp_path, ALONE).__enter__()
+    assert list(tmp_path.iterdir()) == []
+    assert not is_owned(tmp_path)
+    (tmp_path / LOCK).touch()
+    assert not is_owned(tmp_path)

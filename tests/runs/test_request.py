@@ -165,3 +165,27 @@ def test_settings_that_cannot_be_read_are_told(tmp_path: Path, content: str | No
         request("translate", resume=True).resumed(tmp_path)
     with pytest.raises(ValueError, match=message):
         request("translate", start=str(tmp_path)).settings()
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [((), (0, 2.0, 20)), (("epochs=1",), (0, 0.0, 1)), (("steps=9",), (9, 0.0, 20)), (("minutes=3",), (0, 3.0, 20))],
+)
+def test_what_a_person_says_about_the_length_of_a_run_decides(keys: tuple, wanted: tuple) -> None:
+    """`write` is usually trained for some minutes."""
+    recipe = request("write", keys=keys).settings().recipe
+    assert (recipe.steps, recipe.minutes, recipe.epochs) == wanted
+
+
+@pytest.mark.parametrize(
+    ("order", "named"),
+    [
+        ({"keys": ("epochs=3",), "minutes": 2.0}, "minutes=2.0 and epochs=3"),
+        ({"keys": ("steps=3", "minutes=1")}, "steps=3 and minutes=1.0"),
+        ({"keys": ("steps=3", "epochs=1")}, "steps=3 and epochs=1"),
+    ],
+)
+def test_a_length_that_is_said_twice_is_refused(order: dict, named: str) -> None:
+    with pytest.raises(ValueError, match=rf"{named} say twice how long a run is\. Give one of them"):
+        request("write", **order).settings()
+    assert request("write", keys=("steps=3", "minutes=0")).settings().recipe.steps == 3, "0 says nothing"

@@ -1,6 +1,7 @@
 """`seeds=N`: a run for every seed, their mean and deviation, and the best of them as the run."""
 
 import json
+import shutil
 import statistics
 from pathlib import Path
 
@@ -120,3 +121,39 @@ def test_it_is_for_one_process(data: str, tmp_path: Path, monkeypatch: pytest.Mo
         ValueError, match="seeds= trains one run after the other in one process: start it without torchrun"
     ):
         trained("classify", data, tmp_path / "run", *KEYS)
+
+
+@pytest.mark.parametrize(("keys", "wanted"), [(("epochs=1",), (0, 1)), (("steps=2",), (2, 5))])
+def test_every_seed_is_as_long_as_was_asked_for(tmp_path: Path, data: str, keys: tuple, wanted: tuple) -> None:
+    sizes = [key for key in QUICK if not key.startswith("steps=")]
+    run = trained("classify", data, tmp_path / "run", *sizes, *keys, "seeds=2")
+    for folder in (run.folder, run.folder / "seed-0", run.folder / "seed-1"):
+        recipe = load(folder).settings.recipe
+        assert (recipe.steps, recipe.epochs, recipe.minutes) == (*wanted, 0.0)
+
+
+BROKEN = (
+    '{"a": 1}', "[]", "no JSON", "[" * 100_000, '{"chosen": 0, "mean": {}, "deviation": {}, "runs": []}',
+    '{"chosen": "0", "mean": {}, "deviation": {}, "runs": [{"seed": 0, "best": 1, "metrics": {}}]}',
+    '{"chosen": 0, "mean": {"a": 1}, "deviation": {}, "runs": [{"seed": 0, "best": 1, "metrics": {}}]}',
+    '{"chosen": 0, "mean": {}, "deviation": {}, "runs": [{"seed": 0, "best": "low", "metrics": {}}]}',
+    '{"chosen": 0, "mean": {}, "deviation": {}, "runs": [7]}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("content", BROKEN, ids=lambda content: content[:60])
+def test_a_file_of_seeds_that_is_broken_is_told_before_the_first_step(data: str, tmp_path: Path, content: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "seeds.json").write_text(content)
+    steps: list[str] = []
+    with pytest.raises(ValueError, match=r"seeds\.json (is not JSON|does not hold|must hold)"):
+        carry_out(request("classify", data, *QUICK, out=str(run)), steps.append, quiet)
+    assert not any("step" in line for line in steps)
+
+
+def test_a_broken_file_of_seeds_is_written_again_where_there_are_seeds(folder: Path, data: str, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    (copy / "seeds.json").write_text('{"a": 1}')
+    trained("classify", data, copy, resume=True)
+    assert told(copy) == told(folder)

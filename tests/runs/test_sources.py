@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mirada.data.options import DataOptions, TableOptions
-from mirada.runs.sources import Source, Splits, from_tables, parts_of
+from mirada.runs.sources import Source, Splits, from_tables, parts_held_out, parts_of
 from tests.runs.small import write_rows
 
 COLUMNS = ("text", "label")
@@ -70,3 +70,15 @@ def test_a_folder_with_one_part_is_not_divided(tmp_path: Path) -> None:
     assert parts_of(str(tmp_path)) == {}
     assert parts_of(str(tmp_path / "train.tsv")) == {}
     assert parts_of([("a", "b")]) == {}
+
+
+def test_what_we_hold_out_and_what_a_person_has_divided(tmp_path: Path) -> None:
+    write_rows(tmp_path / "train.tsv", rows(9))
+    alone = str(tmp_path / "train.tsv")
+    assert parts_held_out(Source(alone)) == ("valid", "test")
+    assert parts_held_out(Source(alone, valid="v.tsv")) == parts_held_out(Source(alone, measured=True)) == ()
+    assert parts_held_out(Source("")) == ()
+    write_rows(tmp_path / "test.tsv", rows(3))
+    assert parts_held_out(Source(str(tmp_path))) == ("valid",)
+    write_rows(tmp_path / "dev.tsv", rows(3))
+    assert parts_held_out(Source(str(tmp_path))) == ()

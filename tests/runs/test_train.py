@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from mirada.runs.train import carry_out
 from mirada.training.interrupts import Interrupted
 from mirada.training.metrics_log import read_metrics
 from mirada.training.training_state import weights
-from tests.runs.small import QUICK, SIZES, pairs, quiet, request, trained, write_rows
+from tests.runs.small import QUICK, SIZES, pairs, quiet, request, reviews, trained, write_rows
+
+BESIDE = {"bleu", "chrf", "bleu_nearest", "chrf_nearest"}  # a plain baseline beside every figure
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +46,12 @@ def test_what_is_said_and_what_is_told(tmp_path: Path, data: str) -> None:
     told: list[str] = []
     carry_out(request("translate", data=data, out=str(tmp_path / "run"), keys=QUICK), told.append, said.append)
     assert said[0].startswith("on 4 records for validation: bleu ")
-    assert len(said) == 5  # and four samples
-    assert all("  ->  " in line for line in said[1:])
+    assert said[1].startswith("A plain baseline is better: bleu is ")
+    assert len(said) == 6  # and four samples
+    assert all("  ->  " in line for line in said[2:])
     assert told[0] == "translate: 86 records to learn from, 4 records to validate on, 1 batch an epoch"
-    assert told[2].startswith("6 steps: about 0:0")
+    assert told[2:3] == ["computing with 1 thread"]
+    assert told[3].startswith("6 steps: about 0:0")
     assert told[-1].startswith(f"the report is {tmp_path / 'run' / 'report.html'}; go on with: mirada run")
 
 
@@ -76,7 +81,7 @@ def test_the_code_that_computes_is_recorded_and_another_one_is_told(made: Run, c
 def test_the_metrics_log_ends_with_the_metrics(made: Run) -> None:
     events = read_metrics(made.folder / "metrics.jsonl")
     assert [event["step"] for event in events if "lr" in event] == [1, 2, 3, 4, 5, 6]
-    assert set(events[-1]["valid_metrics"]) == {"bleu", "chrf"}
+    assert set(events[-1]["valid_metrics"]) == BESIDE
 
 
 def test_a_finished_run_can_be_resumed_and_changes_nothing(made: Run, copy: Path) -> None:
@@ -105,11 +110,11 @@ def test_data_that_moved_can_be_gone_on_with(tmp_path: Path, copy: Path) -> None
 def test_a_changed_file_is_not_measured_on_as_if_it_were_held_out(tmp_path: Path) -> None:
     path = Path(write_rows(tmp_path / "pairs.tsv", pairs()))
     run = load(trained("translate", str(path), tmp_path / "run", *QUICK).folder)
-    assert set(run.measure()) == {"bleu", "chrf"}
+    assert set(run.measure()) == BESIDE
     write_rows(path, pairs()[5:])
     with pytest.raises(ValueError, match=r"has changed since this run was trained.*Measure on other data"):
         run.measure()
-    assert set(run.measure(str(path))) == {"bleu", "chrf"}
+    assert set(run.measure(str(path))) == {"bleu", "chrf"}, "what was learned from is gone"
 
 
 def test_a_run_that_was_stopped_before_its_first_step_can_be_resumed(made: Run, copy: Path) -> None:
@@ -255,7 +260,7 @@ def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
     assert told[0] == f"3 bad records are left out; `mirada check translate --data {path}` lists them"
     splits = run.splits()
     assert len(splits.train) + len(splits.valid) == 40
-    assert set(run.measure()) == {"bleu", "chrf"}
+    assert set(run.measure()) == BESIDE
     assert resume(run.folder).settings.fingerprint == run.settings.fingerprint
 
 
@@ -374,3 +379,22 @@ def test_a_log_that_is_lost_is_told_and_the_run_goes_on(
     assert any("metrics.jsonl is missing or shorter than it was" in line for line in lines)
     assert (copy / "model.safetensors").read_bytes() == (made.folder / "model.safetensors").read_bytes()
     assert read_metrics(copy / "metrics.jsonl")[-1] == read_metrics(made.folder / "metrics.jsonl")[-1]
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("depth=8589934592", "depth must be at most 1000: got 8589934592"),
+        ("heads=1073741824", "heads must be at most 65536: got 1073741824"),
+        ("width=1073741824", "The largest settings are width=1,073,741,824"),
+        ("width=4611686018427387904", "no model can be so large: width=4611686018427387904"),
+        ("hidden=17179869184", "The largest settings are hidden=17,179,869,184"),
+    ],
+)
+def test_a_model_that_no_machine_has_room_for_is_refused_at_once(tmp_path: Path, key: str, told: str) -> None:
+    keys = [word for word in QUICK if word.split("=")[0] != key.split("=")[0]]
+    began = time.monotonic()
+    with pytest.raises(ValueError, match=told):
+        trained("classify", write_rows(tmp_path / "x.tsv", reviews()), tmp_path / "run", *keys, key)
+    assert time.monotonic() - began < 20
+    assert not (tmp_path / "run").exists()

@@ -328,7 +328,7 @@ def test_passages_of_a_folder_that_is_divided(tmp_path: Path) -> None:
         ("who " * 40, {"passage": "a"}, "too long: the question has 40 tokens, at most 29 fit"),
         ("Who?", {"passage": "\u200b\u2028"}, None),
         ("Who?", {"passage": "a", "best": 0}, "best must be at least 1: got 0"),
-        ("Who?", {"passage": "a", "beam": 2}, "beam is not used by answer; it takes best, passage, aligned"),
+        ("Who?", {"passage": "a", "beam": 2}, "beam is not used by answer; it takes best, passage, truncate"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(run: Run, given: Any, ask: dict, message: str | None) -> None:

@@ -10,9 +10,10 @@ import torch.nn.functional as F
 
 from mirada.runs.load import load
 from mirada.runs.run import Run
+from mirada.runs.train import read
 from mirada.tasks.classify import closed, network_scores
 from mirada.training.baselines import majority
-from tests.runs.small import QUICK, reviews, trained, write_rows
+from tests.runs.small import QUICK, request, reviews, trained, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,30 @@ def test_looking_at_an_answer(run: Run) -> None:
     assert answer.read == ("the", "song", "was", "lovely", "</s>")
     seen = answer.look()
     assert seen[seen.names[-1]].weights().shape == (1, 2, 5, 5)
+
+
+@pytest.mark.parametrize("key", ["pool=mean", "pool=first", "pool=attention", "pool=max"])
+@pytest.mark.parametrize("model", ["transformer", "lstm-attention", "conv-attention"])
+def test_one_answer_has_a_weight_for_every_token(tmp_path: Path, data: str, model: str, key: str) -> None:
+    run = trained("classify", data, tmp_path / "run", *QUICK, key, "units=8", model=model)
+    answer = run("the song was lovely")
+    assert answer.written == (answer.text,)
+    assert answer.weights.shape == (1, len(answer.read))
+    torch.testing.assert_close(answer.weights.sum(), torch.tensor(1.0))
+    seen = answer.look()
+    weights = seen[seen.names[-1]].weights()[0].mean(0)  # the mean of heads
+    row = weights[0] if key in ("pool=first", "pool=attention") else weights.mean(0)
+    if model == "conv-attention":  # a place of three tokens, which share its weight
+        row = sum(torch.nn.functional.pad(row / 3, (place, 2 - place)) for place in range(3))
+    torch.testing.assert_close(answer.weights[0], row)
+
+
+def test_many_answers_have_weights_where_they_are_asked_for(run: Run) -> None:
+    texts = ["the song was lovely", "an awful day"]
+    assert [answer.weights for answer in run(texts)] == [None, None]
+    for answer, alone in zip(run(texts, aligned=True), map(run, texts), strict=True):
+        torch.testing.assert_close(answer.weights, alone.weights)
+        assert (answer.written, answer.read) == (alone.written, alone.read)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +274,24 @@ def test_balance_finds_more_of_a_rare_label(tmp_path: Path) -> None:
     before, after = (run.measure()["macro_f1"] for run in (plain, balanced))
     assert before < 52, "the rare label is hardly ever answered"
     assert after > before + 5
+
+
+def test_a_label_of_one_record_is_learned_wherever_our_split_put_it(tmp_path: Path) -> None:
+    rows = [*reviews(), *[(f"a word alone {n}", f"rare {n}") for n in range(40)]]
+    data = write_rows(tmp_path / "rows.tsv", rows)
+    splits = read(request("classify", data, "split=0.6,0.2,0.2").settings())
+    assert not splits.problems
+    assert {record.value[1] for record in splits.train} == {label for _, label in rows}
+    assert len(splits.train) + len(splits.valid) + len(splits.test) == len(rows)
+
+
+def test_a_validation_file_of_a_folder_stays_as_it_is(tmp_path: Path) -> None:
+    write_rows(tmp_path / "train.tsv", reviews())
+    write_rows(tmp_path / "valid.tsv", [("hm", "unsure"), ("so good", "good")])
+    splits = read(request("classify", str(tmp_path)).settings())
+    assert len(splits.valid) == 2
+    (problem,) = splits.problems
+    assert "label 'unsure' does not occur in training" in str(problem)
 
 
 # From a user's file to the stated quality

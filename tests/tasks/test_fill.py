@@ -23,8 +23,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_it_learns_which_words_fit(run: Run) -> None:
     metrics = run.measure()
-    assert set(metrics) == {"word_accuracy", "order_accuracy"}
+    assert set(metrics) == {
+        "word_accuracy", "order_accuracy", "word_accuracy_neighbors", "order_accuracy_majority",
+    }  # fmt: skip
     assert metrics["word_accuracy"] > 30
+    assert 10 < metrics["word_accuracy_neighbors"] < 100
+    assert 50 <= metrics["order_accuracy_majority"] < 80
     assert run(GAP).text in ("house", "car", "book", "table", "cat")
 
 
@@ -63,6 +67,36 @@ def test_looking_at_an_answer(run: Run) -> None:
     weights = answer.look()["encoder.layers.0.self"].weights()
     assert weights.shape == (1, 2, len(answer.read), len(answer.read))
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, 2, len(answer.read)))
+
+
+@pytest.mark.parametrize(("text", "place"), [(GAP, "<mask>"), ("We buy a red car.\tIt is red.", "<s>")])
+def test_one_answer_has_the_look_of_the_place_that_it_was_told_from(run: Run, text: str, place: str) -> None:
+    answer = run(text)
+    assert answer.written == (answer.text,)
+    assert answer.weights.shape == (1, len(answer.read))
+    whole = answer.look()["encoder.layers.0.self"].weights()[0].mean(0)
+    torch.testing.assert_close(answer.weights[0], whole[answer.read.index(place)])
+    assert run([text])[0].weights is None
+
+
+def test_two_sentences_are_cut_away_from_their_gap_or_from_where_they_meet(run: Run) -> None:
+    many = "We see a cat. " * 60
+    pair = f"{many}We buy a red car.\tIt is red. {many.strip()}"
+    with pytest.raises(ValueError, match=r"the model reads at most 128.*--truncate"):
+        run(pair)
+    answer = run(pair, truncate=True)
+    assert "We buy a red car.\tIt is red." in answer.input
+    assert 100 < len(answer.read) <= 128
+    first = run(f"We buy a red ___.\t{many.strip()}", truncate=True)
+    assert first.input.startswith("We buy a red ___.\tWe see a cat.")
+    second = run(f"{many.strip()}\tWe buy a red ___.", truncate=True)
+    assert second.input.endswith("\tWe buy a red ___.")
+    far = run(f"Gone.\t{many}We buy a red ___.", truncate=True)
+    assert far.input.endswith("We see a cat. We buy a red ___.")
+    assert "\t" not in far.input, "the first sentence is the farthest from the gap"
+    huge = "x." * 100
+    with pytest.raises(ValueError, match="the model reads at most 128"):
+        run(f"{huge}\t{huge}", truncate=True)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from mirada import DropHead, intervene
-from mirada.data.tokenize import UNKNOWN, Tokenizer
+from mirada.data.tokenize import END, UNKNOWN, Tokenizer
 from mirada.decoding.hypothesis import Hypothesis
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.train import read
-from mirada.tasks.translate import Translate, has_right_word, written_text
+from mirada.tasks.translate import Translate, as_answer, has_right_word, written_text
 from tests.runs.small import SIZES, pairs, request, trained, write_rows
 
 SENTENCES = ["we buy the red car.", "I see a house.", "they have the small old red table."]
@@ -50,7 +50,7 @@ def test_a_run_leaves_its_files(run: Run) -> None:
 
 def test_it_learns_to_translate(run: Run) -> None:
     metrics = run.measure()
-    assert set(metrics) == {"bleu", "chrf"}
+    assert set(metrics) == {"bleu", "chrf", "bleu_nearest", "chrf_nearest"}
     assert metrics["bleu"] > 50
     assert run("we buy the red car.").text == "compramos el coche rojo."
 
@@ -251,6 +251,19 @@ def test_words_that_were_never_seen_reach_the_translation(tmp_path: Path) -> Non
     assert "Zoe" in answer.text
     assert answer.text.endswith(".")
     assert " ." not in answer.text
+
+
+def test_a_text_that_was_cut_has_labels_for_what_was_read(tmp_path: Path, data: str) -> None:
+    run = trained(
+        "translate", data, tmp_path / "run", *SIZES, "steps=2", "validate=2", "length=8", "tokenizer=word", "bad=skip"
+    )
+    text = "we buy the red car. " * 5 + "Zoe"
+    answer = run(text, truncate=True, tokens=3)
+    assert answer.read == ("we", "buy", "the", "red", "car", ".", "we", "</s>")
+    assert answer.weights.shape == (len(answer.written), 8)
+    source = [*run.known.tokenizer.encode(text)[:7], END]
+    looked = Hypothesis([UNKNOWN], -1.0, -1.0, True, torch.full((2, 8), 0.125))
+    assert as_answer(run, text, source, [looked]).text in text.split(), "the unknown Zoe was not read"
 
 
 def test_the_word_that_context_asks_for() -> None:

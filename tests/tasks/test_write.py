@@ -3,13 +3,15 @@
 import html
 import math
 import shlex
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from mirada.runs.run import Run
-from mirada.runs.train import carry_out, read
+from mirada.runs.train import carry_out, preview, read
 from mirada.tasks.write import beginning, continued
 from tests.runs.small import QUICK, quiet, request, text, trained
 
@@ -35,6 +37,14 @@ def test_it_learns_what_follows(run: Run) -> None:
     torch.testing.assert_close(metrics["bits_per_character"], metrics["loss"] / math.log(2), rtol=1e-2, atol=0.0)
 
 
+def test_a_model_of_the_last_few_characters_stands_beside_it(run: Run) -> None:
+    metrics = run.measure()
+    assert 0 < metrics["loss_ngram"] < math.log(len(run.known.tokenizer))
+    torch.testing.assert_close(metrics["perplexity_ngram"], math.exp(metrics["loss_ngram"]))
+    ratio = metrics["bits_per_character"] / metrics["loss"]
+    torch.testing.assert_close(metrics["bits_per_character_ngram"] / metrics["loss_ngram"], ratio)
+
+
 def test_an_answer_goes_on_with_the_text(run: Run) -> None:
     answer = run("We buy", tokens=9)
     assert answer.text.startswith("We buy")
@@ -50,6 +60,38 @@ def test_a_text_may_be_longer_than_the_reach(run: Run) -> None:
     assert len(run("We buy the red car. " * 5, tokens=5).written) == 5
 
 
+@pytest.mark.parametrize(
+    ("prompt", "tokens"), [("We buy", 9), ("", 4), ("We buy", 80), ("We buy the red car. " * 5, 40)]
+)
+def test_one_answer_has_a_row_for_everything_written(run: Run, prompt: str, tokens: int) -> None:
+    """Where a text is longer than the reach, every row is that of the time when it was written."""
+    answer = run(prompt, tokens=tokens, seed=1)
+    assert len(answer.written) == tokens
+    assert (*answer.read[-tokens + 1 :], answer.written[-1]) == answer.written, "what was written is read for the rest"
+    assert answer.weights.shape == (tokens, len(answer.read))
+    torch.testing.assert_close(answer.weights.sum(-1), torch.ones(tokens))
+    before = len(answer.read) - tokens + 1
+    later = torch.arange(len(answer.read)) >= before + torch.arange(tokens).unsqueeze(1)
+    assert not answer.weights[later].any(), "nothing is looked at before it was written"
+    assert ((answer.weights > 0).sum(-1) <= 32).all()
+    if len(answer.read) < 32:
+        whole = answer.look()["decoder.layers.0.self"].weights()[0].mean(0)
+        torch.testing.assert_close(answer.weights, whole[before - 1 : -1, :-1])
+    assert run([prompt], tokens=4)[0].weights is None
+
+
+def test_weights_that_are_too_many_are_not_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirada.tasks.write.MOST_WEIGHTS", 50)
+    answer = run("We buy", tokens=9)
+    assert answer.weights is None
+    assert answer.note == "a text too long for its weights to be kept: ask for fewer tokens, or give less text"
+
+
+def test_a_validation_is_told_in_a_metric_that_people_know(run: Run) -> None:
+    shown = preview(run, run.splits())({"loss": math.log(7)})
+    assert shown.startswith("  perplexity 7.00  sample: ")
+
+
 def test_a_text_from_nothing(run: Run) -> None:
     assert len(run("", tokens=4).text) == 4
 
@@ -59,6 +101,17 @@ def test_a_stream_gives_the_same_text_in_pieces(run: Run) -> None:
     assert pieces[0] == "We buy"
     assert len(pieces) == 51
     assert "".join(pieces) == run("We buy", tokens=50, seed=3).text
+
+
+@pytest.mark.parametrize("ask", [{"seed": 3}, {"temperature": 0.0}, {"beam": 2}], ids=str)
+def test_a_stream_returns_the_answer_with_its_score(run: Run, ask: dict) -> None:
+    def pieces() -> Generator[str, None, None]:
+        answers.append((yield from run.stream("We buy", tokens=50, **ask)))  # longer than the reach
+
+    answers: list[Any] = []
+    whole, wanted = "".join(pieces()), run("We buy", tokens=50, **ask)
+    assert answers[0].to_dict() == wanted.to_dict()
+    assert whole == wanted.text
 
 
 def test_a_stream_of_a_beam_comes_at_once(run: Run) -> None:

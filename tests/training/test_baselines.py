@@ -9,6 +9,7 @@ from mirada.training.baselines import (
     linear_on_features,
     majority,
     nearest,
+    nearest_texts,
 )
 from mirada.training.linear import logistic_regression
 
@@ -69,3 +70,10 @@ def test_nearest_is_the_nearest_whatever_is_computed_at_once() -> None:
     wanted = [min(range(37), key=lambda n, row=row: float((known[n] - row).norm())) for row in asked]
     assert nearest(known, asked) == wanted
     assert nearest(known, asked, at_once=4) == wanted
+
+
+def test_the_most_alike_text_by_its_rare_words() -> None:
+    known = ["the house is red", "the house is blue", "the dog sleeps", "a cat and the dog play"]
+    asked = ["is the red door", "cat", "the dog sleeps", "nothing known"]
+    assert nearest_texts(known, asked, at_once=3)[:3] == [0, 3, 2]
+    assert nearest_texts(known, asked)[3] in range(4)

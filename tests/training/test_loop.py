@@ -291,7 +291,7 @@ def test_quick_validations_are_not_written_one_by_one(tmp_path: Path, monkeypatc
     written: list[str] = []
     real = loop.save_weights
     monkeypatch.setattr(loop, "A_MOMENT", 1e9)
-    monkeypatch.setattr(loop, "save_weights", lambda path, *given: (written.append(path.name), real(path, *given)))
+    monkeypatch.setattr(loop, "save_weights", lambda path, *given: (written.append(path.name), real(path, *given))[1])
     training = toy_training(tmp_path, steps=40, validate=1, average=0, save_seconds=1e9)
     found = training.run()
     better = [event for event in lines(tmp_path) if "valid" in event]

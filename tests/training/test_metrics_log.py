@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mirada.training.metrics_log import MetricsLog, read_metrics
+from mirada.training.metrics_log import MetricsLog, read_metrics, read_start
 from mirada.training.progress import Progress, Silence
 from mirada.training.recipe import Recipe
 
@@ -126,3 +126,15 @@ def test_silence_is_silent() -> None:
 def test_a_recipe_that_cannot_work_is_refused(field: str, value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Recipe(**{field: value})
+
+
+def test_a_size_that_no_file_has_takes_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "m.jsonl").write_bytes(b'{"step": 1}\n')
+    assert read_start(tmp_path / "m.jsonl", 2**62) == b'{"step": 1}\n'
+
+
+def test_a_line_that_is_no_event_of_ours_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    long = b'{"step": 2, "a": "' + b"x" * 5_000_000 + b'"}\n'
+    path.write_bytes(b'{"step": 1}\n' + long + b'{"step": 3}\n' + b"\0" * 3_000_000 + b'\n{"step": 4}')
+    assert [event["step"] for event in read_metrics(path)] == [1, 3, 4]

@@ -90,3 +90,35 @@ def test_a_penalty_spares_what_has_no_gradient() -> None:
     net = model()
     penalize(net.parameters(), 0.5)
     assert all(p.grad is None for p in net.parameters())
+
+
+STRANGE = {
+    "too short": ("exp_avg", lambda x: x[:1].clone()),
+    "too long": ("exp_avg_sq", lambda x: torch.cat([x, x])),
+    "turned": ("exp_avg", lambda x: x.t().contiguous()),
+    "flat": ("exp_avg", lambda x: x.flatten()),
+    "empty": ("exp_avg_sq", lambda x: x[:0].clone()),
+    "halves": ("exp_avg", lambda x: x.half()),
+    "doubles": ("exp_avg_sq", lambda x: x.double()),
+    "whole numbers": ("exp_avg", lambda x: x.long()),
+    "several steps": ("step", lambda x: x.expand(3).clone()),
+    "no step": ("step", lambda x: torch.zeros(0)),
+    "a whole step": ("step", lambda x: x.long()),
+    "half a step": ("step", lambda x: x.half()),
+    "a step before the first": ("step", lambda x: x * 0 - 1),
+    "no number of steps": ("step", lambda x: x * torch.nan),
+    "steps without end": ("step", lambda x: x * torch.inf),
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_moments_that_do_not_fit_are_refused_and_named(strange: str) -> None:
+    """The fused optimizer writes through them as if they did."""
+    net = model()
+    optimizer = adam(net, 1e-2)
+    step(net, optimizer)
+    key, change = STRANGE[strange]
+    name = f"optimizer.{key}.0.weight"
+    tensors = named_state(net, optimizer)
+    with pytest.raises(ValueError, match=r"x\.safetensors is not a checkpoint of this run: .*Restore a copy"):
+        restore_state(net, adam(net, 1e-2), tensors | {name: change(tensors[name])}, "x.safetensors")

@@ -2,6 +2,8 @@
 
 from io import StringIO
 
+import pytest
+
 from mirada.training.progress import Progress
 
 
@@ -30,3 +32,13 @@ def test_the_speed_forgets_and_the_pace_is_steady() -> None:
     for _ in range(2000):
         progress.count(1.0, 100)
     assert progress.pace > 0.99
+
+
+def test_a_closed_stream_of_errors_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `2>&-` leaves it."""
+    monkeypatch.setattr("sys.stderr", None)
+    progress = Progress(3)
+    progress.show(3, 1.0)
+    progress.line("done")
+    progress.end()
+    assert not progress.live

@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from mirada.training.checkpoint import read_checkpoint, write_checkpoint
 from mirada.training.interrupts import Interrupted
 from mirada.training.training_state import kept_path, save_weights, step_of
 from tests.training.toy import toy_training
@@ -41,7 +42,9 @@ def steps_taken(folder: Path, **recipe) -> int:
     training = toy_training(folder, save_seconds=0.0, resume=True, **recipe)
     made, real = [], training.timed_step
     training.timed_step = lambda *given: (made.append(1), real(*given))[1]
-    with pytest.raises(ValueError, match=r"is missing, damaged or of another moment|is missing or damaged"):
+    with pytest.raises(
+        ValueError, match=r"is missing, damaged, of another moment or of another run|is missing or damaged"
+    ):
         training.run()
     return len(made)
 
@@ -124,3 +127,75 @@ def test_a_run_without_its_checkpoint_says_that_it_starts_over(tmp_path: Path) -
     stopped(tmp_path, average=0)
     (tmp_path / "checkpoints" / "last.safetensors").unlink()
     assert any("last.safetensors is missing: the run starts over" in line for line in resumed(tmp_path, average=0))
+
+
+def another_run(folder: Path, step: int) -> None:
+    """Whole weights of the same model from another training, in the place of ours, with a step that is told."""
+    path = folder / "model.safetensors"
+    save_weights(path, {name: value + 1 for name, value in load_file(path).items()}, step=step)
+
+
+def another_model(folder: Path, step: int) -> None:
+    save_weights(folder / "model.safetensors", {"other": torch.zeros(3)}, step=step)
+
+
+@pytest.mark.parametrize("replace", [another_run, another_model])
+@pytest.mark.parametrize("step", [30, -1])
+def test_weights_of_another_run_are_not_taken_for_the_best(tmp_path: Path, replace, step: int) -> None:
+    """-1: an average, of no step."""
+    stopped(tmp_path, average=0)
+    assert step_of(tmp_path / "model.safetensors") == 30
+    replace(tmp_path, step)
+    assert steps_taken(tmp_path, average=0) == 0
+
+
+@pytest.mark.parametrize("replace", [another_run, another_model])
+def test_weights_of_another_run_are_written_again_where_ours_are_kept(tmp_path: Path, replace) -> None:
+    for name in ("whole", "broken"):
+        stopped(tmp_path / name, average=3)
+    replace(tmp_path / "broken", 30)
+    assert any("model.safetensors was missing, damaged" in line for line in resumed(tmp_path / "broken", average=3))
+    resumed(tmp_path / "whole", average=3)
+    whole, again = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "broken"))
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+@pytest.mark.parametrize("replace", [another_run, another_model])
+def test_weights_of_another_run_beside_one_that_has_ended(tmp_path: Path, replace) -> None:
+    toy_training(tmp_path).run()
+    before = load_file(tmp_path / "model.safetensors")
+    replace(tmp_path, -1)
+    assert any("it was written again" in line for line in resumed(tmp_path))
+    after = load_file(tmp_path / "model.safetensors")
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert not any("it was written again" in line for line in resumed(tmp_path))
+
+
+def test_a_checkpoint_from_before_has_no_checksum_of_the_weights(tmp_path: Path) -> None:
+    stopped(tmp_path, average=0)
+    path = tmp_path / "checkpoints" / "last.safetensors"
+    tensors, facts = read_checkpoint(path)
+    del facts["model_checksum"]
+    write_checkpoint(path, tensors, facts)
+    assert not any("was missing" in line for line in resumed(tmp_path, average=0))
+
+
+def test_moments_of_another_model_are_refused_before_the_first_step(tmp_path: Path) -> None:
+    stopped(tmp_path, average=0)
+    path = tmp_path / "checkpoints" / "last.safetensors"
+    tensors, facts = read_checkpoint(path)
+    write_checkpoint(path, tensors | {"optimizer.exp_avg.inner.weight": torch.zeros(2)}, facts)
+    with pytest.raises(
+        ValueError, match=r"last\.safetensors is not a checkpoint of this run: exp_avg of inner\.weight"
+    ):
+        resumed(tmp_path, average=0)
+
+
+def test_weights_that_pretend_to_be_of_a_later_moment_are_found_out_at_the_end(tmp_path: Path) -> None:
+    """They might be of this run, stopped between writing them and saying so."""
+    stopped(tmp_path, average=0)
+    another_run(tmp_path, 1000)
+    training = toy_training(tmp_path, save_seconds=0.0, resume=True, average=0)
+    training.validate = lambda *given: None  # none is better than the best so far
+    with pytest.raises(ValueError, match=r"model\.safetensors was changed by others.*Restore a copy"):
+        training.run()

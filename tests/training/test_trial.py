@@ -34,9 +34,12 @@ def test_a_number_that_was_asked_for_is_taken_and_told_before_the_first_step(
     monkeypatch.setattr("mirada.training.planning.faster_threads", lambda *given: 1 / 0)
     training = toy_training(tmp_path, steps=3, threads=2)
     settled: list[tuple[int, int]] = []
+    shown: list[str] = []
+    training.print_progress = shown.append
     training.settled = lambda threads: settled.append((threads, torch.get_num_threads()))
     training.run()
     assert settled == [(2, 2)]
+    assert shown[0] == "computing with 2 threads"
 
 
 def test_the_variable_of_openmp_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,3 +62,13 @@ def test_otherwise_the_faster_way_is_taken_and_said(tmp_path: Path, monkeypatch:
     training.run()
     assert settled == [1]
     assert shown[0].startswith("computing with 1 thread: on this busy machine that is faster than 2")
+
+
+def test_that_all_threads_are_taken_is_said_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("mirada.training.planning.faster_threads", lambda *given: 2)
+    torch.set_num_threads(2)
+    training, shown = toy_training(tmp_path, steps=3), []
+    training.print_progress = shown.append
+    training.run()
+    assert shown[0] == "computing with 2 threads"

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from mirada.runs.run import Run
 from mirada.web.limits import Limits
 from mirada.web.served import ServedRuns
-from mirada.web.server import Access, WebApp, bound_socket, web_app
+from mirada.web.server import Access, WebApp, bound_socket, server_config, web_app
 from tests.tasks.every_model import CASES
 
 QUIET = Access(log=False)
@@ -76,8 +76,7 @@ class Live(NamedTuple):
 def served(app: WebApp) -> Iterator[Live]:
     """A server in a thread of this process."""
     listening = bound_socket("127.0.0.1", 0)
-    config = uvicorn.Config(app.asgi, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=10)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(server_config(app, app.api.limits))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

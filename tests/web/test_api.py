@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import mirada
+from mirada.web.api import explained
 from mirada.web.limits import Limits
 from tests.tasks.every_model import CASES
 from tests.web.conftest import Tried, file_of
@@ -85,6 +86,15 @@ def test_health_tells_the_task_and_the_model(client: Client) -> None:
         ("translate", "translate"),
     ]
     assert "task" not in several
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_health_tells_what_to_send_in_words_of_the_api(client: Client, task: str) -> None:
+    (run,) = client(task).get("/api/health").json()["runs"]
+    assert run["takes"]
+    assert not re.search(r"--|FILE|path|folder|morse:", run["takes"])
+    assert ("files of a form or base64" in run["takes"]) == (task in FILES)
+    assert ("passage" in run["takes"]) == (task == "answer")
 
 
 def test_several_runs_are_told_apart_by_name(client: Client) -> None:
@@ -163,16 +173,35 @@ def test_what_is_no_request_is_refused(client: Client, content: bytes, kind: str
 
 
 def test_one_bad_input_hinders_no_other(client: Client) -> None:
-    inputs = ["I see a red house.", "", 5, None, ["x"], "\ud800", "x" * 200_000, "we buy a car."]
+    inputs = ["I see a red house.", "", "\ud800", "x" * 200_000, "we buy a car."]
     raw = json.dumps({"inputs": inputs})
     found = (
         client("translate")
         .post("/api/run", content=raw, headers={"content-type": "application/json"})
         .json()["answers"]
     )
-    assert ["error" in answer for answer in found] == [False, True, True, True, True, True, True, False]
-    assert found[2]["error"] == "an input must be text: got 5"
-    assert "too long" in found[6]["error"]
+    assert ["error" in answer for answer in found] == [False, True, True, True, False]
+    assert "surrogate" in found[2]["error"]
+    assert "too long" in found[3]["error"]
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [(5, "5"), (None, "null"), (["x"], "a list"), ({"text": "x"}, "an object"), (True, "true"), (1.5, "1.5")],
+)
+def test_an_input_of_a_wrong_type_is_a_bad_request_that_names_its_place(client: Client, value: Any, named: str) -> None:
+    web = client("translate")
+    assert post(web, inputs=["we buy a car.", value]) == (400, {"error": f"inputs[1] must be text: got {named}"})
+    assert post(web, inputs=[value], stream=True)[0] == 400
+    assert post(web, "/api/look", input=value) == (400, {"error": f"input must be text: got {named}"})
+
+
+@pytest.mark.parametrize("value", [5, None, ["x"], {"name": "a.png"}, {"base64": 5}, {"base64": "", "path": "/etc"}])
+def test_what_is_no_file_is_a_bad_request_where_files_are_wanted(client: Client, value: Any) -> None:
+    status, error = post(client("recognize"), inputs=[value])
+    assert (status, error["error"].startswith("inputs[0] must be a file: got ")) == (400, True)
+    assert "Paths of the server are not read" in error["error"]
+    assert post(client("recognize"), "/api/look", input=value)[0] == 400
 
 
 def test_paths_of_the_server_are_never_read(client: Client, trial: Trial, tmp_path: Path) -> None:
@@ -205,6 +234,17 @@ def test_files_come_as_base64_or_in_a_form_several_at_once(client: Client, trial
     refused = client("translate").post("/api/run", files=files)
     assert refused.status_code == 400
     assert "translate takes text, not files" in refused.json()["error"]
+
+
+@pytest.mark.parametrize("written", [json.dumps, ",".join], ids=["json", "commas"])
+def test_candidates_come_with_a_file_too(client: Client, trial: Trial, written: Callable[[list[str]], str]) -> None:
+    run, given = trial("recognize")
+    labels = [str(label) for label in run.known.labels[:2]]
+    response = client("recognize").post("/api/run", files=file_of(given), data={"candidates": written(labels)})
+    (answer,) = response.json()["answers"]
+    assert {item["text"] for item in answer["ranked"]} == set(labels)
+    wanted = run(given, candidates=tuple(labels))
+    assert close(answer["ranked"], [{"text": text, "score": score} for text, score in wanted.ranked])
 
 
 def test_hostile_files_are_refused(client: Client) -> None:
@@ -249,9 +289,9 @@ def test_other_methods_stand_beside_the_weights_where_there_are_any(client: Clie
     response = sent(client("translate"), "translate", trial("translate").given, "/api/look", methods=True)
     manifest = json.loads(zipfile.ZipFile(io.BytesIO(response.content)).read("manifest.json"))
     assert {"attention", "ablation"} <= {matrix["name"] for matrix in manifest["methods"]["matrices"]}
-    refused = sent(client("forecast"), "forecast", trial("forecast").given, "/api/look", methods=True)
-    assert refused.status_code == 422
-    assert "methods are compared for texts and pictures" in refused.json()["error"]
+    series = sent(client("forecast"), "forecast", trial("forecast").given, "/api/look", methods=True)
+    assert series.status_code == 200
+    assert json.loads(zipfile.ZipFile(io.BytesIO(series.content)).read("manifest.json"))["methods"]
     assert post(client("translate"), "/api/look", input="a", methods="yes")[0] == 400
 
 
@@ -299,7 +339,9 @@ def test_texts_are_streamed_as_they_are_written(client: Client, trial: Trial) ->
     text = "".join(piece["text"] for _, piece in pieces)
     assert len(pieces) > 10
     assert text == data["answers"][0]["text"] == run("I see", tokens=30, temperature=1.0, seed=3).text
-    assert text == post(client("write"), **fields)[1]["answers"][0]["text"]
+    (wanted,) = post(client("write"), **fields)[1]["answers"]
+    assert data["answers"] == [wanted]  # the score too
+    assert wanted["score"] < 0
     whole = events(client("translate").post("/api/run", json={"inputs": ["we buy a car."], "stream": True}).text)
     assert [name for name, _ in whole] == ["message", "done"]
     assert client("translate").post("/api/run", json={"inputs": [""], "stream": True}).status_code == 422
@@ -310,6 +352,18 @@ def test_drawn_answers_depend_on_their_request_alone(client: Client, trial: Tria
     inputs = ["I see a red house.", "we buy a car."] * 20  # more than one batch
     found = post(client("translate"), inputs=inputs, temperature=1.0, seed=5)[1]["answers"]
     assert [answer["text"] for answer in found] == [answer.text for answer in run(inputs, temperature=1.0, seed=5)]
+
+
+def test_streams_and_looks_are_counted_among_the_inputs(client: Client, trial: Trial) -> None:
+    web = client("write")
+    post(web, inputs=["I see", "we"], tokens=3)
+    web.post("/api/run", json={"inputs": ["I see"], "tokens": 3, "stream": True})
+    web.post("/api/look", json={"input": "I see", "tokens": 3})
+    web.post("/api/look", json={"input": "x" * 200_000})  # too long
+    web.post("/api/run", json={"inputs": ["x" * 200_000], "stream": True})
+    lines = web.get("/api/metrics").text.splitlines()
+    assert 'mirada_inputs_total{run="write"} 6' in lines
+    assert 'mirada_input_errors_total{run="write"} 2' in lines
 
 
 def test_metrics_are_counted(client: Client) -> None:
@@ -324,6 +378,14 @@ def test_metrics_are_counted(client: Client) -> None:
     assert all(
         line.startswith("#") or (len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0) for line in lines
     )
+
+
+def test_a_log_of_what_went_wrong_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = explained(RuntimeError("\x1b[2J\x07 \u202e what was sent \r\n"))
+    assert refused.status == 500
+    log = capsys.readouterr().err
+    assert "RuntimeError: \\x1b[2J\\x07 \\u202e what was sent \\r\n" in log
+    assert all(letter.isprintable() or letter in "\n\t" for letter in log)
 
 
 def test_what_is_not_there_is_told_in_json(client: Client) -> None:

@@ -116,6 +116,19 @@ def test_a_picture_is_uploaded_and_looked_at(browser: Any, live: Start, trial: T
         assert page.is_hidden("#attention")
 
 
+def test_candidates_are_asked_about_a_picture(browser: Any, live: Start, trial: Trial) -> None:
+    run, given = trial("recognize")
+    labels = [str(label) for label in run.known.labels[:2]]
+    server = live("recognize")
+    with Visit(browser, server) as page:
+        page.goto(server.url)
+        page.click("details.options summary")
+        page.get_by_label("Candidates").fill(", ".join(labels))
+        page.set_input_files("#file", given)
+        page.wait_for_selector("#viewer [role=tab]")
+        assert set(page.locator("#answer .ranked .name").all_inner_texts()) == set(labels)
+
+
 def test_two_languages_dark_mode_and_a_phone(browser: Any, live: Start) -> None:
     server = live("translate")
     with Visit(browser, server, locale="es-ES", viewport={"width": 390, "height": 844}, color_scheme="dark") as page:

@@ -11,14 +11,17 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from mirada.runs.load import load
 from mirada.web.limits import Limits
 from mirada.web.metrics import memory_in_use
+from mirada.web.served import load_runs
 from mirada.web.server import address, bound_socket
 from tests.runs.small import pairs
 from tests.web.conftest import Live, Tried
@@ -103,6 +106,29 @@ def test_an_answer_that_takes_too_long_is_given_up(live: Start) -> None:
         assert response.status_code == 504 or "event: error" in text
 
 
+def test_looking_is_given_up_too(live: Start, trial: Trial) -> None:
+    """A comparison of methods takes a pass for every place of the input: it must not hold the model when nobody waits."""
+    server, run = live("translate", limits=Limits(seconds=0.5)), trial("translate").run
+    passes: list[float] = []
+
+    def slow(*_: Any) -> None:
+        passes.append(time.monotonic())
+        time.sleep(0.1)
+
+    hook = run.model.register_forward_pre_hook(slow)
+    try:
+        with server.client() as client:
+            text = "I see a red house and we buy a car and I see a red house and we buy a car."
+            late = client.post("/api/look", json={"input": text, "methods": True})
+            assert late.status_code == 504
+            begin = time.monotonic()
+            wait_until(lambda: server.app.api.batcher.running == 0)
+            assert time.monotonic() - begin < 1
+            assert len(passes) < 12  # there would have been one for every token
+    finally:
+        hook.remove()
+
+
 def test_an_aborted_request_frees_its_place(live: Start) -> None:
     server = live("write")
     batcher, gate = server.app.api.batcher, threading.Event()
@@ -156,6 +182,93 @@ def test_a_body_that_grows_beyond_the_limit_is_refused_while_it_comes(live: Star
     with server.client() as client:
         refused = client.post("/api/run", content=endless(), headers={"content-type": "application/json"})
         assert refused.status_code == 413
+
+
+def test_a_head_without_an_end_is_refused_while_it_comes(live: Start) -> None:
+    server = live("translate")
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    for begin in (b"GET / HTTP/1.1\r\nHost: x\r\nA: ", b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\n"):
+        with socket.create_connection((host, int(port)), 10) as endless:
+            endless.sendall(begin)
+            with suppress(ConnectionError):  # it may be closed before all is sent
+                for number in range(1000):
+                    endless.sendall(b"B%d: x\r\n" % number * 100 if begin.endswith(b"\n") else b"y" * 1000)
+            with suppress(ConnectionResetError):
+                assert endless.recv(4096).startswith(b"HTTP/1.1 400")
+                assert endless.recv(4096) == b""
+    with server.client() as client:
+        ask(client, "I see a red house.")
+
+
+def closed(waiting: socket.socket, keep_sending: bytes = b"", every: float = 0.1) -> bytes:
+    """What comes until the server closes, while something is sent again and again."""
+    waiting.settimeout(every)
+    found, end = b"", time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            part = waiting.recv(65536)
+        except TimeoutError:
+            with suppress(ConnectionError):
+                waiting.sendall(keep_sending)
+            continue
+        except ConnectionError:
+            return found
+        if not part:
+            return found
+        found += part
+    raise AssertionError("it was never closed")
+
+
+def test_an_unfinished_head_does_not_hold_a_connection(live: Start) -> None:
+    server = live("translate", limits=Limits(sending=0.4))
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    whole = f"GET /api/health HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+    cases = [  # what is sent, what is sent again and again, what comes back
+        (b"", b"", b""),
+        (b"GET /", b"", b"HTTP/1.1 408"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: ", b"y", b"HTTP/1.1 408"),  # each byte alone is in time
+        (b"\r\n", b"\r\n", b""),  # before a head begins
+        (whole + b"GET /", b"", b"HTTP/1.1 200"),
+        (whole, b"\r\n", b"HTTP/1.1 200"),
+    ]
+    with server.client() as client:
+        ask(client, "I see a red house.")
+        for begin, again, wanted in cases:
+            with socket.create_connection((host, int(port)), 10) as waiting:
+                if begin:
+                    waiting.sendall(begin)
+                started = time.monotonic()
+                assert closed(waiting, again).startswith(wanted), begin
+                assert 0.3 < time.monotonic() - started < 5, begin
+        kept = len(server.server.server_state.connections)
+        assert kept == 1  # one that waits for its next question is not in anybody's way
+        ask(client, "I see a red house.")
+        assert len(server.server.server_state.connections) == kept
+
+
+def test_a_slow_answer_is_not_a_slow_head(live: Start) -> None:
+    server = live("write", limits=Limits(sending=0.1))
+    with server.client() as client:
+        for _ in range(2):  # over one connection
+            begin = time.monotonic()
+            response = client.post("/api/run", json={"inputs": ["I see"] * 30, "tokens": 100})
+            assert len(response.json()["answers"]) == 30
+            assert time.monotonic() - begin > 0.2
+            time.sleep(0.3)
+        assert len(server.server.server_state.connections) == 1
+
+
+def test_runs_are_loaded_in_a_thread_that_ends(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else two threads hold teams of OpenMP's threads, and those of the one that answers sleep between short regions."""
+    loaded_in = []
+
+    def noticed(path: Path, device: str) -> Any:
+        loaded_in.append(threading.current_thread())
+        return load(path, device)
+
+    monkeypatch.setattr("mirada.web.served.load", noticed)
+    assert len(load_runs([str(trial("translate").run.folder)], "cpu")) == 1
+    assert [thread.is_alive() for thread in loaded_in] == [False]
 
 
 def test_small_responses_are_sent_at_once() -> None:

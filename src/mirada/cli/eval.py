@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirada.cli.options import Beam, Device, Folder, Json, TableKeys, TestFile, examples, reading
+from mirada.cli.options import Beam, Device, Folder, Json, TableKeys, TestFile, examples, told_of_file
 from mirada.cli.places import check_folder, data_and_keys
 from mirada.errors import require, unknown
 from mirada.terminal import echo
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mirada.runs.run import Run
 
 EDGES = (5, 10, 15, 20, 30, 40)  # words; the last group is open
-LEAST = 10  # records that a group needs to say something
+LEAST = 10  # records that a group needs to be compared
 EPILOG = examples(
     "mirada eval runs/translate",
     "mirada eval runs/translate --data test.tsv --by length --json",
@@ -44,7 +44,7 @@ def evaluate(
     run = load(folder, device)
     run.ask = run.asked({} if beam is None else {"beam": beam})  # refused before anything is read
     require(bool(data) or not keys, "KEY=VALUE says how the file of --data is read: give one")
-    run.settings = run.settings.changed(data=reading(run, keys))
+    run.told = told_of_file(run, keys)
     splits = run.splits(data)
     for note in splits.notes if data else ():
         echo(note, err=True)
@@ -56,11 +56,14 @@ def evaluate(
         print_by_length(run, splits.test or splits.valid, as_json)
         return
     found = run.measured(splits)
+    if found.note:
+        echo(f"mirada: {found.note}", err=True)
     if as_json:
         echo(json.dumps({**found.metrics, **found.details}, ensure_ascii=False))
         return
     lines = [f"{name:<20} {digits(value)}" for name, value in found.metrics.items()]
-    echo("\n".join([*lines, *run.task.detail_lines(found.details)]))
+    told = [found.verdict] if found.verdict and "verdict" not in found.details else []
+    echo("\n".join([*lines, *told, *run.task.detail_lines(found.details)]))
 
 
 def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> None:
@@ -68,7 +71,6 @@ def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> N
     from mirada.drawing.plot import plot
 
     rows = by_length(run, records)
-    require(len(rows) > 0, f"no group of lengths has {LEAST} records: there is nothing to compare")
     metric = next(iter(rows[0][2]))
     for name, count, metrics in [*rows, ("all", len(records), run.task.measure(run, records)[0])]:
         if as_json:
@@ -80,6 +82,9 @@ def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> N
     points = [(name, metrics[metric]) for name, _, metrics in rows]
     plot({run.folder.resolve().name: points}, path, x="words of the input", y=metric.upper())
     echo(f"the plot is {path}", err=True)
+    small = [name for name, count, _ in rows if count < LEAST]
+    if small:
+        echo(f"{', '.join(small)} words: fewer than {LEAST} records, too few to compare", err=True)
 
 
 def by_length(run: "Run", records: "Sequence[Record]") -> list[tuple[str, int, dict[str, float]]]:
@@ -94,6 +99,5 @@ def by_length(run: "Run", records: "Sequence[Record]") -> list[tuple[str, int, d
     for number, group in sorted(groups.items()):
         low = EDGES[number - 1] + 1 if number else 1
         name = f"{low}-{EDGES[number]}" if number < len(EDGES) else f"{low}+"
-        if len(group) >= LEAST:
-            rows.append((name, len(group), run.task.measure(run, group)[0]))
+        rows.append((name, len(group), run.task.measure(run, group)[0]))
     return rows

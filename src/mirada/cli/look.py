@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mirada.cli.inputs import passage_text
 from mirada.cli.options import Beam, Device, examples
 from mirada.cli.places import check_folder, check_texts
-from mirada.cli.run import passage_text
 from mirada.errors import require, unknown
 from mirada.terminal import echo
 
@@ -164,8 +164,7 @@ class LookRequest:
         run.ask = run.asked(self.ask)
         if "passage" in self.ask:
             run.ask = run.asked({"passage": passage_text(self.ask["passage"])})
-        paths = not run.task.asks or run.task.asks[0] == "name"  # of pictures, recordings, ...
-        check_texts(folder, () if paths else inputs)
+        check_texts(run, folder, inputs)
         return run
 
 

@@ -1,5 +1,6 @@
 """`mirada`: the commands and how their errors are shown. A command imports what it needs when it runs."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -31,6 +32,7 @@ app.command("example", epilog=example.EPILOG)(example.example)
 
 
 STOPPED = 130  # the exit code of a command that Ctrl-C ended
+STANDARD = 2  # the last number of a standard stream
 WIDEST, MOST_LINES = 600, 200  # of an error: a record or a path in it may be of any length
 
 
@@ -52,6 +54,7 @@ def options(
 
 def main() -> None:
     """Run a command. A user's mistake ends in a line or two on stderr and a non-zero exit code, never in a traceback."""
+    keep_standard_numbers()
     debug = "--debug" in sys.argv
     sys.argv[:] = [word for word in sys.argv if word != "--debug"]
     try:
@@ -68,11 +71,18 @@ def main() -> None:
         sys.exit(code)
 
 
+def keep_standard_numbers() -> None:
+    """Take the numbers of standard streams that were closed: a file of ours with one would get what a library prints."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= STANDARD:
+        pass
+    os.close(handle)
+
+
 def explained(error: Exception) -> tuple[str, int]:
     """What to say about an error, and the exit code that goes with it."""
     kind, reason = type(error).__name__, str(error).strip() or "no reason given"
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes | os.PathLike) else ""
         return f"{where}{error.strerror or reason}", 2
     if isinstance(error, ValueError):
         return reason, 2

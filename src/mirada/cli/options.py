@@ -1,14 +1,11 @@
 """What several commands share: their arguments, and how their help ends."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mirada.errors import require
-
 if TYPE_CHECKING:
-    from mirada.data.options import DataOptions
     from mirada.runs.run import Run
 
 FILES = "A file or folder, or aligned text files with a comma between them; without it, "
@@ -27,16 +24,11 @@ TableKeys = Annotated[
 ]
 
 
-def reading(run: "Run", keys: Sequence[str] | None) -> "DataOptions":
-    """How a run reads data, with some of it changed; what the model depends on cannot be."""
-    from mirada.runs.settings import Groups, key_values
+def told_of_file(run: "Run", keys: Sequence[str] | None) -> dict[str, Any]:
+    """The KEY=VALUE of a command that say how the file of --data is read."""
+    from mirada.runs.settings import file_options, key_values
 
-    options = run.options
-    given = Groups(type(options), type(options), type(options)).sort(key_values(keys or ()))["recipe"]
-    for name in given:
-        known = type(options).of_files
-        require(name in known, f"{name} belongs to the run, which is trained: only {', '.join(known)} can be told here")
-    return type(options).from_dict(options.to_dict() | given)
+    return file_options(type(run.options), key_values(keys or ()))
 
 
 def examples(*commands: str) -> str:

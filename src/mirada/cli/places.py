@@ -5,9 +5,13 @@ import shlex
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mirada.errors import require
 from mirada.terminal import echo
+
+if TYPE_CHECKING:
+    from mirada.runs.run import Run
 
 OPTIONS = ("data", "valid", "out", "model", "device", "from", "resume")  # of `mirada train`, which people type as keys
 CONFIG = "config.json"
@@ -85,15 +89,19 @@ def check_folder(command: str, folder: str, words: Sequence[str]) -> None:
         raise ValueError(f"{folder} is not a folder. Did you mean {Path('runs') / folder}?")
 
 
-def check_texts(folder: str, inputs: Sequence[str]) -> None:
-    """Refuse the name of a file as a text: its lines are meant."""
-    for word in inputs:
-        if os.path.splitext(word)[1] and os.path.isfile(os.path.expanduser(word)):
-            line, file = shlex.join(["mirada", "run", folder]), shlex.quote(word)
-            raise ValueError(
-                f"{word} is a file, and this run takes texts. To answer its lines: {line} --data {file} -o answers.csv, "
-                f"or {line} < {file}"
-            )
+def check_texts(run: "Run", folder: str, inputs: Sequence[str]) -> None:
+    """Refuse the name of a file where a run takes something else: what is in the file is meant."""
+    kind = run.task.input_kind
+    for word in () if run.task.takes_files else inputs:
+        if not os.path.splitext(word)[1] or not os.path.isfile(os.path.expanduser(word)) or run.task.knows(run, word):
+            continue
+        line, file = shlex.join(["mirada", "run", folder]), shlex.quote(word)
+        ways = {
+            "text": f"To answer its lines: {line} --data {file} -o answers.csv, or {line} < {file}",
+            "question": f'If it is the passage: {line} "QUESTION" --passage {file}; if it holds questions: {line} < {file}',
+            "node": f"To answer its lines: {line} < {file}",
+        }
+        raise ValueError(f"{word} is a file, and this run takes {kind}s. {ways.get(kind, ways['node'])}")
 
 
 def likely_task(place: str) -> str:

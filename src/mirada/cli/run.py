@@ -2,20 +2,24 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mirada.cli.options import Beam, Device, Folder, Json, examples, reading
+from mirada.cli.inputs import lines, passage_text
+from mirada.cli.options import Beam, Device, Folder, Json, examples, told_of_file
 from mirada.cli.places import check_folder, check_texts
 from mirada.errors import require
 from mirada.terminal import echo
 
 if TYPE_CHECKING:
     from mirada.runs.answers import Answer
+    from mirada.runs.questions import Question, Questions
     from mirada.runs.run import Run
 
 AT_ONCE = 256  # lines of a pipe that are answered together
@@ -95,8 +99,7 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
         )
         run.ask = run.asked({"passage": passage_text(ask["passage"])})
     if inputs:
-        paths = not run.task.asks or run.task.asks[0] == "name"  # of pictures, recordings, ...
-        check_texts(folder, () if paths else inputs)
+        check_texts(run, folder, inputs)
         seen = sys.stdout is not None and sys.stdout.isatty()
         single = len(inputs) == 1 and not as_json and seen and run.task.streams
         if single and not {"beam", "best"} & {name for name, value in ask.items() if value != 1}:
@@ -128,14 +131,14 @@ def answer_file(
     run.ask = run.asked(ask)
     if "passage" in ask:
         run.ask = run.asked({"passage": passage_text(ask["passage"])})
-    run.settings = run.settings.changed(data=reading(run, keys))
-    questions = run.task.questions(run, data)
+    run.told = told_of_file(run, keys)
+    questions, answers = asked_by_file(run, data)
     for note in questions.notes:
         echo(note, err=True)
     require(len(questions.rows) > 0, f"{data} has no inputs")
     found: list[Answer] = []
     for first in range(0, len(questions.rows), AT_ONCE):
-        found += run.answers_to(questions.rows[first : first + AT_ONCE])
+        found += answers(questions.rows[first : first + AT_ONCE])
         if out and len(questions.rows) > AT_ONCE:
             echo(f"answered {len(found):,} of {len(questions.rows):,}", err=True)
         elif not out:
@@ -154,51 +157,59 @@ def answer_file(
         raise typer.Exit(1)
 
 
-def passage_text(path: str) -> str:
-    """The text of a file, or of standard input, with every character as it is: answers are told by their places in it."""
-    from mirada.data.text import LONGEST_LINE, opened
-
-    name = "standard input" if path == "-" else path
-    if path == "-":
-        require(sys.stdin is not None, "the passage is to come from standard input, which is closed")
-        raw = sys.stdin.buffer.read(LONGEST_LINE + 1)
-    else:
-        with opened(path) as file:
-            raw = file.read(LONGEST_LINE + 1)
-    require(len(raw) <= LONGEST_LINE, f"{name}: a passage of more than {LONGEST_LINE >> 20} MB. Cut it.")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name}: not UTF-8: byte {error.start + 1} is {raw[error.start]:#04x}. Save the passage as UTF-8."
-        ) from None
-    require(bool(text.strip()), f"{name}: the passage is empty")
-    return text
-
-
 def converse(run: "Run", as_json: bool) -> None:
     """Answer every line that is typed. One that cannot be answered is no reason to stop."""
     echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
-    for line in filter(str.strip, lines()):
+    for line in lines():
         try:
-            print_answer(run.answers([run.task.parse(line)])[0], as_json)
+            require(not line.fault, line.fault)
+            if line.text.strip():
+                print_answer(run.answers([run.task.parse(line.text)])[0], as_json)
         except ValueError as error:
             echo(f"mirada: {error}", err=True)
 
 
 def answer_lines(run: "Run", as_json: bool) -> None:
     """Answer the lines of a pipe or file, many at once: line i of the output is the answer to line i."""
-    from mirada.runs.answers import Answer
-
     some, failed, read = False, 0, lines()
     while batch := list(islice(read, AT_ONCE)):
-        answers = iter(run.answers_in_place([line for line in batch if line.strip()]))
-        found = [next(answers) if line.strip() else Answer(line, "", 0.0) for line in batch]
-        failed += print_each(found, as_json)
-        some = some or any(map(str.strip, batch))
+        questions = [run.question(text, fault) for text, fault in batch]
+        failed += print_each(answers_to_lines(run, questions), as_json)
+        some = some or any(text.strip() for text, _ in batch)
     require(some, "there is no input: give one as an argument, or lines on standard input")
     if failed:
         raise typer.Exit(1)
+
+
+def answers_to_lines(run: "Run", questions: "Sequence[Question]") -> "list[Answer]":
+    """An answer for every line; that of a blank one is empty, so that answer i is that of line i."""
+    from mirada.runs.answers import Answer
+
+    found = iter(run.answers_to([question for question in questions if not is_blank(question)]))
+    return [Answer(question.cells[0], "", 0.0) if is_blank(question) else next(found) for question in questions]
+
+
+def is_blank(question: "Question") -> bool:
+    """Whether a question is a line with nothing on it."""
+    return len(question.cells) == 1 and not str(question.cells[0]).strip()
+
+
+def asked_by_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequence[Question]], list[Answer]]]":
+    """The questions of a file, and how some of them are answered: blank lines at the end of a text are none."""
+    with run.explained(data):
+        questions = run.task.questions(run, data)
+    if not is_text_file(data, questions):
+        return questions, run.answers_to
+    count = max((number for number, each in enumerate(questions.rows, 1) if not is_blank(each)), default=0)
+    return replace(questions, rows=questions.rows[:count]), partial(answers_to_lines, run)
+
+
+def is_text_file(place: str, questions: "Questions") -> bool:
+    """Whether questions are the lines of a text file: one column, and no table."""
+    from mirada.data.cells import LINES
+    from mirada.data.text import ending_of
+
+    return len(questions.columns) == 1 and ending_of(place) in LINES
 
 
 def print_answers(found: "Sequence[Answer]", as_json: bool) -> None:
@@ -214,23 +225,6 @@ def print_each(found: "Sequence[Answer]", as_json: bool) -> int:
         if (answer.error or answer.note) and not as_json:
             echo(f"mirada: {answer.error or answer.note}", err=True)
     return sum(bool(answer.error) for answer in found)
-
-
-def lines() -> Iterator[str]:
-    """Lines of standard input. Empty ones stay, so that answer i is that of line i."""
-    from mirada.data.text import LONGEST_LINE
-
-    for number, raw in enumerate(iter(lambda: sys.stdin.buffer.readline(LONGEST_LINE + 1), b""), 1):
-        require(
-            len(raw) <= LONGEST_LINE,
-            f"line {number} of standard input is longer than {LONGEST_LINE >> 20} MB. Give one input a line.",
-        )
-        try:
-            yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"line {number} of standard input is not UTF-8: byte {error.start + 1} is {raw[error.start]:#04x}"
-            ) from None
 
 
 def print_answer(found: "Answer", as_json: bool) -> None:

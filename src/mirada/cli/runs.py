@@ -9,6 +9,7 @@ import typer
 
 from mirada.cli.options import Json, examples
 from mirada.errors import require
+from mirada.files import read_json
 from mirada.terminal import echo
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def described(folder: Path) -> dict[str, Any]:
     from mirada.training.metrics_log import read_metrics
 
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = read_json(folder / CONFIG)
+        wrong = [key for key in ("task", "name") if not isinstance(config[key], str)]
+        require(not wrong, f"{' and '.join(wrong)} must be a text")
         found = summary(read_metrics(folder / "metrics.jsonl")) if (folder / "metrics.jsonl").exists() else None
         return (
             {"folder": str(folder), "task": config["task"], "model": config["name"]} | measured(found) | chosen(config)

@@ -45,7 +45,9 @@ def read_recordings(place: Any, extract: FeatureExtractor, options: TableOptions
         rows = spoken_in_memory(place, gathered)
     else:
         folder, table = folder_of(place)
-        rows = spoken_in_table(folder, table, options, gathered) if table else spoken_beside(folder, gathered)
+        rows = spoken_beside(folder, options.encoding, gathered)
+        if table:
+            rows = spoken_in_table(folder, table, options, gathered)
     for where, name, source, text in rows:
         try:
             recording = extract(source if isinstance(source, Sound) else read_wav(source), name)
@@ -107,7 +109,7 @@ def wav_named(folder: str, name: str) -> str:
     return ""
 
 
-def spoken_beside(folder: str, gathered: GatheredRecordings) -> Iterator[Row]:
+def spoken_beside(folder: str, encoding: str, gathered: GatheredRecordings) -> Iterator[Row]:
     """Every wav file with the text file of its name."""
     paths = wav_files(folder)
     if not paths:
@@ -124,7 +126,7 @@ def spoken_beside(folder: str, gathered: GatheredRecordings) -> Iterator[Row]:
             )
             continue
         try:
-            text, problems = read_text(place)
+            text, problems = read_text(place, encoding)
         except ValueError as error:
             gathered.problems.append(Problem(path, f"no transcript: {error}"))
             continue

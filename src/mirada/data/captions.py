@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from math import isfinite
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from mirada.data.memory import rows_of
+from mirada.data.names import belongs, usual, words_of
+from mirada.data.objects import SAMPLE, flat, keys_of, plain_keys
 from mirada.data.options import TextOptions
 from mirada.data.picture_file import WAYS, Box, Pixels, fit, pixels_of, placed
 from mirada.data.picture_folder import PictureFolder
@@ -24,19 +27,6 @@ from mirada.errors import require
 
 COLUMNS = ("name", "caption")
 CAPTION_FILES = tuple(f"captions.{ending}" for ending in ("txt", "tsv", "csv", "jsonl"))
-HEADERS = (
-    "name",
-    "image",
-    "image_name",
-    "picture",
-    "file",
-    "filename",
-    "file_name",
-    "imagen",
-    "foto",
-    "archivo",
-    "nombre",
-)
 NUMBERED = re.compile(r"#\d+$")  # name.jpg#0, as Flickr8k counts the captions of a picture
 
 
@@ -101,7 +91,7 @@ def read_captions(place: Any, options: PictureOptions) -> Found[CaptionedPicture
     if not isinstance(place, str | os.PathLike):
         return in_memory(place, options)
     path = captions_file(str(place))
-    lines, problems = json_lines(path, options) if is_json(path) else table_lines(path, options)
+    lines, problems, notes = json_lines(path, options) if is_json(path) else table_lines(path, options)
     folder = PictureFolder(os.path.dirname(path) or ".")
     gathered: dict[str, GatheredCaptions] = {}
     for where, name, caption, boxes in lines:
@@ -117,7 +107,7 @@ def read_captions(place: Any, options: PictureOptions) -> Found[CaptionedPicture
     require_room(len(gathered), options)
     read = decoded(gathered.items(), options, problems)
     problems.sort(key=lambda problem: int(problem.where.rpartition(":")[2]))
-    return Found(read, tuple(problems), tuple(folder.notes(path, set(gathered))))
+    return Found(read, tuple(problems), (*notes, *folder.notes(path, set(gathered))))
 
 
 def in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
@@ -182,18 +172,19 @@ def is_json(path: str) -> bool:
 Line = tuple[str, str, str, Mapping[str, list[Box]]]  # where it is, the name, the caption, the boxes of its words
 
 
-def table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Problem]]:
-    """The lines of a table of names and captions; a header is left out."""
+def table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Problem], list[str]]:
+    """The lines of a table of names and captions, without its header, and what was recognized."""
     read = read_records(path, COLUMNS, options)
-    records = list(read.records)
+    records, notes = list(read.records), list(read.notes)
     if records and not options.names and is_header(records[0].value):
-        del records[0]
+        name, caption = records.pop(0).value
+        notes.append(f"{path}: header: name is {name}, caption is {caption}")
     lines: list[Line] = []
     problems = [Problem(problem.where, as_empty_caption(problem.what)) for problem in read.problems]
     for record in records:
         name, caption = record.value
         lines.append((record.where, NUMBERED.sub("", name), caption, {}))
-    return lines, problems
+    return lines, problems, notes
 
 
 def is_header(cells: tuple[str, ...]) -> bool:
@@ -202,7 +193,8 @@ def is_header(cells: tuple[str, ...]) -> bool:
     >>> is_header(("image", "caption")), is_header(("dog.jpg", "a dog"))
     (True, False)
     """
-    return cells[0].strip().casefold() in HEADERS
+    words = words_of(cells[0])
+    return bool(words) and all(belongs(word, usual("name")) for word in words)
 
 
 def as_empty_caption(what: str) -> str:
@@ -210,12 +202,17 @@ def as_empty_caption(what: str) -> str:
     return what.replace("no text for caption", "empty caption").replace("no text for name", "no name of a picture")
 
 
-def json_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Problem]]:
-    """The objects of a file: name, caption, and where words are: boxes, if it has any."""
+def json_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Problem], list[str]]:
+    """The objects of a file: name, caption, and where words are: boxes, if it has any; and which keys these are."""
     lines: list[Line] = []
     problems: list[Problem] = []
-    keys = options.names or COLUMNS
-    for number, value, fault in json_objects(path, options.encoding):
+    objects = json_objects(path, options.encoding)
+    sample = list(islice(objects, SAMPLE))
+    try:
+        keys, note = keys_of(plain_keys(sample), COLUMNS, options.names)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    for number, value, fault in chain(sample, objects):
         where = f"{path}:{number}"
         if value is None and not fault:
             continue
@@ -227,14 +224,17 @@ def json_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Pro
             problems.append(Problem(where, str(error)))
         else:
             lines.append((where, NUMBERED.sub("", name), caption, boxes))
-    return lines, problems
+    return lines, problems, [f"{path}: keys: {note}"] if note else []
 
 
-def text_at(value: Mapping[str, Any], key: str, word: str) -> str:
+def text_at(value: dict[str, Any], key: str, word: str) -> str:
     """A text of an object."""
-    require(key in value, f"no {key!r} in the object. It has {', '.join(map(repr, value)) or 'nothing'}.")
-    text = value[key]
-    require(type(text) is str, f"{word} must be a text: got {text!r}")
+    known = flat(value)
+    has = ", ".join(map(repr, value)) or "nothing"
+    require(key in known, f"no {key!r} in the object. It has {has}. columns=NAME,CAPTION says which keys to read.")
+    text = known[key]
+    got = "a list" if isinstance(text, list) else repr(text)  # what a list holds is not kept
+    require(type(text) is str, f"{word} must be a text: got {got}")
     kind = "empty caption" if word == "caption" else "no name of a picture"
     require(bool(text.strip()), f"{kind}. Fill it in, or take the record out.")
     return text.strip()

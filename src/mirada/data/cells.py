@@ -2,18 +2,20 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
 from mirada.data.fasttext import is_fasttext, parted
+from mirada.data.first_row import FEW, TITLES, label_first, mean_words
 from mirada.data.folders import file_text, is_folder, texts_at
-from mirada.data.header import FEW, all_names, label_first, likely, mean_words
-from mirada.data.names import LANGUAGES, match, words_of
+from mirada.data.header import likely, lines
+from mirada.data.inputs_column import PAIRS, Top, is_sure_header, place_of, top_of
+from mirada.data.names import words_of
 from mirada.data.objects import json_objects, parquet_objects, text_of
 from mirada.data.options import TableOptions
 from mirada.data.records import KEYED, rows_of_table
-from mirada.data.separator import KNOWN, cells_of
+from mirada.data.separator import ALIKE, KNOWN, SURE, divided, excel_separator
 from mirada.data.table import SAMPLE, Rows, TableLine, is_whole
 from mirada.data.text import ending_of, head, scan
 from mirada.errors import require, unknown
@@ -21,7 +23,6 @@ from mirada.errors import require, unknown
 CellRow = tuple[str, tuple[str, ...], str]  # where it is, its cells, what is wrong with it
 LINES = (".txt", "")  # a text file: every line is an input
 BESIDE = "label"  # a column that may stand beside the inputs
-PAIRS = {"source": ("source", "target"), "target": ("source", "target")}  # columns that tell each other apart
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ def read_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells
     if ending in LINES and not told and not is_table(path, asks, options.encoding):
         lines = [(f"{path}:{number}", (text,), fault) for number, text, fault in scan(path, options.encoding)]
         return Cells((asks[0],), 0, lines)
-    rows, _ = rows_of_table(path, PAIRS.get(asks[0], (asks[0], BESIDE)), options)
-    return table_cells(path, rows, asks, options)
+    rows, delimiter = rows_of_table(path, PAIRS.get(asks[0], (asks[0], BESIDE)), options)
+    return table_cells(path, rows, asks, options, delimiter)
 
 
 def file_row(file: str, folder: str, encoding: str) -> CellRow:
@@ -75,42 +76,51 @@ def fasttext_cells(path: str, encoding: str) -> Cells:
 
 
 def is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
-    """Whether a text file is a table after all: it has tabs, or its first line is a header."""
-    lines = [text for text, _ in head(path, encoding, SAMPLE)]
-    tops = [[cells_of(line, mark) for line in lines[:2]] for mark in KNOWN]
-    headed = [top for top in tops if len(top) == 2 and len(top[0]) == len(top[1]) > 1]
-    return any("\t" in text for text in lines) or any(place_of(top[0], asks) is not None for top in headed)
+    """Whether a text file is a table after all: most of its lines have tabs, or all are divided alike, under sure names."""
+    texts = [text for text, _ in head(path, encoding, SAMPLE) if text.strip()]
+    if texts and excel_separator(texts[0]):
+        return True
+    size, share = divided(texts, "\t").size
+    if size > 1 and share >= ALIKE:
+        return True
+    even = [each for each in (divided(texts, mark) for mark in KNOWN) if each.is_even]
+    tables = ([[cell.strip() for cell in row] for row in each.rows] for each in even)
+    return any(is_sure_header(rows[0], rows[1:], asks) for rows in tables)
 
 
-def table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOptions) -> Cells:
-    """The rows of a table. Its first row names the columns if one of them has the name of the inputs, or if it is said."""
+def table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOptions, delimiter: str) -> Cells:
+    """The rows of a table. Its header is found as it is where records are learned from, with titles above it left out."""
     sample = [row for row in islice(rows, SAMPLE) if row[2] or is_whole(row)]
     require(bool(sample), f"{path}: the file has no rows")
-    first, body = [cell.strip() for cell in sample[0][1]], [row[1] for row in sample[1:] if is_whole(row)]
-    place = place_of(first, asks) if options.header == "yes" or all_names(first, body) else None
-    headed = options.header == "yes" or (options.header != "no" and place is not None)
-    note = ""
+    whole = [[cell.strip() for cell in row[1]] for row in sample if is_whole(row)] or [[""]]
+    top = top_of(whole, asks, options.header)
     if options.names:
-        name = options.names[0]
-        counted = name.isdecimal() and name not in first
-        headed = headed or not counted
-        place = int(name) - 1 if counted else named_place(path, first, name)
-    elif headed and place is not None:
-        note = "" if first[place].casefold() == asks[0] else f"{path}: the inputs are in the column {first[place]}"
-    else:
-        place = place_by_content(path, [row for row in (first, *body)[headed:] if len(row) == len(first)], asks[0])
-        note = f"{path}: the inputs are in column {place + 1} (columns= says otherwise)" if len(first) > 1 else ""
-    require(0 <= place < len(first), f"{path}: there is no column {place + 1}: the first row has {len(first)}")
-    columns = first if headed else numbered_columns(len(first), place, asks[0])
-    found = [
-        cell_row(path, row, len(first)) for row in chain(sample[headed:], rows) if row[2] or any(map(str.strip, row[1]))
-    ]
-    return Cells(tuple(columns), place, found, (note,) if note else ())
+        top = top_with(path, whole, options.names[0], top)
+    first, body, place, note = whole[top.above], whole[top.above + top.headed :], top.place, ""
+    if top.headed and body and all(len(row) == len(first) + 1 > 2 for row in body):  # as R writes tables
+        first, place = ["", *first], None if place is None else place + 1
+    count = len(first) if top.headed else width_of(body)
+    if place is None:
+        place = place_by_content(path, [row for row in body if len(row) == count], asks[0], first if top.headed else ())
+        note = f"the inputs are in column {place + 1} (columns= says otherwise)" if count > 1 else ""
+    elif not options.names and (first[place].casefold() != asks[0] or top.above):
+        note = f"the inputs are in the column {first[place]}"
+    require(0 <= place < count, f"{path}: there is no column {place + 1}: the first row has {count}")
+    note += f"{'; ' if note else ''}{lines(top.above)} at the top left out" if top.above else ""
+    for _ in range(top.above + top.headed):
+        del sample[next(number for number, row in enumerate(sample) if is_whole(row))]
+    columns = first if top.headed else numbered_columns(count, place, asks[0])
+    kept = (row for row in chain(sample, rows) if row[2] or any(map(str.strip, row[1])))
+    found = [cell_row(path, row, count, delimiter) for row in kept]
+    return Cells(tuple(columns), place, found, (f"{path}: {note}",) if note else ())
 
 
-def numbered_columns(count: int, place: int, name: str) -> list[str]:
-    """Names for columns that have none."""
-    return [name if number == place else f"column_{number + 1}" for number in range(count)]
+def top_with(path: str, rows: Sequence[Sequence[str]], name: str, top: Top) -> Top:
+    """Where the column begins that a person chose, by number or by the name in a header."""
+    if name.isdecimal() and not (top.headed and name in rows[top.above]):
+        return replace(top, place=int(name) - 1)
+    above = next((number for number, row in enumerate(rows[: TITLES + 1]) if name in row), top.above)
+    return Top(above, True, named_place(path, rows[above], name))
 
 
 def named_place(path: str, header: Sequence[str], name: str) -> int:
@@ -122,21 +132,21 @@ def named_place(path: str, header: Sequence[str], name: str) -> int:
     raise ValueError(f"{path}: {unknown('column', name, header)}")
 
 
-def place_of(header: Sequence[str], asks: Sequence[str], exact: bool = False) -> int | None:
-    """The column that has one of these names, or a usual one for them if it need not be exact."""
-    if exact:
-        return next((n for ask in asks for n, cell in enumerate(header) if words_of(cell) == words_of(ask)), None)
-    for ask in asks:
-        together = PAIRS.get(ask, (ask,))
-        for columns in (together, (ask,)):
-            place = match(header, columns).picked[columns.index(ask)]
-            if place is not None:
-                return place
-    spoken = [place for place, cell in enumerate(header) if cell and LANGUAGES.keys() >= set(words_of(cell))]
-    return spoken[0] if len(spoken) == 1 and asks[0] in PAIRS else None
+def width_of(rows: Sequence[Sequence[str]]) -> int:
+    """How many columns rows without a header have: as many as the first, unless all the others are divided alike.
+
+    One cell in the first line, and more in some others, is one column of texts that have the separator in them.
+    """
+    first, others = len(rows[0]), {len(row) for row in rows[1:]}
+    return max(others) if first == 1 and len(others) == 1 and len(rows) > SURE else first
 
 
-def place_by_content(path: str, rows: Sequence[Sequence[str]], ask: str) -> int:
+def numbered_columns(count: int, place: int, name: str) -> list[str]:
+    """Names for columns that have none."""
+    return [name if number == place else f"column_{number + 1}" for number in range(count)]
+
+
+def place_by_content(path: str, rows: Sequence[Sequence[str]], ask: str, header: Sequence[str]) -> int:
     """The column that holds inputs where no name tells: the only one, or the one that clearly has the longest texts."""
     count = len(rows[0]) if rows else 1
     if count == 1:
@@ -150,12 +160,19 @@ def place_by_content(path: str, rows: Sequence[Sequence[str]], ask: str) -> int:
     place = likely(rows, (ask,))[:1]
     if count == 2 or (place and words[0] > 2 * words[1]):
         return place[0] if place else 0
+    if header:
+        raise ValueError(
+            f"{path}: the header ({', '.join(header)}) names no {ask}. Say which column: columns={header[1]}"
+        )
     shown = ", ".join(repr(column[0][:20]) for column in cells)
     raise ValueError(f"{path}: {count} columns ({shown}) and no header that names {ask}. Say which: columns=2")
 
 
-def cell_row(path: str, row: TableLine, count: int) -> CellRow:
+def cell_row(path: str, row: TableLine, count: int, delimiter: str) -> CellRow:
+    """A row with its cells; where there is one column, it is the whole line."""
     number, cells, fault = row
+    if count == 1 and not fault:
+        cells = [delimiter.join(cells)]
     if not fault and (len(cells) < count or any(map(str.strip, cells[count:]))):
         fault = f"expected {count} columns, found {len(cells)}"
     return f"{path}:{number}", tuple(cells), fault

@@ -1,7 +1,7 @@
 """A graph from arrays, in an npz file or in memory: edge_index, features, y and the masks train, valid and test."""
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from mirada.data.labelled_graph import PARTS, FoundGraph, LabelledGraph
 from mirada.data.node_features import SparseRows
-from mirada.data.record import Problem
+from mirada.data.npz import ArrayError, array_names, read_arrays
+from mirada.data.record import Problem, check_count
 from mirada.data.text import opened
 from mirada.errors import require
 
 SPARSE = ("feature_rows", "feature_columns", "feature_values", "feature_shape")
+MOST_NODES, MOST_FEATURES = 10_000_000, 2**31 - 1  # a few bytes of feature_shape can name any number
 FORM = (
     "A graph has edge_index (2, edges), feature_rows, feature_columns, feature_values, feature_shape or features (nodes, "
     "features), y, and the boolean masks train, valid, test."
@@ -22,30 +24,20 @@ FORM = (
 
 def from_npz(path: str) -> FoundGraph:
     """The graph of an npz file. Its nodes are named 0, 1, 2, ..."""
-    with opened(path):  # missing, empty and forbidden files are told as everywhere
-        pass
-    require(zipfile.is_zipfile(path), f"{path}: not an npz file. {FORM}")
+    with opened(path) as file:
+        require(zipfile.is_zipfile(file), f"{path}: not an npz file. {FORM}")
+    check_names(array_names(path), path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: array_of(path, file, name) for name in file.files}
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise ValueError(
-            f"{path}: the npz file is cut short or damaged ({error}). Copy or download it again."
-        ) from None
-    return from_arrays(arrays, path)
+        return from_arrays(read_arrays(path, (), ("edge_index", "features", *SPARSE, "y", *PARTS)), path)
+    except ArrayError as error:
+        kind = "an array of objects, which is read by running code" if error.objects else f"damaged: {error}"
+        raise ValueError(f"{path}: {error.name} is {kind}. Save plain numbers or texts.") from None
 
 
-def array_of(path: str, file: Any, name: str) -> NDArray:
-    """An array of a file; one of objects is pickled code, and is not read."""
-    try:
-        return file[name]
-    except ValueError as error:
-        kind = (
-            "an array of objects, which is read by running code"
-            if "allow_pickle" in str(error)
-            else f"damaged: {error}"
-        )
-        raise ValueError(f"{path}: {name} is {kind}. Save plain numbers or texts.") from None
+def check_names(names: Collection[str], where: str) -> None:
+    """Require the arrays without which there is no graph."""
+    for name in ("edge_index", *(() if "features" in names else SPARSE)):
+        require(name in names, f"{where}: there is no {name!r} among {', '.join(sorted(names)) or 'nothing'}. {FORM}")
 
 
 def from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
@@ -56,8 +48,7 @@ def from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
     ([[0], [1]], 'data: edge 1: edge_index names node 7 of 3, which are numbered from 0. Leave the edge out.')
     """
     arrays = {str(name): np.asarray(value) for name, value in given.items()}
-    for name in ("edge_index", *(() if "features" in arrays else SPARSE)):
-        require(name in arrays, f"{where}: there is no {name!r} among {', '.join(sorted(arrays)) or 'nothing'}. {FORM}")
+    check_names(arrays, where)
     features, problems = features_of(arrays, where)
     nodes = len(features)
     require(nodes > 0, f"{where}: the graph has no node")
@@ -87,6 +78,12 @@ def features_of(arrays: Mapping[str, NDArray], where: str) -> tuple[SparseRows, 
     rows, columns, values, shape = (arrays[name] for name in SPARSE)
     whole = shape.shape == (2,) and np.issubdtype(shape.dtype, np.integer) and bool((shape > 0).all())
     require(whole, f"{where}: feature_shape must be two numbers, nodes and features: got {shape.tolist()}")
+    nodes, width = shape.tolist()
+    require(
+        nodes <= MOST_NODES and width <= MOST_FEATURES,
+        f"{where}: feature_shape names {nodes:,} nodes of {width:,} features: at most {MOST_NODES:,} of {MOST_FEATURES:,} "
+        "are read.",
+    )
     for name, array, size in ((SPARSE[0], rows, shape[0]), (SPARSE[1], columns, shape[1])):
         require(
             array.ndim == 1 and np.issubdtype(array.dtype, np.integer),
@@ -97,14 +94,14 @@ def features_of(arrays: Mapping[str, NDArray], where: str) -> tuple[SparseRows, 
             first = outside[0]
             raise ValueError(f"{where}: {name}[{first}] is {array[first]}, outside of feature_shape {shape.tolist()}")
     values = numbers("feature_values", values, where)
-    lengths = [len(array) for array in (rows, columns, values)]
+    lengths = [array.size for array in (rows, columns, values)]
     require(
         values.ndim == 1 and len(set(lengths)) == 1,
         f"{where}: feature_rows, feature_columns and feature_values must be equally long: got {lengths}",
     )
     bad = np.unique(rows[~np.isfinite(values)])
     values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-    return SparseRows.from_entries(rows, columns, values, (int(shape[0]), int(shape[1]))), not_finite(bad, where)
+    return SparseRows.from_entries(rows, columns, values, (nodes, width)), not_finite(bad, where)
 
 
 def not_finite(nodes: NDArray, where: str) -> list[Problem]:
@@ -130,10 +127,11 @@ def edges_of(index: NDArray, nodes: int, where: str) -> tuple[NDArray[np.int64],
     require(np.issubdtype(index.dtype, np.integer), f"{where}: edge_index must hold whole numbers: got {index.dtype}")
     index = index.astype(np.int64)
     outside = (index < 0) | (index >= nodes)
-    problems = []
+    problems: list[Problem] = []
     for edge in np.flatnonzero(outside.any(0)).tolist():
         wrong = index[:, edge][outside[:, edge]][0]
         what = f"edge_index names node {wrong} of {nodes:,}, which are numbered from 0. Leave the edge out."
+        check_count(len(problems), f"{where}: edge {edge}", what)
         problems.append(Problem(f"{where}: edge {edge}", what))
     return index[:, ~outside.any(0)], problems
 
@@ -145,7 +143,8 @@ def labels_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[st
     y = arrays["y"]
     require(y.shape == (nodes,), f"{where}: y must have one class per node: got shape {y.shape} for {nodes:,} nodes")
     if y.dtype.kind in "US":
-        return tuple(str(label).strip() for label in y.astype(str).tolist())
+        texts = (label.decode(errors="replace") if isinstance(label, bytes) else label for label in y.tolist())
+        return tuple(text.strip() for text in texts)
     require(np.issubdtype(y.dtype, np.integer), f"{where}: y must hold classes, whole numbers or texts: got {y.dtype}")
     return tuple("" if number < 0 else str(number) for number in y.tolist())
 

@@ -1,6 +1,5 @@
 """A graph from a folder of tables: edges.csv (source, target), features.csv (node, ...), labels.csv (node, label, split)."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -10,104 +9,37 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.header import number
+from mirada.data.decimals import one_number
+from mirada.data.first_row import number
+from mirada.data.header import lines
 from mirada.data.labelled_graph import PARTS, FoundGraph, LabelledGraph
 from mirada.data.node_features import SparseRows
+from mirada.data.node_table import SAMPLE, body, names, required, table
+from mirada.data.numbers import decimal_mark
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem
-from mirada.data.records import Rows, table_rows
 from mirada.errors import require
 
-ENDINGS = (".csv", ".tsv", ".txt")
-FORM = "A graph is edges.csv (source, target), features.csv (node, ...) and labels.csv (node, label, split)."
-WORDS = {  # how people call the columns, in English and Spanish
-    "node": "node nodo id name nombre",
-    "source": "source src from origen desde node1 citing",
-    "target": "target tgt dst to destino hasta node2 cited",
-    "label": "label etiqueta class clase category categoría categoria y",
-    "split": "split set part subset partición particion conjunto mask",
-}
 SPLITS = {
     **dict.fromkeys(("train", "training", "entrenamiento"), "train"),
     **dict.fromkeys(("valid", "val", "validation", "dev", "validación", "validacion"), "valid"),
     **dict.fromkeys(("test", "testing", "prueba"), "test"),
     **dict.fromkeys(("", "none", "no", "-"), ""),
 }
-SAMPLE = 100  # rows that tell how many features there are, and whether nodes are numbers
+NAMED = 3  # features that a note names
 
 
 def from_folder(folder: str, options: TableOptions, directed: bool) -> FoundGraph:
     """The graph of a folder. Its nodes are those that have features; edges count both ways unless they are `directed`."""
     features = read_features(required(folder, "features"), options)
-    edges, wrong = read_edges(required(folder, "edges"), features.names, features.bad, options)
+    edges, wrong, note = read_edges(required(folder, "edges"), features.names, features.bad, options)
     labels, unclear = read_labels(required(folder, "labels"), features, options)
     graph = LabelledGraph(
         tuple(features.names), features.rows(), both_ways(edges, directed), labels.labels, labels.parts, labels.places,
         features.columns,
     )  # fmt: skip
-    return FoundGraph(graph, [*features.problems, *(problem for problem, _ in wrong), *unclear])
-
-
-def find(folder: str, name: str) -> str:
-    """The table of a folder with this name, whatever its ending; "" if there is none."""
-    for ending in ENDINGS:
-        for path in (os.path.join(folder, name + ending), os.path.join(folder, f"{name}{ending}.gz")):
-            if os.path.exists(path):
-                return path
-    return ""
-
-
-def required(folder: str, name: str) -> str:
-    path = find(folder, name)
-    require(bool(path), f"{folder}: there is no {name}.csv. {FORM}")
-    return path
-
-
-# Tables about nodes
-
-
-def table(path: str, options: TableOptions) -> Rows:
-    """The rows of a table: the number of the line, its cells, what is wrong with it. Empty lines are left out."""
-    rows, _ = table_rows(path, 2, options)
-    for line, cells, fault in rows:
-        cells = [cell.strip() for cell in cells]
-        if fault or any(cells):
-            yield line, cells, fault
-
-
-def body(path: str, columns: tuple[str, ...], nodes: Mapping[str, int], options: TableOptions) -> Rows:
-    """The rows of a table about nodes, without its header; the columns that a header names stand in our order."""
-    rows = table(path, options)
-    first = next(rows, None)
-    if first is None:
-        return
-    order = [next((p for p, cell in enumerate(first[1]) if names(cell, column)), -1) for column in columns]
-    known = min(order[:2]) >= 0
-    if first[2] or not has_header(first[1], known, nodes, options.header):
-        rows, known = chain([first], rows), False
-    for line, cells, fault in rows:
-        if known and not fault:
-            cells = [cells[place] if place < len(cells) else "" for place in order if place >= 0]
-        yield line, cells, fault
-
-
-def names(cell: str, column: str) -> bool:
-    """Whether a cell is a usual name of a column.
-
-    >>> names("From", "source"), names("p17", "node")
-    (True, False)
-    """
-    return cell.casefold() in WORDS[column].split()
-
-
-def has_header(first: Sequence[str], known: bool, nodes: Mapping[str, int], header: str) -> bool:
-    """Whether a first row is a header: it is told; or it has no node in it, but names of columns, or no number where nodes
-    are numbers.
-    """
-    if header:
-        return header == "yes"
-    numeric = all(map(number, islice(nodes, SAMPLE)))
-    return not any(cell in nodes for cell in first) and (known or (numeric and not any(map(number, first))))
+    notes = [text for text in (features.note, note, labels.note) if text]
+    return FoundGraph(graph, [*features.problems, *(problem for problem, _ in wrong), *unclear], notes)
 
 
 # Features
@@ -120,6 +52,8 @@ class FeatureRows:
     path: str
     columns: tuple[str, ...] = ()
     width: int = 0
+    mark: str = "."  # before the fraction of a number
+    note: str = ""  # what was recognized, for the person
     names: dict[str, int] = field(default_factory=dict)
     places: list[str] = field(default_factory=list)
     found: list[tuple[NDArray, NDArray]] = field(default_factory=list)  # columns and values of every node
@@ -129,7 +63,7 @@ class FeatureRows:
         """The next row."""
         where, name = f"{self.path}:{line}", cells[0] if cells else ""
         fault = fault or self.fault(name, cells[1:])
-        values = np.zeros(0) if fault else parsed(cells[1:])
+        values = np.zeros(0) if fault else parsed(cells[1:], self.mark)
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
             place = int(wrong[0])
@@ -170,14 +104,19 @@ class FeatureRows:
 
 def read_features(path: str, options: TableOptions) -> FeatureRows:
     """The nodes with their features: a header is optional, and names the features."""
-    rows = table(path, options)
+    found_table = table(path, options)
+    rows = found_table.rows
     sample = list(islice(rows, SAMPLE))
     whole = [cells for _, cells, fault in sample if not fault]
     require(bool(whole), f"{path}: no row can be read. Each line is node,number,number,...")
-    found = FeatureRows(path)
+    telling = (cell for cells in whole for cell in cells[1:] if "," in cell or "." in cell)
+    found = FeatureRows(path, mark=decimal_mark(telling, found_table.separator))
     if not sample[0][2] and has_feature_header(whole[0], options.header):
         found.columns = tuple(whole[0][1:])
+        found.note = feature_note(path, whole[0], found_table.above)
         sample = sample[1:]
+    elif found_table.above:
+        found.note = f"{path}: {lines(found_table.above)} at the top left out"
     sizes = Counter(len(cells) - 1 for cells in whole)
     found.width = len(found.columns) or sizes.most_common(1)[0][0]
     require(found.width > 0, f"{path}: there is no feature beside the names of the nodes. Each line is node,number,...")
@@ -193,16 +132,27 @@ def has_feature_header(first: Sequence[str], header: str) -> bool:
     return not first[0] or names(first[0], "node") or not any(map(number, first[1:]))
 
 
-def parsed(cells: Sequence[str]) -> NDArray[np.float64]:
-    """Numbers; what is none is NaN.
+def feature_note(path: str, header: Sequence[str], above: int) -> str:
+    """What was recognized, for the person; nothing where the first column has our own word."""
+    if header[0].casefold() == "node" and not above:
+        return ""
+    features = ", ".join(header[1 : NAMED + 1]) + (", ..." if len(header) > NAMED + 1 else "")
+    left = f" ({lines(above)} above it left out)" if above else ""
+    return f"{path}: header: node is {header[0] or 'the first column'}, the features are {features}{left}"
 
-    >>> parsed(["1", "2,5", "red"]).tolist()
-    [1.0, 2.5, nan]
+
+def parsed(cells: Sequence[str], mark: str) -> NDArray[np.float64]:
+    """Numbers with this decimal mark; what is none is NaN.
+
+    >>> parsed(["1", "2,5", "1.234,5", "red"], ",").tolist()
+    [1.0, 2.5, 1234.5, nan]
     """
-    try:
-        return np.array(cells, dtype=np.float64)
-    except ValueError:
-        return np.array([float(cell.replace(",", ".")) if number(cell) else np.nan for cell in cells])
+    if mark == ".":
+        try:
+            return np.array(cells, dtype=np.float64)
+        except ValueError:
+            pass
+    return np.array([one_number(cell, mark) for cell in cells])
 
 
 # Edges
@@ -210,20 +160,21 @@ def parsed(cells: Sequence[str]) -> NDArray[np.float64]:
 
 def read_edges(
     path: str, nodes: Mapping[str, int], bad: AbstractSet[str], options: TableOptions
-) -> tuple[NDArray[np.int64], list[tuple[Problem, list[str]]]]:
-    """The edges, sources above targets, by the numbers of their nodes, and the bad ones with their cells.
+) -> tuple[NDArray[np.int64], list[tuple[Problem, list[str]]], str]:
+    """The edges, sources above targets, by the numbers of their nodes, the bad ones with their cells, and a note.
 
     Edges of nodes whose features are bad are left out: what is wrong is told there.
     """
     found: list[tuple[int, int]] = []
     wrong: list[tuple[Problem, list[str]]] = []
-    for line, cells, fault in body(path, ("source", "target"), nodes, options):
+    rows, note = body(path, ("source", "target"), nodes, options)
+    for line, cells, fault in rows:
         fault = fault or edge_fault(cells, nodes, bad)
         if fault:
             wrong.append((Problem(f"{path}:{line}", fault), cells))
         elif bad.isdisjoint(cells):
             found.append((nodes[cells[0]], nodes[cells[1]]))
-    return np.array(found, dtype=np.int64).reshape(-1, 2).T, wrong
+    return np.array(found, dtype=np.int64).reshape(-1, 2).T, wrong, note
 
 
 def edge_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str]) -> str:
@@ -256,6 +207,7 @@ class LabelRows:
     labels: tuple[str, ...]
     parts: tuple[str, ...]
     places: tuple[str, ...]
+    note: str = ""
 
 
 def read_labels(path: str, features: FeatureRows, options: TableOptions) -> tuple[LabelRows, list[Problem]]:
@@ -263,7 +215,8 @@ def read_labels(path: str, features: FeatureRows, options: TableOptions) -> tupl
     nodes, bad, problems = features.names, features.bad, []
     labels, parts, places = [""] * len(nodes), [""] * len(nodes), list(features.places)
     seen: dict[str, str] = {}
-    for line, cells, fault in body(path, ("node", "label", "split"), nodes, options):
+    rows, note = body(path, ("node", "label", "split"), nodes, options)
+    for line, cells, fault in rows:
         fault = fault or label_fault(cells, nodes, bad, seen)
         if fault:
             problems.append(Problem(f"{path}:{line}", fault))
@@ -271,7 +224,7 @@ def read_labels(path: str, features: FeatureRows, options: TableOptions) -> tupl
             place, seen[cells[0]] = nodes[cells[0]], f"{path}:{line}"
             labels[place], places[place] = cells[1], f"{path}:{line}"
             parts[place] = SPLITS[cells[2].casefold()] if len(cells) > 2 else ""
-    return LabelRows(tuple(labels), tuple(parts), tuple(places)), problems
+    return LabelRows(tuple(labels), tuple(parts), tuple(places), note), problems
 
 
 def label_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str], seen: Mapping[str, str]) -> str:

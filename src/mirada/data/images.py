@@ -5,7 +5,6 @@ FOLDER/cat/1.jpg, ... | IMAGES,LABELS (idx) | FILE.npz | {"images": ..., "labels
 
 import os
 import re
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mirada.data.idx import read_idx
+from mirada.data.npz import ArrayError, read_arrays
 from mirada.data.picture_file import ENDINGS, Box
 from mirada.data.picture_set import Picture
 from mirada.data.record import Found, Problem, Record
@@ -22,7 +22,6 @@ from mirada.errors import require
 
 FORMS = "a folder with a folder per class, two idx files IMAGES,LABELS, or a FILE.npz with images and labels"
 ARRAYS = ("images", "labels")  # of the npz form
-MOST_BYTES = 16 << 30  # of an array: a few bytes of a zip file can claim much more
 NUMBERED = re.compile(r"(.+):(\d+)")  # one picture of a file with many
 
 
@@ -182,27 +181,12 @@ def npz_arrays(path: str) -> tuple[np.ndarray, list[str]]:
 
 
 def read_npz(path: str, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Some arrays of an npz file; nothing in it is executed."""
+    """Some arrays of an npz file."""
     try:
-        with opened(path) as file, zipfile.ZipFile(file) as archive:
-            sizes = {item.filename.removesuffix(".npy"): item.file_size for item in archive.infolist()}
-            for name in names:
-                require(name in sizes, f"{path}: there is no array {name!r}; it has {', '.join(sizes) or 'none'}.")
-                require(sizes[name] <= MOST_BYTES, f"{path}: {name} claims {sizes[name]:,} bytes, which is too much.")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as arrays:
-                found = {name: arrays[name] for name in names}
-        odd = [name for name, array in found.items() if not isinstance(array, np.ndarray)]
-        require(not odd, f"{path}: {' and '.join(odd)} must be an array. Write the file with numpy.savez.")
-        return found
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise ValueError(f"{path}: not a whole npz file ({error}). Write it with numpy.savez.") from None
-    except ValueError as error:
-        if str(error).startswith(f"{path}:"):
-            raise
-        reason = "it holds Python objects" if "allow_pickle" in str(error) else " ".join(str(error).split())
+        return read_arrays(path, names)
+    except ArrayError as error:
         raise ValueError(
-            f"{path}: its arrays cannot be read: {reason}. Save plain arrays of numbers and texts."
+            f"{path}: its arrays cannot be read: {error.name}: {error}. Save plain arrays of numbers and texts."
         ) from None
 
 
@@ -228,6 +212,7 @@ def check_arrays(
 ) -> None:
     """Require pictures of bytes, and a label for each."""
     check_images(images, where)
+    require(labels.ndim > 0, f"{where}: labels must have one axis: got shape {labels.shape}")
     require(
         len(images) == len(labels),
         f"{where}: every picture needs a label: {images_have} {len(images):,} pictures and "

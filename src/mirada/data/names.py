@@ -24,12 +24,18 @@ USUAL = {
     "target": "target tgt destino objetivo translation traduccion output salida to",
     "first": "first primera primero sentence1 frase1 oracion1 a premise premisa",
     "second": "second segunda segundo sentence2 frase2 oracion2 b hypothesis hipotesis",
-    "name": "name nombre file filename archivo fichero image imagen picture foto path ruta audio wav recording grabacion id",
+    "name": "name nombre file filename archivo fichero image imagen picture foto path ruta audio wav recording grabacion",
     "caption": "caption leyenda description descripcion text texto comment comentario sentence frase",
+    "question": "question pregunta query consulta",
+    "context": "context contexto passage pasaje paragraph parrafo document documento article articulo text texto",
+    "answer": "answer respuesta",
+    "start": "start inicio comienzo",
 }
-FAINT = {
-    "text": "title titulo headline titular summary resumen subject asunto name nombre"
-}  # if there is nothing better
+FAINT = {  # if there is nothing better: a word that may as well be a text or a label
+    "text": "title titulo headline titular summary resumen subject asunto name nombre noticia news abstract complaint queja",
+    "label": "area department departamento section seccion product producto",
+    "name": "id",
+}
 STRONG = several("text texto review resena sentence oracion frase tweet tuit comment comentario utterance")
 OTHER = several(  # a name that ends so is of something else: text_id, review date, sentiment_confidence
     "id ids key clave index idx indice number numero num no date fecha time hora day dia year timestamp created length "
@@ -51,6 +57,7 @@ LANGUAGES = {
     )
     for name in names.split()
 }  # fmt: skip
+LINKS = several("a al de del el en from in into la of the to")  # between the words of a name; some are languages, too
 OWN, NAMED, LAST, WITHIN, WEAK = range(5)  # how well a name fits a column, best first
 SURE = NAMED  # up to here a name is no ordinary word of a text
 
@@ -79,6 +86,12 @@ def usual(column: str) -> frozenset[str]:
 
 
 @cache
+def faint(column: str) -> frozenset[str]:
+    """The names of a column if there is nothing better."""
+    return several(FAINT.get(column, ""))
+
+
+@cache
 def fit(name: str, column: str) -> int | None:
     """How well a name fits a column; None if not at all.
 
@@ -92,8 +105,9 @@ def fit(name: str, column: str) -> int | None:
         return None
     if len(words) == 1 or "".join(words) in names:
         word = "".join(words)
-        faint = word in FAINT.get(column, "").split()
-        return OWN if word == column else NAMED if belongs(word, names) else WEAK if faint else None
+        if word == column:
+            return OWN
+        return NAMED if belongs(word, names) else WEAK if belongs(word, faint(column)) else None
     if belongs(words[-1], names):
         return LAST
     other = words[-1] in OTHER and not (column == "label" and words[-1] in NUMBERED)
@@ -161,14 +175,15 @@ def match(names: Sequence[str], columns: tuple[str, ...]) -> Matched:
 def languages(
     names: Sequence[str], found: dict[str, tuple[int, int]]
 ) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, ...]]] | None:
-    """Two languages, the first of them the source; or one, beside a column with another name."""
+    """Two languages, the first of them the source if no name says otherwise; or one, beside a column with another name."""
     spoken: dict[str, list[int]] = {}
     for place, name in enumerate(names):
-        tongues = {LANGUAGES[word] for word in words_of(name) if word in LANGUAGES}
-        if len(tongues) == 1 and all(word in LANGUAGES or word in BESIDE | {"translation"} for word in words_of(name)):
-            spoken.setdefault(tongues.pop(), []).append(place)
+        if tongue := tongue_of(name):
+            spoken.setdefault(tongue, []).append(place)
     if len(spoken) == 2 and all(len(places) == 1 for places in spoken.values()):
         first, second = sorted(place for (place,) in spoken.values())
+        turned = found.get("target", (-1, 0))[0] == first or found.get("source", (-1, 0))[0] == second
+        first, second = (second, first) if turned else (first, second)
         return {"source": (first, SURE), "target": (second, SURE)}, {}
     if len(spoken) == 1 and len(found) == 1:
         (places,), (column,) = spoken.values(), found
@@ -176,3 +191,34 @@ def languages(
             other = "target" if column == "source" else "source"
             return {**found, other: (places[0], found[column][1])}, {}
     return None
+
+
+@cache
+def tongue_of(name: str) -> str:
+    """The language that a name says its column is in; nothing if it says more, or other things.
+
+    >>> tongue_of("Texto en español"), tongue_of("sentence_en"), tongue_of("English to Spanish"), tongue_of("casa en es")
+    ('es', 'en', '', '')
+    """
+    words = words_of(name)
+    spoken = [word for word in words if word in LANGUAGES]
+    meant = [word for word in spoken if word not in LINKS]
+    if not meant and LINKS.isdisjoint(word for word in words if word not in spoken):  # en, text_de; not: a la
+        meant = spoken
+    tongues = {LANGUAGES[word] for word in meant}
+    beside = BESIDE | LINKS | usual("source") | usual("target")
+    known = all(word in LANGUAGES or belongs(word, beside) for word in words)
+    return tongues.pop() if known and len(tongues) == 1 else ""
+
+
+@cache
+def is_name(cell: str) -> bool:
+    """Whether a cell is the name of a column, whichever: all its words are those of names.
+
+    >>> is_name("id"), is_name("Fecha"), is_name("review date"), is_name("thanks"), is_name("no")
+    (True, True, True, False, False)
+    """
+    words = words_of(cell)
+    known = OTHER.union(NUMBERED, BESIDE, LINKS, LANGUAGES, *map(usual, USUAL), *map(faint, FAINT))
+    telling = any(len(word) > 2 or word == "id" for word in words)  # `a` and `no` are also words of any text
+    return telling and all(belongs(word, known) for word in words)

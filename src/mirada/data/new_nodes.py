@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mirada.data.graph_tables import both_ways, find, read_edges, read_features, required
+from mirada.data.graph_tables import both_ways, read_edges, read_features
 from mirada.data.labelled_graph import LabelledGraph, Node, in_order_of
 from mirada.data.node_features import SparseRows
+from mirada.data.node_table import find, required
 from mirada.data.options import TableOptions
 from mirada.errors import require
 
@@ -39,7 +40,7 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     path = find(folder, "edges")
     edges = np.zeros((2, 0), np.int64)
     if path:
-        edges, wrong = read_edges(path, numbers, features.bad, options)
+        edges, wrong, _ = read_edges(path, numbers, features.bad, options)
         for problem, cells in wrong:
             mine = [name for name in cells if name in features.names]
             require(bool(mine), str(problem))

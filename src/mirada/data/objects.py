@@ -8,16 +8,20 @@ from typing import Any, NoReturn
 
 from mirada.data.header import rivalry
 from mirada.data.names import match
+from mirada.data.parquet import parquet_objects as parquet_objects
 from mirada.data.record import Read, Sorter
-from mirada.data.text import LONGEST_LINE, Form, ending_of, nfc, opened, scan
+from mirada.data.text import LONGEST_LINE, Form, ending_of, nfc, scan
 from mirada.errors import require, unknown
+from mirada.files import LARGEST_JSON, MOST_VALUES
 
 Objects = Iterator[tuple[int, Any, str]]  # its line or its place in a list, from 1; the value, or None; what is wrong
 SAMPLE = 500  # objects that tell the keys
-LONGEST_DOCUMENT = 64 << 20  # bytes of a JSON file that is one value, and has to be read as a whole
-MOST_VALUES = 5_000_000  # in one JSON text: each takes many times the memory of its letters
-ROWS = 256  # of a Parquet file that are in memory at a time
+SAMPLE_SIZE = 32 << 20  # letters of these: fewer objects tell them where each is huge
+OF_A_KEY = 100  # letters that a key counts as, about what it takes in memory
+LONG = 1000  # letters of a text that is looked for among those before
+LONGEST_DOCUMENT = LARGEST_JSON  # bytes of a JSON file that is one value, and has to be read as a whole
 DEEPEST = 20  # objects in objects in which keys are looked for
+WIDEST = 10_000  # keys of an object in an object in which they are looked for
 FORMS = "Write a list of objects, or an object a line (JSONL)."
 
 
@@ -89,6 +93,7 @@ def lined_objects(path: str, encoding: str, form: Form) -> Objects:
                 value = decoded(text)
                 if not isinstance(value, dict):
                     fault = f"expected an object, found {kind_of(value)}. Each line is an object."
+                    value = None
             except json.JSONDecodeError as error:
                 fault = f"not JSON: {error.msg} at character {error.colno}. Each line is an object."
             except (ValueError, RecursionError) as error:
@@ -131,59 +136,28 @@ def by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(whole, (column[row] for column in columns), strict=True)) for row in (columns or [{}])[0]]
 
 
-def parquet_objects(path: str, wanted: tuple[str, ...]) -> Objects:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError(f"{path}: Parquet files are read by pyarrow. Install it: pip install pyarrow") from None
-    number = 0
-    with opened(path) as file:
-        try:
-            table = parquet.ParquetFile(file)
-            outer = {name.split(".")[0] for name in wanted}
-            known = outer <= set(table.schema_arrow.names)  # else all columns, for the error that names them
-            for batch in table.iter_batches(ROWS, columns=sorted(outer) if known else None):
-                for value, fault in batch_values(batch):
-                    number += 1
-                    yield number, value, fault
-        except pyarrow.ArrowException as error:
-            reason = str(error).splitlines()[0][:200]
-            raise ValueError(f"{path}: not a Parquet file, or a damaged one: {reason} Copy it again.") from None
-
-
-def batch_values(batch: Any) -> list[tuple[Any, str]]:
-    """The rows of a batch, and what is wrong with them: a time out of range, or a text that is not UTF-8, is one row's."""
-    try:
-        return [(value, "") for value in batch.to_pylist()]
-    except (ValueError, OverflowError) as error:
-        if batch.num_rows == 1:
-            reason = " ".join(str(error).split())[:200]
-            return [(None, f"a value cannot be read: {reason}. Take the row out, or store the value as text.")]
-    return [row for place in range(batch.num_rows) for row in batch_values(batch.slice(place, 1))]
-
-
 def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: tuple[str, ...]) -> Read:
     """Records from objects, by the keys that were named, by our own, or by usual ones."""
-    sample = list(islice(objects, SAMPLE))
+    sample = sampled(objects)
     try:
         wanted, note = keys_of(plain_keys(sample), columns, names)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     sorter = Sorter(columns)
     keys: dict[str, bool] = {}  # every key of the file, and whether it held text where it came first
+    once: dict[str, str] = {}  # long texts: one may stand in a million records
     for number, value, fault in chain(sample, objects):
         where = f"{path}:{number}"
         if fault or value is None:
             sorter.refuse(where, fault) if fault else sorter.skip(where)
             continue
-        found = flat(value)
-        keys |= {key: type(value) is str for key, value in found.items() if key not in keys}
+        value = flat(value)  # the next one is read while this one is held: of a list of millions only its kind is kept
+        keys |= {key: type(item) is str for key, item in value.items() if key not in keys}
         faults, cells = [], []
         for column, name in zip(columns, wanted, strict=True):
-            cell, fault = text_of(found[name]) if name in found else ("", f"no {name!r} in the object.")
-            faults += [f"{column} is {fault}." if name in found else fault] if fault else []
-            cells.append(cell)
+            cell, fault = text_of(value[name]) if name in value else ("", f"no {name!r} in the object.")
+            faults += [f"{column} is {fault}." if name in value else fault] if fault else []
+            cells.append(cell if len(cell) < LONG else once.setdefault(short := cell.strip(), short))
         if faults:
             sorter.refuse(where, " ".join(faults))
         else:
@@ -194,9 +168,22 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
     return sorter.read(note and f"{path}: keys: {note}")
 
 
+def sampled(objects: Objects) -> list[tuple[int, Any, str]]:
+    """The first objects, flat: as many as tell the keys of all, and do not fill the memory."""
+    found, room = [], SAMPLE_SIZE
+    for number, value, fault in islice(objects, SAMPLE):
+        value = None if value is None else flat(value)
+        found.append((number, value, fault))
+        for key, item in (value or {}).items():
+            room -= OF_A_KEY + len(key) + (len(item) if isinstance(item, str | bytes) else 0)
+        if room < 0:
+            break
+    return found
+
+
 def plain_keys(sample: Sequence[tuple[int, Any, str]]) -> list[str]:
-    """The keys of some objects under which there are no lists and no further objects."""
-    items = [pair for _, value, _ in sample if isinstance(value, dict) for pair in flat(value).items()]
+    """The keys of some flat objects under which there are no lists and no further objects."""
+    items = [pair for _, value, _ in sample if value is not None for pair in value.items()]
     return list(dict.fromkeys(key for key, value in items if not isinstance(value, dict | list)))
 
 
@@ -226,16 +213,19 @@ def absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], 
 
 
 def flat(value: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:
-    """The values of an object by key, those of an object in it by `outer.inner`.
+    """The values of an object by key, those of an object in it by `outer.inner`. Lists and objects themselves come empty.
 
     >>> flat({"translation": {"en": "a house"}})["translation.en"]
     'a house'
     """
     found: dict[str, Any] = {}
     for key, item in value.items():
-        found[before + key] = item
-        if isinstance(item, dict) and depth < DEEPEST:
-            found |= flat(item, f"{before}{key}.", depth + 1)
+        if isinstance(item, dict):
+            found[before + key] = {}
+            if depth < DEEPEST and len(item) <= WIDEST:
+                found |= flat(item, f"{before}{key}.", depth + 1)
+        else:
+            found[before + key] = [] if isinstance(item, list) else item
     return found
 
 

@@ -1,7 +1,8 @@
 """How data is read: the KEY=VALUE of a command that are about its files."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from mirada.config import Config
 
@@ -16,9 +17,19 @@ class DataOptions(Config):
 
     of_files: ClassVar[tuple[str, ...]] = ("bad", "split")  # they belong to one run's files, not to what a model reads
     fixed: ClassVar[tuple[str, ...]] = ()  # a run that starts from another's weights must have the same
+    recognized: ClassVar[tuple[str, ...]] = ()  # every file tells these by itself, unless they are said of it
 
     bad: str = "stop"
     split: str = ""
+
+    def for_another_file(self, told: Mapping[str, Any]) -> Self:
+        """The same for another file: what a file tells by itself is recognized anew, and some of it may be told.
+
+        >>> TableOptions(bad="skip", columns="review,stars", encoding="cp1252").for_another_file({"header": "no"})
+        TableOptions(bad='skip', split='', columns='', header='no', separator='', encoding='')
+        """
+        kept = {name: value for name, value in self.to_dict().items() if name not in self.recognized}
+        return type(self).from_dict({**kept, **told})
 
     def check(self) -> None:
         self.one_of("bad", "stop", "skip")
@@ -46,7 +57,8 @@ class TableOptions(DataOptions):
     What is recognized by itself can be said: `header` (yes or no), `separator` (a character, or tab), `encoding` (of Python).
     """
 
-    of_files: ClassVar[tuple[str, ...]] = (*DataOptions.of_files, "columns", "header", "separator", "encoding")
+    recognized: ClassVar[tuple[str, ...]] = ("columns", "header", "separator", "encoding")
+    of_files: ClassVar[tuple[str, ...]] = (*DataOptions.of_files, *recognized)
 
     columns: str = ""
     header: str = ""

@@ -7,12 +7,15 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from mirada.data.answer_spans import TEXTS, PassageQuestion, texts_of, understood
-from mirada.data.cells import place_of, read_cells
+from mirada.data.cells import read_cells
+from mirada.data.inputs_column import place_of
 from mirada.data.memory import rows_of
-from mirada.data.objects import decoded, joined_lines
+from mirada.data.names import match
+from mirada.data.objects import SAMPLE, Objects, decoded, joined_lines
 from mirada.data.options import TableOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.records import OBJECTS, ending_of, json_objects, kind_of
@@ -20,6 +23,7 @@ from mirada.data.text import as_written
 from mirada.errors import require, unknown
 
 COLUMNS = (*TEXTS, "answer", "start")  # the last two may be missing, or `answers` be in their place
+INSTEAD = ("answers", "is_impossible")
 FORM = '{"question": ..., "context": ..., "answer": ..., "start": ...}'
 PARAGRAPH = '{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ..., "answer_start": ...}]}]}'
 SQUAD = f'{{"data": [{{"paragraphs": [{PARAGRAPH}]}}]}}'
@@ -34,11 +38,17 @@ AS_IT_COMES = TableOptions()
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands at a place for a question, as it was found there; or what is wrong with it."""
+    """What stands at a place for a question, under our names and as it was `given`; or what is wrong with it."""
 
     where: str
     found: Mapping[str, Any] = field(default_factory=dict)
     fault: str = ""
+    given: Mapping[str, Any] | None = None
+
+    @property
+    def cells(self) -> Mapping[str, Any]:
+        """What stands there, under the names that it has there."""
+        return self.found if self.given is None else self.given
 
 
 def read_questions(place: Any, options: TableOptions = AS_IT_COMES) -> Found[PassageQuestion]:
@@ -58,13 +68,22 @@ def read_questions(place: Any, options: TableOptions = AS_IT_COMES) -> Found[Pas
     records: list[Record[PassageQuestion]] = []
     problems: list[Problem] = []
     counts: Counter[str] = Counter()
-    for entry in entries(place, options):
+    keys: dict[str, None] = {}
+    found, note = entries(place, options)
+    for entry in found:
+        keys |= dict.fromkeys(entry.found)
         value, faults = understood(entry.found, counts) if not entry.fault else (None, [entry.fault])
         problems += [Problem(entry.where, fault) for fault in faults[:1]]
         if value is not None and not faults:
             records.append(Record(entry.where, value))
     before = f"{place}: " if isinstance(place, str) else ""
-    notes = [before + text.format(answers(counts[kind])) for kind, text in NOTES.items() if counts[kind]]
+    absent = [name for name in TEXTS if name not in keys]
+    if absent and keys:
+        raise ValueError(
+            f"{before}{unknown('key', absent[0], keys)} columns=QUESTION,CONTEXT,ANSWER says which to read."
+        )
+    notes = [before + note] if note else []
+    notes += [before + text.format(answers(counts[kind])) for kind, text in NOTES.items() if counts[kind]]
     return Found(records, problems, notes)
 
 
@@ -90,13 +109,13 @@ def read_unanswered(
     """
     if ending_of(place) != ".json" and ending_of(place) not in OBJECTS:
         return unanswered_cells(place, options, passage)
-    found = list(entries(place, options))
+    found = list(entries(place, options)[0])
     columns = tuple(
-        dict.fromkeys(name for entry in found for name, value in entry.found.items() if not nested(value))
+        dict.fromkeys(name for entry in found for name, value in entry.cells.items() if not nested(value))
     )  # fmt: skip
     rows = []
     for entry in found:
-        cells = tuple("" if nested(entry.found.get(name)) else entry.found.get(name, "") for name in columns)
+        cells = tuple("" if nested(entry.cells.get(name)) else entry.cells.get(name, "") for name in columns)
         rows.append(unanswered(entry.where, entry.found, cells, passage, entry.fault))
     return columns, rows
 
@@ -134,36 +153,41 @@ def unanswered_cells(
 # from a place to entries
 
 
-def entries(place: Any, options: TableOptions) -> Iterator[Entry]:
-    """What stands for questions in a file or in a value in memory, one after the other."""
+def entries(place: Any, options: TableOptions) -> tuple[Iterator[Entry], str]:
+    """What stands for questions in a file or in a value in memory, one after the other; and what was recognized."""
     names = options.names
     require(
         not names or 2 <= len(names) <= len(COLUMNS),
         f"columns= must name {', '.join(COLUMNS[:3])} and perhaps start: got {len(names)} ({','.join(names)})",
     )
-    renamed = dict(zip(names, COLUMNS, strict=False))
     if not isinstance(place, str):
-        return in_memory(place, renamed)
+        renamed = our_keys(keys_in_memory(place), names)
+        return in_memory(place, renamed), told(renamed, names)
     ending = ending_of(place)
     if ending == ".json":
-        return in_json(place, whole_json(place, options.encoding), renamed)
+        value = whole_json(place, options.encoding)
+        renamed = our_keys(value if isinstance(value, list) else (), names)
+        return in_json(place, value, renamed), told(renamed, names)
     if ending in OBJECTS and ending != ".parquet":
-        return in_lines(place, options.encoding, renamed)
+        objects = json_objects(place, options.encoding, as_written)
+        sample = list(islice(objects, SAMPLE))
+        renamed = our_keys((value for _, value, _ in sample), names)
+        return in_lines(place, chain(sample, objects), renamed), told(renamed, names)
     known = unknown("format", ending, [".json", *(name for name in OBJECTS if name != ".parquet")])
     raise ValueError(f"{place}: {known} Questions come as SQuAD JSON, or as JSON lines: {FORM}")
 
 
-def in_lines(path: str, encoding: str, renamed: Mapping[str, str]) -> Iterator[Entry]:
+def in_lines(path: str, objects: Objects, renamed: Mapping[str, str]) -> Iterator[Entry]:
     """The objects of JSON lines; empty lines at the end are none."""
     blank: list[Entry] = []
-    for number, value, fault in json_objects(path, encoding, as_written):
+    for number, value, fault in objects:
         where = f"{path}:{number}"
         if value is None and not fault:
             blank.append(Entry(where, fault="empty line. Take it out."))
             continue
         yield from blank
         blank = []
-        yield Entry(where, fault=fault) if fault else Entry(where, under_our_names(value, renamed))
+        yield Entry(where, fault=fault) if fault else under_our_names(where, value, renamed)
 
 
 def whole_json(path: str, encoding: str) -> Any:
@@ -188,7 +212,7 @@ def in_json(path: str, value: Any, renamed: Mapping[str, str]) -> Iterator[Entry
         for number, item in enumerate(value, 1):
             where = f"{path}, item {number}"
             if isinstance(item, dict):
-                yield Entry(where, under_our_names(item, renamed))
+                yield under_our_names(where, item, renamed)
             else:
                 yield Entry(where, fault=f"expected an object, found {kind_of(item)}. Each item is {FORM}.")
         return
@@ -243,7 +267,7 @@ def in_memory(data: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
     for number, row in enumerate(rows_of(data, COLUMNS, COLUMNS), 1):
         where = f"row {number}"
         if len(row) == 1 and isinstance(row[0], Mapping):
-            yield Entry(where, under_our_names(row[0], renamed))
+            yield under_our_names(where, row[0], renamed)
         elif names is COLUMNS and not 2 <= len(row) <= len(COLUMNS):
             expected = "expected question, context, answer and perhaps start"
             yield Entry(where, fault=f"{expected}: found {len(row)} value{'s' * (len(row) != 1)}.")
@@ -251,6 +275,38 @@ def in_memory(data: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
             yield Entry(where, dict(zip(names, row, strict=False)))
 
 
-def under_our_names(value: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
+# keys
+
+
+def under_our_names(where: str, value: Mapping[str, Any], renamed: Mapping[str, str]) -> Entry:
     """An object with our words for its keys."""
-    return {renamed.get(key, key): item for key, item in value.items()}
+    return Entry(where, {renamed.get(key, key): item for key, item in value.items()}, given=value)
+
+
+def keys_in_memory(data: Any) -> Iterable[Any]:
+    """What has the keys of a value in memory: columns, or objects in a list."""
+    if isinstance(data, Mapping) or hasattr(data, "columns"):
+        return [dict.fromkeys(data if isinstance(data, Mapping) else data.columns)]
+    return data if isinstance(data, list | tuple) else ()
+
+
+def our_keys(objects: Iterable[Any], names: Sequence[str]) -> dict[str, str]:
+    """Our words for the keys of objects: as they were named, in our order; else usual names, where ours are not there.
+
+    >>> our_keys([{"pregunta": "a", "pasaje": "b", "answer": "c"}], ())
+    {'pregunta': 'question', 'pasaje': 'context'}
+    """
+    if names:
+        return dict(zip(names, COLUMNS, strict=False))
+    known = list(dict.fromkeys(str(key) for value in objects if isinstance(value, Mapping) for key in value))
+    answered = not set(INSTEAD).isdisjoint(known)
+    missing = tuple(name for name in COLUMNS if name not in known and not (name == "answer" and answered))
+    free = [key for key in known if key not in COLUMNS and key not in INSTEAD]
+    places = match(free, missing).picked
+    return {free[place]: name for name, place in zip(missing, places, strict=True) if place is not None}
+
+
+def told(renamed: Mapping[str, str], names: Sequence[str]) -> str:
+    """Which usual names were taken, for the person."""
+    pairs = ", ".join(f"{name} is {key}" for key, name in renamed.items())
+    return f"keys: {pairs}" if pairs and not names else ""

@@ -1,14 +1,14 @@
 """A sound as a model hears it: frames of log-mel energies at one rate, made once and kept."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.mel import MelBands
+from mirada.data.mel import HOP, MelBands
 from mirada.data.resample import resampled
 from mirada.data.wav import FASTEST, SLOWEST, Sound, mixed
 from mirada.errors import require
@@ -24,6 +24,10 @@ class Recording:
     frames: NDArray[np.float16] = field(repr=False)  # frames x mels
     seconds: float
     digest: bytes = field(default=b"", repr=False)  # of its samples
+
+    def beginning(self, frames: int) -> "Recording":
+        """Its first frames, at most so many."""
+        return self if len(self.frames) <= frames else replace(self, frames=self.frames[:frames], seconds=frames * HOP)
 
 
 def plural(count: int, word: str) -> str:

@@ -14,7 +14,7 @@ from mirada.data.objects import DECODER, Number, json_objects, kind_of, parquet_
 from mirada.data.options import TableOptions
 from mirada.data.record import Fields, Read, Sorter, TableRow
 from mirada.data.separator import sniffed
-from mirada.data.table import USUAL, Rows, quoted_rows, read_table, tab_rows
+from mirada.data.table import USUAL, Rows, quoted_rows, read_table, tab_rows, without_separator_line
 from mirada.data.text import ending_of, scan
 from mirada.errors import require, unknown
 
@@ -77,9 +77,10 @@ def rows_of_table(path: str, columns: tuple[str, ...], options: TableOptions) ->
     if not dialect.delimiter:
         error = unknown("format", ending, [*USUAL, *KEYED])
         raise ValueError(f"{path}: {error} Aligned text files are given as one.en,other.es.")
-    if not dialect.quoted:
-        return tab_rows(path, options.encoding), dialect.delimiter
-    return quoted_rows(path, dialect.delimiter, options.encoding, dialect.spaced), dialect.delimiter
+    rows = tab_rows(path, options.encoding)
+    if dialect.quoted:
+        rows = quoted_rows(path, dialect.delimiter, options.encoding, dialect.spaced)
+    return without_separator_line(rows, dialect.delimiter), dialect.delimiter
 
 
 def read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = "") -> Read:

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from mirada.data.decimals import EMPTY
 from mirada.data.names import match
-from mirada.data.text import head
+from mirada.data.numbers import parse_number
+from mirada.data.text import LONGEST_LINE, head
 
 KNOWN = (",", "\t", ";", "|")
 LINES = 60  # that tell the separator
 ALIKE = 0.8  # share of them with equally many cells, in a table of numbers
 SURE = 4  # rows that are not divided alike by chance
 WORDS = {"\t": "tab"}  # as `separator=` spells them
+csv.field_size_limit(LONGEST_LINE)  # a field may be as long as a line: its own limit is that of a long article
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,20 @@ def of_numbers(path: str, encoding: str = "") -> str:
     there may be that of a decimal.
     """
     lines = [text for text, _ in head(path, encoding, LINES) if text.strip()]
+    if lines and (said := excel_separator(lines[0])):
+        return said
     for delimiter in (";", "\t", "|"):
         size, times = Division(delimiter, [cells_of(line, delimiter) for line in lines]).size
         if size > 1 and times >= ALIKE:
             return delimiter
     return ""
+
+
+def is_one_column(path: str, encoding: str = "") -> bool:
+    """Whether a table of numbers has one column: one cell in its first line, and one number in every other line."""
+    first, *rest = [text.strip() for text, _ in head(path, encoding, LINES) if text.strip()] or [""]
+    alone = first != "" and not any(mark in first for mark in KNOWN)
+    return alone and bool(rest) and all(parse_number(text) is not None or text.casefold() in EMPTY for text in rest)
 
 
 def decimal(division: Division) -> bool:

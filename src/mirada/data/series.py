@@ -322,6 +322,8 @@ def notes(
         form = "numbers" if times.pattern == NUMBERS else readable(times.pattern)
         told = [f"the times are in {at}: {form}, {times.spacing.text()} apart"]
         told += uneven(table, times, backward)
+    if table.above:
+        told.append(f"{table.above} line{'s' * (table.above > 1)} at the top left out")
     if texts:
         named = ", ".join(texts[:NAMED]) + (", ..." if len(texts) > NAMED else "")
         told.append(

@@ -16,8 +16,11 @@ from mirada.data.series import TimeSeries
 from mirada.data.times import Spacing
 from mirada.data.windows import RowRange, WindowSize
 from mirada.errors import require
+from mirada.files import read_whole
 
 BASELINE, LATEST = "baseline.safetensors", "latest.csv"
+LARGEST = 1 << 30  # bytes of either
+MOST_ROWS = 2**31  # of a window
 CONSTANT = 1e-12  # a deviation that is so small beside the mean is none
 DIGITS = 4  # of the deviation of a column that are written
 
@@ -98,32 +101,51 @@ class SeriesScale:
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
         try:
+            check_facts(facts)
             size, spacing = WindowSize(facts["lookback"], facts["horizon"]), Spacing(**facts["spacing"])
             inputs, targets = tuple(facts["inputs"]), tuple(facts["targets"])
             mean, std = np.array(facts["mean"], float), np.array(facts["std"], float)
             model, last, line = (float(share) for share in facts.get("shares", (1.0, 0.0, 0.0)))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"config.json does not hold the scale of the series: {error}") from None
         try:
-            linear = load(paths[BASELINE].read_bytes())["linear"]
-        except (KeyError, OSError, SafetensorError) as error:
-            raise ValueError(f"{paths[BASELINE]} cannot be read: {error}. Copy the run again.") from None
+            linear = load(read_whole(paths[BASELINE], LARGEST))["linear"]
+            latest = read_whole(paths[LATEST], LARGEST) if paths[LATEST].exists() else b""
+        except (KeyError, OSError, ValueError, SafetensorError) as error:
+            raise ValueError(f"{paths[BASELINE]} or {LATEST} cannot be read: {error}. Copy the run again.") from None
         shape = (len(targets), size.lookback + 1, size.horizon)
-        require(linear.shape == shape, f"{paths[BASELINE]} has weights of {linear.shape}, and the run needs {shape}")
-        latest = paths[LATEST].read_bytes() if paths[LATEST].exists() else b""
-        return cls(
-            inputs,
-            targets,
-            mean,
-            std,
-            size,
-            facts["time"],
-            facts["pattern"],
-            spacing,
-            linear,
-            latest,
-            (model, last, line),
+        require(
+            linear.shape == shape and linear.dtype.kind == "f",
+            f"{paths[BASELINE]} has weights of {linear.shape}, and the run needs {shape}",
         )
+        return cls(
+            inputs, targets, mean, std, size, facts["time"], facts["pattern"], spacing, linear, latest, (model, last, line)
+        )  # fmt: skip
+
+
+def check_facts(facts: Mapping[str, Any]) -> None:
+    """Require the facts of a series that a run can have learned from."""
+    for name in ("inputs", "targets"):
+        good = isinstance(facts[name], list) and all(isinstance(column, str) for column in facts[name])
+        require(good and len({*facts[name]}) == len(facts[name]) > 0, f"{name} must be the names of columns")
+    for name in ("lookback", "horizon"):
+        good = type(facts[name]) is int and 1 <= facts[name] <= MOST_ROWS
+        require(good, f"{name} must be a number of rows: got {str(facts[name])[:40]}")
+    for name in ("time", "pattern"):
+        require(isinstance(facts[name], str), f"{name} must be a text")
+    columns = len({*facts["inputs"], *facts["targets"]})
+    for name, least in (("mean", -math.inf), ("std", 0.0)):
+        values = facts[name]
+        good = isinstance(values, list) and all(is_number(value) and value > least for value in values)
+        require(good and len(values) == columns, f"{name} must have a number for each of {columns} columns")
+    spacing = facts["spacing"]
+    good = isinstance(spacing, dict) and isinstance(spacing.get("kind"), str) and is_number(spacing.get("step"))
+    require(good, "spacing must have a kind and a step")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value can be counted with."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
 def scale_of(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

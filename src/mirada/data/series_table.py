@@ -6,14 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mirada.data.decimals import is_numeric, numbers
+from mirada.data.first_row import TITLES, is_title, number, usual_width
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem
 from mirada.data.records import OBJECTS, ending_of, table_rows
-from mirada.data.separator import of_numbers
+from mirada.data.separator import is_one_column, of_numbers
+from mirada.data.table import TableLine, line_rows
 from mirada.data.times import NUMBERS, pattern_of, text_of_time
 from mirada.errors import require, unknown
 
 HEAD = 50  # rows that tell whether the first one names the columns
+MEMORY = "the data"  # the place of what is in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +29,12 @@ class SeriesTable:
     whole: list[bool]
     problems: list[Problem]
     separator: str = ","
+    above: int = 0  # titles that were left out
 
     def form(self) -> str:
         """The way out for a table that is not a series."""
-        return "A series has a row per time step: a time, then numbers."
+        way = "" if self.place == MEMORY else " If its cells are divided by something else, say separator=."
+        return f"A series has a row per time step: a time, then numbers.{way}"
 
     def turned(self) -> "SeriesTable":
         """The rows from the last to the first."""
@@ -63,12 +68,31 @@ def table_in_file(path: str, options: TableOptions) -> SeriesTable:
         ending_of(path) not in OBJECTS, f"{path}: a series is a CSV or TSV file, or columns in memory. Save it as CSV."
     )
     delimiter = options.delimiter or of_numbers(path, options.encoding)
-    rows, shown = table_rows(path, 2, replace(options, separator=delimiter))
-    found = [(number, cells, fault) for number, cells, fault in rows]
+    if not delimiter and is_one_column(path, options.encoding):
+        rows, shown = line_rows(path, options.encoding), "\n"  # no comma divides cells there
+    else:
+        rows, shown = table_rows(path, 2, replace(options, separator=delimiter))
+    found = list(rows)
     while found and not found[-1][2] and not any(map(str.strip, found[-1][1])):
         found.pop()
     require(bool(found), f"{path}: the file has no rows. A series has a row per time step: a time, then numbers.")
-    return fitted(path, [(f"{path}:{number}", cells, fault) for number, cells, fault in found], options.header, shown)
+    above = titles(found)
+    places = [(f"{path}:{number}", cells, fault) for number, cells, fault in found[above:]]
+    told = sum(any(map(str.strip, cells)) for _, cells, _ in found[:above])
+    return replace(fitted(path, places, options.header, shown), above=told)
+
+
+def titles(rows: Sequence[TableLine]) -> int:
+    """How many lines stand above a table: remarks, and titles in one cell that is neither a number nor a time."""
+    stripped = [[cell.strip() for cell in cells] for _, cells, fault in rows[:HEAD] if not fault]
+    width = usual_width(stripped, 1) if stripped else 1
+    for count, (_, cells, fault) in enumerate(rows[: TITLES + 1]):
+        filled = [cell.strip() for cell in cells if cell.strip()]
+        title = bool(filled) and is_title([cell.strip() for cell in cells], width)
+        title = title and not number(filled[0]) and not pattern_of(filled[:1])
+        if fault or width == 1 or (filled and not title):
+            return count
+    return 0
 
 
 def table_in_memory(data: Any) -> SeriesTable:
@@ -85,14 +109,14 @@ def table_in_memory(data: Any) -> SeriesTable:
             len(sizes) == 1, f"columns must be equally long: got {', '.join(str(len(c)) for c in columns.values())}"
         )
         count = sizes.pop()
-        return SeriesTable("the data", columns, [f"row {n}" for n in range(1, count + 1)], [True] * count, [])
+        return SeriesTable(MEMORY, columns, [f"row {n}" for n in range(1, count + 1)], [True] * count, [])
     require(
         isinstance(data, Iterable) and not isinstance(data, bytes),
         f"a series in memory is a dict of columns, a data frame, rows or an array: got {type(data).__name__}",
     )
     rows = [list(row) if isinstance(row, Iterable) and not isinstance(row, str) else [row] for row in data]
     require(bool(rows), "the data has no rows. A series has a row per time step: a time, then numbers.")
-    return fitted("the data", [(f"row {n}", row, "") for n, row in enumerate(rows, 1)], "", ",")
+    return fitted(MEMORY, [(f"row {n}", row, "") for n, row in enumerate(rows, 1)], "", ",")
 
 
 def fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str, separator: str) -> SeriesTable:

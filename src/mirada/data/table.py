@@ -1,23 +1,28 @@
 """Tables: rows of cells, from tab separated or quoted lines to records."""
 
 import csv
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from mirada.data.header import TITLES, has_header, recognize
+from mirada.data.first_row import TITLES, has_header
+from mirada.data.header import recognize
 from mirada.data.names import words_of
 from mirada.data.options import TableOptions
 from mirada.data.record import Read, Sorter
 from mirada.data.separator import excel_separator
-from mirada.data.text import ending_of, scan
+from mirada.data.text import LONGEST_LINE, ending_of, scan
 from mirada.errors import require, unknown
 
+ScannedLine = tuple[int, str, str]  # the number of a line, its text, what is wrong with it
 TableLine = tuple[int, list[str], str]  # the number of the line, its cells, what is wrong with it
 Rows = Iterator[TableLine]
 USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # separators by the ending of a path
 SPELLED = {"\t": "tabs"}
 SAMPLE = 500  # rows that tell the columns
+READ_AGAIN = 4 * LONGEST_LINE  # characters behind quotes without end that are read a second time
+LONGEST_RECORD = 100_000  # lines: the field of a longer one has no end
 
 
 def tab_rows(path: str, encoding: str = "") -> Rows:
@@ -25,22 +30,61 @@ def tab_rows(path: str, encoding: str = "") -> Rows:
         yield number, text.split("\t"), fault
 
 
+def line_rows(path: str, encoding: str = "") -> Rows:
+    """One cell a line."""
+    for number, text, fault in scan(path, encoding):
+        yield number, [text], fault
+
+
+def without_separator_line(rows: Rows, delimiter: str) -> Rows:
+    """The rows without a first line that only tells Excel the separator."""
+    for first in islice(rows, 1):
+        if not excel_separator(delimiter.join(first[1])):
+            yield first
+    yield from rows
+
+
 class Feed:
-    """Lines for the CSV reader, which says nothing about where a record began or that a line of it was bad."""
+    """Lines for the CSV reader, which says nothing about where a record began or that a line of it was bad.
+
+    `record` are the lines of the record that is being read, `bad` is the first of them that cannot be. The lines behind the
+    first may be given back, to be read again.
+    """
 
     def __init__(self, path: str, encoding: str = "") -> None:
         self.lines = scan(path, encoding)
-        self.number = 0
-        self.bad: tuple[int, str] | None = None  # the first bad line of the record
+        self.returned: deque[ScannedLine] = deque()
+        self.record: list[ScannedLine] = []
+        self.bad: ScannedLine | None = None
+        self.room = READ_AGAIN
 
-    def __iter__(self) -> "Feed":
-        return self
+    def texts(self) -> Iterator[str]:
+        """The lines for the reader: those that were given back, then the others."""
+        record, returned = self.record, self.returned
+        given_back = (returned.popleft() for _ in range(len(returned)))
+        for line in chain(given_back, self.lines):
+            record.append(line)
+            if line[2] and self.bad is None:
+                self.bad = line
+            yield line[1] + "\n"
+            if len(record) >= LONGEST_RECORD:
+                return
 
-    def __next__(self) -> str:
-        self.number, text, fault = next(self.lines)
-        if fault and self.bad is None:
-            self.bad = self.number, fault
-        return text + "\n"
+    @property
+    def is_full(self) -> bool:
+        """Whether a record has more lines than any record of anybody."""
+        return len(self.record) >= LONGEST_RECORD
+
+    def give_back(self, delimiter: str, width: int) -> bool:
+        """Give the lines back that a quote without end took, if all look like rows of so many cells. The last may be the
+        one with the next quote.
+        """
+        rows = len(self.record) > 2 and all(text.count(delimiter) == width - 1 for _, text, _ in self.record[:-1])
+        self.room -= sum(len(text) for _, text, _ in self.record)
+        if rows and width > 1 and self.room > 0:
+            self.returned.extendleft(reversed(self.record[1:]))
+            return True
+        return False
 
 
 def quoted_rows(path: str, delimiter: str = ",", encoding: str = "", spaced: bool = False) -> Rows:
@@ -48,24 +92,45 @@ def quoted_rows(path: str, delimiter: str = ",", encoding: str = "", spaced: boo
 
     RFC 4180.
     """
-    feed = Feed(path, encoding)
-    reader = csv.reader(feed, strict=True, delimiter=delimiter, skipinitialspace=spaced)
+    feed, width = Feed(path, encoding), 0
+    record = feed.record
+    reader = csv.reader(feed.texts(), strict=True, delimiter=delimiter, skipinitialspace=spaced)
     while True:
-        first, feed.bad = feed.number + 1, None
+        record.clear()
+        feed.bad = None
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
+            what = f"more than {LONGEST_RECORD:,} lines" if feed.is_full else str(error)
+            given_back = feed.give_back(delimiter, width)
             # in a field without end, what follows may be inside or outside of it: it would be guessed
-            endless = "limit" in str(error)
-            lost = "The rest of the file is" if endless else f"Line {first} to line {feed.number} is"
-            way_out = 'Put the field in quotes and write a quote in it as "".'
-            yield first, [], f"broken quotes: {error} in line {feed.number}. {lost} left out. {way_out}"
+            endless = not given_back and (feed.is_full or "limit" in what)
+            first, last = record[0][0], record[-1][0]
+            yield (
+                first,
+                [],
+                broken_quotes(what, first, last, "rest" if endless else "first" if given_back else "record"),
+            )
             if endless:
                 return
+            if given_back:
+                reader = csv.reader(feed.texts(), strict=True, delimiter=delimiter, skipinitialspace=spaced)
         else:
-            yield (first, cells, "") if feed.bad is None else (feed.bad[0], [], feed.bad[1])
+            width = len(cells) or width
+            yield (record[0][0], cells, "") if feed.bad is None else (feed.bad[0], [], feed.bad[2])
+
+
+def broken_quotes(error: str, first: int, last: int, lost: str) -> str:
+    """What is wrong with a record from its first line to its last, and what is lost of the file: that, its first line, or
+    the rest.
+    """
+    lines = f"Line {first} is" if lost == "first" or first == last else f"Lines {first} to {last} are"
+    opened = f", behind a quote that opens in line {first}" if last > first else ""
+    way_out = 'Put the field in quotes and write a quote in it as "".'
+    gone = "The rest of the file is" if lost == "rest" else lines
+    return f"broken quotes: {error} in line {last}{opened}. {gone} left out. {way_out}"
 
 
 @dataclass(frozen=True)
@@ -89,8 +154,6 @@ class Layout:
 def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOptions, delimiter: str) -> Read:
     """The records of a table: where its fields stand is said, or recognized from its first rows."""
     sample = list(islice(rows, SAMPLE))
-    if sample and excel_separator(delimiter.join(sample[0][1])):
-        del sample[0]
     layout = layout_of(path, sample, columns, options)
     for _ in range(layout.skipped):  # blank lines may stand before a header
         del sample[next(place for place, row in enumerate(sample) if is_whole(row))]

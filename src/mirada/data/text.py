@@ -42,6 +42,10 @@ class LongLine(bytes):
     """The beginning of a line that is too long."""
 
 
+class EndlessLineError(ValueError):
+    """A line whose end nobody waits for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line without its end, and where it is: the path as it was given, and the number of the line from 1."""
@@ -114,8 +118,14 @@ def passages(
 
     Without a `longest`, a long line comes in several passages.
     """
-    number = 1
-    for block in blocks(path, encoding, longest):
+    number, found = 1, blocks(path, encoding, longest)
+    while True:
+        try:
+            block = next(found, None)
+        except EndlessLineError as error:
+            raise ValueError(f"{path}:{number}: {error}") from None
+        if block is None:
+            return
         if isinstance(block, LongLine):
             most = f"{(longest or 0) >> 20} MB"
             fault = f"longer than {most}. Split the record, or check that it is a text file with line ends."
@@ -173,7 +183,7 @@ def blocks(path: str | Path, encoding: str = "", longest: int | None = LONGEST_L
             parts = recoded(parts, known, path)
         first = next(parts).removeprefix(BOM)
         ends = unix_ends(chain([first], parts))
-        yield from in_pieces(ends) if longest is None else whole_lines(ends, longest, path)
+        yield from in_pieces(ends) if longest is None else whole_lines(ends, longest)
 
 
 def recoded(parts: Iterable[bytes], encoding: str, path: str | Path) -> Iterator[bytes]:
@@ -199,7 +209,7 @@ def unix_ends(parts: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n"
 
 
-def whole_lines(parts: Iterable[bytes], longest: int = LONGEST_LINE, path: str | Path = "the file") -> Iterator[bytes]:
+def whole_lines(parts: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterator[bytes]:
     """Blocks of whole lines; of a line that is too long only the beginning is kept, while its end is looked for."""
     kept: list[bytes] = []  # joined once, when the line ends: it may be longer than many parts
     size = 0
@@ -213,7 +223,8 @@ def whole_lines(parts: Iterable[bytes], longest: int = LONGEST_LINE, path: str |
             kept, size = [], 0
         size += len(part) - cut
         kept = [kept[0]] if size > longest and kept else [*kept, part[cut:]]
-        require(size <= ENDLESS, f"{path}: a line of more than {ENDLESS >> 20} MB. Is it a text file?")
+        if size > ENDLESS:
+            raise EndlessLineError(f"a line of more than {ENDLESS >> 20} MB. Is it a text file?")
     if size > longest:
         yield LongLine(kept[0][:SHORT])
     elif last := b"".join(kept):

@@ -53,6 +53,7 @@ BESIDE_A_SIGN = r" (?!\p{L}|<unk>|<mask>)|(?<![\p{L}\p{M}]|<unk>|<mask>) "
 SEED = 3  # the pieces that a unigram model is pruned from, as a multiple of those it keeps
 KEPT = 0.75  # the share of pieces that one round of pruning leaves
 LONGEST = 16  # characters in a piece of a unigram model
+WHITESPACE = "".join(character for character in map(chr, range(1, 0x3001)) if character.isspace() and character != " ")
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "␣"}
 BLANKS = re.compile("_{3,}")
 BLANK = "ꙮ"  # stands in for a blank: it is a letter, so that signs beside it are cut as beside a word
@@ -103,6 +104,8 @@ class Tokenizer:
         self.kind = _kind(engine)
         self._ids = known
         self._tokens = sorted(known, key=known.__getitem__)
+        # a line break or a hard space where none was learned is a space
+        self._spaces = dict.fromkeys(map(ord, set(WHITESPACE).difference("".join(known))), " ")
 
     @classmethod
     def train(cls, texts: Iterable[str], kind: str = "bpe", vocab: int = 8000, lowercase: bool = False) -> Self:
@@ -131,8 +134,9 @@ class Tokenizer:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of many texts, at once."""
+        texts = [text.translate(self._spaces) for text in texts]
         if self.kind != "char":
-            return [encoding.ids for encoding in self.engine.encode_batch_fast(list(texts), add_special_tokens=False)]
+            return [encoding.ids for encoding in self.engine.encode_batch_fast(texts, add_special_tokens=False)]
         cleaned = map(
             self.engine.normalizer.normalize_str, texts
         )  # then one look each is quicker than the engine's way
@@ -145,7 +149,7 @@ class Tokenizer:
         >>> [tokenizer.token(id) for id in tokenizer.encode_blanks("Ana ve una ___.")]
         ['Ana', 've', 'una', '<mask>', '.']
         """
-        parts = BLANKS.split(text)
+        parts = BLANKS.split(text.translate(self._spaces))
         places = {len(BLANK.join(parts[: i + 1])) for i in range(len(parts) - 1)}
         encoding = self.engine.encode(BLANK.join(parts), add_special_tokens=False)
         ids: list[int] = []
@@ -165,7 +169,7 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """The tokens of a text with the places they cover. A token that is only the mark of a first word covers nothing."""
-        encoding = self.engine.encode(text, add_special_tokens=False)
+        encoding = self.engine.encode(text.translate(self._spaces), add_special_tokens=False)
         nexts = [start for start, _ in encoding.offsets[1:]] + [len(text)]
         pieces = []
         for i, (id, token, (start, end)) in enumerate(
@@ -200,7 +204,9 @@ class Tokenizer:
         return self._tokens[id] if self.kind in ("char", "word") else self._tokens[id].replace(SPACE, " ")
 
     def to_json(self) -> str:
-        """The whole tokenizer in Hugging Face's format, which `tokenizers.Tokenizer.from_file` reads."""
+        """The whole tokenizer in Hugging Face's format, which `tokenizers.Tokenizer.from_file` reads; white space that was
+        never learned is unknown there, and a space here.
+        """
         return self.engine.to_str(pretty=True)
 
     def save(self, path: str | Path) -> None:

@@ -43,7 +43,7 @@ class Vocabulary:
         require(
             truncate or len(tokens) <= most,
             f"an input has {len(tokens)} tokens and the model reads at most {most}: {text[:60]!r}... "
-            "Cut it (--truncate does).",
+            "Cut it, or let it be cut: --truncate (in Python and JSON: truncate).",
         )
         return tokens if len(tokens) <= most else [*tokens[: most - 1], tokens[-1]]
 

@@ -55,11 +55,14 @@ class SingleHypothesis(Search):
         *,
         rules: Sequence[Rule] = (),
         number: int = 0,
-    ) -> Iterator[int]:
-        """The tokens of one text, each as soon as it is chosen; the arguments are those of a call."""
+    ) -> Iterator[Choice]:
+        """The tokens of one text with their log-probabilities, the end too, each as soon as it is chosen.
+
+        The arguments are those of a call, and the mean of the log-probabilities is its score.
+        """
         call = prepare(stepper, state, first, end, most, False, rules, [number] * len(first))
         require(len(first) == 1, f"a stream is of one text: got first of batch={len(first)}. Call the search instead.")
-        return (choices[0].token for choices, _ in self.steps(call) if choices[0].token != end)
+        return (choices[0] for choices, _ in self.steps(call))
 
     @torch.inference_mode()  # around each step, not around what happens between two of them
     def steps(self, call: SearchCall) -> Iterator[tuple[list[Choice], Float[Tensor, "rows keys"] | None]]:

@@ -1,12 +1,12 @@
 """One HTML file that shows `.attn` records, offline: the viewer's modules, its style and the records inside."""
 
 import re
-from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 
 from mirada.drawing.document import document
 from mirada.drawing.markup import Markup, element, join
+from mirada.drawing.record_blocks import base64_block
 from mirada.errors import require
 
 ENTRY = "page.js"
@@ -16,7 +16,13 @@ BODY = "html, body { margin: 0; } body { background: light-dark(#f6f5f2, #0e1014
 THEMES = '[data-theme="light"] body { color-scheme: light; } [data-theme="dark"] body { color-scheme: dark; }'
 
 
-def attention_page(records: Sequence[bytes], title: str, language: str = "", start: str = "") -> str:
+def attention_page(
+    records: Sequence[bytes],
+    title: str,
+    language: str = "",
+    start: str = "",
+    block: Callable[[bytes, int], Markup] = base64_block,
+) -> str:
     """A page of one record, or of two and their difference, as the text of one HTML file, to be written as UTF-8.
 
     `records` are the bytes of `.attn` files (`docs/attn.md`); a broken one is named in the page. `language` is "es" or "en";
@@ -24,6 +30,7 @@ def attention_page(records: Sequence[bytes], title: str, language: str = "", sta
     `weights(name, head, query)`. Nothing is loaded from anywhere, and nothing that a record says can run.
 
     `start` says where to begin, as the page's address may too (`#view=graph&row=2`): view, stream, heads, row, column.
+    `block` makes the element that holds a record: one of `record_blocks.py`.
 
     >>> page = attention_page([b"no record"], "1 < 2")
     >>> page[:15], "<title>1 &lt; 2</title>" in page, 'data-record="0"' in page
@@ -32,11 +39,7 @@ def attention_page(records: Sequence[bytes], title: str, language: str = "", sta
     require(len(records) in (1, 2), f"a page shows one record, or two and their difference: got {len(records)}")
     require(language in ("", "es", "en"), f"unknown language {language!r}; known: en, es")
     opening = element("p", "mirada", class_="opening")
-    blocks = [
-        # a type that no browser runs; base64 cannot end the element
-        element("script", Markup(b64encode(record).decode()), type="application/octet-stream", data_record=str(index))
-        for index, record in enumerate(records)
-    ]
+    blocks = [block(record, index) for index, record in enumerate(records)]
     shown = element("div", opening, id="mirada", class_="mirada", data_language=language, data_start=start)
     without = element("noscript", element("p", "This page needs JavaScript. Esta página necesita JavaScript."))
     styles = (BODY, THEMES, module_text("attention.css"))

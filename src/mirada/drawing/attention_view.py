@@ -11,7 +11,7 @@ from mirada.drawing.weights import cautions
 from mirada.errors import require
 
 MOST_CHECKED = 250_000  # weights in which a picture looks for what misleads
-ORIGIN = ("mirada", "torch", "task", "model", "run", "kernel")
+ORIGIN = ("mirada", "torch", "task", "model", "run", "kernel", "sample")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class AttentionView:
     """Weights of one layer: of one head, or the mean of several.
 
     `values` draws a series beside columns that are times; `focus` is the row that was asked about, where there is one;
-    `boxes` are known places in the picture, by row; `shares` is how likely each row was written.
+    `boxes` are known places in the picture, by row; `shares` is how likely each row was written; `visible` is how many
+    columns each row may see, where that is not all of them.
 
     >>> AttentionView(np.eye(2), ("a", "b"), ("c", "d")).strongest(1)
     1
@@ -49,12 +50,17 @@ class AttentionView:
     shares: tuple[float | None, ...] = ()
     remarks: tuple[str, ...] = ()
     made: Mapping[str, str] = field(default_factory=dict)
+    visible: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         require(
             self.weights.shape == (len(self.rows), len(self.columns)),
             f"a picture needs a name per row and column: got {len(self.rows)} x {len(self.columns)} names for "
             f"{self.weights.shape[0]} x {self.weights.shape[1]} weights",
+        )
+        require(
+            len(self.visible) in (0, len(self.rows)),
+            f"visible needs a count per row: got {len(self.visible)} for {len(self.rows)} rows",
         )
 
     @property
@@ -66,13 +72,36 @@ class AttentionView:
         return max(float(finite.max(initial=0.0)), min(1.0, 2 * self.even))
 
     @property
+    def negative(self) -> bool:
+        """Whether some weight is below 0."""
+        return bool((self.weights < 0).any())
+
+    @property
     def even(self) -> float:
-        """What every weight would be if attention were even."""
-        return 1 / max(1, len(self.columns))
+        """What every weight of the row that sees most would be if attention were even."""
+        return self.evens[0]
+
+    @property
+    def evens(self) -> tuple[float, float]:
+        """The smallest and the largest weight of even attention: a row that may see few columns gives each of them more."""
+        counts = [count for count in self.visible if count] or [max(1, len(self.columns))]
+        return 1 / max(counts), 1 / min(counts)
+
+    def even_of(self, row: int) -> float:
+        """What every weight of a row would be if attention were even."""
+        return 1 / max(1, self.visible[row] if self.visible else len(self.columns))
+
+    @property
+    def even_text(self) -> str:
+        """Even attention in words."""
+        low, high = map(number, self.evens)
+        return low if low == high else f"{low} to {high}"
 
     def strongest(self, row: int) -> int:
-        """The column that a row looked at most."""
-        return int(np.nan_to_num(self.weights[row], nan=-1.0).argmax())
+        """The column that a row looked at most; -1 where there is none."""
+        if not len(self.columns):
+            return -1
+        return int(np.nan_to_num(np.abs(self.weights[row]), nan=-1.0).argmax())
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -92,4 +121,4 @@ class AttentionView:
     @property
     def scale(self) -> str:
         """How its colors are to be read."""
-        return f"0 to {number(self.top)}; even would be {number(self.even)}"
+        return f"0 to {number(self.top)}; even would be {self.even_text}"

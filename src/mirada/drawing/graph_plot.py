@@ -15,15 +15,19 @@ MOST_AROUND = 24  # neighbors around a node
 MOST_NODES = 60  # nodes of a circle
 THICKEST = 6.0
 FAINTEST = 0.02  # weights below are not drawn
+POSITIVE, NEGATIVE = "#1d4ed8", "#c2410c"
 
 
 def plot_graph(view: AttentionView, path: Path) -> None:
-    """Write nodes and their edges: the thicker and darker, the larger the weight. An arrow points at who looks."""
+    """Write nodes and their edges: the thicker and darker, the larger the weight; negative ones are orange. An arrow
+    points at who looks.
+    """
     require(
         len(view.rows) == len(view.columns),
         f"a graph needs rows and columns that are the same nodes: got {len(view.rows)} rows, {len(view.columns)} columns",
     )
-    weights = np.nan_to_num(view.weights)
+    signed = np.nan_to_num(view.weights)
+    weights = np.abs(signed)
     if view.focus is not None:
         order = [int(n) for n in np.argsort(-weights[view.focus], kind="stable") if weights[view.focus, n]]
         around = [n for n in order if n != view.focus][:MOST_AROUND]
@@ -37,7 +41,7 @@ def plot_graph(view: AttentionView, path: Path) -> None:
     with figure(view, path, 6.4, 6.6) as drawn:
         axes = drawn.subplots()
         for row, column in sorted(edges, key=lambda edge: weights[edge]):
-            edge(axes, places[row], places[column], float(weights[row, column]), view.top)
+            edge(axes, places[row], places[column], float(signed[row, column]), view.top)
         for node, (x, y) in places.items():
             dot(axes, x, y, label(view.rows[node], 16), node == view.focus)
         shown = (
@@ -61,7 +65,8 @@ def edge(axes: Any, row: tuple[float, float], column: tuple[float, float], value
     from matplotlib.patches import Circle, FancyArrowPatch
 
     share = min(abs(value) / top, 1.0)
-    look: dict[str, Any] = {"color": "#1d4ed8", "alpha": 0.15 + 0.75 * share, "linewidth": 0.4 + THICKEST * share}
+    look: dict[str, Any] = {"alpha": 0.15 + 0.75 * share, "linewidth": 0.4 + THICKEST * share}
+    look["color"] = POSITIVE if value >= 0 else NEGATIVE
     if row == column:
         axes.add_patch(Circle((1.13 * row[0], 1.13 * row[1]), 0.09, fill=False, **look))
         return

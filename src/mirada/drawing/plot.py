@@ -1,21 +1,26 @@
 """Plots for papers and slides, through matplotlib: PNG, SVG or PDF by the name of the file."""
 
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from mirada.drawing.terminal import safe
 from mirada.files import write_whole
 
 Points: TypeAlias = Sequence[tuple[str | float, float]]
 
 MARKERS = "osD^vPX*"
+NOTE_LETTERS = 110  # of small type, below a figure
+ABOUT = ("Description", "Subject")  # what formats call the text that says what a file is
+SAYS = {"png": ("Description",), "svg": ("Description", "Date"), "pdf": ("Subject", "CreationDate")}
 
 
-def plot(lines: Mapping[str, Points], path: Path, *, x: str = "", y: str = "") -> None:
+def plot(lines: Mapping[str, Points], path: Path, *, x: str = "", y: str = "", note: str = "") -> None:
     """Draw named lines over one axis of numbers or names, and write the figure. Values start at zero.
 
-    Lines differ by marker as well as by color.
+    Lines differ by marker as well as by color. `note` says where the numbers come from, below them and in the file.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "by-length.png"
@@ -34,13 +39,15 @@ def plot(lines: Mapping[str, Points], path: Path, *, x: str = "", y: str = "") -
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
     axes.legend(frameon=False)
-    write_figure(figure, path)
+    write_figure(figure, path, note)
 
 
-def plot_bars(bars: Mapping[str, Points], path: Path, *, x: str = "", line: tuple[str, float] | None = None) -> None:
+def plot_bars(
+    bars: Mapping[str, Points], path: Path, *, x: str = "", line: tuple[str, float] | None = None, note: str = ""
+) -> None:
     """Draw named series of bars, one beside the other for every name, the first on top, each with its number; write the figure.
 
-    `line` is a value to compare with, and what it is called.
+    `line` is a value to compare with, and what it is called; `note` says where the numbers come from.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "models.png"
@@ -72,11 +79,20 @@ def plot_bars(bars: Mapping[str, Points], path: Path, *, x: str = "", line: tupl
     axes.set_axisbelow(True)
     if len(bars) > 1 or line:
         figure.legend(loc="outside upper right", frameon=False, ncols=len(bars) + bool(line))
-    write_figure(figure, path)
+    write_figure(figure, path, note)
 
 
-def write_figure(figure: Any, path: Path) -> None:
-    """Write a matplotlib figure as its file's name says, whole or not at all."""
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=150, format=path.suffix.removeprefix(".") or "png")
+def write_figure(figure: Any, path: Path, note: str = "") -> None:
+    """Write a matplotlib figure as its file's name says, whole or not at all.
+
+    `note` is where its numbers come from: it stands below the figure and in the file, which then has no date.
+    """
+    drawn, kind = io.BytesIO(), path.suffix.removeprefix(".").lower() or "png"
+    more: dict[str, Any] = {}
+    if note:
+        note = safe(note)
+        below = "\n".join(textwrap.wrap(note, NOTE_LETTERS))
+        figure.supxlabel(below, fontsize=6, x=0.01, ha="left", color="#555555", parse_math=False)
+        more = {"metadata": {field: note if field in ABOUT else None for field in SAYS.get(kind, ())}}
+    figure.savefig(drawn, dpi=150, format=kind, **more)
     write_whole(path, drawn.getvalue())

@@ -148,9 +148,12 @@ def legend(view: AttentionView, terminal: Terminal) -> list[str]:
     """How to read the colors, what to beware of, and where the weights come from."""
     steps = [step / 11 for step in range(12)]
     ramp = "".join(terminal.paint(" ", ground=color_of(step)) for step in steps) if terminal.colored else f"[{SHADES}]"
-    even, close = f"even would be {number(view.even)}", "  " if terminal.width >= ROOMY else "\n"
+    even, close = f"even would be {view.even_text}", "  " if terminal.width >= ROOMY else "\n"
     told = [f"0 {ramp} {number(view.top)}{close}{terminal.faint(even)}"]
-    for text in (*([view.reading] if view.reading else []), *view.cautions):
+    low, high = view.evens
+    notes = ["even attention differs by row: not every row may see every column"] if low < high else []
+    notes += ["colors show the size of a weight: some are below 0"] if view.negative else []
+    for text in (*notes, *([view.reading] if view.reading else []), *view.cautions):
         told += [terminal.faint(part) for part in terminal.wrapped(text)]
     return told
 

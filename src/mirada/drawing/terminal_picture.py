@@ -1,16 +1,16 @@
 """Attention over a picture in a terminal: the picture for every word, lit where the model looked, two pixels to a cell."""
 
-import io
-
 import numpy as np
 from jaxtyping import Float, UInt8
 
 from mirada.drawing.attention_view import AttentionView
+from mirada.drawing.embedded_picture import embedded_pixels
 from mirada.drawing.numerals import number
 from mirada.drawing.terminal import HALF, Color, Terminal, color_of, fitted, shade
-from mirada.drawing.terminal_matrix import ellipsis, legend
+from mirada.drawing.terminal_matrix import draw_matrix, ellipsis, legend
 
 SIDE = 24  # pixels of a drawn picture
+LONGEST = 96  # cells of a side; a longer grid is no picture that a terminal could show
 MOST_PANELS = 24
 LIT, SOFT = 0.85, 0.6  # how much the heat covers where the weight is largest, and how it fades
 DARK = 0.5  # how bright the picture stays below it
@@ -20,8 +20,12 @@ def draw_picture(view: AttentionView, terminal: Terminal) -> str:
     """A panel for every row, as many beside each other as fit."""
     assert view.grid is not None
     grid = view.grid
+    longest = max(grid.height, grid.width)
+    if longest > LONGEST:
+        return draw_matrix(view, terminal)
     chosen = [view.focus] if view.focus is not None else list(range(len(view.rows)))
-    side = max(SIDE // max(grid.height, grid.width), 1) * max(grid.height, grid.width)
+    side = max(SIDE // longest, 1) * longest
+    side += side % 2  # two pixels to a cell
     pixels = thumbnail(grid.picture, side)
     wide = side if terminal.colored else 2 * grid.width
     across = max(1, (terminal.width + 2) // (wide + 2))
@@ -78,12 +82,5 @@ def heated(
 
 def thumbnail(png: bytes, side: int) -> UInt8[np.ndarray, "side side 3"] | None:
     """The picture in so many pixels; None where there is none or it cannot be read."""
-    if not png:
-        return None
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(png)) as image:
-            return np.asarray(image.convert("RGB").resize((side, side), Image.Resampling.BOX))
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
-        return None
+    found = embedded_pixels(png, "RGB", (side, side))
+    return None if found is None else found.pixels

@@ -1,8 +1,11 @@
 """What every model has: a configuration, and a folder it can be saved to and loaded from."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from tempfile import TemporaryDirectory
+from typing import ClassVar, Generic, Self, TypeVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -14,11 +17,12 @@ from mirada.attention.neighborhoods import Padding
 from mirada.checksums import damage, with_checksum
 from mirada.config import Config
 from mirada.errors import require
-from mirada.files import require_file, write_whole
+from mirada.files import read_json, write_whole
+from mirada.layers.model_size import require_explained
 from mirada.shapes import check_axes, check_integers, check_size, show
 
 C = TypeVar("C", bound=Config)
-LARGEST_JSON = 64 << 20  # bytes
+WEIGHTS = "model.safetensors"
 
 
 class Model(nn.Module, Generic[C]):
@@ -41,9 +45,11 @@ class Model(nn.Module, Generic[C]):
         folder.mkdir(parents=True, exist_ok=True)
         described = {"model": type(self).__name__.lower(), "config": self.config.to_dict()}
         write_whole(folder / "config.json", (json.dumps(described, indent=2) + "\n").encode())
-        weights = folder / "model.safetensors"
-        save_model(self, str(weights))
-        write_whole(weights, with_checksum(weights.read_bytes()))
+        with TemporaryDirectory(dir=folder, prefix=".") as beside:  # the library writes in place, and through links
+            part = Path(beside, WEIGHTS)
+            save_model(self, str(part))
+            content = part.read_bytes()
+        write_whole(folder / WEIGHTS, with_checksum(content))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -55,32 +61,27 @@ class Model(nn.Module, Generic[C]):
             raise ValueError(f"{folder} holds a model {name!r}: load it with that class, not {cls.__name__}")
         fields = described.get("config")
         require(isinstance(fields, dict), f"{folder / 'config.json'} must hold the fields of the model under 'config'")
-        model = cls(cls.Config.from_dict(fields))  # type: ignore[arg-type]
-        weights = folder / "model.safetensors"
-        try:
-            require_file(weights)
-            load_model(model, str(weights))
+        config = cls.Config.from_dict(fields)  # type: ignore[arg-type]
+        weights = folder / WEIGHTS
+        with told_of(weights):
             wrong = damage(weights)
             require(not wrong, wrong)
-        except (OSError, SafetensorError, RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise ValueError(f"{weights} does not hold the weights of {folder / 'config.json'}: {reason}") from None
+            require_explained(cls, config, weights.stat().st_size)
+        model = cls(config)  # type: ignore[arg-type]
+        with told_of(weights):
+            load_model(model, str(weights))
         return model.eval()
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
+@contextmanager
+def told_of(weights: Path) -> Iterator[None]:
+    """What fails while weights are read is an error that names them and the settings beside them."""
     try:
-        require_file(path, LARGEST_JSON)
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise ValueError(f"{path} is not JSON of ours: it is nested too deeply") from None
-    except OSError:
-        raise ValueError(f"{path} cannot be read. Is this the folder of a saved model?") from None
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
-    require(isinstance(value, dict), f"{path} must hold a JSON object: got {type(value).__name__}")
-    return value
+        yield
+    except (OSError, SafetensorError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        beside = weights.with_name("config.json")
+        raise ValueError(f"{weights} does not hold the weights of {beside}: {reason}") from None
 
 
 def check_pair(source: Tensor, target: Int[Tensor, "batch length"]) -> None:

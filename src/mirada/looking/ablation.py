@@ -1,7 +1,7 @@
 """What happens without a place of the input: hidden from every layer, one place after the other."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -41,15 +41,15 @@ def hidden(layers: Sequence[Attention], key: int) -> Iterator[None]:
 
 
 def drops(
-    log_probability: Callable[[], Float[Tensor, " rows"]], layers: Sequence[Attention], places: int
-) -> Float[Tensor, "rows places"]:
-    """By how much the log-probability of each row falls without each place; what it says of itself through the residual
+    values: Callable[[], Float[Tensor, "..."]], hide: Callable[[int], AbstractContextManager[None]], places: int
+) -> Float[Tensor, "rows places ..."]:
+    """By how much the value of each row falls while each place is hidden; what it says of itself through the residual
     stream stays.
     """
     with torch.no_grad():
-        whole = log_probability()
+        whole = values()
         columns = []
         for key in range(places):
-            with hidden(layers, key):
-                columns.append(whole - log_probability())
+            with hide(key):
+                columns.append(whole - values())
     return torch.stack(columns, dim=1)

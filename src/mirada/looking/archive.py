@@ -61,7 +61,10 @@ class BlobWriter:
 
 
 class BlobReader:
-    """The entries of a ZIP. All are checked at once, before anything is inflated; each is read once, to its exact size."""
+    """The entries of a ZIP. All are checked at once, before anything is inflated; each is read once, to its exact size.
+
+    No more than 512 MB is ever inflated: a blob that several streams name would be one for each of them.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         try:
@@ -75,6 +78,7 @@ class BlobReader:
             check_entry(entry)
             require(entry.filename not in self.entries, f"it has {shown(entry.filename)} twice")
             self.entries[entry.filename] = entry
+        self.taken: set[str] = set()
         total = sum(entry.file_size for entry in entries)
         require(total <= LARGEST_WHOLE, f"it would unpack to {total / 2**20:.0f} MB: at most 512 MB are read")
 
@@ -91,6 +95,8 @@ class BlobReader:
         found = self.entries[name].file_size
         if size is not None and found != size:
             raise ValueError(f"{name} has {found} bytes, and its stream says {size}")
+        require(name not in self.taken, f"it names {name} twice: every blob belongs to one place")
+        self.taken.add(name)
         return self._inflate(name)
 
     def _inflate(self, name: str) -> bytes:

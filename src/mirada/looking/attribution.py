@@ -1,6 +1,6 @@
 """How much a result depends on each weight: weights times the size of what they bring, weights times their gradient."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mirada.attention.kernels import reference
 from mirada.attention.observe import Event, observed
 from mirada.errors import require
+from mirada.looking.model_output import call_model
 from mirada.looking.record import Call, Seen, look
 
 
@@ -52,6 +53,11 @@ class Differentiable:
         gives that of alpha. Over the edges of a graph there is none.
         """
         found: dict[str, list[Tensor]] = {}
+        missing = [name for name in (self.seen.names if layers is None else layers) if name not in self.outputs]
+        require(
+            not missing,
+            f"no gradient of the weights is known for {', '.join(missing)}: its heads' outputs were not seen",
+        )
         names = [name for name in self.outputs if layers is None or name in layers]
         flat = [(name, place) for name in names for place in range(len(self.outputs[name]))]
         outputs = [self.outputs[name][place] for name, place in flat]
@@ -75,8 +81,8 @@ def through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_d
         return torch.autograd.grad(mixed, weights, gradient.to(mixed.dtype))[0]
 
 
-def differentiable(model: nn.Module, inputs: Sequence[Any]) -> Differentiable:
-    """Run a model on inputs, keeping its attention and the gradients to come.
+def differentiable(model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any]) -> Differentiable:
+    """Run a model on its arguments, in a row or by name, keeping its attention and the gradients to come.
 
     >>> from mirada import Attention, MultiHead
     >>> layer = Attention(MultiHead(width=4, heads=2))
@@ -86,10 +92,20 @@ def differentiable(model: nn.Module, inputs: Sequence[Any]) -> Differentiable:
     """
     outputs = HeadOutputs()
     with torch.inference_mode(False), torch.enable_grad(), trainable(model), look(model) as seen, observed(outputs):
-        ordinary = [x.clone() if isinstance(x, Tensor) and x.is_inference() else x for x in inputs]
-        result = model(*ordinary)
+        result = call_model(model, ordinary(inputs))
     kept = {name: outputs.calls[layer] for layer, name in seen._names.items() if layer in outputs.calls}
     return Differentiable(seen, result, kept)
+
+
+def ordinary(inputs: Sequence[Any] | Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
+    """Arguments that autograd takes: tensors of inference mode are copied."""
+
+    def copied(x: Any) -> Any:
+        return x.clone() if isinstance(x, Tensor) and x.is_inference() else x
+
+    if isinstance(inputs, Mapping):
+        return {name: copied(x) for name, x in inputs.items()}
+    return tuple(map(copied, (inputs,) if isinstance(inputs, Tensor) else inputs))
 
 
 @contextmanager
@@ -106,9 +122,17 @@ def trainable(model: nn.Module) -> Iterator[None]:
 
 
 def weight_gradients(
-    model: nn.Module, inputs: Sequence[Any], target: Callable[[Any], Float[Tensor, ""]]
+    model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any], target: Callable[[Any], Float[Tensor, ""]]
 ) -> tuple[Seen, dict[str, list[Tensor]]]:
-    """What was seen, and for every call of every layer the gradient of `target(model(*inputs))` by its weights."""
+    """What was seen, and for every call of every layer the gradient of `target(model(*inputs))` by its weights.
+
+    The model keeps its kernels, and may be one of Hugging Face transformers; `inputs` are in a row, or a dict by name.
+
+    >>> from mirada import Attention, MultiHead
+    >>> seen, gradients = weight_gradients(Attention(MultiHead(width=4, heads=2)), [torch.randn(1, 3, 4)], torch.sum)
+    >>> (seen[""].weights() * gradients[""][0]).shape
+    torch.Size([1, 2, 3, 3])
+    """
     with torch.inference_mode(False), torch.enable_grad():
         run = differentiable(model, inputs)
         return run.seen, run.gradients(target(run.result))

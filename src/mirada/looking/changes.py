@@ -1,6 +1,5 @@
 """What can be changed in a call of attention: values that say it, and how they change a request."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
@@ -13,6 +12,7 @@ from mirada.attention.neighborhoods import Mask, Neighborhood
 from mirada.attention.normalizers import Identity
 from mirada.attention.places import Places
 from mirada.errors import require, unknown
+from mirada.looking.manifest import shown
 
 MOST_PLACES = 2**31
 
@@ -85,8 +85,8 @@ class Force(Change):
     def __post_init__(self) -> None:
         super().__post_init__()
         number = isinstance(self.weight, int | float) and not isinstance(self.weight, bool)
-        if not number or not math.isfinite(self.weight) or not 0 <= self.weight <= 1:
-            raise ValueError(f"weight must be a number from 0 to 1: got weight={self.weight!r} in {self!r}")
+        if not number or not 0 <= self.weight <= 1:  # NaN and infinity lie nowhere
+            raise ValueError(f"weight must be a number from 0 to 1: got weight={shown(self.weight)}")
 
 
 Reweighing = Callable[[Tensor], Tensor]

@@ -1,8 +1,10 @@
-"""Raw attention beside value norms, rollout, gradients and ablation, for one input of any model with logits."""
+"""Raw attention beside value norms, rollout, gradients and ablation, for one input of any model with logits or other numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -10,36 +12,51 @@ from torch import Tensor, nn
 
 from mirada.attention.equation import Attention
 from mirada.errors import require
-from mirada.looking.ablation import drops
+from mirada.looking.ablation import drops, hidden
 from mirada.looking.attribution import Differentiable, differentiable, value_norms
+from mirada.looking.changes import MaskKey
+from mirada.looking.intervene import intervene
 from mirada.looking.methods import Matrix, Methods
-from mirada.looking.record import Seen
+from mirada.looking.model_output import call_model, logits_in
+from mirada.looking.record import Seen, unwrapped
 from mirada.looking.rollout import cross_rollout, rollout
 from mirada.looking.stream import Stream
 
 MOST_PLACES = 4096
+Inputs = Sequence[Any] | Mapping[str, Any]
+RowScore = Callable[[Any], Float[Tensor, "..."]]  # (rows,) or (rows, parts)
+
+
+def nothing() -> None:
+    """What happens between two passes, unless somebody wants more."""
 
 
 @torch.inference_mode(False)
 @torch.enable_grad()
 def compare_methods(
     model: nn.Module,
-    inputs: Sequence[Any],
+    inputs: Inputs,
     target: Sequence[int] | Int[Tensor, " rows"] | int | None = None,
     *,
     logits: Callable[[Any], Tensor] | None = None,
-    reader: int | None = None,
-    without: Callable[[int], Sequence[Any]] | None = None,
+    score: RowScore | None = None,
+    reader: int | Sequence[int] | None = None,
+    sample: int | None = None,
+    without: Callable[[int], Inputs] | None = None,
     rows: str = "",
     columns: str = "",
+    between: Callable[[], object] = nothing,
 ) -> Methods:
     """What every output depended on, by five methods, and how far they agree.
 
-    `model(*inputs)` gives logits of (1, rows, vocab) or (1, classes), or `logits` finds them in what it gives; `target` is the
-    token of every row or the class, the likeliest by default. The places are those of the input: what the encoder reads where
-    there is cross-attention, else the places of self-attention. For a model of classes the attention is that of the query
-    `reader` (0 for a [CLS] token), or the mean over all. Ablation hides a place from every layer; `without(place)` gives
-    other inputs for it, such as a token replaced. `rows` and `columns` name axes of the labels.
+    The model's output has logits of (1, rows, vocab) or (1, classes), or `logits` finds them in it; `target` is the token of
+    every row or the class, the likeliest by default. An output that chooses nothing, such as a forecast, has a `score`
+    instead: a number for every row, or several, whose changes count without their signs. The places are those of the input:
+    what the encoder reads where there is cross-attention, else the places of self-attention. The attention is that of the
+    same row, or of the queries `reader` (0 for a [CLS] token), or of a class the mean over all. Ablation hides a place from
+    every layer; `without(place)` gives other inputs for it, such as a token replaced. `sample` chooses the attention where
+    the layers see several at once; `rows` and `columns` name axes of the labels. A model of Hugging Face transformers will do.
+    `between` is called before every further pass: what it raises ends the comparison.
 
     >>> from mirada.models.transformer import Transformer, TransformerConfig
     >>> model = Transformer(TransformerConfig.tiny()).eval()
@@ -51,39 +68,75 @@ def compare_methods(
         not model.training, "the model is in training mode, where dropout makes every pass another: call model.eval()"
     )
     run = differentiable(model, inputs)
-    scores = rows_of(run.result, logits)
-    wanted = as_target(target, scores)
-    layers = InputLayers.of(run.seen)
-    read = AnswerRows(layers, scores.shape[0], reader)
-
-    def log_probability(given: Sequence[Any] = inputs) -> Float[Tensor, " rows"]:
-        found = rows_of(model(*given), logits).log_softmax(-1)
-        return found[torch.arange(len(wanted)), wanted].float()
-
+    asked = RowValues.of(run.result, target, logits, score)
+    values = asked.values(run.result)
+    layers = InputLayers.of(run.seen, sample)
+    read = AnswerRows.of(layers, len(values), reader)
     matrices = {"attention": read.mean([x.weights()[0].cpu().float() for x in layers.looking()])}
     matrices["value_norm"] = read.mean([value_norms(call) for call in layers.looking()])
     if layers.around:
         matrices["rollout"] = read.chosen(layers.rolled())
-    matrices["gradient"] = gradients(run, layers, scores, wanted)
+    matrices["gradient"] = gradients(
+        run, layers, values.flatten(1).sum(1) if values.ndim > 1 else values, asked.size, between
+    )
+
+    def now(given: Inputs = inputs) -> Tensor:
+        between()
+        return asked.values(call_model(model, given if isinstance(given, Mapping) else tuple(given)))
+
     if without is None:
-        change = drops(log_probability, [layer_named(model, name) for name in layers.hiding()], layers.places)
+        change = drops(now, hiding(model, layers.hiding()), layers.places)
     else:
         with torch.no_grad():
-            whole = log_probability()
-            change = torch.stack([whole - log_probability(without(place)) for place in range(layers.places)], dim=1)
-    matrices["ablation"] = change.cpu().clamp(min=0)
+            whole = now()
+            change = torch.stack([whole - now(without(place)) for place in range(layers.places)], dim=1)
+    sizes = asked.size(change.detach().cpu())
+    matrices["ablation"] = sizes.flatten(2).sum(2) if sizes.ndim > 2 else sizes
     return Methods.of(matrices, rows, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class RowValues:
+    """The numbers that are explained, one or several a row, and how much of a change of them counts."""
+
+    values: RowScore
+    size: Callable[[Tensor], Tensor]
+
+    @classmethod
+    def of(
+        cls, result: Any, target: Any, logits: Callable[[Any], Tensor] | None, score: RowScore | None
+    ) -> "RowValues":
+        """The log-probability of the targets, whose fall counts; or a score, which may move either way."""
+        if score is not None:
+            require(target is None and logits is None, "score says what is explained: leave target and logits out")
+            return cls(score, torch.abs)
+        scores = rows_of(result, logits)
+        wanted = as_target(target, scores)
+
+        def log_probability(output: Any) -> Float[Tensor, " rows"]:
+            found = rows_of(output, logits).log_softmax(-1)
+            return found[torch.arange(len(wanted)), wanted].float()
+
+        return cls(log_probability, partial(torch.clamp, min=0))
+
+
+def hiding(model: nn.Module, names: Sequence[str]) -> Callable[[int], AbstractContextManager[None]]:
+    """What hides a place from these layers: theirs by their neighborhoods, those of another library by an intervention."""
+    layers = [layer_named(model, name) for name in names]
+    if all(isinstance(layer, Attention) for layer in layers):
+        return partial(hidden, cast(list[Attention], layers))
+    return lambda place: intervene(model, dict.fromkeys(names, MaskKey(place)))
 
 
 def rows_of(result: Any, logits: Callable[[Any], Tensor] | None) -> Float[Tensor, "rows vocab"]:
     """The logits of the one sample."""
-    found = result if logits is None else logits(result)
-    if not isinstance(found, Tensor) and isinstance(found, tuple) and found and isinstance(found[0], Tensor):
-        found = found[0]
+    found: Any = result if logits is None else logits(result)
+    if isinstance(found, tuple) or isinstance(getattr(found, "logits", None), Tensor):
+        found = logits_in(found)
     require(
         isinstance(found, Tensor) and found.ndim in (2, 3) and found.shape[0] == 1,
         "comparing methods needs one sample and logits of (1, rows, vocab) or (1, classes): "
-        f"got {tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__}. Say where they are with logits=",
+        f"got {tuple(found.shape) if isinstance(found, Tensor) else type(result).__name__}. Say where they are with logits=",
     )
     return found[0] if found.ndim == 3 else found
 
@@ -110,16 +163,16 @@ class InputLayers:
     around: dict[str, Stream]
 
     @classmethod
-    def of(cls, seen: Seen) -> "InputLayers":
+    def of(cls, seen: Seen, sample: int | None = None) -> "InputLayers":
         """Where there is cross-attention, self-attention counts if it is not the decoder's: of another part of the model."""
-        streams = {name: Stream.of(seen[name].calls) for name in seen.names}
+        streams = {name: Stream.of(seen[name].calls, sample) for name in seen.names}
         streams = {name: stream for name, stream in streams.items() if stream.edges is None}
         cross = {name: stream for name, stream in streams.items() if stream.last.kind == "cross"}
         around = {name: stream for name, stream in streams.items() if stream.last.kind == "self"}
         if cross:
-            writing, places = {name.split(".")[0] for name in cross}, next(reversed(cross.values())).keys
+            writing, places = set(map(part_of, cross)), next(reversed(cross.values())).keys
             cross = {name: stream for name, stream in cross.items() if stream.keys == places}
-            around = {name: s for name, s in around.items() if name.split(".")[0] not in writing}
+            around = {name: s for name, s in around.items() if part_of(name) not in writing}
         else:
             places = next(reversed(around.values())).keys if around else 0
         around = {name: s for name, s in around.items() if (s.queries, s.keys) == (places, places)}
@@ -131,6 +184,10 @@ class InputLayers:
     def places(self) -> int:
         return next(iter((self.cross or self.around).values())).keys
 
+    @property
+    def sample(self) -> int:
+        return next(iter((self.cross or self.around).values())).sample
+
     def looking(self) -> "list[JoinedCall]":
         """The streams whose rows stand for the outputs."""
         return [JoinedCall(stream) for stream in (self.cross or self.around).values()]
@@ -141,6 +198,16 @@ class InputLayers:
     def rolled(self) -> Matrix:
         around = (whole(stream) for stream in self.around.values())
         return cross_rollout(map(whole, self.cross.values()), around) if self.cross else rollout(around)
+
+
+def part_of(name: str) -> str:
+    """The part of a model that a layer belongs to: its encoder, its decoder, or what its name begins with.
+
+    >>> part_of("model.decoder.layers.0.encoder_attn"), part_of("encoder.layers.1.self"), part_of("h.0.attn")
+    ('decoder', 'encoder', 'h')
+    """
+    words = name.split(".")
+    return next((word for word in words if "coder" in word), words[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,19 +229,27 @@ def whole(stream: Stream) -> Float[Tensor, "heads queries keys"]:
 
 @dataclass(frozen=True, eq=False)
 class AnswerRows:
-    """From rows of attention to rows of the answer: the same ones, or for a class the reader's or the mean of all."""
+    """From rows of attention to rows of the answer: the same ones, those of readers, or for a class the mean of all."""
 
     layers: InputLayers
     rows: int
-    reader: int | None
+    readers: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, layers: InputLayers, rows: int, reader: int | Sequence[int] | None) -> "AnswerRows":
+        if reader is None or isinstance(reader, int):
+            return cls(layers, rows, None if reader is None else (reader,) * rows)
+        require(len(reader) == rows, f"there must be a reader for each of the {rows} rows: got {len(reader)}")
+        return cls(layers, rows, tuple(reader))
 
     def mean(self, layers: Sequence[Float[Tensor, "heads queries keys"]]) -> Matrix:
         return self.chosen(torch.stack([weights.mean(0) for weights in layers]).mean(0))
 
     def chosen(self, matrix: Float[Tensor, "queries keys"]) -> Matrix:
-        if self.reader is not None:
-            require(0 <= self.reader < len(matrix), f"reader must lie in 0..{len(matrix) - 1}: got {self.reader}")
-            return matrix[self.reader : self.reader + 1].expand(self.rows, -1)
+        if self.readers is not None:
+            wrong = [reader for reader in self.readers if not 0 <= reader < len(matrix)]
+            require(not wrong, f"reader must lie in 0..{len(matrix) - 1}: got {wrong[0] if wrong else 0}")
+            return matrix[list(self.readers)]
         if len(matrix) == self.rows:
             return matrix
         require(self.rows == 1, f"{self.rows} rows of logits do not fit {len(matrix)} rows of attention")
@@ -182,25 +257,30 @@ class AnswerRows:
 
 
 def gradients(
-    run: Differentiable, layers: InputLayers, scores: Float[Tensor, "rows vocab"], wanted: Int[Tensor, " rows"]
+    run: Differentiable,
+    layers: InputLayers,
+    values: Float[Tensor, " rows"],
+    size: Callable[[Tensor], Tensor],
+    between: Callable[[], object] = nothing,
 ) -> Matrix:
-    """alpha x d log p / d alpha, where it is positive, over all layers, heads and queries that look at the input."""
+    """alpha x d value / d alpha, as much of it as counts, over all layers, heads and queries that look at the input."""
     names, found = layers.hiding(), []
     weights = {name: [call.weights() for call in run.seen[name].calls] for name in names}
-    for value in scores.log_softmax(-1)[torch.arange(len(wanted)), wanted]:
+    for value in values:
+        between()
         total = torch.zeros(layers.places)
         for name, by_call in run.gradients(value, names).items():
             for alpha, gradient in zip(weights[name], by_call, strict=True):
-                total += (alpha * gradient).clamp(min=0).sum((0, 1, 2)).cpu().float()
+                mass = size(alpha * gradient)[layers.sample].sum((0, 1)).cpu().float()
+                total[: len(mass)] += mass
         found.append(total)
     return torch.stack(found)
 
 
-def layer_named(model: nn.Module, name: str) -> Attention:
+def layer_named(model: nn.Module, name: str) -> nn.Module:
     """The layer that `look` calls by that name."""
     named = {
-        n.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): m for n, m in model.named_modules()
+        n.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): m
+        for n, m in unwrapped(model).named_modules()
     }
-    layer = named[name]
-    assert isinstance(layer, Attention)
-    return layer
+    return named[name]

@@ -23,12 +23,13 @@ from mirada.looking.labels import AxisLabels, GridLabels, TextLabels, TimeLabels
 from mirada.looking.manifest import FORMAT, PNG, VERSION
 from mirada.looking.methods import Methods
 from mirada.looking.statistics import Checks, HeadStatistics
-from mirada.looking.stream import Stream, tidy
+from mirada.looking.stream import Stream, sample_told, tidy
 
 if TYPE_CHECKING:
     from mirada.looking.record import Seen
 
 MOST_STREAMS, MOST_WEIGHTS = 4096, 2**31
+MOST_ROWS = 2**26  # heads x places of a layer: there are numbers for each, whatever the encoding
 SMALL_VECTORS, ALL_VECTORS = 2**16, 2**19  # numbers of one layer, and of all, that are kept for the arithmetic
 EXACT_WEIGHTS = 2**13  # of one layer: so few are kept as they are, and numbers on a blackboard stay what they are
 
@@ -71,7 +72,7 @@ class Writing:
         self.axes: dict[str, AxisLabels] = dict(labels.axes)
         streams = [self.stream(stream) for stream in self.streams]
         found: dict[str, Any] = {
-            "format": FORMAT, "version": VERSION, "made": {**version(), **{k: str(v) for k, v in labels.made.items()}},
+            "format": FORMAT, "version": VERSION, "made": self.made(),
             "answer": None if labels.answer is None else {"text": labels.answer[0], "score": number(labels.answer[1])},
             "streams": streams,
             "outputs": [
@@ -92,11 +93,20 @@ class Writing:
             raise ValueError(f"the labels hold something that JSON cannot: {error}") from None
         self.blobs.finish(manifest)
 
+    def made(self) -> dict[str, str]:
+        told = {name: str(value) for name, value in self.seen.labels.made.items()}
+        return {**version(), **told, **sample_told(self.streams)}
+
     def stream(self, stream: Stream) -> dict[str, Any]:
         heads, queries, keys = stream.heads, stream.queries, stream.keys
         require(
             heads * queries * keys <= MOST_WEIGHTS or stream.edges is not None,
             f"{stream.name} has {heads} x {queries} x {keys} weights: at most 2^31 are read. Look at a shorter input.",
+        )
+        require(
+            heads * max(queries, keys) <= MOST_ROWS,
+            f"{stream.name} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read. "
+            "Look at a shorter input, or at a part of the graph.",
         )
         rows, columns = self.seen.labels.axes_of(stream.name, queries, keys) or (
             self.numbered(queries), self.numbered(keys),
@@ -122,7 +132,8 @@ class Writing:
         if isinstance(self.axes[columns], GridLabels):
             return "vision"
         cached = any(call.cached for other in self.streams for call in other.calls)
-        steps = stream.name in self.seen.recurrent or (stream.stepped and not cached)
+        foreign = stream.name in self.seen.foreign  # of another library: it keeps its own cache
+        steps = stream.name in self.seen.recurrent or (stream.stepped and not cached and not foreign)
         if steps and stream.last.kind == "cross":
             return "recurrent"
         same = (

@@ -11,19 +11,22 @@ from torch import Tensor, nn
 from mirada.errors import require
 from mirada.looking.changes import DropHead
 from mirada.looking.intervene import heads_of, intervene
+from mirada.looking.model_output import call_model, logits_in
 from mirada.looking.record import look
 
 Measure = Callable[[Tensor, Tensor], Tensor]
 
 
 def divergence(before: Float[Tensor, "*places classes"], after: Float[Tensor, "*places classes"]) -> Tensor:
-    """KL(softmax(before) || softmax(after)) in nats, the mean over all places: for logits.
+    """KL(softmax(before) || softmax(after)) in nats, the mean over all places: for logits. A class that is ruled out (-inf)
+    in both counts nothing.
 
     >>> divergence(torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 0.0]])).item()
     0.0
     """
     p, q = before.double().log_softmax(-1), after.double().log_softmax(-1)
-    return (p.exp() * (p - q)).sum(-1).mean()
+    shares = p.exp()
+    return torch.where(shares == 0, 0.0, shares * (p - q)).sum(-1).mean()
 
 
 def difference(before: Float[Tensor, "..."], after: Float[Tensor, "..."]) -> Tensor:
@@ -64,14 +67,15 @@ class Importance:
 @torch.no_grad()
 def importance(
     model: nn.Module,
-    inputs: "Tensor | tuple[Any, ...] | Mapping[str, Any] | Callable[[], Tensor]",
+    inputs: "Tensor | tuple[Any, ...] | Mapping[str, Any] | Callable[[], Any]",
     measure: Measure = divergence,
 ) -> Importance:
     """Run a model once as it is and once without each head of each layer, and measure how far its output moves.
 
-    `inputs` are the model's arguments (a tensor, a tuple, a dict by name), or a function that runs the model and gives the
-    tensor to be compared. `measure` compares two outputs: `divergence` of logits, `difference`, or your own. All runs draw
-    the same random numbers. Dropping one head at a time does not see heads that stand in for each other.
+    `inputs` are the model's arguments (a tensor, a tuple, a dict by name), or a function that runs the model. Compared are the
+    output's `logits`, or its first tensor; a function may pick another. `measure` compares two outputs: `divergence` of logits,
+    `difference`, or your own. All runs draw the same random numbers. Dropping one head at a time does not see heads that
+    stand in for each other.
 
     >>> from mirada import Attention, MultiHead
     >>> attention = Attention(MultiHead(width=4, heads=2))
@@ -99,14 +103,11 @@ def output_of(model: nn.Module, inputs: Any) -> Tensor:
     """The model's output, with random numbers that are the same in every call."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        if callable(inputs) and not isinstance(inputs, Tensor):
-            output = inputs()
-        elif isinstance(inputs, Mapping):
-            output = model(**inputs)
-        else:
-            output = model(*(inputs if isinstance(inputs, tuple) else (inputs,)))
-    if not isinstance(output, Tensor):
+        given = callable(inputs) and not isinstance(inputs, Tensor | Mapping)
+        output = inputs() if given else call_model(model, inputs)
+    found = logits_in(output)
+    if found is None:
         raise ValueError(
             f"importance compares tensors: got {type(output).__name__}. Give a function that runs the model and picks one."
         )
-    return output
+    return found

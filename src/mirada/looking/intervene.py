@@ -31,8 +31,8 @@ def intervene(
     for many calls (`Attention.remember`, as decoders do) queries are counted from the first call on, so step t is query t
     there too. Every other call begins with query 0.
 
-    A model of Hugging Face transformers is changed as well, on its "sdpa" implementation; there every call begins with
-    query 0, the steps of a cached generation too.
+    A model of Hugging Face transformers is changed as well, on its "sdpa" implementation. The steps of a cached generation
+    are counted on in causal self-attention; over another sequence every call begins with query 0.
 
     A layer or head that is not there is an error at once, a place that no call had is one at the end of the block.
 

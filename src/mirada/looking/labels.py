@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from mirada.errors import require
 
 Span = tuple[int, int]  # characters
+ANSWER = "answer"  # the axis of what was answered, where no layer has its rows
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,9 @@ class Labels:
     boxes: tuple[tuple[int, tuple[float, float, float, float]], ...] = ()  # row of `outputs`, box in pixels
     changes: tuple[Mapping[str, Any], ...] = ()
     opening: str = ""  # where a page begins, such as view=graph&row=2; not a part of the file
+    chosen: int | None = field(
+        default=None, compare=False
+    )  # the number of the class that was answered; known as `token` is
 
     def __post_init__(self) -> None:
         for pattern, names in self.places.items():

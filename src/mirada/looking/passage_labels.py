@@ -2,10 +2,23 @@
 
 from typing import Any
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
 from mirada.data.answer_spans import PassageQuestion
 from mirada.data.reading import PassageWindow, Reading
-from mirada.looking.labels import Labels, TextLabels, WrittenStep
+from mirada.looking.answer_methods import Explained
+from mirada.looking.labels import ANSWER, AxisLabels, Labels, TextLabels, WrittenStep
 from mirada.looking.text_labels import RANKED
+
+
+def both_ends(scores: Any) -> Float[Tensor, "1 2 places"]:
+    """The scores of every place as the answer's first, then as its last: a row for each step of the labels."""
+    return torch.stack([scores.start, scores.end], dim=1)
+
+
+BOTH_ENDS = Explained(both_ends)
 
 
 def passage_labels(
@@ -31,6 +44,7 @@ def passage_labels(
         shares = logits[0].float().softmax(-1).cpu()
         top = shares.topk(min(RANKED, int((shares > 0).sum())))
         ranked = zip((tokens[i] for i in top.indices.tolist()), top.values.tolist(), strict=True)
-        steps.append(WrittenStep(row, tokens[row], float(shares[row]), tuple(ranked)))
-    return Labels({"text": TextLabels(tokens, text, spans)}, {"*": ("text", "text")}, {"input": value.question},
-                  answer, tuple(steps))  # fmt: skip
+        steps.append(WrittenStep(row, tokens[row], float(shares[row]), tuple(ranked), row))
+    said = tuple(f"{side}: {tokens[row]}" for side, row in zip(("first", "last"), ends, strict=True))
+    axes = {"text": TextLabels(tokens, text, spans), ANSWER: AxisLabels(said)}
+    return Labels(axes, {"*": ("text", "text")}, {"input": value.question}, answer, tuple(steps))

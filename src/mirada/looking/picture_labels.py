@@ -30,11 +30,12 @@ def class_labels(
     pairs = zip(known.labels, scores[0].float().softmax(-1).tolist(), strict=True)
     ranked = sorted((pair for pair in pairs if pair[0] in (candidates or known.labels)), key=lambda pair: -pair[1])
     decides = config.pool in ("first", "attention")  # one row, of the class token or of the pooling query
-    steps = (WrittenStep(0, *ranked[0], tuple(ranked[:RANKED])),) if decides else ()
+    chosen = known.labels.index(ranked[0][0])
+    steps = (WrittenStep(0, *ranked[0], tuple(ranked[:RANKED]), chosen),) if decides else ()
     return Labels(
         {"cells": cells, "query": AxisLabels(("[query]",))},
         {"pool*": ("query", "cells"), "*": ("cells", "cells")},
-        {"input": picture.name}, ranked[0], steps,
+        {"input": picture.name}, ranked[0], steps, chosen=chosen,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from mirada.drawing.attention_page import attention_page
 from mirada.drawing.attention_view import AttentionView
+from mirada.drawing.markup import Markup
+from mirada.drawing.record_blocks import base64_block, file_block
 from mirada.drawing.terminal import Terminal, cut
 from mirada.drawing.terminal_graph import draw_graph
 from mirada.drawing.terminal_matrix import draw_matrix
@@ -26,42 +28,53 @@ FRAME = 720  # pixels of a page in a notebook
 
 
 class SeenPictures:
-    """The part of `Seen` that draws."""
+    """The part of `Seen` that draws. Where several samples were seen at once, `sample` chooses the one that is shown."""
 
-    def view(self, layer: str = "", head: int | None = None) -> AttentionView:
+    def view(self, layer: str = "", head: int | None = None, sample: int | None = None) -> AttentionView:
         """One layer as still pictures show it: one head, or the mean of all."""
-        return views.view(self._seen, layer, head)
+        return views.view(self._seen, layer, head, sample)
 
-    def text(self, layer: str = "", head: int | None = None, terminal: Terminal | None = None) -> str:
+    def text(
+        self, layer: str = "", head: int | None = None, terminal: Terminal | None = None, sample: int | None = None
+    ) -> str:
         """A drawing for a terminal: this one, unless another is given."""
-        return in_terminal(self.view(layer, head), terminal or Terminal.of())
+        return in_terminal(self.view(layer, head, sample), terminal or Terminal.of())
 
     def plot(
-        self, path: str | os.PathLike[str], layer: str = "", head: int | None = None, kind: str = ""
-    ) -> None:  # fmt: skip
+        self,
+        path: str | os.PathLike[str],
+        layer: str = "",
+        head: int | None = None,
+        kind: str = "",
+        sample: int | None = None,
+    ) -> None:
         """Write a plot, PNG, SVG or PDF by the name of the file: a matrix, all `heads` small, a `picture` or a `graph`.
 
         Without a `kind` it is what suits the layer.
         """
-        shown = self.view(layer, head)
+        shown = self.view(layer, head, sample)
         kind = kind or suited(shown)
         if kind not in KINDS:
             raise unknown("kind of plot", kind, KINDS)
         require(kind != "picture" or shown.grid is not None, f"{shown.layer} looks at no picture: try kind='matrix'")
         chosen = [views.chosen_layer(self._seen, layer)] if layer else []
-        heads = views.grid_views(self._seen, chosen) if kind == "heads" else []
+        heads = views.grid_views(self._seen, chosen, sample) if kind == "heads" else []
         with whole_plot(Path(path)) as beside:
             draw_plot(shown, heads, kind, beside)
 
-    def html(self, other: "Seen | None" = None, language: str = "", layers: Sequence[str] | None = None) -> str:
-        """The page as text; with another, both and their difference."""
-        seen = [self._seen, *([other] if other is not None else [])]
-        return page(
-            [each.to_bytes(layers=layers) for each in seen],
-            views.title(self._seen),
-            language,
-            self._seen.labels.opening,
-        )
+    def html(
+        self,
+        other: "Seen | None" = None,
+        language: str = "",
+        layers: Sequence[str] | None = None,
+        sample: int | None = None,
+        block: Callable[[bytes, int], Markup] = base64_block,
+    ) -> str:
+        """The page as text; with another, both and their difference. `block` is how records stand in it."""
+        records = [self._seen.to_bytes(sample, layers)]
+        if other is not None:
+            records.append(other.to_bytes(sample if views.samples(other) > 1 else None, layers))
+        return page(records, views.title(self._seen, sample), language, self._seen.labels.opening, block)
 
     def page(
         self,
@@ -69,17 +82,23 @@ class SeenPictures:
         other: "Seen | None" = None,
         language: str = "",
         layers: Sequence[str] | None = None,
+        sample: int | None = None,
     ) -> None:
         """Write one HTML file that shows all of it or some layers, offline; with another, both and their difference."""
-        content = self.html(other, language, layers).encode()
+        content = self.html(other, language, layers, sample, file_block).encode()
         with whole(Path(path)) as file:
             file.write(content)
 
     def _repr_html_(self) -> str:
-        """A cell of a notebook: the page in a frame of its own, so that neither can touch the other."""
+        """A cell of a notebook: the page in a frame of its own, so that neither can touch the other.
+
+        Of several samples it shows the first, and says so.
+        """
         if not self._seen.names:
             return "<p>nothing was seen</p>"
-        return framed(self.html())
+        many = views.samples(self._seen)
+        note = f"<p>sample 0 of {many}; seen.page(path, sample=1) writes another</p>" if many > 1 else ""
+        return note + framed(self.html(sample=0))
 
     @property
     def _seen(self) -> "Seen":
@@ -127,9 +146,11 @@ def in_terminal(shown: AttentionView, terminal: Terminal) -> str:
     return "\n".join([*lines, *map(terminal.faint, terminal.wrapped(shown.origin))]).rstrip()
 
 
-def page(records: Sequence[bytes], title: str, language: str = "", opening: str = "") -> str:
+def page(
+    records: Sequence[bytes], title: str, language: str, opening: str, block: Callable[[bytes, int], Markup]
+) -> str:
     """The page of some records, titled by what was asked and answered."""
-    return attention_page(records, f"{title[:100]} \u00b7 mirada" if title else "mirada", language, opening)
+    return attention_page(records, f"{title[:100]} \u00b7 mirada" if title else "mirada", language, opening, block)
 
 
 def framed(content: str) -> str:

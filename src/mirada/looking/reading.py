@@ -12,7 +12,7 @@ import torch
 from mirada.errors import require
 from mirada.looking.archive import BlobReader, first_line
 from mirada.looking.encodings import Codes, HalfProduct, as_tensor
-from mirada.looking.file import MOST_STREAMS, MOST_WEIGHTS
+from mirada.looking.file import MOST_ROWS, MOST_STREAMS, MOST_WEIGHTS
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, Span, TextLabels, TimeLabels, WrittenStep
 from mirada.looking.manifest import LARGEST_SIDE, PNG, Fields, finite, parse, shown
 from mirada.looking.methods import Agreement, Methods
@@ -21,7 +21,7 @@ from mirada.looking.statistics import Checks, HeadStatistics, Sink
 from mirada.looking.stored import StoredCall, StoredVectors
 
 KINDS = ("self", "cross", "recurrent", "vision", "graph")
-MOST_PLACES = 2**20  # of an axis whose places the file does not name
+MOST_PLACES = 2**20  # of all axes whose places the file does not name
 
 
 class Loaded:
@@ -30,15 +30,16 @@ class Loaded:
     def __init__(self, file: IO[bytes]) -> None:
         self.blobs = BlobReader(file)
         manifest = parse(self.blobs.manifest())
+        self.unnamed = 0  # places of axes without names, so far
         self.axes = {name: self.axis(manifest.object("axes").object(name)) for name in manifest.object("axes")}
         streams = manifest.objects("streams", needed=True)
         require(len(streams) <= MOST_STREAMS, f"it has {len(streams)} streams: at most {MOST_STREAMS} are read")
         self.places: dict[str, tuple[str, str]] = {}
         self.calls: dict[str, StoredCall] = {}
         for fields in streams:
-            call = self.stream(fields)
-            require(call.name not in self.calls, f"it has two streams named {shown(call.name)}")
-            self.calls[call.name] = call
+            name = fields.text("name")
+            require(name not in self.calls, f"it has two streams named {shown(name)}")
+            self.calls[name] = self.stream(fields)
         self.methods = self.read_methods(manifest.object("methods")) if "methods" in manifest else None
         self.relations = tuple(relation(fields) for fields in manifest.objects("relations"))
         self.labels = self.read_labels(manifest)
@@ -47,9 +48,11 @@ class Loaded:
         kind, size = fields.text("kind"), fields.whole("size", 0, LARGEST_SIDE)
         if kind == "grid":
             return self.grid(fields, size)
-        if "tokens" not in fields:
-            require(size <= MOST_PLACES, f"{fields.path} has {size} places without names: at most 2^20 are read")
-        tokens = fields.texts("tokens") if "tokens" in fields else AxisLabels.numbered(size).tokens
+        tokens = (
+            fields.texts("tokens")
+            if "tokens" in fields
+            else AxisLabels.numbered(self.without_names(fields, size)).tokens
+        )
         require(len(tokens) == size, f"{fields.path} has {len(tokens)} tokens, and its size is {size}")
         if kind == "text":
             text = fields.text("text", "")
@@ -58,12 +61,24 @@ class Loaded:
             return TimeLabels(tokens, tuple(number_or_nan(item, fields) for item in fields.items("values")))
         return NodeLabels(tokens) if kind == "graph" else AxisLabels(tokens)
 
+    def without_names(self, fields: Fields, size: int) -> int:
+        """The size of an axis whose places are to be named here: of all such axes together it is bounded."""
+        self.unnamed += size
+        require(
+            self.unnamed <= MOST_PLACES,
+            f"{fields.path} has {size} places without names, {self.unnamed} with the axes before it: "
+            f"at most {MOST_PLACES} in all are read",
+        )
+        return size
+
     def grid(self, fields: Fields, size: int) -> GridLabels:
         height, width, before = fields.whole("height", 1), fields.whole("width", 1), fields.texts("before")
         require(
             height * width + len(before) == size and size <= MOST_PLACES,
             f"{fields.path} has {len(before)} + {height} x {width} cells, and its size is {size}",
         )
+        if "tokens" not in fields:
+            self.without_names(fields, size)
         picture = self.blobs.blob(fields.text("picture")) if "picture" in fields else b""
         require(not picture or picture.startswith(PNG), f"{fields.path}.picture is no PNG")
         tokens = fields.texts("tokens") if "tokens" in fields else GridLabels.of(height, width, before).tokens
@@ -84,6 +99,10 @@ class Loaded:
         name, kind = fields.text("name"), fields.text("kind")
         require(kind in KINDS, f"{fields.path}.kind must be one of {', '.join(KINDS)}: got {shown(kind)}")
         heads, queries, keys = fields.whole("heads", 1, 2**16), fields.whole("queries"), fields.whole("keys")
+        require(
+            heads * max(queries, keys) <= MOST_ROWS,
+            f"{fields.path} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read",
+        )
         self.places[glob.escape(name)] = (
             self.axis_named(fields, "rows", queries),
             self.axis_named(fields, "columns", keys),

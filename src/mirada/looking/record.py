@@ -227,12 +227,15 @@ class Call:
         return {"kernel": self.plan.kernel, **shown, "normalizer": repr(request.normalizer)}
 
     def continues(self, other: "Call") -> bool:
-        """Whether this is the next step of the same decoding: a query more, over the same keys or a cache that grew."""
+        """Whether this is the next step of the same decoding: a query more, over the same keys or keys that grew by its own."""
         if self.batch != other.batch or self.cached != other.cached:
             return False
         if self._history is not None and other._history is not None:
             return self._history[0] is other._history[0] and self._history[1] == other._history[1] + 1
         mine, its = self._request.k, other._request.k
+        before = self._request.places.start
+        if before and before == other._request.places.start + other.queries:  # the cache of another library
+            return its.shape[2] >= before and torch.equal(mine[:, :, :before], its[:, :, :before])
         return self.queries == 1 and mine.shape == its.shape and (mine is its or torch.equal(mine, its))
 
     def statistics(self, sample: int = 0) -> list[HeadStatistics]:
@@ -275,6 +278,7 @@ class Seen(SeenPictures):
         self._names = names
         self._calls: dict[str, list[Any]] = {}  # of Call; of one StoredCall where it was read from a file
         self.recurrent: frozenset[str] = frozenset()  # the layers with which a recurrent net looks
+        self.foreign: set[str] = set()  # the layers of another library
         self.labels = Labels()
         self.methods: Methods | None = None
         self.relations: tuple[HeadRelation, ...] = ()
@@ -345,6 +349,7 @@ class Seen(SeenPictures):
         kind = "graph" if exact.edges_of(request) is not None else event.kind
         if not isinstance(event.layer, Attention | None):
             kind = kind_of(name)
+            self.foreign.add(name)
         calls = self._calls.setdefault(name, [])
         draw = event.draw.detach() if event.draw is not None else None
         calls.append(Call(name, kind, event.plan, calls, request, draw, history, versions(request)))

@@ -18,7 +18,7 @@ def one_sample(seen: Seen, sample: int = 0) -> Seen:
     torch.Size([1, 2, 5, 5])
     """
     found = Seen({})
-    found.recurrent = seen.recurrent
+    found.recurrent, found.foreign = seen.recurrent, seen.foreign
     for name in seen.names:
         calls: list[Call] = []
         for call in seen[name].calls:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -60,3 +61,15 @@ def patch_spans(steps: int, patch: int) -> list[tuple[int, int]]:
     [(0, 2), (2, 6), (6, 10)]
     """
     return [(max(0, end - patch), end) for end in range(steps % patch or patch, steps + 1, patch)]
+
+
+def forecast_rows(config: Any, values: Float[Tensor, "1 horizon targets"]) -> Float[Tensor, "rows parts"]:
+    """The numbers of every time to come; patches see all of them at once, those of one column only that target."""
+    if config.kind != "patches":
+        return values[0]
+    return (values[0, :, :1] if read_alone(config) else values[0]).reshape(1, -1)
+
+
+def read_alone(config: Any) -> bool:
+    """Whether every target is forecast from its own column only, a sample each."""
+    return bool(config.kind == "patches" and config.channels != "mixed" and not config.across)

@@ -129,9 +129,16 @@ class StoredCall:
         return Factors(self.vectors.q[None], self.vectors.k[None], self.vectors.scale, self.vectors.plain)
 
     def mask(self, first: int, last: int) -> Tensor:
+        """Who may be seen, as the file tells it; where it has no mask, what had weight in some head."""
         if isinstance(self.content, HalfProduct):
             return self.content.may_see(first, last)[None, None]
-        return torch.ones(1, 1, last - first, self.keys, dtype=torch.bool)
+        told = self.made_of.get("where", "")
+        if told in ("", "Complete()") or self.edges is not None:
+            return torch.ones(1, 1, last - first, self.keys, dtype=torch.bool)
+        if told == "Causal()":  # the last row sees all keys
+            later = max(0, self.keys - self.queries)
+            return (torch.arange(self.keys) <= torch.arange(first + later, last + later).view(-1, 1))[None, None]
+        return (self.weights(rows=slice(first, last)) != 0).any(1, keepdim=True)
 
     def parts(self) -> dict[str, str]:
         return dict(self.made_of)

@@ -144,6 +144,20 @@ class Stream:
             return found, checks
         return edge_statistics(self.edge_weights(), edges, self.queries, self.keys, self.last.dropout)
 
+    def visible(self) -> Int[Tensor, " queries"]:
+        """How many keys each row may see, in the head that may see most: what even attention is even over."""
+        if self.edges is not None:
+            return torch.bincount(self.edges[1].cpu(), minlength=self.queries)
+        found = [torch.zeros(0, dtype=torch.long)]
+        for call in self.calls:
+            step = max(1, NUMBERS_AT_ONCE // max(1, call.batch * call.heads * call.keys))
+            for first in range(0, call.queries, step):
+                last = min(first + step, call.queries)
+                mask = call.mask(first, last)
+                mask = mask[self.sample if len(mask) > 1 else 0].cpu()
+                found.append(mask.expand(-1, last - first, call.keys).sum(-1).amax(0))
+        return torch.cat(found)
+
     def factors(self) -> Factors | None:
         """Queries and keys of all steps, on the CPU as float32; None where the score is no product of them."""
         parts = [call.factors() for call in self.calls]
@@ -161,6 +175,12 @@ class Stream:
         found = self.last.mask(first, last)
         found = found[self.sample if len(found) > 1 else 0].cpu()
         return found.expand(found.shape[0], last - first, self.keys)
+
+
+def sample_told(streams: Sequence[Stream]) -> dict[str, str]:
+    """Which sample is shown, where there were several."""
+    most = max((stream.last.batch for stream in streams), default=1)
+    return {"sample": f"{streams[0].sample} of 0 to {most - 1}"} if most > 1 else {}
 
 
 def tidy(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.places import Places
 from mirada.looking import weights as exact
-from mirada.looking.labels import Labels, NodeLabels, WrittenStep
+from mirada.looking.labels import ANSWER, AxisLabels, Labels, NodeLabels, WrittenStep
 from mirada.looking.record import Call, Seen, versions
 from mirada.looking.text_labels import RANKED
 
@@ -20,7 +20,8 @@ def node_labels(names: tuple[str, ...], row: int, nodes: int, ranked: Sequence[t
     if len(names) < nodes:
         made["shown"] = f"{len(names):,} of {nodes:,} nodes: those that {names[row]} and its neighbors looked at"
     step = WrittenStep(row, *ranked[0], tuple(ranked[:RANKED]))
-    return Labels({"nodes": NodeLabels(names)}, {"*": ("nodes", "nodes")}, made, ranked[0], (step,))
+    axes = {"nodes": NodeLabels(names), ANSWER: AxisLabels((names[row],))}
+    return Labels(axes, {"*": ("nodes", "nodes")}, made, ranked[0], (step,))
 
 
 def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
@@ -41,7 +42,7 @@ def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
     """
     index, rows = torch.tensor(nodes), torch.tensor(targets)
     found = Seen({})
-    found.recurrent = seen.recurrent
+    found.recurrent, found.foreign = seen.recurrent, seen.foreign
     for name in seen.names:
         calls: list[Call] = []
         calls.extend(restricted(call, index, rows, calls) for call in seen[name].calls)

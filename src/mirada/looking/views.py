@@ -11,7 +11,7 @@ from torch import Tensor
 from mirada.drawing.attention_view import AttentionView, PictureGrid
 from mirada.errors import require, unknown
 from mirada.looking.labels import AxisLabels, GridLabels, NodeLabels, TimeLabels
-from mirada.looking.stream import Stream
+from mirada.looking.stream import Stream, sample_told
 
 if TYPE_CHECKING:
     from mirada.looking.record import Seen
@@ -34,10 +34,14 @@ def chosen_layer(seen: "Seen", layer: str = "") -> str:
     return (across or names)[-1]
 
 
-def view(seen: "Seen", layer: str = "", head: int | None = None) -> AttentionView:
-    """One layer as a picture shows it: one head, or the mean of all."""
+def view(seen: "Seen", layer: str = "", head: int | None = None, sample: int | None = None) -> AttentionView:
+    """One layer as a picture shows it: one head, or the mean of all; of several samples, the one that is asked for."""
     name = chosen_layer(seen, layer)
-    stream = seen.stream(name)
+    stream = seen.stream(name, sample)
+    require(
+        stream.queries > 0 and stream.keys > 0,
+        f"there is nothing to draw: {name or 'the layer'} has {stream.queries} queries and {stream.keys} keys",
+    )
     require(
         head is None or 0 <= head < stream.heads,
         f"{name or 'the layer'} has {stream.heads} heads, 0 to {stream.heads - 1}: there is no head {head}",
@@ -45,10 +49,11 @@ def view(seen: "Seen", layer: str = "", head: int | None = None) -> AttentionVie
     rows, columns = axes(seen, stream)
     who = "1 head" if stream.heads == 1 else f"mean of {stream.heads} heads" if head is None else f"head {head}"
     shown = AttentionView(
-        matrix(stream, head), rows.tokens, columns.tokens, title=title(seen), layer=f"{name or 'attention'}, {who}",
+        matrix(stream, head), rows.tokens, columns.tokens, title=title(seen, sample), layer=f"{name or 'attention'}, {who}",
         reading=reading(rows, columns), grid=grid_of(columns),
         values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
-        remarks=(*changes(seen), *remarks(stream, columns, head)), made=seen.labels.made,
+        remarks=(*changes(seen), *remarks(stream, columns, head)), made={**seen.labels.made, **sample_told([stream])},
+        visible=tuple(stream.visible().tolist()),
     )  # fmt: skip
     return with_steps(seen, shown, rows is not columns)
 
@@ -93,17 +98,19 @@ def with_steps(seen: "Seen", shown: AttentionView, across: bool) -> AttentionVie
     places = {row: place for place, row in enumerate(rows)}
     return replace(
         shown, weights=shown.weights[rows], rows=tuple(steps[row].text for row in rows),
+        visible=tuple(shown.visible[row] for row in rows),
         focus=None if focus is None else places[focus],
         shares=tuple(steps[row].probability for row in rows), boxes=tuple((places[row], box) for row, box in boxes),
         reading=shown.reading.replace("rows: what was fed", "rows: what was written"),
     )  # fmt: skip
 
 
-def title(seen: "Seen") -> str:
-    """The question and the answer, as far as they are known."""
+def title(seen: "Seen", sample: int | None = None) -> str:
+    """The question and the answer, as far as they are known; of several samples, which one."""
     given, answer = seen.labels.made.get("input", ""), seen.labels.answer
     words = [" ".join(text.split()) for text in (given, answer[0] if answer else "")]
-    return " \u2192 ".join(filter(None, words))
+    told, many = " \u2192 ".join(filter(None, words)), samples(seen)
+    return " \u00b7 ".join(filter(None, (f"sample {sample or 0} of 0 to {many - 1}" if many > 1 else "", told)))
 
 
 def reading(rows: AxisLabels, columns: AxisLabels) -> str:
@@ -152,13 +159,18 @@ def remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str,
     return tuple(told)
 
 
-def grid_views(seen: "Seen", layers: Sequence[str] = ()) -> list[list[AttentionView]]:
+def grid_views(seen: "Seen", layers: Sequence[str] = (), sample: int | None = None) -> list[list[AttentionView]]:
     """Every head of every layer whose rows and columns are the same as those of the chosen layer."""
-    names = list(layers) or like(seen, chosen_layer(seen))
-    return [[view(seen, name, head) for head in range(seen.stream(name).heads)] for name in names]
+    names = list(layers) or like(seen, chosen_layer(seen), sample)
+    return [[view(seen, name, head, sample) for head in range(seen[name].heads)] for name in names]
 
 
-def like(seen: "Seen", layer: str) -> list[str]:
+def like(seen: "Seen", layer: str, sample: int | None = None) -> list[str]:
     """The layers with the same axes as this one."""
-    wanted = axes(seen, seen.stream(layer))
-    return [name for name in seen.names if axes(seen, seen.stream(name)) == wanted]
+    wanted = axes(seen, seen.stream(layer, sample))
+    return [name for name in seen.names if axes(seen, seen.stream(name, sample)) == wanted]
+
+
+def samples(seen: "Seen") -> int:
+    """How many samples were seen at once."""
+    return max((seen[name].batch for name in seen.names), default=1)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mirada.looking.record import Seen
 
 FIGURES = (".png", ".svg", ".pdf")
+INSIDE = ("aligned",)  # options of programs, not of people
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,8 @@ class AskOptions:
         known = self.takes()
         useless = [name for name in given if name not in known]
         verb = "is" if len(useless) == 1 else "are"
-        listed = f"it takes {', '.join(known)}" if known else "it takes no options"
+        shown = [name for name in known if name not in INSIDE]
+        listed = f"it takes {', '.join(shown)}" if shown else "it takes no options"
         require(not useless, f"{', '.join(useless)} {verb} not used by {task}; {listed}")
         return replace(self, **given)
 
@@ -67,9 +69,12 @@ class RankAsk(AskOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TextRankAsk(RankAsk):
-    """The same for inputs that are texts: `truncate` cuts those that are too long for the model."""
+    """The same for inputs that are texts: `truncate` cuts those that are too long for the model, `aligned` asks for what was
+    looked at.
+    """
 
     truncate: bool = False
+    aligned: bool = False
 
 
 @dataclass(frozen=True, eq=False)

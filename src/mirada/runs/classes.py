@@ -77,12 +77,20 @@ def class_lines(details: dict[str, Any]) -> list[str]:
     return lines + [f"{row} taken for {column}: {count:,}" for count, row, column in most]
 
 
-def every_class_learned(splits: Splits[V], label: Callable[[V], str]) -> Splits[V]:
-    """Splits in which a class that only the held-out records have is learned from, not validated on."""
-    known = {label(record.value) for record in splits.train}
-    rare = [record for record in splits.valid if label(record.value) not in known]
-    valid = [record for record in splits.valid if label(record.value) in known]
-    return replace(splits, train=[*splits.train, *rare], valid=valid) if rare else splits
+def every_class_learned(splits: Splits[V], label: Callable[[V], str], ours: Sequence[str]) -> Splits[V]:
+    """Splits in which a class that only held-out records have is learned from, not measured with.
+
+    `ours` are the parts that we held out ourselves (`parts_held_out`): what a person has divided stays as it is.
+    """
+    train, known = list(splits.train), {label(record.value) for record in splits.train}
+    parts = {"valid": splits.valid, "test": splits.test}
+    for name in ours:
+        rare = [record for record in parts[name] if label(record.value) not in known]
+        parts[name] = [record for record in parts[name] if label(record.value) in known] if rare else parts[name]
+        train, known = train + rare, known | {label(record.value) for record in rare}
+    if len(train) == len(splits.train):
+        return splits
+    return replace(splits, train=train, valid=parts["valid"], test=parts["test"])
 
 
 def unseen_classes(records: Sequence[Record[V]], known: Sequence[str], label: Callable[[V], str]) -> list[Problem]:

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mirada.checksums import digest_of
+from mirada.checksums import damage, digest_of
+from mirada.errors import require
 from mirada.files import require_own
 from mirada.runs.catalog import entry
 from mirada.runs.load import MODEL, changed_files, load
+from mirada.runs.seeds import SEEDS, read_seeds, seed_folders
 from mirada.runs.settings import CONFIG, Settings, read_settings
 from mirada.training.checkpoint import read_checkpoint
 from mirada.training.loop import CHECKPOINTS
 from mirada.training.metrics_log import read_start
-from mirada.training.training_state import AVERAGED, LAST, check_facts, kept_path, step_of
+from mirada.training.recovery import is_later
+from mirada.training.training_state import AVERAGED, LAST, TrainingState, kept_path, state_of, step_of
 
 LOG = "metrics.jsonl"
 
@@ -25,6 +28,11 @@ def inspect(folder: Path) -> Iterator[tuple[str, str]]:
     yield CONFIG, wrong
     if settings is None:
         return
+    yield from inspect_seeds(folder, settings) if settings.recipe.seeds > 1 else inspect_run(folder, settings)
+
+
+def inspect_run(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
+    """What one training wrote beside its settings."""
     yield from known_files(folder, settings)
     state, wrong = attempt(lambda: read_state(folder))
     if (folder / CHECKPOINTS / LAST).exists():
@@ -33,8 +41,52 @@ def inspect(folder: Path) -> Iterator[tuple[str, str]]:
         yield f"{CHECKPOINTS}/{LAST}", "missing: the run can answer, and --resume would start it over"
     if state is not None:
         yield from beside(folder, state)
-    if state is None or math.isfinite(state["best"]) or (folder / MODEL).exists():
-        yield MODEL, attempt(lambda: load(folder))[1]
+    if state is None or math.isfinite(state.best) or (folder / MODEL).exists():
+        yield MODEL, attempt(lambda: load(folder))[1] or foreign(folder / MODEL, state, settings)
+
+
+def inspect_seeds(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
+    """What `seeds=N` wrote: a run for every seed that was begun, and, when all are done, the best of them as the whole's."""
+    ended = (folder / SEEDS).exists() or (folder / MODEL).exists()
+    told: dict[str, Any] | None = None
+    if ended:
+        yield from known_files(folder, settings)
+        told, wrong = attempt(lambda: read_seeds(folder))
+        yield SEEDS, wrong if told is None or told else "missing: --resume writes it again"
+        yield MODEL, attempt(lambda: load(folder))[1] or unlike_chosen(folder, told or {})
+    there = seed_folders(folder)
+    for place in there:
+        for name, wrong in inspect_seed(place):
+            yield f"{place.name}/{name}" if name else place.name, wrong
+    named = [f"seed-{one['seed']}" for one in (told or {}).get("runs", [])]
+    for name in sorted({*named} - {place.name for place in there}):
+        yield f"{name}/{CONFIG}", "missing"
+
+
+def inspect_seed(place: Path) -> Iterator[tuple[str, str]]:
+    """The run of one seed, which lies in the folder of the whole."""
+    linked = attempt(lambda: require_own([place]))[1]
+    if linked:
+        yield "", linked
+        return
+    settings, wrong = attempt(lambda: read_settings(place))
+    yield CONFIG, wrong
+    if settings is not None:
+        yield from inspect_run(place, settings)
+
+
+def unlike_chosen(folder: Path, told: dict[str, Any]) -> str:
+    """What is wrong with the weights of the whole, beside those of the seed that was chosen."""
+    chosen = folder / f"seed-{told['chosen']}" / MODEL if told else folder / MODEL
+    same = attempt(lambda: chosen.read_bytes() == (folder / MODEL).read_bytes())[0] if chosen.is_file() else True
+    return "" if same else f"not the weights of {chosen.parent.name}, which was chosen"
+
+
+def foreign(path: Path, state: TrainingState | None, settings: Settings) -> str:
+    """What is wrong with weights that can be read, by the checkpoint beside them: they may be of another run."""
+    if state is None or not state.model_checksum or is_later(step_of(path), state, settings.recipe):
+        return ""
+    return attempt(lambda: damage(path, state.model_checksum))[0] or ""
 
 
 def known_files(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
@@ -45,27 +97,27 @@ def known_files(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
         yield name, "missing" if missing else "not as it was written" if name in changed else ""
 
 
-def read_state(folder: Path) -> dict[str, Any]:
-    """The facts of the last checkpoint."""
+def read_state(folder: Path) -> TrainingState:
+    """The state in the last checkpoint."""
     path = folder / CHECKPOINTS / LAST
     require_own([path.parent, path])
-    _, facts = read_checkpoint(path)
-    current = {name: value for name, value in facts.items() if name not in ("stale", "journal")}
-    check_facts(current, path)
-    return current
+    require(path.exists(), "missing")
+    return state_of(read_checkpoint(path)[1], path)
 
 
-def beside(folder: Path, state: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What the state needs beside it: weights to average, and the log up to it."""
-    for step in state.get("kept", []):
+def beside(folder: Path, state: TrainingState) -> Iterator[tuple[str, str]]:
+    """What the state needs beside it: weights to average, and the log up to it.
+
+    What stands in the log behind the state, the measurement at the end, has no checksum: `mirada eval` makes it again.
+    """
+    for step in state.kept:
         path = kept_path(folder / CHECKPOINTS, step)
         good = step_of(path) in (step, AVERAGED)
         yield f"{CHECKPOINTS}/{path.name}", "" if good else "missing or damaged"
-    size, checksum = state.get("log_size", 0), state.get("log_checksum", "")
-    start, wrong = attempt(lambda: read_start(folder / LOG, size))
-    if start is not None and len(start) < size:
+    start, wrong = attempt(lambda: read_start(folder / LOG, state.log_size))
+    if start is not None and len(start) < state.log_size:
         wrong = "missing or shorter than it was"
-    elif start is not None and checksum not in ("", digest_of(start).hexdigest()):
+    elif start is not None and state.log_checksum not in ("", digest_of(start).hexdigest()):
         wrong = "not as it was written"
     yield LOG, wrong
 

@@ -75,7 +75,7 @@ def taken(folder: Path) -> int:
                 f"{path} cannot be written: {error.strerror or error}. It tells who writes to the folder: remove it, or choose "
                 "another folder with --out."
             ) from None
-        if not claim(handle):
+        if not claimed(handle, path):
             os.close(handle)
             return -1
         if is_here(path, handle):
@@ -83,6 +83,22 @@ def taken(folder: Path) -> int:
             return handle
         os.close(handle)  # its owner removed it between the two: what is locked is no file of the folder
     return -1
+
+
+def claimed(handle: int, path: Path) -> bool:
+    """Lock an open file, unless another process has. A file system that cannot lock is named."""
+    try:
+        return claim(handle)
+    except OSError as error:
+        fresh = os.fstat(handle).st_size == 0
+        os.close(handle)
+        if fresh:
+            with suppress(OSError):
+                path.unlink()
+        raise ValueError(
+            f"{path} cannot be locked: {error.strerror or error}. A run needs a folder that nobody else can write to at the same "
+            "time, and this file system has no locks (over a network, its lock service may not run). Choose another --out."
+        ) from None
 
 
 def is_here(path: Path, handle: int) -> bool:
@@ -133,5 +149,7 @@ def is_owned(folder: Path) -> bool:
         return False
     try:
         return not claim(handle)
+    except OSError:  # without locks nobody owns anything
+        return False
     finally:
         os.close(handle)

@@ -16,7 +16,7 @@ from mirada.data.options import DataOptions
 from mirada.data.picture_set import Fitting, decode
 from mirada.data.record import Problem, Record
 from mirada.runs.classes import every_class_learned
-from mirada.runs.sources import Source, Splits, parts_of, splits_of
+from mirada.runs.sources import Source, Splits, parts_held_out, parts_of, splits_of
 from mirada.training.objectives import Microbatch
 
 LabelledRecord = Record[LabelledPicture]
@@ -92,7 +92,7 @@ def labelled_splits(source: Source, options: DataOptions) -> Splits[LabelledPict
     if not given and 2 < count < FEW:
         share = 0.2 if count < FEW / 5 else 0.1
         splits = splits_of(source, read, replace(options, split=f"{1 - share},{share}"), group)
-    return splits if given else every_class_learned(splits, label_of)
+    return every_class_learned(splits, label_of, parts_held_out(source))
 
 
 def unreadable(records: Sequence[LabelledRecord], fitting: Fitting) -> list[Problem]:

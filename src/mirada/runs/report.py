@@ -37,7 +37,9 @@ def write_report(run: Run, splits: Splits, found: Measured, example: str) -> Non
     ]
     commands = (example, f"mirada eval {run.folder}")
     title = f"{run.task.name}: {run.folder.name}"
-    page = html(Report(title, tuple(facts), tuple(sections), commands, told.ended, details(run)))
+    verdict = "" if "verdict" in found.details else found.verdict  # a task that has its own tells it in a section
+    ended = f"{told.ended}. {verdict}" if told.ended and verdict else told.ended or verdict
+    page = html(Report(title, tuple(facts), tuple(sections), commands, ended, details(run)))
     write_whole(run.folder / "report.html", page.encode())
 
 
@@ -73,8 +75,10 @@ def details(run: Run) -> tuple[Fact, ...]:
     settings = run.settings
     data = "in memory" if run.source.in_memory else run.source.data or "builtin"
     seed = read_seeds(run.folder).get("chosen", settings.recipe.seed)  # of several, the one that the page is about
+    read = changed(run.task.as_learned(settings.data, run.known))
     return (
-        ("data", data), ("fingerprint", settings.fingerprint), ("seed", str(seed)),
+        ("data", data), *([("data settings", read)] if read else []),
+        ("fingerprint", settings.fingerprint), ("seed", str(seed)),
         ("threads", str(settings.recipe.threads)), ("code", settings.native), ("version", settings.version),
         ("model", changed(settings.config)), ("recipe", changed(settings.recipe)),
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """What a person asks for with `mirada train`, and the settings and the folder that it makes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from mirada.runs.task import Preset, Task
 from mirada.training.loop import CHECKPOINTS
 from mirada.training.recipe import Recipe
 
+LENGTHS = ("steps", "minutes", "epochs")  # each says how long a run is; an earlier one decides
 WRITTEN = ("model.safetensors", "metrics.jsonl", "report.html")  # by every task, beside config.json
 
 
@@ -84,9 +86,11 @@ class TrainingRequest:
         preset = task.preset(name)
         given = self.given(task, preset)
         minutes = given["recipe"].get("minutes", 0.0)
+        usual = layered({"recipe": {}}, task.defaults(name, self.source, minutes))
+        if lengths_in(given["recipe"]):  # what is usual decides no more
+            usual["recipe"] = {key: value for key, value in usual["recipe"].items() if key not in LENGTHS[:2]}
         whole = layered(
-            {"recipe": {}, "data": {}, "model": dict(preset.fields)},
-            task.defaults(name, self.source, minutes), self.inherited(task, name, given["data"]), given,
+            {"recipe": {}, "data": {}, "model": dict(preset.fields)}, usual, self.inherited(task, name, given["data"]), given,
         )  # fmt: skip
         return Settings(
             task=self.task, name=name, config=preset.model.Config.from_dict(whole["model"]),
@@ -99,6 +103,8 @@ class TrainingRequest:
         given = Groups(Recipe, task.Data, preset.model.Config).sort(self.keys)
         if self.minutes:
             given["recipe"]["minutes"] = float(self.minutes)
+        lengths = lengths_in(given["recipe"])
+        require(len(lengths) < 2, f"{' and '.join(lengths)} say twice how long a run is. Give one of them.")
         if self.seed is not None:
             given["recipe"]["seed"] = self.seed
         if "vectors" in given["data"]:
@@ -155,3 +161,12 @@ class TrainingRequest:
         source = Source(data, now.valid if self.source.has_valid else before.valid)
         source.require_here()
         return there.changed(source=source, recipe=recipe)
+
+
+def lengths_in(recipe: Mapping[str, Any]) -> list[str]:
+    """What a recipe says about how long a run is; 0 says nothing.
+
+    >>> lengths_in({"steps": 0, "minutes": 2.0, "lr": 1e-3})
+    ['minutes=2.0']
+    """
+    return [f"{key}={recipe[key]}" for key in LENGTHS if recipe.get(key)]

@@ -1,8 +1,11 @@
 """A trained run: the model, what its task knows, and the task, in Python as on the command line."""
 
 import math
+import os
+import shlex
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,16 +22,17 @@ from mirada.data.record import Problem, Record
 from mirada.decoding.stepper import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
-from mirada.looking.answer_methods import answer_methods
+from mirada.looking.answer_methods import Explained, answer_methods
 from mirada.looking.file import version
 from mirada.looking.labels import Labels
 from mirada.looking.record import Seen, look
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Examples
+from mirada.runs.learned import NoTrainingDataError, is_same, learned_from
 from mirada.runs.questions import Question
-from mirada.runs.settings import Settings
-from mirada.runs.sources import Source, Splits, fingerprint, require_good
-from mirada.runs.summary import in_a_line, summary
+from mirada.runs.settings import Settings, file_options
+from mirada.runs.sources import Source, Splits, require_good
+from mirada.runs.summary import behind, in_a_line, summary
 from mirada.runs.task import Task
 from mirada.training.metrics_log import read_metrics
 
@@ -48,6 +52,9 @@ class Run:
     known: Any  # what the task learned from its data: tokens, labels, scales, a graph
     settings: Settings
     ask: AskOptions = field(default_factory=AskOptions)  # how answers are wanted unless a call says otherwise
+    told: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # of files that are read later, if they do not tell by themselves
     _engine: engine.Engine | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -57,8 +64,13 @@ class Run:
 
     @property
     def options(self) -> DataOptions:
-        """How its data is read."""
+        """How its own data is read."""
         return self.settings.data
+
+    @property
+    def reading(self) -> DataOptions:
+        """How other data is read: in the same way, but what a file tells by itself is recognized anew, or `told`."""
+        return self.options.for_another_file(self.told)
 
     @property
     def source(self) -> Source:
@@ -83,9 +95,15 @@ class Run:
                 self._engine = engine.fast(self.model)
             return self._engine.stepper
 
-    def look(self, *inputs: Any, labels: Callable[[Any], Labels] | None = None, methods: bool = False) -> Seen:
+    def look(
+        self,
+        *inputs: Any,
+        labels: Callable[[Any], Labels] | None = None,
+        methods: bool = False,
+        explained: Explained | None = None,
+    ) -> Seen:
         """All attention of one pass of the model. `labels` says what was seen, given what the model put out; `methods` compares
-        it with value norms, rollout, gradients and ablation.
+        it with value norms, rollout, gradients and ablation, which explain the output's logits or what is `explained`.
         """
         given = [x.to(self.device) if isinstance(x, Tensor) else x for x in inputs]
         with torch.no_grad(), look(self.model) as seen:
@@ -94,8 +112,11 @@ class Run:
             found = labels(output)
             seen.labelled(replace(found, made=self.made(seen) | dict(found.made)))
         if methods:
-            seen.methods = answer_methods(self.model, given, output, seen)
+            seen.methods = answer_methods(self.model, given, output, seen, explained, self.go_on)
         return seen
+
+    def go_on(self) -> None:
+        """Called between the passes of something long. A run whose answers may not be wanted any more raises here."""
 
     def made(self, seen: Seen) -> dict[str, str]:
         """Where a picture of attention comes from."""
@@ -123,10 +144,12 @@ class Run:
 
     def answers_in_place(self, texts: Sequence[str], **ask: Any) -> list[Answer]:
         """An answer for every input of a command line; one that cannot be answered has an error and hinders no other."""
-        return self.answers_to([self._question(text) for text in texts], **ask)
+        return self.answers_to([self.question(text) for text in texts], **ask)
 
-    def _question(self, text: str) -> Question:
+    def question(self, text: str, fault: str = "") -> Question:
+        """An input of a command line as a question; one that has a fault, or cannot be read, is one with an error."""
         try:
+            require(not fault, fault)
             return Question(text, self.task.parse(text), (text,))
         except ValueError as error:
             return Question(text, text, (text,), str(error))
@@ -151,8 +174,8 @@ class Run:
         except ValueError as error:
             return Answer(given if isinstance(given, str) else str(given), "", math.nan, error=str(error))
 
-    def stream(self, given: Any, **ask: Any) -> Iterator[str]:
-        """The answer to one input, piece by piece as it is written."""
+    def stream(self, given: Any, **ask: Any) -> Generator[str, None, Answer | None]:
+        """The answer to one input, piece by piece as it is written; with its score, when it is at its end, it is returned."""
         return self.task.stream(self, given, self.asked(ask))
 
     def asked(self, ask: Mapping[str, Any]) -> AskOptions:
@@ -178,35 +201,68 @@ class Run:
         """Records as the model reads them."""
         return self.task.examples(records, self.known, self.model.config)
 
-    def splits(self, data: Any = "") -> Splits:
-        """The records of a file as a test set, or those the run was trained with; bad ones are treated as in training."""
-        given = not isinstance(data, str) or bool(data)
-        source = Source(data, measured=True) if given else self.source
-        source.require_here()
-        found = self.task.read(source, self.task.as_learned(self.options, self.known) if given else self.options)
-        if source.builtin:
-            return found
-        sets = [("train", found.train), ("valid", found.valid), ("test", found.test)]
-        bad = self.problems(found, *((records, self.examples(records)) for _, records in sets if records))
-        require_good(bad, self.options, FIX_FILE)
-        places = {problem.where for problem in bad}
-        train, valid, test = ([record for record in records if record.where not in places] for _, records in sets)
-        splits = replace(found, train=train, valid=valid, test=test, problems=bad)
-        if given:
-            require(
-                len(splits.test) > 0, f"{data if isinstance(data, str) else 'the data'} has no record to measure with"
-            )
-        else:
-            require(
-                fingerprint(splits, self.task.identity) == self.settings.fingerprint,
-                f"{source.data} has changed since this run was trained: what was held out then may have been learned. "
-                "Measure on other data (--data).",
-            )
+    def splits(self, data: Any = "", **keys: Any) -> Splits:
+        """The records of a file as a test set, or those the run was trained with; bad ones are treated as in training.
+
+        `keys` say how another file is read (columns, encoding, ...), where it does not tell by itself.
+        """
+        if isinstance(data, str) and not data:
+            require(not keys, f"{', '.join(keys)} can be told of other data than the run's own: give some")
+            return self._own_splits()
+        source, options = Source(data, measured=True), self.reading
+        options = options.from_dict(options.to_dict() | file_options(type(options), keys.items()))
+        options = self.task.as_learned(options, self.known)
+        with self.explained(data, keys):
+            found = self.task.read(source, options)
+            require_good(found.problems, options, FIX_FILE)
+        splits = self.usable(found, options)
+        place = data if isinstance(data, str) else "the data"
+        require(len(splits.test) > 0, f"{place} has no record to measure with")
         return splits
 
-    def measure(self, data: Any = "") -> dict[str, float]:
-        """Metrics by name, on the records of a file or on the run's own test set (valid, where there is no test)."""
-        return self.measured(data if isinstance(data, Splits) else self.splits(data)).metrics
+    def _own_splits(self) -> Splits:
+        self.source.require_here()
+        found = self.task.read(self.source, self.options)
+        if self.source.builtin:
+            return found
+        splits = self.usable(found, self.options)
+        require(
+            is_same(self, splits),
+            f"{self.source.data} has changed since this run was trained: what was held out then may have been learned. "
+            "Measure on other data (--data).",
+        )
+        return splits
+
+    def usable(self, found: Splits, options: DataOptions) -> Splits:
+        """Splits without the records that cannot be used; these are an error, unless they may be skipped."""
+        parts = (found.train, found.valid, found.test)
+        bad = self.problems(found, *((records, self.examples(records)) for records in parts if records))
+        require_good(bad, options, FIX_FILE)
+        places = {problem.where for problem in bad}
+        train, valid, test = ([record for record in records if record.where not in places] for records in parts)
+        return replace(found, train=train, valid=valid, test=test, problems=bad)
+
+    @contextmanager
+    def explained(self, place: Any, keys: Iterable[str] = ()) -> Iterator[None]:
+        """If a place cannot be read inside, say what was told of the run's own files: that is not carried over to others."""
+        try:
+            yield
+        except ValueError as error:
+            options = self.options.to_dict()
+            said = {name: options[name] for name in self.options.recognized if name not in (*self.told, *keys)}
+            before = " ".join(f"{name}={shlex.quote(value)}" for name, value in said.items() if value)
+            if not before or (isinstance(place, str) and not os.path.exists(os.path.expanduser(place))):
+                raise
+            raise ValueError(
+                f"{error}\nThis run was trained with {before}. That was about its own file: say what holds for this one."
+            ) from None
+
+    def measure(self, data: Any = "", **keys: Any) -> dict[str, float]:
+        """Metrics by name, on the records of a file or on the run's own test set (valid, where there is no test).
+
+        Plain baselines stand beside them, if what the run learned from is still there. `keys` are those of `splits`.
+        """
+        return self.measured(data if isinstance(data, Splits) else self.splits(data, **keys)).metrics
 
     @torch.inference_mode()
     def measured(self, splits: Splits) -> "Measured":
@@ -215,9 +271,12 @@ class Run:
         metrics, answers = self.task.measure(self, records)
         for name, probe in splits.probes.items():
             metrics |= self.task.probe(self, name, probe)
-        if splits.train:
-            metrics |= self.task.baselines(self, splits, records)
-        return Measured(records, answers, metrics, self.task.details(self, records, answers))
+        note = ""
+        try:
+            metrics |= self.task.baselines(self, lambda: splits.train or learned_from(self), records)
+        except NoTrainingDataError as error:
+            note = f"no plain baseline beside these figures: {error}"
+        return Measured(records, answers, metrics, self.task.details(self, records, answers), note)
 
     def __str__(self) -> str:
         """The run in four lines."""
@@ -243,6 +302,12 @@ class Measured:
     answers: Sequence[Answer]
     metrics: dict[str, float]
     details: dict[str, Any]
+    note: str = ""  # why there is no plain baseline among the metrics
+
+    @property
+    def verdict(self) -> str:
+        """What the metrics mean in a sentence, where that must be said."""
+        return self.details.get("verdict") or behind(self.metrics)
 
 
 def shown(question: Question) -> str:

@@ -6,6 +6,7 @@ metrics of all. A command that was stopped goes on with the seeds that are left.
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,18 +16,20 @@ from typing import Any
 from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
+from mirada.files import read_json
 from mirada.runs.load import MODEL, load
-from mirada.runs.request import TrainingRequest
+from mirada.runs.request import LENGTHS, TrainingRequest
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
-from mirada.runs.summary import in_a_line, summary
+from mirada.runs.summary import in_a_line, is_number, summary
 from mirada.training.checkpoint import read_checkpoint, write_whole
 from mirada.training.loop import CHECKPOINTS
 from mirada.training.metrics_log import read_metrics
-from mirada.training.training_state import LAST
+from mirada.training.training_state import LAST, state_of
 
 SEEDS = "seeds.json"
 LOG = "metrics.jsonl"
+NUMBERED = re.compile(r"seed-(-?[0-9]{1,19})")
 ITS_OWN = ("seed", "seeds", "minutes")  # in these a seed's run differs from the whole
 
 
@@ -80,11 +83,13 @@ def seeds_of(request: TrainingRequest) -> int:
 
 def one_seed(request: TrainingRequest, settings: Settings, seed: int, place: Path) -> TrainingRequest:
     """The request of one seed: one that was begun keeps its settings, another has all those of the whole. Minutes are shared."""
-    begun, keys = (place / CONFIG).exists(), []
+    begun, keys, recipe = (place / CONFIG).exists(), [], settings.recipe
+    decides = next((name for name in LENGTHS if getattr(recipe, name)), "")
+    left_out = {*ITS_OWN, *LENGTHS} - {decides} | {"minutes"}
     groups = {"recipe": settings.recipe, "data": settings.data, "model": settings.config}
     for group, values in groups.items() if not begun else ():
-        keys += [(f"{group}.{name}", value) for name, value in values.to_dict().items() if name not in ITS_OWN]
-    minutes = settings.recipe.minutes / settings.recipe.seeds
+        keys += [(f"{group}.{name}", value) for name, value in values.to_dict().items() if name not in left_out]
+    minutes = recipe.budget / recipe.seeds
     return replace(
         request, model=settings.name, out=str(place), resume=begun, seed=seed, minutes=minutes, keys=tuple(keys),
         source=settings.source,
@@ -96,8 +101,8 @@ def done(seed: int, place: Path) -> SeedRun | None:
     metrics = summary(read_metrics(place / LOG)).metrics
     if not metrics or not (place / MODEL).exists():
         return None
-    _, facts = read_checkpoint(place / CHECKPOINTS / LAST)
-    return SeedRun(seed, place, float(facts["best"]), dict(metrics))
+    path = place / CHECKPOINTS / LAST
+    return SeedRun(seed, place, float(state_of(read_checkpoint(path)[1], path).best), dict(metrics))
 
 
 def leave_nothing(folder: Path, seeds: Sequence[int]) -> None:
@@ -138,7 +143,40 @@ def as_json(value: Any) -> bytes:
 def read_seeds(folder: Path) -> dict[str, Any]:
     """What seeds.json holds; nothing where there is none."""
     path = folder / SEEDS
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if not path.exists():
+        return {}
+    told = read_json(path)
+    require(
+        describes_seeds(told),
+        f"{path} does not hold the metrics of several seeds: it needs chosen, mean, deviation and runs with seed, best and "
+        "metrics. Restore a copy, or remove the file.",
+    )
+    return told
+
+
+def describes_seeds(told: dict[str, Any]) -> bool:
+    """Whether values are those that `adopt` writes."""
+
+    def are_numbers(found: Any) -> bool:
+        return isinstance(found, dict) and all(map(is_number, found.values()))
+
+    mean, deviation, runs = (told.get(name) for name in ("mean", "deviation", "runs"))
+    return (
+        type(told.get("chosen")) is int
+        and are_numbers(mean) and are_numbers(deviation) and mean.keys() == deviation.keys()  # type: ignore[union-attr]
+        and isinstance(runs, list) and bool(runs)
+        and all(
+            isinstance(one, dict) and type(one.get("seed")) is int and is_number(one.get("best"))
+            and are_numbers(one.get("metrics"))
+            for one in runs
+        )
+    )  # fmt: skip
+
+
+def seed_folders(folder: Path) -> list[Path]:
+    """The folders of the seeds that were begun, in their order."""
+    found = [path for path in folder.glob("seed-*") if NUMBERED.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("seed-")))
 
 
 def seed_lines(folder: Path) -> list[str]:

@@ -185,6 +185,19 @@ def key_values(words: Iterable[str]) -> list[tuple[str, str]]:
     return pairs
 
 
+def file_options(kind: type[DataOptions], pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """What is said of a file that a trained run is to read; what the model depends on cannot be changed.
+
+    >>> file_options(DataOptions, [("bad", "skip")])
+    {'bad': 'skip'}
+    """
+    given = Groups(kind, kind, kind).sort(pairs)["recipe"]
+    for name in given:
+        known = ", ".join(kind.of_files)
+        require(name in kind.of_files, f"{name} belongs to the run, which is trained: only {known} can be told here")
+    return given
+
+
 def value(key: str, text: str, kind: str) -> Any:
     """The value that a text spells, of the kind that a field has.
 

@@ -160,6 +160,13 @@ def parts_of(place: Any) -> dict[str, str]:
     return {part: found[part] for part in SETS if part in found} if "train" in found and len(found) > 1 else {}
 
 
+def parts_held_out(source: Source) -> tuple[str, ...]:
+    """The parts of a source that we hold out ourselves, where nobody has divided it."""
+    if source.measured or source.builtin or source.has_valid:
+        return ()
+    return tuple(part for part in SETS[1:] if part not in parts_of(source.data))
+
+
 def divided(found: Found[V], options: DataOptions, group: Callable[[V], str]) -> Splits[V]:
     """Records to learn from and some to validate on; where bad ones leave too few, `require_both` will tell."""
     records, problems = found.records, found.problems

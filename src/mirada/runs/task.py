@@ -2,7 +2,7 @@
 
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -15,6 +15,7 @@ from mirada.layers.model import Model
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Examples, FixedSize, in_sequence
 from mirada.runs.classes import class_lines
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.questions import Questions, Table, answered_table, table_questions
 from mirada.runs.sources import Source, Splits
 from mirada.training.objectives import BatchSource, Microbatch, ModelLoss, Objective
@@ -28,6 +29,7 @@ T = TypeVar("T")
 Input = TypeVar("Input")
 Value = TypeVar("Value")
 Learned = TypeVar("Learned", bound="Knowledge")
+FILES = ("picture", "recording", "table")  # inputs that are files
 SAMPLES = 5  # answers shown when a training ends
 
 
@@ -84,7 +86,12 @@ class Task(ABC, Generic[Input, Value, Learned]):
     glance: ClassVar[int] = 0  # records that are measured after every validation, for a figure that people know
     asks: ClassVar[tuple[str, ...]] = ()  # the columns of a table that hold inputs, the best name first
     streams: ClassVar[bool] = False  # whether an answer is worth showing while it is written
-    input_kind: ClassVar[str] = "text"  # also question, node; or a file: picture, recording, table
+    input_kind: ClassVar[str] = "text"  # also question, node; or one of FILES
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether an input is the path of a file."""
+        return self.input_kind in FILES
 
     def preset(self, name: str) -> Preset:
         """A model of this task by name."""
@@ -151,6 +158,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """An input as the command line gives it: a sentence, a path, a node."""
         return text  # type: ignore[return-value]
 
+    def knows(self, run: "Run", text: str) -> bool:
+        """Whether a text is a name that the run knows, which no file of this name makes another thing."""
+        return False
+
     def is_one(self, given: Any) -> bool:
         """Whether what a program asks is one input, not several of them."""
         return not isinstance(given, list | tuple)
@@ -162,22 +173,29 @@ class Task(ABC, Generic[Input, Value, Learned]):
     def questions(self, run: "Run", place: str) -> Questions:
         """The inputs that a place holds, without the wanted answers: those of a table with the task's column of inputs."""
         require(bool(self.asks), f"{self.name} reads no inputs from files: give them as arguments")
-        assert isinstance(run.options, TableOptions)
-        return table_questions(place, self.asks, run.options, self.parse)
+        options = run.reading
+        assert isinstance(options, TableOptions)
+        return table_questions(place, self.asks, options, self.parse)
 
     def table(self, questions: Questions, answers: Sequence[Answer]) -> Table:
         """Columns and rows of a file of answers: what was in the file of inputs, then answer, score and error."""
         return answered_table(questions, answers)
 
-    def stream(self, run: "Run", given: Input, ask: Any) -> Iterator[str]:
-        """The answer in pieces; at once, where the task has no better way."""
-        yield self.answer(run, [given], ask)[0].text
+    def stream(self, run: "Run", given: Input, ask: Any) -> Generator[str, None, Answer | None]:
+        """The answer in pieces; at once, where the task has no better way. What it returns is the answer as a whole."""
+        (answer,) = self.answer(run, [given], ask)
+        yield answer.text
+        return answer
 
     # from answers to a report
 
     @abstractmethod
     def measure(self, run: "Run", records: Sequence[Record[Value]]) -> tuple[dict[str, float], list[Answer]]:
         """Metrics by name, and the answers they were computed from."""
+
+    def familiar(self, found: Mapping[str, float]) -> dict[str, float]:
+        """What a validation found, its means by name, in a metric that people know; nothing where that takes a measuring."""
+        return {}
 
     def probe(self, run: "Run", name: str, records: Sequence[Record[Value]]) -> dict[str, float]:
         """Metrics of a further test set."""
@@ -191,10 +209,11 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """The details as lines for a terminal."""
         return class_lines(details) if "per_class" in details else []
 
-    def baselines(
-        self, run: "Run", splits: Splits[Value], records: Sequence[Record[Value]]
-    ) -> dict[str, float]:  # fmt: skip
-        """The same metrics of plain models that learned from `splits.train` in seconds, so that nobody is fooled."""
+    def baselines(self, run: "Run", learned: TrainingRecords, records: Sequence[Record[Value]]) -> dict[str, float]:
+        """The same metrics of plain models that are made in seconds, so that nobody is fooled.
+
+        `learned()` reads what the model learned from, for those that learn.
+        """
         return {}
 
     def samples(self, run: "Run", splits: Splits[Value]) -> list[str]:

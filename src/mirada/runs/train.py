@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,8 @@ from mirada.checksums import checksum_of
 from mirada.data.check import left_out
 from mirada.errors import require
 from mirada.files import remove_parts, require_own
+from mirada.layers.model_size import TRAINED, require_memory
+from mirada.machine import physical_memory
 from mirada.native import library
 from mirada.runs.batches import Examples
 from mirada.runs.catalog import entry
@@ -23,10 +25,10 @@ from mirada.runs.report import write_report
 from mirada.runs.request import TrainingRequest
 from mirada.runs.restarts import going_on, mark, unmark
 from mirada.runs.run import Run
-from mirada.runs.seeds import seed_lines, seeds_of, train_seeds
+from mirada.runs.seeds import read_seeds, seed_lines, seeds_of, train_seeds
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
-from mirada.runs.summary import in_a_line
+from mirada.runs.summary import digits, in_a_line
 from mirada.runs.task import Task, spread, with_sizes
 from mirada.terminal import echo
 from mirada.training.checkpoint import check_room, write_whole
@@ -146,6 +148,7 @@ def train_in(
     """Train in a folder that is ours, measure and report."""
     resume = request.resume and (folder / CONFIG).exists()
     settings = same_code(request.resumed(folder), print_progress) if resume else request.settings()
+    read_seeds(folder)  # one that is broken would end the report, after the training
     splits = require_both(read(settings))
     for note in splits.notes:
         print_progress(note)
@@ -211,8 +214,10 @@ def build(settings: Settings, splits: Splits, folder: Path) -> Run:
     origin = load(settings.start) if settings.start and not has_weights(settings, folder) else None
     known = find_known(task, settings, splits, folder, origin)
     settings = settings.changed(config=with_sizes(settings.config, task.sizes(known)), facts=known.facts())
+    kind = task.preset(settings.name).model
+    require_memory(kind, settings.config, physical_memory(), 1 if torch.accelerator.is_available() else TRAINED)
     torch.manual_seed(settings.recipe.seed)
-    model = task.preset(settings.name).model(settings.config)
+    model = kind(settings.config)
     run = Run(folder, task, model, known, settings)
     if not has_weights(settings, folder):
         task.prepare(model, known, settings.data)
@@ -337,18 +342,21 @@ def describe(run: Run, splits: Splits, training: Training, print_progress: Print
     print_progress(f"{type(run.model).__name__} with {size:,} parameters{facts}; writing to {run.folder}")
 
 
-def preview(run: Run, splits: Splits) -> Callable[[], str]:
-    """What is shown after every validation: a metric on some records, and a sample answer. One sees the model learn."""
+def preview(run: Run, splits: Splits) -> Callable[[Mapping[str, float]], str]:
+    """What is shown after every validation: a metric that people know, and a sample answer. One sees the model learn.
+
+    The metric follows from what the validation found, or it is measured on some records.
+    """
     samples, records = run.task.samples(run, splits)[:1], spread(splits.valid, run.task.glance)
 
-    def text() -> str:
+    def text(found: Mapping[str, float]) -> str:
         training = run.model.training
         run.model.eval()
-        shown = ""
+        shown = "".join(f"  {name} {digits(value)}" for name, value in run.task.familiar(found).items())
         with suppress(ValueError), torch.inference_mode():  # one that diverges cannot answer: the loop will tell
             if records:
                 name, value = next(iter(run.task.measure(run, records)[0].items()))
-                shown = f"  {name} {value:.1f}{f' on {len(records):,}' if len(records) < len(splits.valid) else ''}"
+                shown += f"  {name} {value:.1f}{f' on {len(records):,}' if len(records) < len(splits.valid) else ''}"
             if samples:
                 (answer,) = run.answers([run.task.parse(samples[0])], **run.task.brief)
                 shown += f"  sample: {' '.join(run.task.in_brief(answer).split())[:60]}"
@@ -378,8 +386,8 @@ def conclude(run: Run, splits: Splits, print_progress: Print, print_result: Prin
     print_result(
         f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(found.metrics)}"
     )
-    if "verdict" in found.details:
-        print_result(found.details["verdict"])
+    if found.verdict:
+        print_result(found.verdict)
     samples = run.task.samples(run, splits)
     for text in samples:
         (answer,) = run.answers([run.task.parse(text)])

@@ -18,6 +18,7 @@ from mirada.data.questions import read_questions, read_unanswered
 from mirada.data.reading import (
     AROUND,
     MARKS,
+    EncodedText,
     PassageWindow,
     Reading,
     ReadingVocabulary,
@@ -33,16 +34,18 @@ from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
-from mirada.looking.passage_labels import passage_labels
+from mirada.looking.passage_labels import BOTH_ENDS, passage_labels
 from mirada.models.reader import Reader, best_spans, span_mass
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, in_buckets
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.questions import Question, Questions, Table
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, Task, spread
 from mirada.training.answer_metrics import answer_metrics, exact_match
 from mirada.training.objectives import Microbatch
+from mirada.training.reading_examples import Readings
 from mirada.training.recipe import Recipe
 from mirada.training.sliding_window import window_answer
 
@@ -51,7 +54,7 @@ PLACES = ("start", "end")  # of an answer, in characters of its passage
 READ_AT_ONCE = 8192  # tokens
 SHOWN = 6  # examples and errors in the report
 KINDS = 12  # beginnings of questions in the report
-TURNS = 3  # epochs, in one of which a long passage is read where its answer is not
+CUT = "--truncate (in Python and JSON: truncate) cuts it."
 CANDIDATES = 20  # spans of a window for each that is asked for: most of them overlap
 
 
@@ -66,58 +69,17 @@ class QuestionOptions(TextOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PassageAsk(AskOptions):
-    """How many spans are wanted; the `passage` of questions that come without one; `aligned` asks for what was looked at."""
+    """How many spans are wanted; the `passage` of questions that come without one; `truncate` cuts questions that are too
+    long, `aligned` asks for what was looked at.
+    """
 
     best: int = 1
     passage: str = ""
+    truncate: bool = False
     aligned: bool = False
 
     def __post_init__(self) -> None:
         require(self.best >= 1, f"best must be at least 1: got {self.best}")
-
-
-@dataclass(frozen=True)
-class Readings:
-    """Questions as the model learns from them: one window of each at a time, a function of (epoch, question)."""
-
-    items: Sequence[Reading]
-    length: int
-    marked: bool
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    @property
-    def lengths(self) -> list[tuple[int, ...]]:
-        sizes = [len(item.question.ids) + len(item.passage.ids) + AROUND for item in self.items]
-        return [(min(self.length, size),) for size in sizes]
-
-    def take(self, rows: Sequence[int]) -> "Readings":
-        return replace(self, items=[self.items[row] for row in rows])
-
-    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
-        windows, starts, ends = zip(*(self.window(row, epoch) for row in rows), strict=True)
-        inputs = collated(windows, self.marked)
-        tokens = int(inputs["lengths"].sum())
-        return Microbatch({**inputs, "starts": torch.tensor(starts), "ends": torch.tensor(ends)}, (len(rows),), tokens)
-
-    def window(self, row: int, epoch: int) -> tuple[PassageWindow, int, int]:
-        """The part of a passage that is read in an epoch, and the first and last places of the answer there.
-
-        In most epochs it is one that has the answer, by turns if there are several; then one that has nothing of it.
-        """
-        item = self.items[row]
-        firsts, room = item.first_tokens(self.length), item.room(self.length)
-        if item.wanted is not None:
-            start, end = item.wanted
-            holding = [first for first in firsts if first <= start and end < first + room]
-            apart = [first for first in firsts if end < first or first + room <= start]
-            if not apart or epoch % TURNS < TURNS - 1:
-                found = item.window(holding[epoch % len(holding)], self.length)
-                return found, found.place(start), found.place(end)
-            firsts = apart
-        found = item.window(firsts[(epoch // TURNS + row) % len(firsts)], self.length)
-        return found, found.none, found.none
 
 
 class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary]):
@@ -194,11 +156,11 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: PassageAsk) -> list[Answer]:
         values = [with_passage(self.parse(given) if isinstance(given, str) else given, ask.passage) for given in inputs]
-        items = readings(values, run.known.tokenizer)
-        length = run.model.config.length
+        items, length = readings(values, run.known.tokenizer), run.model.config.length
+        items = [with_short_question(item, length) for item in items] if ask.truncate else items
         for value, item in zip(values, items, strict=True):
             fault = item.unreadable(length)
-            require(not fault, f"{fault} The question is {shortened(value.question)}.")
+            require(not fault, f"{fault} The question is {shortened(value.question)}. {CUT}")
             require(bool(item.passage.ids), f"there is nothing to read in the passage of {shortened(value.question)}")
         windows = [item.windows(item.first_tokens(length), length) for item in items]
         parts = [(row, part) for row, some in enumerate(windows) for part in some]
@@ -211,8 +173,9 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
 
     def questions(self, run: Run, place: str) -> Questions:
         assert isinstance(run.ask, PassageAsk)
-        assert isinstance(run.options, TextOptions)
-        columns, rows = read_unanswered(place, run.options, run.ask.passage)
+        options = run.reading
+        assert isinstance(options, TextOptions)
+        columns, rows = read_unanswered(place, options, run.ask.passage)
         return Questions(columns, [Question(row.where, row.value or "", row.cells, row.fault) for row in rows])
 
     def table(self, questions: Questions, answers: Sequence[Answer]) -> Table:
@@ -227,9 +190,8 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
         texts, references = [answer.text for answer in answers], [record.value.answers for record in records]
         return answer_metrics(texts, references), answers
 
-    def baselines(
-        self, run: Run, splits: Splits[PassageQuestion], records: Sequence[QuestionRecord]
-    ) -> dict[str, float]:  # fmt: skip
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[QuestionRecord]) -> dict[str, float]:
+        """The name or number around which the words of the question are densest: nothing is learned."""
         values = [record.value for record in records]
         found = [value.passage[slice(*window_answer(value.question, value.passage))] for value in values]
         metrics = answer_metrics(found, [value.answers for value in values])
@@ -296,7 +258,7 @@ def with_passage(given: Any, passage: str) -> PassageQuestion:
     require(
         bool(value.passage.strip()),
         f"a question needs a passage in which its answer stands: {shortened(value.question)} has none. Give it with "
-        "--passage FILE (in Python: passage=...), or after the question and a tab.",
+        "--passage FILE (in Python and JSON: passage), or after the question and a tab.",
     )
     return value
 
@@ -304,6 +266,13 @@ def with_passage(given: Any, passage: str) -> PassageQuestion:
 def shortened(value: Any) -> str:
     text = str(value)
     return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def with_short_question(item: Reading, length: int) -> Reading:
+    """A question with its passage, cut to what a model of this length can read beside one."""
+    room = max(1, length // 2 - AROUND)
+    ids, places, words, shapes = item.question
+    return item._replace(question=EncodedText(ids[:room], places[:room], words[:room], shapes[:room]))
 
 
 class AnswerPlace(NamedTuple):
@@ -350,11 +319,11 @@ def answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[Sp
     inputs = collated([window], run.model.config.marks > 0)
     first, last = (window.place(token) for token in ranked[0].span) if ranked[0].span else (window.none, window.none)
     place = AnswerPlace(spans[0], item.passage.places[window.first : window.token(len(window.tokens))], (first, last))
-    labels = partial(passage_labels, value, item, window, place.ends, listed[0])
     answer = Answer(
         value.question, text, score, place, more=dict(zip(PLACES, spans[0] or (None, None), strict=True)), note=note,
         ranked=tuple(listed) if ask.best > 1 else (), shown=len(listed) if ask.best > 1 else 0,
-        replay=partial(run.look, inputs["tokens"], inputs["segments"], None, inputs.get("marks"), labels=labels),
+        replay=partial(run.look, inputs["tokens"], inputs["segments"], None, inputs.get("marks"), explained=BOTH_ENDS,
+                       labels=partial(passage_labels, value, item, window, place.ends, listed[0])),
     )  # fmt: skip
     return with_weights(answer, value, item, window) if ask.aligned else answer
 

@@ -47,6 +47,7 @@ from mirada.looking.picture_labels import WordBoxes, caption_labels
 from mirada.models.captioner import Captioner
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import in_sequence
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.questions import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, numbered, splits_of
@@ -157,7 +158,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         folder = Path(place).expanduser()
         if not folder.is_dir():
             beside = folder.parent
-            return table_questions(place, ("name", "image", "picture"), run.options, lambda text: str(beside / text))  # type: ignore[arg-type]
+            return table_questions(place, ("name", "image", "picture"), run.reading, lambda text: str(beside / text))  # type: ignore[arg-type]
         paths = pictures_in(folder)
         return Questions(("name",), [Question(path, path, (str(Path(path).relative_to(folder)),)) for path in paths])
 
@@ -177,13 +178,11 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         words = {word: {"written": n, "pointing": 100 * hits[word] / n} for word, n in written.most_common()}
         return {"words": words} if words else {}
 
-    def baselines(
-        self, run: Run, splits: Splits[CaptionedPicture], records: Sequence[CaptionRecord]
-    ) -> dict[str, float]:
-        references = wanted(run, records)
-        captions = wanted(run, splits.train)
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[CaptionRecord]) -> dict[str, float]:
+        references, train = wanted(run, records), learned()
+        captions = wanted(run, train)
         often = [majority([text for texts in captions for text in texts])] * len(records)
-        known, asked = (thumbnails([record.value.pixels for record in part]) for part in (splits.train, records))
+        known, asked = (thumbnails([record.value.pixels for record in part]) for part in (train, records))
         near = [captions[n][0] for n in nearest(known, asked)]
         return {
             f"{metric.__name__.removesuffix('_of_several')}_{name}": metric(texts, references)

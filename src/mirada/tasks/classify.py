@@ -24,13 +24,15 @@ from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.looking.labels import AxisLabels, Labels, Span, TextLabels
+from mirada.looking.record import Seen
 from mirada.looking.text_labels import read_axis
-from mirada.models.classifier import Classifier
+from mirada.models.classifier import Classifier, ClassifierConfig
 from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.classes import class_details, class_metrics, class_sections, every_class_learned, unseen_classes
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.run import Run
-from mirada.runs.sources import NAMED, SETS, Source, Splits, from_tables, numbered
+from mirada.runs.sources import NAMED, SETS, Source, Splits, from_tables, numbered, parts_held_out
 from mirada.runs.task import SAMPLES, Preset, Task, spread
 from mirada.training.baselines import linear_bag_of_words, majority
 from mirada.training.metrics import accuracy, calibration_error
@@ -98,7 +100,7 @@ class Classify(Task[str, Fields, TextClasses]):
         if source.builtin:
             return builtin()
         splits = from_tables(source, COLUMNS, options)
-        splits = splits if source.has_valid else every_class_learned(splits, label_of)
+        splits = every_class_learned(splits, label_of, parts_held_out(source))
         known = sorted({label_of(record.value) for record in splits.train})
         unseen = unseen_classes([*splits.valid, *splits.test], known, label_of) if known else []
         return replace(splits, problems=[*splits.problems, *unseen])
@@ -160,7 +162,7 @@ class Classify(Task[str, Fields, TextClasses]):
             seen_as = partial(labels_of, run, text, item, ranked[0])
             replay = partial(run.look, torch.tensor([item]), labels=seen_as)
             answers.append(Answer(text, *ranked[0], said, read=read, replay=replay, **ask.ranking(ranked)))
-        return answers
+        return [with_weights(run, answer) for answer in answers] if ask.aligned else answers
 
     def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
         texts = [record.value[0] for record in records]
@@ -188,8 +190,8 @@ class Classify(Task[str, Fields, TextClasses]):
         """How many answers everybody who reads a text has right without the others."""
         return {name: accuracy([answer.value[name] for answer in answers], wanted) for name in answers[0].value}
 
-    def baselines(self, run: Run, splits: Splits[Fields], records: Sequence[TableRow]) -> dict[str, float]:
-        texts, labels = zip(*(record.value for record in splits.train), strict=True)
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
+        texts, labels = zip(*(record.value for record in learned()), strict=True)
         wanted = [record.value[1] for record in records]
         linear = linear_bag_of_words(texts, labels, [record.value[0] for record in records])
         often = [majority(labels)] * len(wanted)
@@ -211,9 +213,9 @@ class Classify(Task[str, Fields, TextClasses]):
             *reader_section(
                 run.known, [r.value[0] for r in records], self.alone(answers, wanted), accuracy(given, wanted)
             ),
-            Section("Examples", about, tuple(weighed(*pair) for pair in spread(pairs, SHOWN))),
+            Section("Examples", about, tuple(weighed(run, *pair) for pair in spread(pairs, SHOWN))),
             Section(
-                "Worst errors", "Wrong answers, the surest first.", tuple(weighed(*pair) for pair in wrong[:SHOWN])
+                "Worst errors", "Wrong answers, the surest first.", tuple(weighed(run, *pair) for pair in wrong[:SHOWN])
             ),
         ]
 
@@ -242,7 +244,7 @@ def labels_of(run: Run, text: str, item: list[int], answer: tuple[str, float], s
     if run.model.config.encoder == "convolution":
         axes["text"] = windows(words, kernel)
     places = {"pool*": ("query", "text"), "*": ("text", "text")}
-    return Labels(axes, places, {"input": text}, answer)
+    return Labels(axes, places, {"input": text}, answer, chosen=run.known.labels.index(answer[0]))
 
 
 def windows(words: TextLabels, size: int) -> TextLabels:
@@ -273,13 +275,30 @@ def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
     return Microbatch(inputs, (len(items),), int(lengths.sum()))
 
 
-def weighed(answer: Answer, record: TableRow) -> Weighed:
-    """An answer with how much the last attention layer looked at each word."""
-    seen = answer.look()
-    looked = seen[seen.names[-1]].weights()[0].mean((0, 1))
-    margin = (len(answer.read) - len(looked)) // 2  # a convolution without margins sees the middle of its reach
-    shares = [0.0] * margin + looked.tolist()
-    shares += [0.0] * (len(answer.read) - len(shares))
+def looked(seen: Seen, config: ClassifierConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
+    """The last look of the network, from which it decides: of the pooling query or of the first place, mean of heads; where
+    all places are pooled alike, the mean of all their looks.
+
+    A place of a convolution reads several tokens, which share its weight.
+    """
+    rows = slice(0, 1) if config.pool in ("first", "attention") else None
+    weights = seen[seen.names[-1]].weights(rows=rows)[0].float().mean((0, 1)).cpu()
+    if config.encoder != "convolution":
+        return weights.unsqueeze(0)
+    shares = torch.zeros(1, tokens)
+    for place in range(config.kernel):
+        shares[0, place : place + len(weights)] += weights / config.kernel
+    return shares
+
+
+def with_weights(run: Run, answer: Answer) -> Answer:
+    """An answer with how much the network looked at every token for it; the linear model beside it looks nowhere."""
+    return replace(answer, written=(answer.text,), weights=looked(answer.look(), run.model.config, len(answer.read)))
+
+
+def weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
+    """An answer with how much the network looked at each word at last."""
+    shares = looked(answer.look(), run.model.config, len(answer.read))[0].tolist()
     return Weighed(answer.read, tuple(shares), answer.text, record.value[1], score=answer.score)
 
 

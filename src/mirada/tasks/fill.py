@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import torch
@@ -28,14 +29,17 @@ from mirada.errors import require
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
+from mirada.looking.answer_methods import Explained
 from mirada.looking.labels import Labels, WrittenStep
 from mirada.looking.text_labels import RANKED, searched_axis
 from mirada.models.bert import BERT
 from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, in_buckets
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import Preset, Task
+from mirada.training.neighbor_words import NeighborWords
 from mirada.training.objectives import Microbatch, Objective
 from mirada.training.recipe import Recipe
 
@@ -118,6 +122,7 @@ class Fill(Task[str, Fields, Vocabulary]):
     Ask = TextRankAsk
     Known = Vocabulary
     asks = ("text", "first")
+    glance = 200
     presets: ClassVar[Mapping[str, Preset]] = {"bert": Preset(BERT)}
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
@@ -174,6 +179,23 @@ class Fill(Task[str, Fields, Vocabulary]):
                 asked[number] += int(counts.sum())
         names = ("word_accuracy", "order_accuracy")
         return {name: 100 * r / max(1, a) for name, r, a in zip(names, right, asked, strict=True)}, []
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
+        """The word that stands most often between the same two, and the answer about the order that is right most often."""
+        known, asked = (self.examples(part, run.known, run.model.config) for part in (learned(), records))
+        words = NeighborWords([START, *sentence, END] for pair in known.items for sentence in pair if sentence)
+        right, orders = list[bool](), list[int]()
+        for part in self.in_order(asked, Recipe(batch_tokens=4096)):
+            tokens, wanted, follows = (part.inputs[name].tolist() for name in ("tokens", "wanted", "follows"))
+            for row, hidden in zip(tokens, wanted, strict=True):
+                places = [place for place, token in enumerate(hidden) if token != IGNORED]
+                right += [words.guess(row[place - 1], row[place + 1]) == hidden[place] for place in places]
+            orders += [answer for answer in follows if answer != IGNORED]
+        often = max(orders.count(0), orders.count(1))
+        return {
+            "word_accuracy_neighbors": 100 * sum(right) / max(1, len(right)),
+            "order_accuracy_majority": 100 * often / max(1, len(orders)),
+        }
 
     def length(self, value: Fields) -> int:
         return len(value[0].split())
@@ -232,14 +254,17 @@ def gapped(run: Run, text: str, width: int) -> list[int]:
     return [token for each in tokens for token in ([MASK] * width if each == MASK else [each])]
 
 
-def arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
-    """Tokens and segments of an input: one sentence, or two with a tab between them."""
+def in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
+    """Tokens of an input and the number of the sentence that each is of: one sentence, or two with a tab between them."""
     first, tab, second = text.partition("\t")
     tokens = [START, *gapped(run, first, width), END]
-    segments = [0] * len(tokens)
-    if tab:
-        more = [*gapped(run, second, width), END]
-        tokens, segments = tokens + more, segments + [1] * len(more)
+    more = [*gapped(run, second, width), END] if tab else []
+    return tokens + more, [0] * len(tokens) + [1] * len(more)
+
+
+def arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
+    """The same as the model is given it; what is too long for it is refused."""
+    tokens, segments = in_segments(run, text, width)
     run.known.fitted(tokens, run.model.config.length, text)
     return torch.tensor([tokens], device=run.device), torch.tensor([segments], device=run.device)
 
@@ -254,61 +279,91 @@ def fill(run: Run, text: str, ask: TextRankAsk) -> Answer:
             "\t" in text,
             f"{text!r} has no gap: write ___ for the missing word, or two sentences with a tab between them",
         )
-        return order(run, text)
+        return order(run, text, ask)
     ranked = candidates(run, text, ask.candidates) if ask.candidates else likeliest(run, text, max(ask.best, LISTED))
-    tokens, segments = arranged(run, text, 1)
-    read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     best, score = ranked[0]
+    pieces = tuple(run.known.tokenizer.encode(best)) if ask.candidates else ()
+    tokens, segments = arranged(run, text, max(1, len(pieces)))
+    read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
-    labels = partial(labels_of, run, text, tokens[0].tolist(), (best, score))
+    labels = partial(labels_of, run, text, tokens[0].tolist(), (best, score), pieces)
     replay = partial(run.look, tokens, None, segments, labels=labels)
-    return Answer(text, best, score, read=read, replay=replay, **ask.ranking(wanted))
+    answer = Answer(text, best, score, read=read, replay=replay, **ask.ranking(wanted))
+    return with_weights(answer, tokens[0].tolist().index(MASK)) if ask.aligned else answer
 
 
-def labels_of(run: Run, text: str, tokens: list[int], answer: tuple[str, float], predicted: Any) -> Labels:
-    """What the rows and columns are: the tokens of one or two sentences. From the mask a word is written; without one, the
-    first place tells whether the second sentence follows.
+def labels_of(
+    run: Run, text: str, tokens: list[int], answer: tuple[str, float], chosen: Sequence[int], predicted: Any
+) -> Labels:
+    """What the rows and columns are: the tokens of one or two sentences. From the masks a word is written; without one, the
+    first place tells whether the second sentence follows. `chosen` are the tokens of a candidate, or the number of an answer.
     """
     known = run.known.tokenizer
     if MASK in tokens:
-        row = tokens.index(MASK)
-        shares = predicted.words[0, row].float().softmax(-1).cpu()
-        shares[:SPECIAL] = 0
-        top = shares.topk(min(RANKED, len(shares)))
-        ranked = tuple(zip(map(known.token, top.indices.tolist()), top.values.tolist(), strict=True))
+        steps = gap_steps(known, tokens.index(MASK), answer, chosen, predicted.words[0])
     else:
         shares = predicted.follows.float().softmax(-1)[0].tolist()
-        row, ranked = (
-            0,
-            tuple(sorted((("follows", shares[1]), ("does not follow", shares[0])), key=lambda pair: -pair[1])),
-        )
+        ranked = sorted((("follows", shares[1]), ("does not follow", shares[0])), key=lambda pair: -pair[1])
+        steps = (WrittenStep(0, *answer, tuple(ranked), chosen[0]),)
     axes = {"text": searched_axis(known, text, tokens)}
-    steps = (WrittenStep(row, *answer, ranked),)
     return Labels(axes, {"*": ("text", "text")}, {"input": text}, answer, steps)
 
 
+def gap_steps(
+    known: Tokenizer, first: int, answer: tuple[str, float], pieces: Sequence[int], words: Float[Tensor, "length vocab"]
+) -> tuple[WrittenStep, ...]:
+    """What was written into the gap: a step for every mask, which stand at `first`, first + 1, ..."""
+    steps = []
+    for row in range(first, first + max(1, len(pieces))):
+        shares = words[row].float().softmax(-1).cpu()
+        shares[:SPECIAL] = 0
+        top = shares.topk(min(RANKED, len(shares)))
+        ranked = tuple(zip(map(known.token, top.indices.tolist()), top.values.tolist(), strict=True))
+        token = pieces[row - first] if pieces else int(top.indices[0])
+        said = answer if len(pieces) < 2 else (known.token(token), float(shares[token]))
+        steps.append(WrittenStep(row, *said, ranked, token))
+    return tuple(steps)
+
+
 def shortened(run: Run, text: str, ask: TextRankAsk) -> str:
-    """A text cut at the end that lies farther from its gap, word by word, until the model can read it."""
-    most, words = run.model.config.length, text.split(" ")
+    """A text cut at the end that lies farther from its gap, word by word, until the model can read it.
+
+    Two sentences without a gap are cut away from where they meet, and something stays of both.
+    """
+    most, words = run.model.config.length, text.replace("\t", " \t ").split(" ")
     width = max([1, *(len(run.known.tokenizer.encode(word)) for word in ask.candidates)])
-    while "\t" not in text and (long := len(gapped(run, text, width)) + 2) > most and len(words) > 1:
-        middle = next((place for place, word in enumerate(words) if GAP.search(word)), 0)
-        drop = max(1, len(words) * (long - most) // (2 * long))
+    while (long := len(in_segments(run, text, width)[0])) > most:
+        gap = next((place for place, word in enumerate(words) if GAP.search(word)), None)
+        least = int(gap is None and "\t" in words)  # words that stay on either side
+        middle = gap if gap is not None else words.index("\t") if least else 0
         before, after = middle, len(words) - 1 - middle
-        words = words[min(drop, before) :] if before > after else words[: len(words) - min(drop, after)]
-        text = " ".join(words)
+        if max(before, after) <= least:
+            break
+        drop = max(1, len(words) * (long - most) // (2 * long))
+        words = words[min(drop, before - least) :] if before > after else words[: len(words) - min(drop, after - least)]
+        words = words[words[0] == "\t" : len(words) - (words[-1] == "\t")]
+        text = " ".join(words).replace(" \t ", "\t")
     return text
 
 
-def order(run: Run, text: str) -> Answer:
+def with_weights(answer: Answer, row: int) -> Answer:
+    """An answer with how much the place that it was told from looked at all tokens: in the last layer, mean of heads."""
+    seen = answer.look()
+    weights = seen[seen.names[-1]].weights(rows=slice(row, row + 1))[0].float().mean(0).cpu()
+    return replace(answer, written=(answer.text,), weights=weights)
+
+
+def order(run: Run, text: str, ask: TextRankAsk) -> Answer:
     """Whether the second sentence follows the first."""
     tokens, segments = arranged(run, text, 1)
     shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
     follows = shares[1] >= shares[0]
     read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
-    answer = "follows" if follows else "does not follow"
-    labels = partial(labels_of, run, text, tokens[0].tolist(), (answer, max(shares)))
-    return Answer(text, answer, max(shares), read=read, replay=partial(run.look, tokens, None, segments, labels=labels))
+    told = "follows" if follows else "does not follow"
+    labels = partial(labels_of, run, text, tokens[0].tolist(), (told, max(shares)), (int(follows),))
+    replay = partial(run.look, tokens, None, segments, labels=labels, explained=Explained(attrgetter("follows")))
+    answer = Answer(text, told, max(shares), read=read, replay=replay)
+    return with_weights(answer, 0) if ask.aligned else answer
 
 
 def likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:

@@ -24,10 +24,11 @@ from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.layers.model import Model
+from mirada.looking.answer_methods import Explained
 from mirada.looking.labels import Labels
 from mirada.looking.record import Seen
 from mirada.looking.sample import one_sample
-from mirada.looking.series_labels import patch_spans, series_labels
+from mirada.looking.series_labels import forecast_rows, patch_spans, read_alone, series_labels
 from mirada.models.forecaster import Forecaster
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.questions import Question, Questions, Table, answered_table
@@ -186,6 +187,9 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         ]
         return metrics_of(errors), answers
 
+    def familiar(self, found: Mapping[str, float]) -> dict[str, float]:
+        return {"mse": found["loss"]}
+
     def details(self, run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> dict[str, Any]:
         errors = np.stack([answer.value for answer in answers])
         columns = by_column(errors, run.known.targets)
@@ -230,8 +234,10 @@ def next_rows(run: Run, given: Any) -> Answer:
     known: SeriesScale = run.known
     place = str(given) if isinstance(given, str | Path) else given
     names = joined(known.inputs)
-    assert isinstance(run.options, SeriesOptions)
-    series = read_series(place, replace(run.options, target=names, inputs=names), known.pattern, known.spacing)
+    options = run.reading
+    assert isinstance(options, SeriesOptions)
+    with run.explained(place):
+        series = read_series(place, replace(options, target=names, inputs=names), known.pattern, known.spacing)
     lookback = known.size.lookback
     require(
         len(series) >= lookback,
@@ -239,7 +245,7 @@ def next_rows(run: Run, given: Any) -> Answer:
     )
     before = set(series.where[:-lookback])
     bad = [problem for problem in series.problems if problem.where not in before]
-    require(not bad or run.options.bad == "skip", f"{show(bad, NAMED)}\nFix these rows, or train with bad=skip.")
+    require(not bad or options.bad == "skip", f"{show(bad, NAMED)}\nFix these rows, or train with bad=skip.")
     return forecast(run, series, len(series), place if isinstance(place, str) else series.place)
 
 
@@ -274,9 +280,14 @@ def forecast(run: Run, series: TimeSeries, first: int, name: str) -> Answer:
 
 def looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
     """All attention of a forecast; where every target is read by itself, that of the first."""
-    require(not methods, "methods are compared for texts and pictures: a forecast chooses among no words or classes")
-    seen = run.look(*inputs, labels=labels)
-    return one_sample(seen) if seen[seen.names[0]].batch > 1 else seen
+    alone = read_alone(run.model.config)
+    explained = Explained(score=partial(forecast_rows, run.model.config), sample=0 if alone else None)
+    seen = run.look(*inputs, labels=labels, methods=methods, explained=explained)
+    if seen[seen.names[0]].batch == 1:
+        return seen
+    found = one_sample(seen)
+    found.methods = seen.methods
+    return found
 
 
 def standardized_inputs(known: SeriesScale, series: TimeSeries, rows: range) -> tuple[Tensor, Tensor]:

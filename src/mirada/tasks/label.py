@@ -1,5 +1,6 @@
 """label: a node of a graph in, one of the labels it was trained with out, with the neighbors the model looked at."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,12 +24,14 @@ from mirada.drawing.neighbors import NeighborGraph
 from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
+from mirada.looking.graph_methods import graph_methods
 from mirada.looking.record import Seen, look
 from mirada.looking.subgraph import neighborhood, node_labels, subgraph
 from mirada.models.gat import GAT
 from mirada.runs.answers import Answer, RankAsk
 from mirada.runs.batches import Whole
 from mirada.runs.classes import class_details, class_metrics, class_sections, unseen_classes
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.questions import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, parts_of, require_good
@@ -151,6 +154,9 @@ class Label(Task[str | Node, Node, KnownGraph]):
 
     # from inputs to answers
 
+    def knows(self, run: Run, text: str) -> bool:
+        return text in run.known.graph.names
+
     def answer(self, run: Run, inputs: Sequence[str | Node], ask: RankAsk) -> list[Answer]:
         known: KnownGraph = run.known
         nodes = [given if isinstance(given, Node) else Node(known.graph, known.graph.number(given)) for given in inputs]
@@ -162,7 +168,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return [passes[node.graph].answer(node, ask) for node in nodes]
 
     def questions(self, run: Run, place: str) -> Questions:
-        options, columns = run.options, ("node",)
+        options, columns = run.reading, ("node",)
         assert isinstance(options, GraphOptions)
         if place.lower().endswith(".npz"):
             found = read_graph(place, options)
@@ -184,9 +190,10 @@ class Label(Task[str | Node, Node, KnownGraph]):
     def details(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> dict[str, Any]:
         return class_details(*given_and_wanted(records, answers), run.known.labels)
 
-    def baselines(self, run: Run, splits: Splits[Node], records: Sequence[NodeRecord]) -> dict[str, float]:
-        labels, wanted = ([record.value.label for record in some] for some in (splits.train, records))
-        train, test = (self.examples(some, run.known, run.model.config) for some in (splits.train, records))
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[NodeRecord]) -> dict[str, float]:
+        known = learned()
+        labels, wanted = ([record.value.label for record in some] for some in (known, records))
+        train, test = (self.examples(some, run.known, run.model.config) for some in (known, records))
         alone = linear_on_features(train.nodes[train.numbers], labels, test.nodes[test.numbers])
         often = [majority(labels)] * len(wanted)
         return {"accuracy_features": accuracy(alone, wanted), "accuracy_majority": accuracy(often, wanted)}
@@ -321,14 +328,17 @@ class GraphPass:
 
     def look(self, node: Node, ranked: Sequence[tuple[str, float]], methods: bool = False) -> Seen:
         """All attention of the pass; of a large graph, what the node and its strongest neighbors looked at."""
-        require(not methods, "methods are compared for texts and pictures: a graph has only its attention")
         kept = neighborhood(node.number, self.sources, self.offsets, self.weights.tolist(), WHOLE_GRAPH)
         whole = len(self.graph) <= WHOLE_GRAPH
         nodes = list(range(len(self.graph))) if whole else kept.nodes
         names = tuple(self.graph.names[number] for number in nodes)
         labels = node_labels(names, nodes.index(node.number), len(self.graph), ranked)
         seen = self.run.look(*self.inputs, labels=lambda _: labels)
-        return seen if whole else subgraph(seen, nodes, kept.targets)
+        found = seen if whole else subgraph(seen, nodes, kept.targets)
+        if methods:
+            wanted = self.run.known.labels.index(ranked[0][0])
+            found.methods = graph_methods(self.run.model, *self.inputs, seen, node.number, wanted, nodes)
+        return found
 
 
 def described(node: Node) -> str:
@@ -346,10 +356,10 @@ def given_and_wanted(records: Sequence[NodeRecord], answers: Sequence[Answer]) -
 def drawn_node(answer: Answer, record: NodeRecord) -> NeighborGraph:
     """A node among its neighbors, with how much the model looked at each."""
     assert answer.weights is not None
-    pairs = zip(answer.value, answer.weights[0].tolist(), strict=True)
+    named = ((node.name, weight) for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True))
     return NeighborGraph(
-        record.value.name, tuple((node.name, weight) for node, weight in pairs),
-        tuple(node.label for node in answer.value), answer.text, record.value.label, score=answer.score,
+        record.value.name, tuple(named), tuple(node.label for node in answer.value), answer.text, record.value.label,
+        score=answer.score,
     )  # fmt: skip
 
 
@@ -358,14 +368,12 @@ def agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:
     looked = even = whole = 0.0
     for answer, record in pairs:
         assert answer.weights is not None
-        weights = answer.weights[0].tolist()
         others = [
             (weight, node.label == record.value.label)
-            for node, weight in zip(answer.value, weights, strict=True)
+            for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True)
             if node.number != record.value.number and node.label
         ]
-        total = sum(weight for weight, _ in others)
-        if total:
+        if total := sum(weight for weight, _ in others):
             looked += sum(weight for weight, same in others if same) / total
             even += sum(same for _, same in others) / len(others)
             whole += 1
@@ -386,9 +394,7 @@ def by_degree(pairs: Sequence[tuple[Answer, NodeRecord]]) -> DataTable:
         groups.setdefault(place, []).append(answer.text == record.value.label)
     rows = []
     for place, right in sorted(groups.items()):
-        low = DEGREES[place - 1] + 1 if place else 0
-        name = (
-            f"{low}+" if place == len(DEGREES) else str(low) if low == DEGREES[place] else f"{low} to {DEGREES[place]}"
-        )
+        low, high = (DEGREES[place - 1] + 1 if place else 0), DEGREES[place] if place < len(DEGREES) else math.inf
+        name = f"{low}+" if high == math.inf else str(low) if low == high else f"{low} to {high}"
         rows.append((name, len(right), accuracy(right, [True] * len(right))))
     return DataTable("By neighbors", ("neighbors", "nodes", "accuracy"), tuple(rows))

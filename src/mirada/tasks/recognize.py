@@ -31,6 +31,7 @@ from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.answers import Answer, RankAsk
 from mirada.runs.batches import FixedSize
 from mirada.runs.classes import class_details, class_metrics, class_sections, unseen_classes
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.pictures import (
     AugmentedExamples,
     LabelledRecord,
@@ -239,11 +240,10 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     def details(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> dict[str, Any]:
         return class_details(*told(answers, records), run.known.labels)
 
-    def baselines(
-        self, run: Run, splits: Splits[LabelledPicture], records: Sequence[LabelledRecord]
-    ) -> dict[str, float]:  # fmt: skip
-        every = max(1, -(-len(splits.train) * run.known.fitting.room(1) // LINEAR_NUMBERS))
-        train = splits.train[::every]
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[LabelledRecord]) -> dict[str, float]:
+        train = learned()
+        every = max(1, -(-len(train) * run.known.fitting.room(1) // LINEAR_NUMBERS))
+        train = train[::every]
         labels, wanted = ([label_of(record.value) for record in part] for part in (train, records))
         x, asked = (pixels([record.value.picture for record in part], run.known.fitting) for part in (train, records))
         linear, often = linear_on_features(x, labels, asked), [majority(labels)] * len(wanted)

@@ -39,6 +39,7 @@ from mirada.looking.sound_labels import moments, sound_labels
 from mirada.models.transcriber import Transcriber
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, in_buckets
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.questions import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, numbered, splits_of
@@ -84,7 +85,9 @@ class TranscribeOptions(TextOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TranscribeAsk(SearchOptions, AskOptions):
-    """How a text is searched for."""
+    """How a text is searched for; `truncate` cuts recordings that are too long for the model."""
+
+    truncate: bool = False
 
 
 Heard = Recording | str | Path | tuple[Any, int]  # what a person may give: a file, or samples and their rate
@@ -145,11 +148,8 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         return SpokenExamples(items, known)
 
     def problems(self, records: Sequence[SpokenRecord], examples: "SpokenExamples", config: Any) -> list[Problem]:
-        found = []
-        for record, (frames, text) in zip(records, examples.items, strict=True):
-            what = too_long(len(frames), len(text), config.length)
-            found += [Problem(record.where, what)] if what else []
-        return found
+        faults = (too_long(len(frames), len(text), config.length) for frames, text in examples.items)
+        return [Problem(record.where, what) for record, what in zip(records, faults, strict=True) if what]
 
     def batches(self, examples: "SpokenExamples", recipe: Recipe) -> Bucketed:
         return Bucketed(replace(examples, seed=recipe.seed), recipe.batch_tokens, recipe.seed)
@@ -162,10 +162,11 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
 
     def answer(self, run: Run, inputs: Sequence[Heard], ask: TranscribeAsk) -> list[Answer]:
         recordings = [heard(given, run.options.bands) for given in inputs]  # type: ignore[attr-defined]
+        most, stepper, answers = run.model.config.length, run.stepper, dict[int, Answer]()
+        recordings = [recording.beginning(most * REDUCED) for recording in recordings] if ask.truncate else recordings
         for recording in recordings:
-            what = too_long(len(recording.frames), 0, run.model.config.length)
-            require(not what, f"{recording.name}: {what}")
-        stepper, answers = run.stepper, dict[int, Answer]()
+            what = too_long(len(recording.frames), 0, most)
+            require(not what, f"{recording.name}: {what} --truncate (in Python and JSON: truncate) cuts it here.")
         for rows in in_order([(places_of(len(recording.frames)),) for recording in recordings], DECODED_AT_ONCE):
             some = [recordings[row] for row in rows]
             for row, recording, ranked in zip(rows, some, decode(run, stepper, some, ask), strict=True):
@@ -196,12 +197,10 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
         return [f"{told(c['wanted'])} -> {told(c['given'])}  {c['count']:,}" for c in details["confusions"][:SHOWN]]
 
-    def baselines(
-        self, run: Run, splits: Splits[Spoken], records: Sequence[SpokenRecord]
-    ) -> dict[str, float]:  # fmt: skip
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[SpokenRecord]) -> dict[str, float]:
         """The transcript that is wanted most often, whatever is heard."""
-        wanted = [wanted_text(run, record) for record in records]
-        often = [majority([wanted_text(run, record) for record in splits.train])] * len(wanted)
+        wanted, known = ([wanted_text(run, record) for record in part] for part in (records, learned()))
+        often = [majority(known)] * len(wanted)
         return {"wer_majority": word_error_rate(often, wanted), "cer_majority": character_error_rate(often, wanted)}
 
     def samples(self, run: Run, splits: Splits[Spoken]) -> list[str]:

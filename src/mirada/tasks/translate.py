@@ -32,10 +32,12 @@ from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.questions import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.training.baselines import nearest_texts
 from mirada.training.metrics import bleu, chrf, sentence_chrf
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
@@ -119,7 +121,7 @@ class Translate(Task[str, Fields, Vocabulary]):
         return in_buckets(examples, recipe.batch_tokens)
 
     def questions(self, run: Run, place: str) -> Questions:
-        options = run.options
+        options = run.reading
         assert isinstance(options, TranslateOptions)
         asks = ("target", *self.asks[1:]) if options.reverse else self.asks
         return table_questions(place, asks, options, self.parse)
@@ -142,6 +144,13 @@ class Translate(Task[str, Fields, Vocabulary]):
         wanted = [record.value[1] for record in records]
         texts = [answer.text for answer in answers]
         return {"bleu": bleu(texts, wanted), "chrf": chrf(texts, wanted)}, answers
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
+        """A translation memory: the known translation of the sentence that is most alike."""
+        known = learned()
+        near = nearest_texts([record.value[0] for record in known], [record.value[0] for record in records])
+        texts, wanted = [known[row].value[1] for row in near], [record.value[1] for record in records]
+        return {"bleu_nearest": bleu(texts, wanted), "chrf_nearest": chrf(texts, wanted)}
 
     def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
         pairs = list(zip(answers, records, strict=True))
@@ -220,7 +229,7 @@ def decode(
 def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) -> Answer:
     """The best hypothesis as text, with what it looked at; unknown words are copied from where it looked most."""
     best = ranked[0]
-    read = run.known.tokenizer.pieces(text)
+    read = run.known.tokenizer.pieces(text)[: len(source) - 1]  # a text may have been cut
     texts = [written_text(run.known.tokenizer, hypothesis, read) for hypothesis in ranked]
     weights = best.alignment
     return Answer(

@@ -1,7 +1,7 @@
 """write: the beginning of a text in, its continuation out."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -32,17 +32,20 @@ from mirada.looking.labels import Labels
 from mirada.looking.text_labels import written_axis, written_steps
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.learned import TrainingRecords
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, splits_of
 from mirada.runs.task import Preset, Task
 from mirada.training.distributed import ProcessGroup
 from mirada.training.metrics import perplexity
+from mirada.training.ngram_model import ngram_loss
 from mirada.training.objectives import Microbatch, evaluate
 from mirada.training.recipe import Recipe
 
 TOKENS = 300
 VALID_SHARE = 0.1
 NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # these are no text
+MOST_WEIGHTS = 1 << 24  # that are kept with an answer
 PROMPT = 24  # characters of the sample prompts
 
 
@@ -55,10 +58,14 @@ class WriteOptions(TextOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteAsk(SearchOptions, AskOptions):
-    """How a continuation is drawn or searched for: one of them, and there is no source to cover."""
+    """How a continuation is drawn or searched for: one of them, and there is no source to cover. `aligned` asks for what
+    was looked at.
+    """
 
     unused: ClassVar[tuple[str, ...]] = ("best", "coverage")
     usual_temperature: ClassVar[float] = 0.8
+
+    aligned: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,46 +158,63 @@ class Write(Task[str, str, Vocabulary]):
         prompt, score = start_of(run, text), 0.0
         written: list[int] = []
         wanted = ask.tokens or TOKENS
-        search, stepper = ask.search(), run.stepper
+        search, stepper, rounds = ask.search(), run.stepper, list[tuple[int, int]]()
         while len(written) < wanted:
             state, first, room = primed(run, stepper, [*prompt, *written])
+            begun = len(prompt) + len(written)
+            rounds.append((begun + room - 1 - run.model.config.length, begun))
             most, numbers = min(room, wanted - len(written)), [number + len(written)]
             (found,) = search(stepper, state, first, None, most, numbers=numbers, rules=[NEVER])
             written += found[0].tokens
             score += found[0].logprob
+        answer = self.written(run, text, prompt, written, score)
+        return with_weights(run, answer, [*prompt, *written], rounds) if ask.aligned else answer
+
+    def written(self, run: Run, text: str, prompt: list[int], written: list[int], score: float) -> Answer:
+        """The answer: the text and what was written after it, whose log-probabilities sum up to the score."""
         pieces = [run.known.tokenizer.token(token) for token in (*prompt, *written)]
         seen = [*prompt, *written][-run.model.config.length :]
         answer = Answer(
-            text, text + continued(run, prompt, written), score / len(written), read=tuple(pieces[: len(prompt)]),
+            text, text + continued(run, prompt, written), score / len(written), read=tuple(pieces[:-1]),
             written=tuple(pieces[len(prompt) :]),
         )  # fmt: skip
         labels = partial(labels_of, run, answer, seen, len(written))
         return replace(answer, replay=partial(run.look, torch.tensor([seen]), labels=labels))
 
-    def stream(self, run: Run, text: str, ask: WriteAsk) -> Iterator[str]:
+    def stream(self, run: Run, text: str, ask: WriteAsk) -> Generator[str, None, Answer | None]:
         search = ask.search()
         if isinstance(search, Beam):  # it decides at the end
-            yield from super().stream(run, text, ask)
-            return
+            return (yield from super().stream(run, text, ask))
         yield text
-        prompt, stepper = start_of(run, text), run.stepper
+        prompt, stepper, score = start_of(run, text), run.stepper, 0.0
         written: list[int] = []
         wanted = ask.tokens or TOKENS
         while len(written) < wanted:
             state, first, room = primed(run, stepper, [*prompt, *written])
             begun, most = len(written), min(room, wanted - len(written))
-            for token in search.stream(stepper, state, first, None, most, number=begun, rules=[NEVER]):
+            logprobs = []
+            for choice in search.stream(stepper, state, first, None, most, number=begun, rules=[NEVER]):
                 before = [*prompt, *written]
-                written.append(token)
-                yield continued(run, before, [token])
+                written.append(choice.token)
+                logprobs.append(choice.logprob)
+                yield continued(run, before, [choice.token])
+            score += sum(logprobs)
+        return self.written(run, text, prompt, written, score)
 
     def measure(self, run: Run, records: Sequence[Record[str]]) -> tuple[dict[str, float], list[Answer]]:
         recipe = Recipe(batch_tokens=4096)
         parts = self.in_order(self.examples(records, run.known, run.model.config), recipe)
         loss = evaluate(self.objective(run.model, recipe).eval(), parts, ProcessGroup(device=run.device))["loss"]
-        characters = sum(len(record.value) for record in records)
-        bits = loss * sum(part.tokens for part in parts) / characters / math.log(2)
-        return {"loss": loss, "perplexity": perplexity(loss), "bits_per_character": bits}, []
+        return in_units(loss, sum(part.tokens for part in parts), records), []
+
+    def familiar(self, found: Mapping[str, float]) -> dict[str, float]:
+        return {"perplexity": perplexity(found["loss"])}
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[Record[str]]) -> dict[str, float]:
+        """What the last few tokens alone tell about the next one."""
+        known, asked = (self.examples(part, run.known, run.model.config).tokens for part in (learned(), records))
+        loss = ngram_loss(known.numpy(), asked.numpy(), len(run.known))
+        return {f"{name}_ngram": value for name, value in in_units(loss, len(asked) - 1, records).items()}
 
     def length(self, value: str) -> int:
         return len(value.split())
@@ -206,6 +230,12 @@ class Write(Task[str, str, Vocabulary]):
         drawn = [(f"temperature {t:g}", run(prompt, temperature=t).text) for t in (0.5, 0.8, 1.0)]
         samples = tuple(TextSample(title, text[len(prompt) :], prompt) for title, text in drawn)
         return [Section("Samples", "Continuations of the same beginning, from careful to wild.", samples)]
+
+
+def in_units(loss: float, tokens: int, records: Sequence[Record[str]]) -> dict[str, float]:
+    """A mean loss over so many tokens in the units that people compare."""
+    bits = loss * tokens / sum(len(record.value) for record in records) / math.log(2)
+    return {"loss": loss, "perplexity": perplexity(loss), "bits_per_character": bits}
 
 
 def beginning(text: str) -> str:
@@ -227,6 +257,26 @@ def labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits:
         {"text": written_axis(known, rest, start)}, {"*": ("text", "text")}, {"input": answer.input},
         (answer.text, answer.score), written_steps(logits[0], tokens[first + 1 :], known, first),
     )  # fmt: skip
+
+
+def with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[tuple[int, int]]) -> Answer:
+    """An answer with how much the model looked at everything before a token when it wrote it: in the last layer, mean of
+    heads, 0 beyond its reach. Where these are more than `MOST_WEIGHTS`, they are not kept, and a note says so.
+
+    `rounds` are where it began to read, and to write.
+    """
+    first = rounds[0][1]
+    if (len(tokens) - first) * len(tokens) > MOST_WEIGHTS:
+        return replace(
+            answer, note="a text too long for its weights to be kept: ask for fewer tokens, or give less text"
+        )
+    weights = torch.zeros(len(tokens) - first, len(tokens) - 1)
+    ends = [*(begun for _, begun in rounds[1:]), len(tokens)]
+    for (start, begun), end in zip(rounds, ends, strict=True):
+        seen = run.look(torch.tensor([tokens[start : end - 1]]))
+        rows = seen[seen.names[-1]].weights(rows=slice(begun - 1 - start, None))[0].float().mean(0)
+        weights[begun - first : end - first, start : end - 1] = rows.cpu()
+    return replace(answer, weights=weights)
 
 
 def continued(run: Run, before: list[int], tokens: list[int]) -> str:

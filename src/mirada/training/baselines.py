@@ -8,9 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mirada.data.ngrams import NgramTable, occurrences
 from mirada.training.linear import LinearTexts, logistic_regression
 
 MOST_TEXTS = 50_000  # more are not needed for a baseline
+MOST_NGRAMS = 2**17  # that texts are compared by
 
 
 def majority(labels: Sequence[str]) -> str:
@@ -84,4 +86,26 @@ def nearest(
     lengths, found = known.square().sum(1), []
     for part in asked.split(at_once):
         found += (lengths - 2 * part @ known.T).argmin(1).tolist()
+    return found
+
+
+def nearest_texts(known: Sequence[str], asked: Sequence[str], at_once: int = 64) -> list[int]:
+    """For every text asked, the number of the known one with the most alike words, by the cosine of their tf-idf.
+
+    >>> nearest_texts(["the red house", "a green tree", "my house"], ["the green house", "one tree"])
+    [0, 1]
+
+    Salton, Wong and Yang (1975), doi:10.1145/361219.361220.
+    """
+    every = max(1, -(-len(known) // MOST_TEXTS))
+    read = occurrences(known[::every], "words")
+    table = NgramTable.learn(read, MOST_NGRAMS)
+    texts, found = table.bags(read), list[int]()
+    for first in range(0, len(asked), at_once):
+        some = asked[first : first + at_once]
+        bags = table.bags(occurrences(some, "words"))
+        sizes = torch.diff(bags.starts, append=torch.tensor([len(bags.columns)]))
+        rows = torch.zeros(len(table), len(some))
+        rows[bags.columns, torch.arange(len(some)).repeat_interleave(sizes)] = bags.values
+        found += (texts.product(rows).argmax(0) * every).tolist()
     return found

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from mirada.training.optimize import adam, clip, penalize, set_rate
 from mirada.training.planning import Planning
 from mirada.training.progress import Progress, Silence, counted
 from mirada.training.recipe import Recipe
-from mirada.training.recovery import restore_files
+from mirada.training.recovery import require_best, restore_files
 from mirada.training.schedules import rate
 from mirada.training.stopping import falling, stale
 from mirada.training.training_state import (
@@ -51,7 +51,7 @@ def silent(text: str) -> None:
 class Training:
     """One run: what it trains, on what, how, and where it leaves its files.
 
-    `preview` is called after a validation; what it returns is shown with it. `began` is when the run was asked for: a budget
+    `preview` is given what a validation found; what it returns is shown with it. `began` is when the run was asked for: a budget
     counts from there. `settled` is told the number of threads, once it is known and before the first step.
     """
 
@@ -63,7 +63,7 @@ class Training:
     group: ProcessGroup = field(default_factory=ProcessGroup)
     resume: bool = False
     print_progress: Callable[[str], None] = silent
-    preview: Callable[[], str] = str
+    preview: Callable[[Mapping[str, float]], str] = lambda found: ""
     began: float | None = None
     settled: Callable[[int], None] = lambda threads: None
     clock: Callable[[], float] = time.monotonic
@@ -257,7 +257,7 @@ class Training:
         if self.recipe.average > 1:
             save_weights(kept_path(self.checkpoints, state.step), weights(self.model), state.step)
         told = progress.tells(state.step)
-        shown = self.preview() if told else ""
+        shown = self.preview(found) if told else ""
         state.validation = (self.clock() - began) / min(1.0, state.share)
         self.note(log, step=state.step, valid=found)
         if told:
@@ -271,8 +271,10 @@ class Training:
         if not state.finished:
             self.choose(state, log)
         state.finished, state.kept = True, []
+        if self.group.leads:
+            require_best(self.folder / MODEL, state)
         self.group.wait()
-        put_weights(self.model, read_weights(self.folder / MODEL))
+        put_weights(self.model, read_weights(self.folder / MODEL), self.folder / MODEL)
         self.save(state, log)
         if log:
             log.close()
@@ -290,7 +292,7 @@ class Training:
             if rank < (state.judged, state.best):
                 (state.judged, state.best), kept = rank, f"the average of the last {len(state.kept)} validated weights"
                 if self.group.leads:
-                    save_weights(self.folder / MODEL, weights(self.model), AVERAGED)
+                    state.model_checksum = save_weights(self.folder / MODEL, weights(self.model), AVERAGED)
             self.note(log, step=state.step, averaged=len(state.kept), valid=found)
         state.ended = f"{state.ended}; kept {kept} ({self.objective.quality((state.judged, state.best))})"
         self.note(log, step=state.step, ended=state.ended)
@@ -311,7 +313,7 @@ class Training:
     def write_best(self, state: TrainingState) -> None:
         """Write the best weights, where they are newer than their file."""
         if self.better:
-            save_weights(self.folder / MODEL, self.better, state.best_step)
+            state.model_checksum = save_weights(self.folder / MODEL, self.better, state.best_step)
             self.better = {}
 
     def note(self, log: MetricsLog | None, **event: Any) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mirada.checksums import checksum_of, digest_of
-from mirada.files import APPEND, BINARY, require_file, write_whole
+from mirada.files import APPEND, BINARY, parsed, require_file, write_whole
 from mirada.terminal import echo
+
+LONGEST = 1 << 20  # bytes of an event
 
 
 class MetricsLog:
@@ -61,7 +63,7 @@ def read_start(path: Path, size: int) -> bytes:
     try:
         require_file(path)
         with open(path, "rb") as file:
-            return file.read(size)
+            return file.read(min(size, os.fstat(file.fileno()).st_size))
     except FileNotFoundError:
         return b""
     except OSError as error:
@@ -106,12 +108,24 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def log_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a log, but for those that are far too long to be events of ours."""
+    if not path.is_file():
+        return
+    with open(path, "rb") as file:
+        whole = True
+        while line := file.readline(LONGEST):
+            if whole and (len(line) < LONGEST or line.endswith(b"\n")):
+                yield line
+            whole = line.endswith(b"\n")
+
+
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The events of a run; a last line that was cut by a crash is left out."""
     events = []
-    for line in path.read_bytes().split(b"\n") if path.is_file() else []:
+    for line in log_lines(path):
         try:
-            event = json.loads(line)
+            event = parsed(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):

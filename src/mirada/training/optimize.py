@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
+from mirada.errors import require
+
 MOMENTS = ("exp_avg", "exp_avg_sq")
 PREFIX = "optimizer"
 
@@ -71,14 +73,35 @@ def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str,
     return state
 
 
-def restore_state(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Put moments back where `named_state` took them from."""
+def restore_state(
+    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: object = "the checkpoint"
+) -> None:
+    """Put moments back where `named_state` took them from; `where` is the file, for errors.
+
+    The fused optimizer writes as many numbers as the parameter has, whatever the size of the moments: each must fit.
+    """
     for name, parameter in model.named_parameters():
         found = {key: tensors.get(f"{PREFIX}.{key}.{name}") for key in (*MOMENTS, "step")}
         if any(value is not None for value in found.values()):
             missing = [key for key, value in found.items() if value is None]
             if missing:
-                raise ValueError(f"the checkpoint has no {', '.join(missing)} for {name}: it is not whole")
-            optimizer.state[parameter] = {
-                key: value.to(parameter.device, copy=True) for key, value in found.items() if value is not None
-            }
+                raise ValueError(f"{where} has no {', '.join(missing)} for {name}: it is not whole")
+            whole = {key: value for key, value in found.items() if value is not None}
+            for key, value in whole.items():
+                check_moment(key, value, name, parameter, where)
+            optimizer.state[parameter] = {key: value.to(parameter.device, copy=True) for key, value in whole.items()}
+
+
+def check_moment(key: str, value: Tensor, name: str, parameter: Tensor, where: object) -> None:
+    """Require a moment of the shape and the type of its parameter, and a number of steps that can be."""
+    shape, kind = ((), torch.float32) if key == "step" else (tuple(parameter.shape), parameter.dtype)
+    require(
+        tuple(value.shape) == shape and value.dtype == kind,
+        f"{where} is not a checkpoint of this run: {key} of {name} is {value.dtype} of shape {tuple(value.shape)}, and the model "
+        f"needs {kind} of shape {shape}. Restore a copy, or start over with another --out.",
+    )
+    require(
+        key != "step" or 0 <= value.item() < math.inf,
+        f"{where} is not a checkpoint of this run: it counts {value.flatten()[:1].tolist()} steps of {name}. Restore a copy, or "
+        "start over with another --out.",
+    )

@@ -40,14 +40,12 @@ class Planning:
         training, threads = self.training, self.recipe.threads or torch.get_num_threads()
         torch.set_num_threads(threads)
         fixed = self.recipe.threads or "OMP_NUM_THREADS" in os.environ or training.group.world > 1
+        why = ""
         if not fixed and training.group.device.type == "cpu":
-            chosen = self.undone(lambda step: faster_threads(step, threads, training.clock))
-            if chosen != threads:
-                training.print_progress(
-                    f"computing with 1 thread: on this busy machine that is faster than {threads} "
-                    f"(threads={threads} asks for them)"
-                )
-            threads = chosen
+            threads, before = self.undone(lambda step: faster_threads(step, threads, training.clock)), threads
+            alone = f": on this busy machine that is faster than {before} (threads={before} asks for them)"
+            why = alone if threads < before else ""
+        training.print_progress(f"computing with {counted(threads, 'thread')}{why}")
         training.settled(threads)
 
     def begin(self) -> TrainingState:

@@ -23,7 +23,7 @@ class Progress:
     def __init__(
         self, steps: int, done: int = 0, out: TextIO | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.out = out or sys.stderr
+        self.out = out or sys.stderr or open(os.devnull, "w")  # noqa: SIM115 (stderr may have been closed by who started us)
         self.live = self.out.isatty()
         self.color = self.live and "NO_COLOR" not in os.environ
         self.steps, self.first, self.clock = steps, done, clock

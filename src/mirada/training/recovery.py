@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
+from mirada.checksums import damage
+from mirada.errors import require
+from mirada.training.recipe import Recipe
 from mirada.training.training_state import (
     AVERAGED,
     TrainingState,
@@ -34,7 +37,9 @@ def restore_files(training: "Training", state: TrainingState, model: Path) -> No
                 f"{path} is missing or damaged: it has the weights of step {step:,}, which this run will average. "
                 "Restore a copy, or start over with another --out."
             )
-        rewrite(training, path, weights(training.model), step)
+        if training.group.leads:
+            save_weights(path, weights(training.model), step)
+        tell_rewritten(training, path)
     restore_best(training, state, model)
 
 
@@ -45,28 +50,59 @@ def fit(path: Path, model: nn.Module) -> bool:
 
 
 def restore_best(training: "Training", state: TrainingState, model: Path) -> None:
-    """The best weights so far, in the model's own file: they are of the best step, or the file is written again."""
+    """The best weights so far, in the model's own file: they are those that the state was saved with, or are written again."""
     if not math.isfinite(state.best):
         return
     found, kept = step_of(model), kept_path(training.checkpoints, state.best_step)
-    if found in (state.best_step, AVERAGED):
+    fits = found is not None and fit(model, training.model)
+    if fits and is_best(model, found, state):
         return
-    if step_of(kept) == state.best_step:
-        rewrite(training, model, read_weights(kept), state.best_step)
-    elif state.finished or state.best_step == state.step:
-        rewrite(training, model, weights(training.model), AVERAGED if state.finished else state.step)
-    elif found is None or found < state.step or training.recipe.budget:
+    if state.finished:
+        rewrite(training, state, model, weights(training.model), AVERAGED)
+    elif step_of(kept) == state.best_step and fit(kept, training.model):
+        rewrite(training, state, model, read_weights(kept), state.best_step)
+    elif state.best_step == state.step:
+        rewrite(training, state, model, weights(training.model), state.step)
+    elif not (fits and is_later(found, state, training.recipe)) or (training.recipe.budget and found != AVERAGED):
         raise ValueError(
-            f"{model} is missing, damaged or of another moment: it should have the best weights so far, those of step "
-            f"{state.best_step:,}. Restore a copy, or start over with another --out."
+            f"{model} is missing, damaged, of another moment or of another run: it should have the best weights so far, those of "
+            f"step {state.best_step:,}. Restore a copy, or start over with another --out."
         )
-    # else a process was stopped between writing better weights and saying so: this one will find them again
 
 
-def rewrite(training: "Training", path: Path, tensors: dict[str, Tensor], step: int) -> None:
-    """Write a file again and say so."""
+def is_best(path: Path, step: int | None, state: TrainingState) -> bool:
+    """Whether whole weights are those that a state was saved with. A state from before knows the step alone."""
+    if state.model_checksum:
+        return not damage(path, state.model_checksum)
+    return step in (state.best_step, AVERAGED)
+
+
+def is_later(step: int | None, state: TrainingState, recipe: Recipe) -> bool:
+    """Whether whole weights may be of a process that was stopped between writing them and saying so: the run will find them
+    again, and the end looks whether it did.
+    """
+    averaged = step == AVERAGED and recipe.average > 1
+    return not state.finished and step is not None and (averaged or step > state.step)
+
+
+def require_best(path: Path, state: TrainingState) -> None:
+    """At the end: the model's file must have the weights that this run wrote."""
+    wrong = damage(path, state.model_checksum)
+    require(
+        not wrong,
+        f"{path} was changed by others while the run went on: {wrong}. The best weights, those of step {state.best_step:,}, are "
+        "lost. Restore a copy, or start over with another --out.",
+    )
+
+
+def rewrite(training: "Training", state: TrainingState, path: Path, tensors: dict[str, Tensor], step: int) -> None:
+    """Write the best weights again and say so."""
     if training.group.leads:
-        save_weights(path, tensors, step)
+        state.model_checksum = save_weights(path, tensors, step)
+    tell_rewritten(training, path)
+
+
+def tell_rewritten(training: "Training", path: Path) -> None:
     training.print_progress(
         f"{path} was missing, damaged or of another moment: it was written again from the checkpoints"
     )

@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from mirada.checksums import damage, with_checksum
+from mirada.checksums import checksum_in, damage, with_checksum
 from mirada.errors import require
 from mirada.training.checkpoint import read_checkpoint, write_checkpoint, write_whole
 from mirada.training.objectives import Objective
@@ -48,6 +48,7 @@ class TrainingState:
     kept: list[int] = field(default_factory=list)  # steps whose weights are kept for the average
     finished: bool = False
     ended: str = ""  # why, and which weights were kept
+    model_checksum: str = ""  # of the best weights, in the model's own file
     scaler: dict[str, Any] = field(default_factory=dict)
 
 
@@ -63,11 +64,11 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def put_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Copy the numbers of `weights` back."""
+def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], where: object = "the checkpoint") -> None:
+    """Copy the numbers of `weights` back; `where` is the file, for errors."""
     for name, value in weights(model).items():
         if name not in tensors or tensors[name].shape != value.shape:
-            raise ValueError(f"the checkpoint does not fit the model: {name} is missing or has another shape")
+            raise ValueError(f"{where} does not fit the model: {name} is missing or has another shape")
         value.copy_(tensors[name])
 
 
@@ -81,13 +82,20 @@ def save_state(folder: Path, objective: Objective, optimizer: torch.optim.Optimi
 
 def load_state(folder: Path, objective: Objective, optimizer: torch.optim.Optimizer) -> TrainingState:
     """What `save_state` saved."""
-    tensors, facts = read_checkpoint(folder / LAST)
-    put_weights(objective, tensors)
-    restore_state(objective.model, optimizer, tensors)
-    facts = {RENAMED.get(name, name): value for name, value in facts.items() if name not in GONE}
-    facts.setdefault("judged", facts.get("best", float("inf")))  # once, the loss alone decided
-    check_facts(facts, folder / LAST)
-    return TrainingState(**facts)
+    path = folder / LAST
+    tensors, facts = read_checkpoint(path)
+    state = state_of(facts, path)
+    put_weights(objective, tensors, path)
+    restore_state(objective.model, optimizer, tensors, path)
+    return state
+
+
+def state_of(facts: Mapping[str, Any], where: Path) -> TrainingState:
+    """The state that the facts of a checkpoint describe, also of one that was written before; `where` is its file."""
+    known = {RENAMED.get(name, name): value for name, value in facts.items() if name not in GONE}
+    known.setdefault("judged", known.get("best", float("inf")))  # once, the loss alone decided
+    check_facts(known, where)
+    return TrainingState(**known)
 
 
 def check_facts(facts: Mapping[str, Any], where: Path) -> None:
@@ -111,6 +119,7 @@ def check_facts(facts: Mapping[str, Any], where: Path) -> None:
     need(0 < facts.get("share", 1.0) <= 1, "the share of a validation must lie in (0, 1]")
     some = facts.get("finished", False) or bool(facts.get("kept")) or facts["best"] < float("inf")
     need(step > 0 or not some, "it has weights of a run that has made no step")
+    need(is_scaler(facts.get("scaler", {})), "its scaler is not one of a run with precision=float16")
 
 
 def is_kind(value: Any, kind: str) -> bool:
@@ -118,16 +127,30 @@ def is_kind(value: Any, kind: str) -> bool:
     if kind == "int":
         return type(value) is int and 0 <= value < 2**63
     if kind == "float":
-        return type(value) in (int, float)
+        return type(value) is float or (type(value) is int and abs(value) < 2**63)
     if kind == "list":
         return isinstance(value, list) and all(is_kind(item, "int") for item in value)
     return isinstance(value, {"bool": bool, "str": str}.get(kind, dict))
 
 
-def save_weights(path: Path, tensors: Mapping[str, Tensor], step: int = AVERAGED) -> None:
-    """The weights of a model alone, as `Model.load` reads them, and the step that they are of."""
+def is_scaler(facts: Mapping[str, Any]) -> bool:
+    """Whether facts are those of a gradient scaler: of none at all, or all of them, numbers that it can go on with."""
+    counts, factors = ("growth_interval", "_growth_tracker"), ("scale", "growth_factor", "backoff_factor")
+    if not facts:
+        return True
+    return (
+        facts.keys() == {*counts, *factors}
+        and all(is_kind(facts[name], "int") for name in counts)
+        and all(is_kind(facts[name], "float") and 0 < facts[name] < float("inf") for name in factors)
+    )
+
+
+def save_weights(path: Path, tensors: Mapping[str, Tensor], step: int = AVERAGED) -> str:
+    """The weights of a model alone, as `Model.load` reads them, and the step that they are of. Their checksum comes back."""
     plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    write_whole(path, with_checksum(save(plain, metadata={"format": "pt", STEP: str(step)})))
+    content = with_checksum(save(plain, metadata={"format": "pt", STEP: str(step)}))
+    write_whole(path, content)
+    return checksum_in(content)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -14,8 +14,9 @@ from starlette.responses import Response, StreamingResponse
 import mirada
 from mirada.looking.changes import changes_as_json
 from mirada.looking.intervene import intervene
+from mirada.terminal import visible
 from mirada.web.asking import Asked, answered, read_look, read_run
-from mirada.web.batching import Batcher, FunctionCall, TextStream, Work
+from mirada.web.batching import Batcher, FunctionCall, StreamEnd, TextStream, Work
 from mirada.web.body import Body, read_body
 from mirada.web.limits import Limits, Refused
 from mirada.web.metrics import CONTENT_TYPE, ServerMetrics
@@ -24,6 +25,7 @@ from mirada.web.served import ServedRuns
 
 Handler = Callable[[Request], Awaitable[Response]]
 GONE = "the client went away"
+SOON = 0.05  # seconds within which most answers are there, so that nobody has to watch whether the client leaves
 
 
 class Answering(Work):
@@ -42,10 +44,8 @@ class Answering(Work):
         changing = intervene(self.asked.served.run.model, self.asked.changes) if self.asked.changes else nullcontext()
         with changing, self.asked.served.run.while_wanted(lambda: any(not work.given_up for work in together)):
             found = [answer.to_dict() for answer in answered(self.asked.with_questions(everything))]
-        name = self.asked.served.name
         self.metrics.batches.observe(len(found))
-        self.metrics.inputs.add(len(found), run=name)
-        self.metrics.failed.add(sum("error" in answer for answer in found), run=name)
+        self.metrics.answered(self.asked.served.name, len(found), sum("error" in answer for answer in found))
         rest = iter(found)
         return [[next(rest) for _ in part.questions] for part in parts]
 
@@ -88,7 +88,7 @@ class Api:
         """The attention behind an answer, as a .attn file."""
         body = await read_body(request, self.limits)
         asked = await self.read(read_look, body)
-        work = FunctionCall("look", lambda: attention_file(asked), asked.bytes)
+        work = FunctionCall("look", lambda: self.attention_file(asked, lambda: not work.given_up), asked.bytes)
         (content,) = await self.computed(request, [work])
         disposition = {"Content-Disposition": 'attachment; filename="mirada.attn"'}
         return Response(content, media_type="application/zip", headers=disposition)
@@ -113,24 +113,27 @@ class Api:
     async def computed(self, request: Request, works: Sequence[Work]) -> list[Any]:
         """The results of works, in time, and only for as long as the client is there."""
         self.batcher.put(*works)
-        pending: set[asyncio.Future[Any]] = {work.done for work in works}
-        gone = asyncio.ensure_future(left(request))
         end = asyncio.get_running_loop().time() + self.limits.seconds
+        gone: asyncio.Future[None] | None = None
         why = "cancelled"
+        pending: set[asyncio.Future[Any]] = {work.done for work in works}
         try:
-            while pending and not gone.done():
+            _, pending = await asyncio.wait(pending, timeout=min(SOON, self.limits.seconds))
+            while pending:
+                gone = gone or asyncio.ensure_future(left(request))
                 rest = end - asyncio.get_running_loop().time()
                 if rest <= 0:
                     why = "time"
                     raise Refused(504, f"no answer within {self.limits.seconds:g} seconds: ask for less, or later")
                 done, _ = await asyncio.wait({*pending, gone}, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
                 pending -= done
-            if pending:
-                why = "client left"
-                raise Refused(499, GONE)
+                if pending and gone.done():
+                    why = "client left"
+                    raise Refused(499, GONE)
             return [work.done.result() for work in works]
         finally:
-            gone.cancel()
+            if gone is not None:
+                gone.cancel()
             if pending:
                 self.batcher.drop(*(work for work in works if not work.done.done()), why=why)
 
@@ -138,14 +141,14 @@ class Api:
         """An answer as server-sent events: pieces of text, then `done` with the answer."""
         (question,), task = asked.questions, asked.served.run.task
         if question.error:
+            self.metrics.answered(asked.served.name, 1, 1)
             raise Refused(422, question.error)
         if not task.streams or asked.changes:
             (answer,) = await self.answers(request, asked)
             if "error" in answer:
                 raise Refused(422, answer["error"])
             return events(whole(answer))
-        run = asked.served.run
-        work = TextStream(lambda: run.stream(question.input, **asked.ask))
+        work = TextStream(lambda: self.written(asked))
         self.batcher.put(work)
         end = asyncio.get_running_loop().time() + self.limits.seconds
         try:
@@ -157,24 +160,52 @@ class Api:
             raise
         return events(self.pieces(work, first, question.where, end))
 
-    async def pieces(self, work: TextStream, piece: str | None, given: str, end: float) -> AsyncIterator[bytes]:
+    async def pieces(self, work: TextStream, piece: str | StreamEnd, given: str, end: float) -> AsyncIterator[bytes]:
         """The events of a text that is being written."""
         written = []
         try:
-            while piece is not None:
+            while isinstance(piece, str):
                 written.append(piece)
                 yield event({"text": piece})
                 piece = await next_piece(work, end, self.limits)
-            yield event({"answers": [{"input": given, "text": "".join(written), "score": None}]}, "done")
+            found = {"input": given, "text": "".join(written), "score": None}
+            yield event({"answers": [found if piece.answer is None else piece.answer.to_dict()]}, "done")
         except Exception as error:
             yield event({"error": explained(error).why}, "error")
         finally:
             if not work.done.done():
                 self.batcher.drop(work, why="stream")
 
+    # in the thread that computes
 
-async def next_piece(work: TextStream, end: float, limits: Limits) -> str | None:
-    """The next piece of a text, or None at its end."""
+    def attention_file(self, asked: Asked, wanted: Callable[[], bool]) -> bytes:
+        """The answer to the one question, and all attention behind it, for as long as it is wanted."""
+        run = asked.served.run
+        changing = intervene(run.model, asked.changes) if asked.changes else nullcontext()
+        with changing, run.while_wanted(wanted):
+            (answer,) = answered(asked)
+            self.metrics.answered(asked.served.name, 1, int(bool(answer.error)))
+            if answer.error:
+                raise ValueError(answer.error)
+            seen = answer.look(asked.methods)
+            # the folder of the run is the server's own business, and the what-ifs are part of what was seen
+            made = {**seen.labels.made, "run": asked.served.name, "input": answer.input}
+            labels = replace(seen.labels, made=made, changes=tuple(changes_as_json(asked.changes)))
+            return seen.labelled(labels).to_bytes()
+
+    def written(self, asked: Asked) -> Generator[str, None, Any]:
+        """The answer to the one question, as it is written."""
+        try:
+            answer = yield from asked.served.run.stream(asked.questions[0].input, **asked.ask)
+        except ValueError:
+            self.metrics.answered(asked.served.name, 1, 1)
+            raise
+        self.metrics.answered(asked.served.name, 1)
+        return answer
+
+
+async def next_piece(work: TextStream, end: float, limits: Limits) -> str | StreamEnd:
+    """The next piece of a text, or its end."""
     try:
         async with asyncio.timeout_at(end):
             piece = await work.pieces.get()
@@ -201,28 +232,13 @@ async def left(request: Request) -> None:
         pass
 
 
-def attention_file(asked: Asked) -> bytes:
-    """The answer to the one question, and all attention behind it. In the thread that computes."""
-    run = asked.served.run
-    changing = intervene(run.model, asked.changes) if asked.changes else nullcontext()
-    with changing:
-        (answer,) = answered(asked)
-        if answer.error:
-            raise ValueError(answer.error)
-        seen = answer.look(asked.methods)
-        # the folder of the run is the server's own business, and the what-ifs are part of what was seen
-        made = {**seen.labels.made, "run": asked.served.name, "input": answer.input}
-        labels = replace(seen.labels, made=made, changes=tuple(changes_as_json(asked.changes)))
-        return seen.labelled(labels).to_bytes()
-
-
 def explained(error: BaseException) -> Refused:
     """An error as a response. What is not the client's fault is told on stderr in full."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, ValueError):
         return Refused(422, str(error) or "this cannot be answered")
-    print("".join(traceback.format_exception(error)), file=sys.stderr)
+    print(visible("".join(traceback.format_exception(error))), file=sys.stderr)  # a message may quote the request
     return Refused(500, f"{type(error).__name__}: this should not happen. The server's log has more; please report it.")
 
 

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mirada.decoding.options import SearchOptions
-from mirada.decoding.sample import Sample
 from mirada.looking.changes import Change, changes_from
 from mirada.runs.answers import Answer
 from mirada.runs.questions import Question
 from mirada.web.body import Body, SentFile
 from mirada.web.limits import Limits, Refused
-from mirada.web.served import FILES, ServedRun, ServedRuns, checked_option, from_text, is_text, shown
-from mirada.web.uploads import as_input, as_path, from_json
+from mirada.web.served import FILES, ServedRun, ServedRuns, checked_option, draws, from_text, is_text, shown
+from mirada.web.uploads import HOW, as_input, as_path, from_json, is_file
 
 RUN_FIELDS = ("inputs", "run", "stream", "changes")
 LOOK_FIELDS = ("input", "run", "changes", "methods")
@@ -64,6 +62,8 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
         raise Refused(400, "inputs is empty: there is nothing to answer")
     if len(inputs) > limits.inputs:
         raise Refused(413, f"at most {limits.inputs} inputs a request: got {len(inputs):,}. Send several requests.")
+    for number, value in enumerate(inputs):
+        check_type(f"inputs[{number}]", value, served)
     asked = read_asked(body, served, inputs, RUN_FIELDS, limits)
     stream = truth(body, "stream")
     if stream and len(inputs) != 1:
@@ -78,6 +78,7 @@ def read_look(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
     one = given[0] if body.files else given
     if len(body.files) > 1:
         raise Refused(400, f"one input is looked at: got {len(body.files)} files")
+    check_type("input", one, served)
     return replace(read_asked(body, served, [one], LOOK_FIELDS, limits), methods=truth(body, "methods"))
 
 
@@ -106,6 +107,15 @@ def given_inputs(body: Body, served: ServedRun, field: str) -> Any:
     return [value] if field == "inputs" and not body.typed else value  # a form has one text
 
 
+def check_type(place: str, value: Any, served: ServedRun) -> None:
+    """Require text, or a file where the task takes files; what is wrong inside of one concerns this input alone."""
+    if isinstance(value, str | SentFile) or (served.takes_files and is_file(value)):
+        return
+    if served.takes_files:
+        raise Refused(400, f"{place} must be a file: got {shown(value)}; {HOW}")
+    raise Refused(400, f"{place} must be text: got {shown(value)}")
+
+
 def read_asked(body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits) -> Asked:
     """Inputs as questions, and the options."""
     ask, draws = options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
@@ -117,6 +127,8 @@ def read_asked(body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequen
 
 def options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
     """The options of an answer, as on the command line, and whether it is drawn; null is what is left out there."""
+    if not given:
+        return {}, served.draws
     known, task = served.options, served.run.task.name
     listed = f"it takes {', '.join(known)}" if known else "it takes no options"
     useless = [name for name in given if name not in known]
@@ -126,8 +138,7 @@ def options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> t
     if isinstance(ask.get("passage"), str):
         ask["passage"] = ask["passage"] or " "  # an empty one is a mistake, not the default
     try:
-        found = served.run.asked(ask)
-        return ask, isinstance(found, SearchOptions) and isinstance(found.search(), Sample)
+        return ask, draws(served.run.asked(ask))
     except ValueError as error:
         raise Refused(400, str(error)) from None
 
@@ -161,8 +172,6 @@ def question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Question
             return Question(name, found), size
         except ValueError as error:
             return Question(name, name, error=str(error)), 0
-    if not isinstance(value, str):
-        return Question(shown(value), shown(value), error=f"an input must be text: got {shown(value)}"), 0
     if not is_text(value):
         clean = value.encode(errors="replace").decode()
         return Question(clean, clean, error="not text: it has half of a surrogate pair. Send UTF-8."), 0

@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -62,8 +63,15 @@ class FunctionCall(Work):
         return [self.function()]
 
 
+@dataclass(frozen=True)
+class StreamEnd:
+    """The end of a text; `answer` is all of it, where the task gives it."""
+
+    answer: Any = None
+
+
 class TextStream(Work):
-    """Pieces of a text, handed on as they are written. `pieces` ends with None, or with what went wrong."""
+    """Pieces of a text, handed on as they are written. `pieces` ends with a `StreamEnd`, or with what went wrong."""
 
     kind = "stream"
 
@@ -71,28 +79,29 @@ class TextStream(Work):
         super().__init__()
         self.write = write
         self.writing: Iterator[str] | None = None
-        self.pieces: asyncio.Queue[str | BaseException | None] = asyncio.Queue()
+        self.pieces: asyncio.Queue[str | BaseException | StreamEnd] = asyncio.Queue()
 
     def compute(self, together: Sequence[Work]) -> list[Any]:
-        """Write on for a moment; whether it is at the end. One that nobody reads is ended here: what it switched on belongs to
-        this thread.
+        """Write on for a moment; its end, or None. One that nobody reads is ended here: what it switched on belongs to this
+        thread.
         """
         if self.given_up:
             if isinstance(self.writing, Generator):
                 self.writing.close()
-            return [True]
+            return [StreamEnd()]
         self.writing = self.write() if self.writing is None else self.writing
         end = time.monotonic() + SLICE
         while time.monotonic() < end:
-            piece = next(self.writing, None)
-            if piece is None:
-                return [True]
+            try:
+                piece = next(self.writing)
+            except StopIteration as ended:
+                return [StreamEnd(ended.value)]
             self.loop.call_soon_threadsafe(self.pieces.put_nowait, piece)
-        return [False]
+        return [None]
 
     def settle(self, result: Any) -> None:
         super().settle(None)  # errors go where the pieces go
-        self.pieces.put_nowait(result if isinstance(result, BaseException) else None)
+        self.pieces.put_nowait(result)
 
 
 class Batcher:
@@ -102,7 +111,7 @@ class Batcher:
         self.limits, self.metrics = limits, metrics
         self.waiting: deque[Work] = deque()
         self.inputs = self.bytes = self.running = 0
-        self.last = 1  # inputs of the last batch
+        self.last = self.wanted = 1  # inputs of the last batch, and those that the thread is to be woken for
         self.closed = False
         self.change = threading.Condition()
         self.thread = threading.Thread(target=self._work, name="mirada-model", daemon=True)
@@ -121,7 +130,8 @@ class Batcher:
             self.waiting.extend(works)
             self.inputs += size
             self.bytes += held
-            self.change.notify()
+            if self.inputs >= self.wanted:  # to wake the thread for every one of many costs more than they do
+                self.change.notify()
 
     def drop(self, *works: Work, why: str) -> None:
         """Give up works that nobody waits for any more; those that have not begun leave the queue at once, a text at its next
@@ -179,12 +189,13 @@ class Batcher:
 
     def _gather(self) -> None:
         """Wait a moment for those who were in the last batch and are about to ask again. The lock is held before and after."""
-        end, wanted = time.monotonic() + GATHER, min(self.last, self.limits.together)
-        while self.inputs < wanted and not self.closed and time.monotonic() < end:
+        end, self.wanted = time.monotonic() + GATHER, min(self.last, self.limits.together)
+        while self.inputs < self.wanted and not self.closed and time.monotonic() < end:
             before = self.inputs
             self.change.wait(PAUSE)
             if self.inputs == before:
-                return
+                break
+        self.wanted = 1
 
     def _left(self, works: Sequence[Work]) -> None:
         self.inputs -= sum(work.size for work in works)
@@ -205,7 +216,7 @@ class Batcher:
         """Hand the results over, all of a batch in one turn of the event loop."""
         ended = []
         for work, result in zip(together, results, strict=True):
-            if isinstance(work, TextStream) and result is False:
+            if isinstance(work, TextStream) and result is None:
                 with self.change:
                     self.waiting.append(work)
                     self.inputs += work.size

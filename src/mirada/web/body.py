@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from python_multipart.exceptions import ParseError
@@ -38,26 +39,39 @@ class Body:
 
 async def read_body(request: Request, limits: Limits) -> Body:
     """What a client sent. Whatever is wrong with it is refused with the reason."""
-    kind, options = parse_options_header(request.headers.get("content-type", ""))
-    kind_text = kind.decode("latin-1").lower()
+    kind_text, boundary = content_type(header(request, b"content-type"))
     if kind_text not in (*JSON_TYPES, FORM):
         got = f"got {short(kind_text)}" if kind_text else "there is none"
         raise Refused(415, f"the Content-Type must be application/json, or {FORM} for files: {got}")
     raw = await read_bytes(request, limits)
     if kind_text != FORM:
         return Body(json_object(raw))
-    boundary = options.get(b"boundary")
     if not boundary:
         raise Refused(400, "the form is damaged: its Content-Type has no boundary")
     return read_form(raw, boundary, limits)
 
 
+def header(request: Request, name: bytes) -> bytes:
+    """A header as it was sent, the first of its name; empty where there is none."""
+    return next((value for known, value in request.scope["headers"] if known == name), b"")
+
+
+@lru_cache(64)  # the next request says the same
+def content_type(given: bytes) -> tuple[str, bytes]:
+    """The kind of a body, in small letters, and the boundary of a form."""
+    kind, options = parse_options_header(given)
+    return kind.decode("latin-1").lower(), options.get(b"boundary", b"")
+
+
+def too_large(limits: Limits) -> Refused:
+    return Refused(413, f"the request is too large: at most {limits.body:,} bytes", Connection="close")
+
+
 async def read_bytes(request: Request, limits: Limits) -> bytes:
     """The bytes of a body, in time."""
-    too_large = Refused(413, f"the request is too large: at most {limits.body:,} bytes", Connection="close")
-    declared = request.headers.get("content-length", "0")
-    if declared.isascii() and declared.isdecimal() and (len(declared) > 18 or int(declared) > limits.body):
-        raise too_large
+    declared = header(request, b"content-length")
+    if declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body):
+        raise too_large(limits)
     parts: list[bytes] = []
     size = 0
     try:
@@ -69,12 +83,19 @@ async def read_bytes(request: Request, limits: Limits) -> bytes:
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > limits.body:
-                    raise too_large
+                    raise too_large(limits)
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
         why = f"the request did not arrive within {limits.sending:g} seconds: send it faster, or less of it"
         raise Refused(408, why, Connection="close") from None
+
+
+def no_number(word: str) -> float:
+    raise ValueError(f"{word} is not a number of JSON")
+
+
+DECODER = json.JSONDecoder(parse_constant=no_number)  # to make one takes longer than to read a request
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
@@ -83,12 +104,8 @@ def json_object(raw: bytes) -> dict[str, Any]:
     >>> json_object(b'{"inputs": ["a"]}')
     {'inputs': ['a']}
     """
-
-    def no_number(word: str) -> float:
-        raise ValueError(f"{word} is not a number of JSON")
-
     try:
-        found = json.loads(raw, parse_constant=no_number)
+        found = DECODER.decode(raw.decode(json.detect_encoding(raw), "surrogatepass"))
     except RecursionError:
         raise Refused(400, "the request is not JSON that can be read: it is nested too deeply") from None
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ import ipaddress
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from functools import lru_cache
 from typing import Any
 
 from mirada.web.limits import Limits, Refused
@@ -34,6 +35,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+CAREFUL = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+NOT_KEPT = [(b"cache-control", b"no-store")]
 ROUTES = ("/", "/docs", "/openapi.json", "/api/run", "/api/look", "/api/health", "/api/metrics", "/api/samples")
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
@@ -48,6 +51,7 @@ class Guard:
         self.app, self.metrics, self.limits = app, metrics, limits
         self.token, self.hosts, self.local, self.log = token, frozenset(map(str.lower, hosts)), local, log
         self.requests = 0
+        self.is_ours = lru_cache(64)(self._is_ours)  # the next request says the same
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -98,7 +102,7 @@ class Guard:
             return Refused(503, "too many requests at once: ask again in a moment", Retry_After="1")
         return None
 
-    def is_ours(self, host: str) -> bool:
+    def _is_ours(self, host: str) -> bool:
         """Whether a Host is a name of this server. Numbers are nobody's name: they cannot be pointed elsewhere."""
         name = without_port(host).lower()
         if name == "localhost" or name in self.hosts:
@@ -148,9 +152,14 @@ def without_port(host: str) -> str:
 def with_headers(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
     """The headers of a response, with what browsers must know to be careful."""
     found = list(headers)
-    names = {name.lower() for name, _ in found}
-    more = HEADERS | ({"cache-control": "no-store"} if protected(path) else {})
-    return found + [(name.encode(), value.encode()) for name, value in more.items() if name.encode() not in names]
+    return found + careful(tuple(name for name, _ in found), protected(path))
+
+
+@lru_cache(64)  # a route answers with the same headers again and again
+def careful(names: tuple[bytes, ...], secret: bool) -> list[tuple[bytes, bytes]]:
+    """What a response with these headers lacks."""
+    known = {name.lower() for name in names}
+    return [header for header in (CAREFUL + NOT_KEPT if secret else CAREFUL) if header[0] not in known]
 
 
 async def refuse(refused: Refused, send: Send) -> None:

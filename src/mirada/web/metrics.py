@@ -3,6 +3,7 @@
 import os
 import resource
 import time
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ class Histogram:
         self.counts = [0] * (len(self.bounds) + 1)
 
     def observe(self, value: float) -> None:
-        place = next((n for n, bound in enumerate(self.bounds) if value <= bound), len(self.bounds))
+        place = bisect_left(self.bounds, value)  # of the first bound that is not below it
         with self.lock:
             self.counts[place] += 1
             self.total += value
@@ -81,13 +82,18 @@ class ServerMetrics:
         self.started = time.time()
         self.requests = Counter("mirada_requests_total", "Requests, by route, method and status.")
         self.seconds = Histogram("mirada_request_seconds", "Time from a request to the end of its response.", BOUNDS)
-        self.inputs = Counter("mirada_inputs_total", "Inputs answered, by run.")
+        self.inputs = Counter("mirada_inputs_total", "Inputs answered, streamed and looked at, by run.")
         self.failed = Counter(
             "mirada_input_errors_total", "Inputs that had an error in the place of an answer, by run."
         )
         self.batches = Histogram("mirada_batch_inputs", "Inputs that were answered together.", SIZES)
         self.model = Counter("mirada_model_seconds_total", "Time that the model computed, by what was asked for.")
         self.dropped = Counter("mirada_dropped_total", "Requests given up before they were answered, by reason.")
+
+    def answered(self, run: str, inputs: int, failed: int = 0) -> None:
+        """Count inputs of a run, those that had an error in the place of an answer too."""
+        self.inputs.add(inputs, run=run)
+        self.failed.add(failed, run=run)
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
         """All of it; `gauges` are numbers that go up and down, by name, with what they are."""

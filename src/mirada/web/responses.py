@@ -8,6 +8,8 @@ from starlette.responses import Response
 
 from mirada.web.limits import Refused
 
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # to make one takes as long as to write a response
+
 
 def json_bytes(value: Any) -> bytes:
     r"""A value as JSON: no NaN, and what is no UTF-8 is escaped.
@@ -16,7 +18,7 @@ def json_bytes(value: Any) -> bytes:
     '{"text": "niña", "score": null}'
     """
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        return ENCODER.encode(value).encode()
     except UnicodeEncodeError:
         return json.dumps(finite(value)).encode()
     except ValueError:

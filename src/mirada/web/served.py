@@ -1,12 +1,17 @@
 """The runs that are served, by name, and what each says of itself."""
 
+import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from mirada.decoding.options import SearchOptions
+from mirada.decoding.sample import Sample
 from mirada.errors import require, unknown
+from mirada.runs.answers import INSIDE, AskOptions
 from mirada.runs.catalog import entry
 from mirada.runs.load import load
 from mirada.runs.run import Run
@@ -14,7 +19,13 @@ from mirada.web.limits import RANGES, Limits, Refused
 from mirada.web.watched import WatchedRun
 
 FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # kinds of inputs that are files
-INSIDE = ("aligned",)  # options of programs, not of people
+SENT = {  # what each kind of input is to a program; `mirada run` takes paths and options instead
+    "question": "questions, with the text that holds their answers as passage",
+    "node": "names of nodes",
+    "picture": "pictures, as files of a form or base64",
+    "recording": "wav files, as files of a form or base64",
+    "table": "CSV files of the latest rows, as files of a form or base64",
+}
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 Kind = type | tuple[type]
 
@@ -28,7 +39,7 @@ class ServedRun:
 
     @property
     def takes_files(self) -> bool:
-        return self.run.task.input_kind in FILES
+        return self.run.task.takes_files
 
     @cached_property
     def options(self) -> dict[str, Kind]:
@@ -36,6 +47,11 @@ class ServedRun:
         hints = get_type_hints(self.run.task.Ask)
         names = [name for name in self.run.task.Ask.takes() if name not in INSIDE]
         return {name: kind_of(hints[name]) for name in names}
+
+    @cached_property
+    def draws(self) -> bool:
+        """Whether answers are drawn at random unless it is asked otherwise."""
+        return draws(self.run.asked({}))
 
     def describe(self) -> dict[str, Any]:
         """What `GET /api/health` says of it."""
@@ -48,7 +64,7 @@ class ServedRun:
             "model": run.settings.name,
             "about": about.about,
             "input": run.task.input_kind,
-            "takes": about.takes,
+            "takes": SENT.get(run.task.input_kind, about.takes),
             "streams": run.task.streams,
             "options": list(self.options),
             "labels": list(labels) if len(labels) <= Limits().candidates else [],
@@ -82,6 +98,11 @@ class ServedRuns:
         return self.by_name[name]
 
 
+def draws(ask: AskOptions) -> bool:
+    """Whether answers wanted like this are drawn at random."""
+    return isinstance(ask, SearchOptions) and isinstance(ask.search(), Sample)
+
+
 def kind_of(hint: Any) -> Kind:
     """The type of an option, without the None that stands for its default.
 
@@ -97,7 +118,7 @@ def kind_of(hint: Any) -> Kind:
 def checked_option(name: str, value: Any, kind: Kind, limits: Limits) -> Any:
     """An option of a request, as the run takes it. What a form sends is text, and read as on a command line."""
     if isinstance(kind, tuple):
-        words = value.split(",") if isinstance(value, str) else value
+        words = listed(value) if isinstance(value, str) else value
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise Refused(400, f"{name} must be a list of texts: got {shown(value)}")
         if len(words) > limits.candidates:
@@ -121,6 +142,20 @@ def checked_option(name: str, value: Any, kind: Kind, limits: Limits) -> Any:
     if name == "temperature" and 0 < number < 0.01:
         raise Refused(400, f"temperature must be 0, or 0.01 to {high:,}: got {shown(value)}")
     return kind(number)
+
+
+def listed(value: str) -> list[str]:
+    """Several texts as a form sends them: a list in JSON, as the web app does, or by commas, as on a command line.
+
+    >>> listed('["red, or blue", "green"]'), listed("red, green"), listed("[red]")
+    (['red, or blue', 'green'], ['red', ' green'], ['[red]'])
+    """
+    try:
+        found = json.loads(value) if value.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        found = None
+    right = isinstance(found, list) and all(isinstance(word, str) for word in found)
+    return found if right and found is not None else value.split(",")
 
 
 def from_text(value: str, kind: type) -> Any:
@@ -180,7 +215,11 @@ def load_runs(folders: Sequence[str], device: str) -> ServedRuns:
     require(len({path.resolve() for path in paths}) == len(paths), "a folder is given twice: give each once")
     names = distinct(paths)
     require(len(set(names)) == len(names), f"two folders have one name: {', '.join(names)}. Rename one of them.")
-    return ServedRuns(dict(zip(names, [load(path, device) for path in paths], strict=True)))
+    # in a thread that ends: GNU's OpenMP lets threads sleep between parallel regions, which makes short ones half as fast, once
+    # its teams have more threads than the machine has cores, and a thread that computed once keeps its team
+    with ThreadPoolExecutor(1) as loader:
+        runs = list(loader.map(lambda path: load(path, device), paths))
+    return ServedRuns(dict(zip(names, runs, strict=True)))
 
 
 def distinct(paths: Sequence[Path]) -> list[str]:

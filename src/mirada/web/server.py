@@ -15,10 +15,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mirada.web.api import Api, guarded
-from mirada.web.guard import Guard
+from mirada.web.api import Api, Handler, guarded
+from mirada.web.guard import App, Guard, Receive, Scope, Send
 from mirada.web.limits import Limits, Refused
 from mirada.web.pages import Pages
+from mirada.web.protocol import bounded
 from mirada.web.responses import error_response, json_response
 from mirada.web.samples import Samples
 from mirada.web.schema import openapi
@@ -62,7 +63,7 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
         api.batcher.close(limits.stopping)
 
     app = FastAPI(title="mirada", openapi_url=None, docs_url=None, redoc_url=None, lifespan=life)
-    app.add_route("/api/run", guarded(api.run), methods=["POST"])  # the first: it is asked for most
+    app.add_route("/api/run", guarded(api.run), methods=["POST"])
     app.add_route("/api/look", guarded(api.look), methods=["POST"])
     for path, handler in {
         "/": pages.app, "/docs": pages.docs, "/favicon.ico": pages.icon, "/static/{path:path}": pages.static,
@@ -71,10 +72,24 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
     }.items():  # fmt: skip
         app.add_route(path, guarded(handler), methods=["GET"])
     app.add_exception_handler(HTTPException, not_found)
+    shortened = with_shortcut(app, "/api/run", guarded(api.run))
     guard = Guard(
-        app, api.metrics, limits, token=access.token, hosts=access.hosts, local=access.local, log=access.log
+        shortened, api.metrics, limits, token=access.token, hosts=access.hosts, local=access.local, log=access.log
     )  # fmt: skip
     return WebApp(guard, api)
+
+
+def with_shortcut(app: App, path: str, handler: Handler) -> App:
+    """The app, with the way to what is asked for most around its router and middleware: they cost more than reading a request."""
+
+    async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == path and scope["method"] == "POST":
+            response = await handler(Request(scope, receive, send))
+            await response(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return shortened
 
 
 async def not_found(request: Request, error: Exception) -> Response:
@@ -155,11 +170,15 @@ class StoppableServer(uvicorn.Server):
                 signal.signal(number, handler)
 
 
+def server_config(app: WebApp, limits: Limits) -> uvicorn.Config:
+    """How the app is served."""
+    return uvicorn.Config(
+        app.asgi, http=bounded(limits), log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none",
+        lifespan="on", timeout_keep_alive=IDLE, timeout_graceful_shutdown=int(limits.stopping),
+        limit_concurrency=4 * limits.connections, backlog=2048,
+    )  # fmt: skip
+
+
 def serve(app: WebApp, listening: socket.socket, limits: Limits, ready: Callable[[], None]) -> None:
     """Answer requests until Ctrl-C or SIGTERM."""
-    config = uvicorn.Config(
-        app.asgi, log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none", lifespan="on",
-        timeout_keep_alive=IDLE, timeout_graceful_shutdown=int(limits.stopping), limit_concurrency=4 * limits.connections,
-        backlog=2048,
-    )  # fmt: skip
-    StoppableServer(config, ready).run(sockets=[listening])
+    StoppableServer(server_config(app, limits), ready).run(sockets=[listening])

@@ -23,19 +23,24 @@ TABLES = (".csv", ".tsv", ".txt")
 HOW = 'send it as multipart `file`, or as {"name": ..., "base64": ...}. Paths of the server are not read.'
 
 
-def from_json(value: Any) -> SentFile:
+def is_file(value: Any) -> bool:
+    """Whether it is the form of a file inside JSON: an object with base64, and perhaps a name.
+
+    >>> is_file({"name": "a.txt", "base64": "aGk="}), is_file({"name": "a.txt"}), is_file({"base64": 5})
+    (True, False, False)
+    """
+    if not isinstance(value, dict) or not set(value) <= {"name", "base64"}:
+        return False
+    return isinstance(value.get("base64"), str) and isinstance(value.get("name", "file"), str)
+
+
+def from_json(value: str | dict[str, str]) -> SentFile:
     """A file inside JSON: an object with its name and base64, a data URL, or base64 alone.
 
     >>> from_json({"name": "a.txt", "base64": "aGk="}).content
     b'hi'
     """
-    if isinstance(value, dict):
-        name, text = value.get("name", "file"), value.get("base64")
-        require(isinstance(name, str) and set(value) <= {"name", "base64"}, f"an input that is a file: {HOW}")
-    else:
-        name, text = "file", value
-    require(isinstance(text, str), f"an input must be a file: got {shown(value)}; {HOW}")
-    assert isinstance(text, str)
+    name, text = ("file", value) if isinstance(value, str) else (value.get("name", "file"), value["base64"])
     if text.startswith("data:"):
         text = text.partition(",")[2]
     try:

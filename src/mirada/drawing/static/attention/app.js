@@ -79,7 +79,7 @@ export class App {
   fill(stream, head, query, out) {
     stream.fill(head, query, out);
     const changes = this.changesOf(stream);
-    return changes.length ? changeRow(out, head, query, changes) : out;
+    return changes.length ? changeRow(stream, out, head, query, changes) : out;
   }
   // the mean of the chosen heads, as a source of rows
   source(stream = this.stream, heads = this.state.heads) {

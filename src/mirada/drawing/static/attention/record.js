@@ -2,18 +2,25 @@
 
 import { Archive, RecordError } from "./archive.js";
 import { decoder, floats } from "./encodings.js";
-import { statisticsOf } from "./measures.js";
+import { rowsSampled, statisticsOf } from "./measures.js";
+import { decidedByColumns, neighborhood } from "./neighborhood.js";
 
 const VERSION = 1;
 const MOST_STREAMS = 4096;
 const MOST_WEIGHTS = 2 ** 31;
 const MOST_MANIFEST = 64 * 2 ** 20;
+const MOST_HEADS = 2 ** 16;
+const LARGEST_AXIS = 2 ** 24;
+const MOST_PLACES = 2 ** 20; // of an axis whose places the file does not name, and of a grid
+const SPARSE = /^(Sparsemax|Hard|StraightThrough|Gumbel)\b/; // normalizers that give weights of 0 to what may be seen
 
 const whole = (value, least = 0) => Number.isInteger(value) && value >= least;
 
 export class Axis {
   constructor(name, fields) {
     if (typeof fields !== "object" || fields === null || !whole(fields.size)) throw new RecordError("axisSize", name);
+    const most = fields.kind === "grid" || !fields.tokens ? MOST_PLACES : LARGEST_AXIS;
+    if (fields.size > most) throw new RecordError("axisLarge", name, fields.size, most);
     Object.assign(this, fields, { name, kind: fields.kind ?? "plain", before: fields.before ?? [] });
     if (this.kind === "grid") this.#cells();
     this.tokens ??= Array.from({ length: this.size }, (_, place) => String(place));
@@ -21,10 +28,11 @@ export class Axis {
     this.tokens = this.tokens.map(String);
   }
   #cells() {
-    const cells = whole(this.height, 1) && whole(this.width, 1) ? this.height * this.width : -1;
-    if (this.before.length + cells !== this.size) throw new RecordError("axisGrid", this.name, this.size);
-    this.tokens = [...this.before];
-    for (let cell = 0; cell < cells; cell += 1) this.tokens.push(`${Math.floor(cell / this.width) + 1}·${(cell % this.width) + 1}`);
+    const right = whole(this.height, 1) && whole(this.width, 1) && Array.isArray(this.before);
+    const cells = right ? this.height * this.width : -1;
+    if (!right || this.before.length + cells !== this.size) throw new RecordError("axisGrid", this.name, this.size);
+    const name = (cell) => `${Math.floor(cell / this.width) + 1}·${(cell % this.width) + 1}`;
+    this.tokens ??= [...this.before, ...Array.from({ length: cells }, (_, cell) => name(cell))];
   }
 }
 
@@ -38,6 +46,7 @@ export class Stream {
     }
     const dense = fields.encoding !== "edges8"; // edges are as many as their blob says
     if (dense && this.heads * this.queries * this.keys > MOST_WEIGHTS) throw new RecordError("streamLarge", this.name);
+    if (this.heads > MOST_HEADS) throw new RecordError("streamHeads", this.name, this.heads, MOST_HEADS);
     this.rows = this.#axis(fields.rows, this.queries);
     this.columns = this.#axis(fields.columns, this.keys);
     this.checks = fields.checks ?? {};
@@ -65,16 +74,39 @@ export class Stream {
   }
   // how many keys a query may see: a uniform row divides its attention among these
   visible(query) {
-    if (this.edges) return this.weights.neighbors(query).length;
-    if (this.fields.encoding === "qk16") {
-      const [low, high] = this.weights.reach(query);
-      if (this.weights.mask.kind !== "bits") return high - low;
-      let count = 0;
-      for (let key = 0; key < this.keys; key += 1) count += this.weights.allowed(query, key) ? 1 : 0;
-      return count;
+    return this.sees(query).reduce((count, one) => count + one, 0);
+  }
+  // 1 for every key that a query may see, with one head or (null) with any; that of the last query is kept
+  sees(query, head = null) {
+    if (this.seen?.query === query && this.seen.head === head) return this.seen.mask;
+    const mask = new Uint8Array(this.keys);
+    if (this.edges) for (const [key] of this.weights.neighbors(query)) mask[key] = 1;
+    else if (this.fields.encoding === "qk16") mask.forEach((_, key) => (mask[key] = this.weights.allowed(query, key) ? 1 : 0));
+    else this.#seesStored(query, head, mask);
+    this.seen = { query, head, mask };
+    return mask;
+  }
+  // by the words of the neighborhood; what data decided is taken from the weights: a softmax gives 0 only to what is hidden
+  #seesStored(query, head, mask) {
+    const where = (this.where ??= neighborhood(String(this.fields.where ?? ""), this.queries === this.keys));
+    mask.forEach((_, key) => (mask[key] = where.allows(query, key, head) ? 1 : 0));
+    if (!where.data || SPARSE.test(this.fields.normalizer ?? "")) return;
+    const heads = where.everyHead || head === null ? Array.from({ length: this.heads }, (_, one) => one) : [head];
+    const columns = decidedByColumns(where);
+    const touched = (columns && this.columnsTouched) || this.#touched(heads, columns ? rowsSampled(this.queries) : [query]);
+    if (columns) this.columnsTouched = touched; // the same for all rows
+    touched.forEach((one, key) => (mask[key] *= one));
+  }
+  // 1 for every key that has a weight in some of these rows, in some of these heads: a small one may be rounded away in one of them
+  #touched(heads, rows) {
+    const [found, row] = [new Uint8Array(this.keys), new Float32Array(this.keys)];
+    for (const head of heads) {
+      for (const query of rows) {
+        this.fill(head, query, row);
+        for (let key = 0; key < row.length; key += 1) if (row[key] !== 0) found[key] = 1;
+      }
     }
-    const causal = this.square && /^Causal\(\)$/.test(this.fields.where ?? "");
-    return causal ? query + 1 : this.keys;
+    return found;
   }
   statistics(head) {
     return (this.found[head] ??= this.fields.statistics?.[head] ?? statisticsOf(this, head));

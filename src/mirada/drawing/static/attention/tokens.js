@@ -7,13 +7,24 @@ const NAMED = { "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0" };
 // control characters, and those that change the direction of what follows
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-const joins = (letter, whole) => letter === "\u200d" && /\p{Extended_Pictographic}/u.test(whole); // part of an emoji
+// letters and marks; in these scripts nobody writes joiners inside a word, and nobody would see them there
+const LETTER = /[\p{L}\p{M}]/u;
+const UNJOINED = /\p{Script=Latin}|\p{Script=Greek}|\p{Script=Cyrillic}|\p{Script=Han}|\p{Script=Kana}|\p{Script=Hira}|\p{Script=Hangul}/u;
+
+// a joiner that is part of an emoji, or stands inside a word, as in Persian and in the scripts of India
+function joins(letter, offset, whole) {
+  if (letter !== "\u200c" && letter !== "\u200d") return false;
+  if (letter === "\u200d" && /\p{Extended_Pictographic}/u.test(whole)) return true;
+  const before = Array.from(whole.slice(Math.max(0, offset - 2), offset)).at(-1) ?? "";
+  const after = Array.from(whole.slice(offset + 1, offset + 3))[0] ?? "";
+  return [before, after].every((one) => LETTER.test(one) && !UNJOINED.test(one));
+}
 
 export function visible(token) {
   if (token === "") return "∅";
   if (/^ +$/.test(token)) return "␣".repeat(Math.min(token.length, LONGEST));
-  return token.replace(HIDDEN, (letter) =>
-    joins(letter, token) ? letter : (NAMED[letter] ?? `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`),
+  return token.replace(HIDDEN, (letter, offset) =>
+    joins(letter, offset, token) ? letter : (NAMED[letter] ?? `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`),
   );
 }
 

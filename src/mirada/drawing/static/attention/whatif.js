@@ -2,7 +2,7 @@
 
 import { h } from "./elements.js";
 import { short } from "./tokens.js";
-import { outputChange } from "./changes.js";
+import { outputChange, roomFor } from "./changes.js";
 
 export function whatIfCard(app) {
   const { state, stream } = app;
@@ -15,7 +15,10 @@ export function whatIfCard(app) {
   const query = short(app.rowToken(), 14);
   const weight = h(
     "input",
-    { type: "range", min: 0, max: 1, step: 0.01, value: has ? app.row()[column] : 0, "aria-label": app.t("weight") },
+    {
+      type: "range", min: 0, max: has ? roomFor(app.changes, row, column, named.head) : 1, step: 0.01,
+      value: has ? app.row()[column] : 0, "aria-label": app.t("weight"),
+    },
   );
   const told = h("output", {}, has ? app.number(app.row()[column], 2) : "");
   weight.addEventListener("input", () => {

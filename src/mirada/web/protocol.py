@@ -1,0 +1,94 @@
+"""HTTP as the server reads it: parsed in C by httptools, with bounds of size and time that uvicorn leaves out there.
+
+uvicorn's own timer runs only from the end of a response to the next byte. A client that sends `GET /` and waits, or takes
+nothing of its response, would hold a connection for ever, and enough of them would hold all.
+"""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from mirada.web.limits import Limits
+from mirada.web.responses import json_bytes
+
+LONGEST_HEAD = 64 << 10  # bytes of a request before its body
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection whose requests have heads of bounded length that arrive in bounded time, and whose responses are taken.
+
+    One timer serves all requests of a connection: it looks at times that were noted, and a request costs no timer of its own.
+    """
+
+    sending = Limits().sending  # seconds for a head to arrive, or for some of a response to be taken
+    head: int | None = None  # bytes of a head that has begun and not ended
+    since = 0.0  # when the client could begin a head, or began it
+    untaken = 0  # bytes of responses that waited for the client when the timer looked last
+    timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.since = self.loop.time()
+        self.timer = self.loop.call_later(self.sending, self.check_times)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.head is not None:
+            self.head += len(data)
+            if self.head > LONGEST_HEAD and not self.transport.is_closing():
+                self.refuse(400, f"the head of a request has at most {LONGEST_HEAD:,} bytes")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.head, self.since = 0, self.loop.time()
+
+    def on_headers_complete(self) -> Any:
+        self.head = None
+        return super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        self.since = self.loop.time()
+        super().on_response_complete()
+
+    def check_times(self) -> None:
+        """Close the connection if it keeps us waiting, else look again when it could."""
+        now, untaken, closing = self.loop.time(), self.transport.get_write_buffer_size(), self.transport.is_closing()
+        if untaken and untaken == self.untaken and (closing or self.flow.write_paused):
+            self.transport.abort()  # nothing was taken since the last look: to close would wait for it
+            return
+        self.untaken = untaken
+        answered = self.cycle is None or self.cycle.response_complete
+        idle = (
+            self.head is None and self.timeout_keep_alive_task is not None
+        )  # uvicorn's timer runs until the next byte
+        rest = self.since + self.sending - now if answered and not idle and not closing else self.sending
+        if rest > 0:
+            self.timer = self.loop.call_later(rest, self.check_times)
+            return
+        self.timer = self.loop.call_later(self.sending, self.check_times)
+        if self.head is None:
+            self.transport.close()
+        else:
+            self.refuse(408, f"the head of the request did not arrive within {self.sending:g} seconds: send it faster")
+
+    def send_400_response(self, msg: str) -> None:
+        self.refuse(400, msg)
+
+    def refuse(self, status: int, why: str) -> None:
+        """Answer what never became a request, and close."""
+        content = json_bytes({"error": why})
+        lines = f"content-type: application/json\r\ncontent-length: {len(content)}\r\nconnection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[status] + lines.encode() + content)
+        self.transport.close()
+
+
+def bounded(limits: Limits) -> type[BoundedProtocol]:
+    """The protocol of connections within some limits."""
+    return type("BoundedProtocol", (BoundedProtocol,), {"sending": limits.sending})
