@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import torch
-from benchmarks.ratios import HEADER, race
+from ratios import HEADER, race
 
 from mirada import look
 from mirada.drawing.attention_page import attention_page
