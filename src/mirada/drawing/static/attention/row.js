@@ -30,10 +30,11 @@ export function rowCard(app, row, { shown = SHOWN } = {}) {
           {},
           22,
         ), bar(Math.abs(row[place]) / most, place), h("b", {}, app.number(row[place], 4)))));
-  const rest = keys > places.length ? h(
+  const left = keys - places.length;
+  const rest = left ? h(
     "li",
     { class: "rest" },
-    h("span", {}, app.t("otherKeys", keys - places.length)),
+    h("span", {}, app.t(left === 1 ? "otherKey" : "otherKeys", left)),
     h("b", {}, app.number(total - told, 4)),
   ) : null;
   return h(

@@ -69,6 +69,7 @@ const WORDS = {
   sum: ["sum of the row", "suma de la fila"],
   entropy: ["entropy", "entropía"],
   entropyOf: ["{0} of at most {1} nats", "{0} de como mucho {1} nats"],
+  otherKey: ["the other key", "la otra clave"],
   otherKeys: ["the other {0} keys", "las otras {0} claves"],
   someTokens: ["{0} of {1}: those that are looked at most.", "{0} de {1}: los más mirados."],
   matrixLabel: ["Attention of {0}: {1} queries, {2} keys. Chosen: {3}. The numbers stand in a table below.", "Atención de {0}: {1} consultas, {2} claves. Elegida: {3}. Los números están en una tabla abajo."],
