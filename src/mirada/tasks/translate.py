@@ -39,7 +39,7 @@ from mirada.runs.sources import SETS, Source, Splits, from_tables, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
 from mirada.training.baselines import nearest_texts
 from mirada.training.metrics import bleu, chrf, sentence_chrf
-from mirada.training.objectives import Microbatch
+from mirada.training.objectives import Microbatch, Objective, TokenLoss
 from mirada.training.recipe import Recipe
 
 DECODED_AT_ONCE = 2048  # source tokens
@@ -113,6 +113,9 @@ class Translate(Task[str, Fields, Vocabulary]):
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Tokens], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS)
+
+    def objective(self, model: Model, recipe: Recipe) -> Objective:
+        return TokenLoss(model, recipe.smoothing)
 
     def batches(self, examples: EncodedRecords[Tokens], recipe: Recipe) -> Bucketed:
         return Bucketed(examples, recipe.batch_tokens, recipe.seed)

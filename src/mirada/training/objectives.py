@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mirada.layers.output import IGNORED, ROWS_AT_ONCE
 from mirada.training.distributed import ProcessGroup
 
 
@@ -96,6 +97,30 @@ class ModelLoss(Objective):
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
         options = {"smoothing": self.smoothing} if self.smooths else {}
         return self.model.loss(**inputs, **options).unsqueeze(0)  # type: ignore[operator]
+
+
+class TokenLoss(ModelLoss):
+    """The loss of a model that writes tokens; the best weights are those with the fewest wrong tokens, each after right ones.
+
+    Who grows surer of nearly all tokens loses more on the few wrong ones: the loss rises again while the texts get better.
+    The model has `hidden(**inputs)`, a vector for every place, and an `output` from there to the vocabulary.
+    """
+
+    judged = ("error",)
+
+    def validate(self, **inputs: Any) -> Float[Tensor, " terms_and_judged"]:
+        wanted = inputs.pop("wanted")
+        real = wanted != IGNORED
+        vectors, right = self.model.hidden(**inputs)[real], wanted[real]  # type: ignore[operator]
+        sums = vectors.new_zeros(2)
+        for some, tokens in zip(vectors.split(ROWS_AT_ONCE), right.split(ROWS_AT_ONCE), strict=True):
+            logits = self.model.output(some)  # type: ignore[operator]
+            sums[0] += F.cross_entropy(logits, tokens, reduction="sum")
+            sums[1] += (logits.argmax(-1) != tokens).sum()
+        return sums / max(1, len(right))
+
+    def quality(self, rank: tuple[float, float]) -> str:
+        return f"{100 * (1 - rank[0]):.1f} % of the valid tokens right"
 
 
 class ClassLoss(Objective):
