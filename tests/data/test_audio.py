@@ -128,7 +128,7 @@ def test_bad_rows_and_bad_files_are_named_and_the_others_read(folder: Path) -> N
     assert sorted(told(found)) == sorted([
         f"{table}:2: no such recording: {folder / 'three.wav'}. Write its name as in the folder, or take the row "
         "out.",
-        f"{table}:3: a second transcript of one.wav: the first is in {table}:1. Leave one of them.",
+        f"{table}:3: a second transcript: the first of one.wav is in {table}:1. Leave one of them.",
         f"{table}:4: expected 2 columns, found 1. Each line is name<TAB>text.",
         f"{folder / 'broken.wav'}: cut short or damaged: no chunk tells its format. Copy or download it again.",
         f"{folder / 'song.wav'}: not a WAV file but MP3. Convert it: ffmpeg -i FILE -c:a pcm_s16le NEW.wav",

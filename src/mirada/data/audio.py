@@ -88,7 +88,7 @@ def spoken_in_table(folder: str, table: str, options: TableOptions, gathered: Ga
             what = f"no such recording: {expected}. Write its name as in the folder, or take the row out."
             gathered.problems.append(Problem(record.where, what))
         elif path in taken:
-            what = f"a second transcript of {name}: the first is in {taken[path]}. Leave one of them."
+            what = f"a second transcript: the first of {name} is in {taken[path]}. Leave one of them."
             gathered.problems.append(Problem(record.where, what))
         else:
             taken[path] = record.where
