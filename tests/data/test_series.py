@@ -106,6 +106,14 @@ def test_numbers_with_decimal_commas_alone_are_one_column(tmp_path: Path) -> Non
     assert series.values.tolist() == [[100.0], [100.75], [99.05]]
 
 
+def test_a_header_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(("Día;Precio €\n" + "".join(f"0{day}/01/2024;{day},5\n" for day in range(1, 6))).encode("cp1252"))
+    with pytest.raises(ValueError, match=r"a.csv:1: not UTF-8: .* pass encoding=cp1252, which reads 'Día;Precio'"):
+        read_series(str(path), SeriesOptions())
+    assert read_series(str(path), SeriesOptions(encoding="cp1252")).targets == ("Precio €",)
+
+
 def test_a_table_whose_rows_are_all_longer_than_its_header_is_refused(tmp_path: Path) -> None:
     rows = "".join(f"0{day}.01.2024,{day},5\n" for day in range(1, 6))
     with pytest.raises(ValueError, match=r"a.csv:2: expected 2 columns, found 3.* is a comma decimal"):

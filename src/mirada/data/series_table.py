@@ -146,15 +146,17 @@ def fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str, 
     if first is None:
         raise ValueError(f"{place}: no row can be read: {rows[0][2] or 'all are empty'}")
     width, start = len(first[1]), rows.index(first)
+    for where, _, fault in rows[:start]:
+        require(not fault, f"{where}: {fault}")  # perhaps it is the header
     heads = has_header(
         [row[1] for row in rows[start : start + HEAD] if not row[2] and len(row[1]) == width], header, separator
     )
     names = column_names(place, first[1]) if heads else [str(number + 1) for number in range(width)]
-    where, whole, cells, problems = [], [], [], []
+    places, whole, cells, problems = [], [], [], []
     for place_of_row, row, fault in rows[start + 1 if heads else start :]:
         fault = fault or misfit(row, width)
         problems += [Problem(place_of_row, fault)] if fault else []
-        where.append(place_of_row)
+        places.append(place_of_row)
         whole.append(not fault)
         cells.append(row if not fault else [""] * width)
     others = [len(row) for _, row, fault in rows[start + 1 :] if not fault and not blank(row)]
@@ -166,7 +168,7 @@ def fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str, 
     columns = (
         {name: list(column) for name, column in zip(names, zip(*cells, strict=True), strict=True)} if cells else {}
     )
-    return SeriesTable(place, columns, where, whole, problems, separator)
+    return SeriesTable(place, columns, places, whole, problems, separator)
 
 
 def misfit(row: Sequence[Any], width: int) -> str:
