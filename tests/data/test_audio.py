@@ -109,6 +109,17 @@ def test_what_was_met_is_noted(folder: Path) -> None:
     assert "resampled from 16,000 to 8,000 Hz; 1 recording silent from beginning to end" in notes[1]
 
 
+def test_a_header_over_names_of_files_has_no_ending(folder: Path) -> None:
+    write_wav(folder / "two.wav", tone(300, 0.25))
+    table = folder / "transcripts.tsv"
+    table.write_text("Datei\tInhalt\none.wav\tuno\ntwo.wav\tdos\n")
+    found = read(str(folder))
+    assert (written(found), told(found)) == ({"one.wav": "uno", "two.wav": "dos"}, [])
+    assert f"{table}: header: name is Datei, text is Inhalt" in found.notes
+    table.write_text("three\ttres\none\tuno\ntwo\tdos\n")
+    assert "no such recording" in told(read(str(folder)))[0], "a recording that is missing is no header"
+
+
 def test_equal_samples_have_equal_digests(folder: Path) -> None:
     write_wav(folder / "two.wav", tone(300, 0.25))
     (folder / "transcripts.tsv").write_text("one\tuno\ntwo\tdos\n")

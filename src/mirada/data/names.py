@@ -1,5 +1,6 @@
 """What columns are called, in English and Spanish, as people write them: `Review Text`, `tweet_text`, `Etiqueta`."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -214,6 +215,16 @@ def tongue_of(name: str) -> str:
     beside = BESIDE | LINKS | usual("source") | usual("target")
     known = all(word in LANGUAGES or belongs(word, beside) for word in words)
     return tongues.pop() if known and len(tongues) == 1 else ""
+
+
+def names_files(cells: Sequence[str]) -> bool:
+    """Whether the first cell of a column names it: all below are files with an ending, and it has none.
+
+    >>> names_files(["Datei", "dog.jpg", "cat.jpg"]), names_files(["bird.jpg", "dog.jpg"]), names_files(["dog", "cat"])
+    (True, False, False)
+    """
+    first, *rest = (os.path.splitext(cell)[1] for cell in cells or [""])
+    return not first and bool(rest) and all(rest)
 
 
 @cache
