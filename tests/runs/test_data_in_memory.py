@@ -87,6 +87,7 @@ def test_texts_in_memory(tmp_path: Path) -> None:
         ([("", "pos"), ("bad film", "neg")], "row 1: no text for text"),
         ({"text": ["a"], "labl": ["b"]}, "unknown column 'label'; known: labl, text. Did you mean 'labl'"),
         ({"text": ["a"], "stars": ["b"], "tag": ["c"]}, "label may be stars or tag. Say which .* columns=text,stars"),
+        ({"x": ["a"], "y": ["b"]}, "unknown column 'text'; known: x, y. Say which to take: columns=TEXT,LABEL"),
         ({"text": ["a", "b"], "label": ["c"]}, "columns must be equally long: got 2, 1"),
         (7, "must be rows of .text, label., a dict or a data frame: got int"),
     ],
@@ -152,4 +153,5 @@ def test_a_number_that_is_none_is_a_missing_cell() -> None:
 
 def test_what_can_be_read_only_once_can_be_measured_later(tmp_path: Path) -> None:
     run = train("classify", zip(*zip(*reviews(), strict=True), strict=True), tmp_path / "run")
+    assert repr(run) == f"Run('{tmp_path / 'run'}', task='classify', model='transformer')", "a notebook shows it"
     assert len(run.splits().train) + len(run.splits().valid) == len(reviews())

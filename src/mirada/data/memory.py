@@ -85,7 +85,7 @@ def wanted_keys(known: Sequence[str], columns: tuple[str, ...], names: tuple[str
     wanted, note = keys_of(known, columns, names)
     for name in wanted:
         if name not in known:
-            raise unknown("column", name, known)
+            raise ValueError(f"{unknown('column', name, known)} Say which to take: columns={','.join(columns).upper()}")
     return wanted, note
 
 
