@@ -109,6 +109,17 @@ def test_what_was_met_is_noted(folder: Path) -> None:
     assert "resampled from 16,000 to 8,000 Hz; 1 recording silent from beginning to end" in notes[1]
 
 
+def test_a_header_over_names_of_files_has_no_ending(folder: Path) -> None:
+    write_wav(folder / "two.wav", tone(300, 0.25))
+    table = folder / "transcripts.tsv"
+    table.write_text("Datei\tInhalt\none.wav\tuno\ntwo.wav\tdos\n")
+    found = read(str(folder))
+    assert (written(found), told(found)) == ({"one.wav": "uno", "two.wav": "dos"}, [])
+    assert f"{table}: header: name is Datei, text is Inhalt" in found.notes
+    table.write_text("three\ttres\none\tuno\ntwo\tdos\n")
+    assert "no such recording" in told(read(str(folder)))[0], "a recording that is missing is no header"
+
+
 def test_equal_samples_have_equal_digests(folder: Path) -> None:
     write_wav(folder / "two.wav", tone(300, 0.25))
     (folder / "transcripts.tsv").write_text("one\tuno\ntwo\tdos\n")
@@ -128,7 +139,7 @@ def test_bad_rows_and_bad_files_are_named_and_the_others_read(folder: Path) -> N
     assert sorted(told(found)) == sorted([
         f"{table}:2: no such recording: {folder / 'three.wav'}. Write its name as in the folder, or take the row "
         "out.",
-        f"{table}:3: a second transcript of one.wav: the first is in {table}:1. Leave one of them.",
+        f"{table}:3: a second transcript: the first of one.wav is in {table}:1. Leave one of them.",
         f"{table}:4: expected 2 columns, found 1. Each line is name<TAB>text.",
         f"{folder / 'broken.wav'}: cut short or damaged: no chunk tells its format. Copy or download it again.",
         f"{folder / 'song.wav'}: not a WAV file but MP3. Convert it: ffmpeg -i FILE -c:a pcm_s16le NEW.wav",

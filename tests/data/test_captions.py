@@ -65,6 +65,7 @@ def test_all_tables_say_the_same(folder: Path, name: str, text: str) -> None:
         ("captions.csv", "id;imagen;descripción\n1;dog.png;a dog\n2;cat.png;a cat\n",
          "header: name is imagen, caption is descripción; cells are divided by ;"),
         ("captions.csv", "image,said\ndog.png,a dog\ncat.png,a cat\n", "header: name is image, caption is said"),
+        ("captions.csv", "Datei,Satz\ndog.png,a dog\ncat.png,a cat\n", "header: name is Datei, caption is Satz"),
         ("captions.jsonl", '{"image": "dog.png", "caption": "a dog"}\n{"image": "cat.png", "caption": "a cat"}\n',
          "keys: name is image, caption is caption"),
         ("captions.jsonl", '{"archivo": "dog.png", "descripción": "a dog"}\n{"archivo": "cat.png", "descripción": "a cat"}\n',
@@ -76,6 +77,11 @@ def test_usual_names_are_taken_and_said(folder: Path, name: str, text: str, note
     assert values(found) == [("dog.png", ("a dog",)), ("cat.png", ("a cat",))]
     assert found.problems == ()
     assert found.notes[0] == f"{folder / name}: {note}"
+
+
+def test_a_picture_that_is_named_without_its_ending_is_no_header(folder: Path) -> None:
+    found = read(folder, "captions.csv", "dog,a dog\ncat.png,a cat\n")
+    assert values(found) == [("dog.png", ("a dog",)), ("cat.png", ("a cat",))]
 
 
 def test_other_keys_can_be_named(folder: Path) -> None:

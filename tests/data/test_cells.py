@@ -143,6 +143,24 @@ def test_a_table_that_was_learned_from_is_read_alike(
     assert [row[1][found.input] for row in found.rows] == [record.value[0] for record in learned.records]
 
 
+def test_words_over_dates_are_a_header(tmp_path: Path) -> None:
+    rows = "".join(f"2024-01-{n:02},Ana,the room number {n} was clean\n" for n in range(1, 9))
+    found = cells(tmp_path / "a.csv", "date,customer,note\n" + rows)
+    assert (found.columns, found.input, len(found.rows)) == (("date", "customer", "note"), 2, 8)
+
+
+def test_sentences_beside_numbers_are_the_inputs_of_a_translator(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("nr;Satz\n1;Geh.\n2;Lauf.\n3;Halt.\n")
+    assert read_cells(str(path), ("source",), TableOptions()).input == 1
+
+
+def test_lines_that_are_often_one_cell_are_one_column(tmp_path: Path) -> None:
+    lines = ["I came, I saw", "so so", "never again", "well, well"] * 3
+    found = cells(tmp_path / "a.csv", "".join(f"{line}\n" for line in lines))
+    assert [row[1] for row in found.rows] == [(line,) for line in lines]
+
+
 def test_a_header_is_left_out_for_columns_by_number_too(tmp_path: Path) -> None:
     found = cells(tmp_path / "a.csv", "Export\nnoticia;seccion\n" + NEWS, columns="2")
     assert (found.input, len(found.rows), found.columns) == (1, 3, ("noticia", "seccion"))

@@ -158,6 +158,26 @@ def test_equal_problems_are_one_group_whatever_their_numbers_and_labels() -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    "what",
+    [
+        "text {!r} in a column of numbers: A. Fix it, or carry the row before on with bad=skip.",
+        "node {!r} has features already: features.csv:3. Take one of them out.",
+        "unknown split {!r}; known: train, valid, test, or nothing.",
+        "the only picture of {!r}. A class needs two at least: one to learn from, one to validate on.",
+        "no 'caption' in the object. It has {!r}. columns=NAME,CAPTION says which keys to read.",
+    ],
+)
+def test_the_words_of_the_file_make_no_groups(what: str) -> None:
+    words = ("many", "it's", "approx. 5", "a: b")
+    found = grouped([Problem(f"a.csv:{line}", what.format(word)) for line, word in enumerate(words)])
+    assert found.splitlines()[1:] == ["  and 3 more of this kind (--all lists each)"]
+    kinds = grouped(
+        [Problem("a.jsonl:1", "no 'text' in the object."), Problem("a.jsonl:2", "no 'label' in the object.")]
+    )
+    assert len(kinds.splitlines()) == 2
+
+
 def test_too_many_cells_and_too_few_are_two_groups() -> None:
     few = [Problem(f"a.csv:{n}", "expected 2 columns, found 1. Each line is a,b.") for n in range(500)]
     many = [

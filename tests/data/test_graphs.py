@@ -193,6 +193,14 @@ def test_tables_come_as_people_have_them(tmp_path: Path) -> None:
         assert (found.graph.labels, found.graph.parts) == (wanted.labels, wanted.parts)
 
 
+def test_blanks_may_divide_edges(tmp_path: Path) -> None:
+    """As lists of edges can be downloaded, with remarks above."""
+    edges = "# an undirected graph\n# nodes: 6\na b\nb c\nc d\nd e\na c\nd f\n"
+    found = read_graph(folder(tmp_path / "blanks", edges=edges), OPTIONS)
+    assert not found.problems
+    assert np.array_equal(found.graph.edges, read_graph(folder(tmp_path / "commas"), OPTIONS).graph.edges)
+
+
 def test_numbers_are_read_as_people_write_them(tmp_path: Path) -> None:
     rows = {"a": "1.234,5;0,5", "b": "12 345,6;1", "c": "1'000;2,25"}
     text = "node;red;green\n" + "".join(f"{name};{row}\n" for name, row in rows.items())

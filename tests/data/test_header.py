@@ -196,6 +196,12 @@ def test_a_rare_label_in_the_first_row_is_no_header_beside_a_text_like_the_other
         assert [record.value for record in read(tmp_path, rows).records] == rows
 
 
+def test_a_long_first_text_with_a_rare_label_is_a_record(tmp_path: Path) -> None:
+    first = ("my card was swallowed by the machine and nobody helps me", "card")
+    found = read(tmp_path, [first, *LABELLED])
+    assert [record.value for record in found.records] == [first, *LABELLED]
+
+
 def test_a_label_that_is_also_a_name_for_texts_is_no_header(tmp_path: Path) -> None:
     rows = [
         ("They counted the votes again", "news"),

@@ -179,7 +179,9 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
      (("sentence_en", "sentence_es"), ","), (("es", "en"), ","), (("phrase", "translation"), ","),
      (("Original", "Traducción"), ";"), (("source_text", "target_text"), ","),
      (("Texto en inglés", "Texto en español"), ";"), (("Frase en inglés", "Traducción al español"), ";"),
-     (("Source (English)", "Target (Spanish)"), ",")],
+     (("Source (English)", "Target (Spanish)"), ","), (("english", "deutsch"), ","), (("Français", "Anglais"), ";"),
+     (("en_US", "es_MX"), ","), (("English (US)", "Spanish (Latin America)"), ";"),
+     (("Original Text", "Translated Text"), ","), (("frase_original", "frase_traducida"), ",")],
 )  # fmt: skip
 def test_pairs(tmp_path: Path, header: tuple[str, str], between: str) -> None:
     found = read(tmp_path / "a.csv", table([header, *SENTENCES], between), PAIR)
@@ -199,6 +201,34 @@ def test_sentences_as_they_can_be_downloaded(tmp_path: Path) -> None:
         read(tmp_path / "a.tsv", "".join(f"1\t{a}\t2\t{b}\n" for a, b in SENTENCES), PAIR)
     words = [("the source", "el origen"), ("source", "fuente"), ("english", "inglés"), ("house", "casa")]
     assert [record.value for record in read(tmp_path / "a.tsv", table(words, "\t"), PAIR).records] == words
+
+
+@pytest.mark.parametrize(
+    ("header", "before", "after"),
+    [(("text", "label"), [], []), (("label", "text"), ["pos"], None), (("id", "label", "text"), ["{n}", "pos"], None)],
+)
+def test_a_text_with_the_separator_in_it_is_not_cut(
+    tmp_path: Path, header: tuple, before: list, after: list | None
+) -> None:
+    """Every row is one cell wider than the header, as if the rows had names; the text would be what is behind its comma."""
+    label = ["pos"] if after is not None else []
+    rows = [[*(cell.format(n=n) for cell in before), f"film {n} is long", " and dull", *label] for n in range(12)]
+    found = read(tmp_path / "a.csv", "".join(",".join(row) + "\n" for row in [list(header), *rows]))
+    assert found.records == ()
+    count = len(header)
+    assert found.problems[0].what.startswith(f"expected {count} columns, found {count + 1}.")
+    assert "Put a text with a , in it in quotes" in found.problems[0].what
+
+
+def test_a_column_that_names_a_language_beside_texts_does_not_hide_a_header(tmp_path: Path) -> None:
+    rows = [("source_lang", "target_lang", "source_text", "target_text"), *(("en", "es", *pair) for pair in SENTENCES)]
+    assert [record.value for record in read(tmp_path / "a.csv", table(rows), PAIR).records] == SENTENCES
+
+
+def test_an_unknown_separator_is_asked_for(tmp_path: Path) -> None:
+    found = read(tmp_path / "a.csv", "".join(f"{a.replace(',', '')}:{b}\n" for a, b in ROWS))
+    assert found.problems[0].what.endswith("If something else divides the cells, say it: separator=.")
+    assert len(read(tmp_path / "a.csv", "".join(f"{a}:{b}\n" for a, b in ROWS), separator=":").records) == len(ROWS)
 
 
 # a law

@@ -339,6 +339,19 @@ def test_keys_with_usual_names_are_taken_and_told(
     assert read_.notes == (f"{tmp_path / 'pairs.jsonl'}: keys: {found}",)
 
 
+def test_two_other_keys_are_told_apart_by_what_they_hold(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"overall": {n % 5}, "said": "we stayed for {n} nights"}}\n' for n in range(12)))
+    found = read_records(path, ("text", "label"))
+    assert found.records[1].value == ("we stayed for 1 nights", "1")
+    assert found.notes == (f"{path}: keys: text is said, label is overall",)
+    path.write_text(
+        "".join(f'{{"u": "http://x/{n}", "said": "we stay {n} nights", "ok": {n % 2}}}\n' for n in range(12))
+    )
+    with pytest.raises(ValueError, match=r"the keys \(u, said, ok\) name no text and label.* columns=said,ok$"):
+        read_records(path, ("text", "label"))
+
+
 def test_other_keys_are_suggested(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     with pytest.raises(ValueError, match=r"no object has the keys source, target. .* columns=eins,zwei$"):

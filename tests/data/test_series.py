@@ -54,6 +54,72 @@ def test_semicolons_decimal_commas_and_thousands(tmp_path: Path) -> None:
     assert series.times.after(1) == ("03/01/2024",)
 
 
+def test_columns_that_do_not_tell_their_mark_follow_the_others(tmp_path: Path) -> None:
+    rows = "".join(f"{day:02}.01.2024;{day}.{day:03};{day},5\n" for day in range(1, 6))
+    series = read_series(written(tmp_path / "a.csv", "Datum;Menge;Preis\n" + rows), SeriesOptions())
+    assert series.values[1].tolist() == [2002.0, 2.5]
+    rows = "".join(f"2024-01-0{day};{day},{day:03};{day}.5\n" for day in range(1, 6))
+    series = read_series(written(tmp_path / "a.csv", "day;volume;price\n" + rows), SeriesOptions())
+    assert series.values[1].tolist() == [2002.0, 2.5]
+
+
+def test_money_and_shares(tmp_path: Path) -> None:
+    text = 'Date,Close,Change\n12/30/2023,"$1,234.50",-0.5%\n12/31/2023,$999.25,1.25%\n01/01/2024,"$1,000.00",0.0%\n'
+    series = read_series(written(tmp_path / "a.csv", text), SeriesOptions())
+    assert series.values.tolist() == [[1234.5, -0.5], [999.25, 1.25], [1000.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third"),
+    [
+        ("Jan-49", "Feb-49", "Mar-49"),
+        ("28 January 2024", "29 January 2024", "30 January 2024"),
+        ("January 2024", "February 2024", "March 2024"),
+        ("28-01-24", "29-01-24", "30-01-24"),
+        ("28.01.24", "29.01.24", "30.01.24"),
+        ("11/2023", "12/2023", "01/2024"),
+    ],
+)
+def test_more_ways_to_write_a_date(tmp_path: Path, first: str, second: str, third: str) -> None:
+    series = read_series(written(tmp_path / "a.csv", f"when,A\n{first},1\n{second},2\n"), SeriesOptions())
+    assert (series.time, series.times.after(1)) == ("when", (third,))
+
+
+@pytest.mark.parametrize("clock", ["{:02}:00:00", "{:02}:00", "{}:00", "{:02}.00.00"])
+def test_dates_and_clocks_in_two_columns_are_one_time(tmp_path: Path, clock: str) -> None:
+    rows = "".join(f"{day}/12/2006;{clock.format(hour)};{day},{hour}\n" for day in (16, 17) for hour in range(24))
+    series = read_series(written(tmp_path / "a.txt", "Date;Time;Power\n" + rows), SeriesOptions())
+    assert (series.time, len(series), series.problems) == ("Date Time", 48, [])
+    assert "1:00:00 apart" in series.notes[0]
+    assert series.times.after(1)[0].startswith("18/12/2006 00:00")
+
+
+def test_an_index_without_a_name_is_under_a_header(tmp_path: Path) -> None:
+    for names in ("A", "A,B"):
+        rows = "".join(f"2024-01-0{day}" + ",1.5" * len(names.split(",")) + "\n" for day in range(1, 6))
+        series = read_series(written(tmp_path / "a.csv", f",{names}\n{rows}"), SeriesOptions())
+        assert (series.targets, len(series), series.problems) == (tuple(names.split(",")), 5, [])
+
+
+def test_numbers_with_decimal_commas_alone_are_one_column(tmp_path: Path) -> None:
+    series = read_series(written(tmp_path / "a.csv", "100,00\n100,75\n99,05\n"), SeriesOptions())
+    assert series.values.tolist() == [[100.0], [100.75], [99.05]]
+
+
+def test_a_header_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(("Día;Precio €\n" + "".join(f"0{day}/01/2024;{day},5\n" for day in range(1, 6))).encode("cp1252"))
+    with pytest.raises(ValueError, match=r"a.csv:1: not UTF-8: .* pass encoding=cp1252, which reads 'Día;Precio'"):
+        read_series(str(path), SeriesOptions())
+    assert read_series(str(path), SeriesOptions(encoding="cp1252")).targets == ("Precio €",)
+
+
+def test_a_table_whose_rows_are_all_longer_than_its_header_is_refused(tmp_path: Path) -> None:
+    rows = "".join(f"0{day}.01.2024,{day},5\n" for day in range(1, 6))
+    with pytest.raises(ValueError, match=r"a.csv:2: expected 2 columns, found 3.* is a comma decimal"):
+        read_series(written(tmp_path / "a.csv", "Datum,Preis\n" + rows), SeriesOptions())
+
+
 def test_a_separator_line_titles_and_remarks_above_the_header(tmp_path: Path) -> None:
     rows = "fecha;precio\n2024-01-01;3,5\n2024-01-02;4,25\n2024-01-03;4,5\n"
     for above, lines in (
@@ -230,7 +296,7 @@ def test_names_that_are_not_there(tmp_path: Path, options: dict[str, str], what:
         ("a,a\n1,2\n3,4\n", "several columns are named 'a'. Rename all but one."),
         ("name,kind\nx,y\nz,w\n", "no column holds numbers (1 has 'name', 2 has 'kind')."),
         ("name#kind\n1#2\n3#4\n", "If its cells are divided by something else, say separator=."),
-        ("day,A\n2024-01-01,5%\n2024-01-02,6%\n", "no column holds numbers (A has '5%')."),
+        ("day,A\n2024-01-01,5 kg\n2024-01-02,6 kg\n", "no column holds numbers (A has '5 kg')."),
         ("when,A\nsoon,1\nlater,2\n", "the times in when cannot be read: 'soon'"),
     ],
 )

@@ -17,10 +17,20 @@ def test_a_row_is_what_it_is_and_a_column_what_it_was_taken_for() -> None:
     assert class_metrics(GIVEN, WANTED)["accuracy"] == 60.0
 
 
-def test_the_lines_name_every_class_and_the_worst_confusions() -> None:
+def test_the_lines_name_every_class_and_which_was_taken_for_which() -> None:
     lines = class_lines(class_details([*GIVEN, "b"], [*WANTED, "c"], LABELS))
-    assert [line.split()[0] for line in lines] == ["class", "a", "b", "c", "d", "c", "b"]
-    assert lines[-2:] == ["c taken for b: 2", "b taken for a: 1"]
+    assert [line.split()[0] for line in lines] == ["class", "a", "b", "c", "d", "is", "a", "b", "c", "d"]
+    assert [line.split() for line in lines[-5:]] == [
+        ["is", "\\", "taken", "for", *LABELS], ["a", "1", "0", "0", "0"], ["b", "1", "1", "0", "0"],
+        ["c", "0", "2", "1", "0"], ["d", "0", "0", "0", "0"],
+    ]  # fmt: skip
+
+
+def test_where_the_table_is_too_wide_the_worst_confusions_are_named() -> None:
+    long = {label: label * 30 for label in LABELS}
+    given, wanted = ([long[label] for label in labels] for labels in ([*GIVEN, "b"], [*WANTED, "c"]))
+    lines = class_lines(class_details(given, wanted, list(long.values())))
+    assert lines[-2:] == [f"{long['c']} taken for {long['b']}: 2", f"{long['b']} taken for {long['a']}: 1"]
 
 
 def test_the_report_has_both_tables() -> None:

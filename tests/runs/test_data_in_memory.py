@@ -1,8 +1,10 @@
 """`mirada.train` with data that a program has already."""
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mirada
@@ -85,6 +87,7 @@ def test_texts_in_memory(tmp_path: Path) -> None:
         ([("", "pos"), ("bad film", "neg")], "row 1: no text for text"),
         ({"text": ["a"], "labl": ["b"]}, "unknown column 'label'; known: labl, text. Did you mean 'labl'"),
         ({"text": ["a"], "stars": ["b"], "tag": ["c"]}, "label may be stars or tag. Say which .* columns=text,stars"),
+        ({"x": ["a"], "y": ["b"]}, "unknown column 'text'; known: x, y. Say which to take: columns=TEXT,LABEL"),
         ({"text": ["a", "b"], "label": ["c"]}, "columns must be equally long: got 2, 1"),
         (7, "must be rows of .text, label., a dict or a data frame: got int"),
     ],
@@ -133,3 +136,22 @@ def test_usual_names_serve_and_are_told(data: object) -> None:
 def test_a_row_without_a_key_is_named() -> None:
     found = rows_in_memory([{"text": "a", "label": "b"}, {"text": "c"}], ("text", "label"))
     assert [str(problem) for problem in found.problems] == ["row 2: label is null, not text."]
+
+
+def test_arrays_iterators_of_objects_and_columns_with_numbers_as_names() -> None:
+    rows = [("good film", "5"), ("bad film", "1")]
+    objects = [{"text": text, "label": label} for text, label in rows]
+    for data in (np.array(rows), iter(objects), {0: ["good film", "bad film"], 1: [5, 1]}):
+        names = ("0", "1") if isinstance(data, dict) else ()
+        assert [record.value for record in rows_in_memory(data, ("text", "label"), names).records] == rows
+
+
+def test_a_number_that_is_none_is_a_missing_cell() -> None:
+    found = rows_in_memory({"text": ["good film", math.nan], "label": [5, 1]}, ("text", "label"))
+    assert [str(problem) for problem in found.problems] == ["row 2: text is null, not text."]
+
+
+def test_what_can_be_read_only_once_can_be_measured_later(tmp_path: Path) -> None:
+    run = train("classify", zip(*zip(*reviews(), strict=True), strict=True), tmp_path / "run")
+    assert repr(run) == f"Run('{tmp_path / 'run'}', task='classify', model='transformer')", "a notebook shows it"
+    assert len(run.splits().train) + len(run.splits().valid) == len(reviews())

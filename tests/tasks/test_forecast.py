@@ -235,6 +235,13 @@ def test_the_commands(mirada: Command, run: Run, data: str, tmp_path: Path) -> N
     assert (done.code, "0 bad" in done.out) == (0, True)
 
 
+def test_how_the_latest_rows_are_read_can_be_said(mirada: Command, run: Run, tmp_path: Path) -> None:  # noqa: F811
+    path = tmp_path / "new.csv"
+    path.write_text((run.folder / "latest.csv").read_text().replace(",", "#"))
+    before = mirada("run", run.folder, run.folder / "latest.csv").out
+    assert mirada("run", run.folder, path, "separator=#").out == before != ""
+
+
 def test_too_few_latest_rows(mirada: Command, run: Run, tmp_path: Path) -> None:  # noqa: F811
     path = write(tmp_path / "short.csv", waves(7))
     done = mirada("run", run.folder, path)

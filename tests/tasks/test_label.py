@@ -277,6 +277,16 @@ def test_new_nodes_are_labelled_with_their_edges(tmp_path: Path, run: Run) -> No
     assert len(answers[0].read) == len(evens) + 1
 
 
+def test_a_table_of_known_nodes_is_answered_row_by_row(tmp_path: Path, run: Run) -> None:
+    path, some = tmp_path / "some.csv", names(clubs())[:2]
+    path.write_text(f"since;nodo\n2001;{some[0]}\n2002;nobody\n2003;{some[1]}\n")
+    questions = run.task.questions(run, str(path))
+    answers = run.answers_to(questions.rows)
+    assert questions.columns == ("since", "nodo")
+    assert [answer.text for answer in answers] == [run(some[0]).text, "", run(some[1]).text]
+    assert answers[1].error.startswith("the graph has no node 'nobody'")
+
+
 def test_a_graph_of_arrays_is_labelled_as_a_whole(tmp_path: Path) -> None:
     path = npz(tmp_path / "g.npz", arrays())
     run = trained("label", path, tmp_path / "run", *MOMENT)

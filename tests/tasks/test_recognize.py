@@ -294,6 +294,19 @@ def test_a_folder_of_pictures_to_a_table(mirada: Command, run: Run, data: Path, 
             assert 0 < float(row["score"]) <= 1
 
 
+def test_a_table_of_names_of_pictures(mirada: Command, run: Run, tmp_path: Path) -> None:  # noqa: F811
+    folder, out = save(tmp_path / "new", 4, seed=3), tmp_path / "answers.jsonl"
+    paths = sorted(path.relative_to(folder) for path in folder.rglob("*.png"))
+    lines = "".join(f"{number};{path}\n" for number, path in enumerate(paths))
+    (folder / "list.csv").write_text(f"n;imagen\n{lines}9;gone.png\n10;\n")
+    done = mirada("run", run.folder, "--data", folder / "list.csv", "-o", out)
+    assert done.code == 1
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["answer"] for row in rows[:-2]] == [path.parts[0] for path in paths]
+    assert "gone.png: no such file" in rows[-2]["error"]
+    assert rows[-1]["error"] == "there is no picture: give the path of one"
+
+
 def test_metrics_by_name(mirada: Command, run: Run) -> None:  # noqa: F811
     found = json.loads(mirada("eval", run.folder, "--json").out)
     assert set(found) == {

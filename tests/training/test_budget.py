@@ -97,6 +97,18 @@ def test_a_larger_budget_is_the_total_over_all_starts(tmp_path: Path) -> None:
     assert 1.6 <= (more.clock.now - began) / 60 <= 2.2
 
 
+def test_a_larger_budget_is_used_after_an_early_end(tmp_path: Path) -> None:
+    """What was planned anew is not ended by the plateau that ended the first plan."""
+    first = timed_training(tmp_path, 1.0, lambda now: 0.1, 0.01, lr=1e-12, patience=1, warmup=0).run()
+    assert first.ended.startswith("stopped early")
+    shown: list[str] = []
+    more = timed_training(
+        tmp_path, 3.0, lambda now: 0.1, 0.01, lr=1e-12, patience=1, warmup=0, resume=True, print_progress=shown.append
+    ).run()
+    assert more.step - first.step >= 0.1 * more.steps
+    assert "in 3 minutes altogether" in shown[1]
+
+
 def test_a_decision_of_the_clock_is_saved_when_it_is_made(tmp_path: Path) -> None:
     """A run that is killed after the machine became slow goes on as was decided."""
 

@@ -77,7 +77,9 @@ def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> N
             echo(json.dumps({"words": name, "records": count, **metrics}))
         else:
             bar = "█" * round(metrics[metric] / 4)
-            echo(f"{name:>8} words  {count:6,} records  {metric} {metrics[metric]:6.2f}  {bar}")
+            echo(
+                f"{name:>8} words  {count:6,} record{'s' if count != 1 else ' '}  {metric} {metrics[metric]:6.2f}  {bar}"
+            )
     path = run.folder / "by-length.png"
     points = [(name, metrics[metric]) for name, _, metrics in rows]
     plot({run.folder.resolve().name: points}, path, x="words of the input", y=metric.upper())

@@ -1,5 +1,6 @@
 """What several commands share: their arguments, and how their help ends."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,13 @@ def told_of_file(run: "Run", keys: Sequence[str] | None) -> dict[str, Any]:
     from mirada.runs.settings import file_options, key_values
 
     return file_options(type(run.options), key_values(keys or ()))
+
+
+def without_keys(run: "Run", words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Paths among the words of a command, and the KEY=VALUE that say how these files are read."""
+    keys = [word for word in words if word.partition("=")[0] in run.options.of_files and "=" in word]
+    keys = [word for word in keys if not os.path.exists(word)]
+    return [word for word in words if word not in keys], keys
 
 
 def examples(*commands: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mirada.cli.inputs import lines, passage_text
-from mirada.cli.options import Beam, Device, Folder, Json, examples, told_of_file
+from mirada.cli.options import Beam, Device, Folder, Json, examples, told_of_file, without_keys
 from mirada.cli.places import check_folder, check_texts
 from mirada.errors import require
 from mirada.terminal import echo
@@ -98,6 +98,9 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
             "--passage - takes all of standard input: give the questions as arguments, or the passage as a file",
         )
         run.ask = run.asked({"passage": passage_text(ask["passage"])})
+    if inputs and run.task.takes_files:
+        inputs, keys = without_keys(run, inputs)
+        run.told = told_of_file(run, keys)
     if inputs:
         check_texts(run, folder, inputs)
         seen = sys.stdout is not None and sys.stdout.isatty()

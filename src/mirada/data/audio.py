@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mirada.data.memory import plain, rows_of
+from mirada.data.names import names_files
 from mirada.data.options import TableOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.recording import FeatureExtractor, Recording, plural, sound_in_memory
@@ -80,7 +81,12 @@ def spoken_in_table(folder: str, table: str, options: TableOptions, gathered: Ga
     gathered.problems.extend(read.problems)
     gathered.notes.extend(read.notes)
     taken: dict[str, str] = {}
-    for record in read.records:
+    records = list(read.records)
+    headed = names_files([record.value[0] for record in records]) and not wav_named(folder, records[0].value[0])
+    if headed and not options.tells_a_table:
+        name, text = records.pop(0).value
+        gathered.notes.append(f"{table}: header: name is {name}, text is {text}")
+    for record in records:
         name, text = record.value
         path = wav_named(folder, name)
         if not path:
@@ -88,7 +94,7 @@ def spoken_in_table(folder: str, table: str, options: TableOptions, gathered: Ga
             what = f"no such recording: {expected}. Write its name as in the folder, or take the row out."
             gathered.problems.append(Problem(record.where, what))
         elif path in taken:
-            what = f"a second transcript of {name}: the first is in {taken[path]}. Leave one of them."
+            what = f"a second transcript: the first of {name} is in {taken[path]}. Leave one of them."
             gathered.problems.append(Problem(record.where, what))
         else:
             taken[path] = record.where

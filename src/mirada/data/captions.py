@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from mirada.data.memory import rows_of
-from mirada.data.names import belongs, usual, words_of
+from mirada.data.names import belongs, names_files, usual, words_of
 from mirada.data.objects import SAMPLE, flat, keys_of, plain_keys
 from mirada.data.options import TextOptions
 from mirada.data.picture_file import WAYS, Box, Pixels, fit, pixels_of, placed
@@ -176,7 +176,7 @@ def table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Pr
     """The lines of a table of names and captions, without its header, and what was recognized."""
     read = read_records(path, COLUMNS, options)
     records, notes = list(read.records), list(read.notes)
-    if records and not options.names and is_header(records[0].value):
+    if records and not options.names and is_header(path, [record.value[0] for record in records]):
         name, caption = records.pop(0).value
         notes.append(f"{path}: header: name is {name}, caption is {caption}")
     lines: list[Line] = []
@@ -187,14 +187,12 @@ def table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Pr
     return lines, problems, notes
 
 
-def is_header(cells: tuple[str, ...]) -> bool:
-    """Whether the cells only name the columns.
-
-    >>> is_header(("image", "caption")), is_header(("dog.jpg", "a dog"))
-    (True, False)
-    """
-    words = words_of(cells[0])
-    return bool(words) and all(belongs(word, usual("name")) for word in words)
+def is_header(path: str, names: Sequence[str]) -> bool:
+    """Whether the first of the names is that of their column: a usual one, or no file where all the others are."""
+    words = words_of(names[0])
+    if words and all(belongs(word, usual("name")) for word in words):
+        return True
+    return names_files(names) and bool(PictureFolder(os.path.dirname(path) or ".").find(names[0])[1])
 
 
 def as_empty_caption(what: str) -> str:

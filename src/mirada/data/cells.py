@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any
 
 from mirada.data.fasttext import is_fasttext, parted
-from mirada.data.first_row import FEW, TITLES, label_first, mean_words
+from mirada.data.first_row import FEW, TITLES, all_numbers, label_first, leaves_row_names_out, mean_words
 from mirada.data.folders import file_text, is_folder, texts_at
 from mirada.data.header import likely, lines
 from mirada.data.inputs_column import PAIRS, Top, is_sure_header, place_of, top_of
@@ -22,6 +22,7 @@ from mirada.errors import require, unknown
 
 CellRow = tuple[str, tuple[str, ...], str]  # where it is, its cells, what is wrong with it
 LINES = (".txt", "")  # a text file: every line is an input
+WHOLE = 0.2  # share of the lines that are one cell in a file of one column
 BESIDE = "label"  # a column that may stand beside the inputs
 
 
@@ -97,7 +98,7 @@ def table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOpti
     if options.names:
         top = top_with(path, whole, options.names[0], top)
     first, body, place, note = whole[top.above], whole[top.above + top.headed :], top.place, ""
-    if top.headed and body and all(len(row) == len(first) + 1 > 2 for row in body):  # as R writes tables
+    if top.headed and len(first) > 1 and leaves_row_names_out(first, body):
         first, place = ["", *first], None if place is None else place + 1
     count = len(first) if top.headed else width_of(body)
     if place is None:
@@ -135,9 +136,11 @@ def named_place(path: str, header: Sequence[str], name: str) -> int:
 def width_of(rows: Sequence[Sequence[str]]) -> int:
     """How many columns rows without a header have: as many as the first, unless all the others are divided alike.
 
-    One cell in the first line, and more in some others, is one column of texts that have the separator in them.
+    One cell in the first line, or in many, and more in some others, is one column of texts that have the separator in them.
     """
     first, others = len(rows[0]), {len(row) for row in rows[1:]}
+    if first > 1 and sum(len(row) == 1 for row in rows) > max(1, WHOLE * len(rows)):
+        return 1
     return max(others) if first == 1 and len(others) == 1 and len(rows) > SURE else first
 
 
@@ -152,7 +155,8 @@ def place_by_content(path: str, rows: Sequence[Sequence[str]], ask: str, header:
     if count == 1:
         return 0
     if count == 2 and ask in PAIRS:
-        return PAIRS[ask].index(ask)
+        numeric = [all_numbers(row[place] for row in rows) for place in (0, 1)]
+        return PAIRS[ask].index(ask) if numeric[0] == numeric[1] else numeric.index(False)
     if count == 2 and (len(rows) < FEW or label_first(rows)):
         return int(label_first(rows))
     cells = [[row[place] for row in rows] for place in range(count)]

@@ -9,6 +9,10 @@ from typing import Any
 from mirada.data.record import Problem, Record, V
 from mirada.errors import require
 
+QUOTED = re.compile(
+    r"""^(no '[^']*')|'[^']*'|"[^"]*\""""
+)  # a word of the file; one that is missing is part of the kind
+
 
 def itself(value: Any) -> Any:
     """A value that can be compared as it is."""
@@ -151,10 +155,15 @@ def kind_of(problem: Problem) -> str:
 
 
 def group_of(problem: Problem) -> tuple[str, str]:
-    """What makes problems equal: their kind and the way out, whatever the numbers, the label and the words in them."""
-    kind, way_out = kind_of(problem), problem.what.rstrip(".").rsplit(". ", 1)[-1]
-    same = [re.sub(r"label '[^']*'", "label", re.sub(r"\d+|\([^)]*\)", "#", text)) for text in (kind, way_out)]
-    return same[0], re.sub(r"'[^']*'", "'", same[1])
+    """What makes problems equal: their kind and the way out, whatever the numbers and the quoted words in them.
+
+    >>> texts = ("approx. 5", "it's")
+    >>> one, other = (Problem("a.csv:7", f"text {text!r} in a column of numbers: A. Fix it.") for text in texts)
+    >>> group_of(one) == group_of(other)
+    True
+    """
+    what = re.sub(r"\d+|\([^)]*\)", "#", QUOTED.sub(lambda found: found[1] or "'", problem.what))
+    return kind_of(Problem(problem.where, what)), what.rstrip(".").rsplit(". ", 1)[-1]
 
 
 def grouped(problems: Sequence[Problem], most: int = 0, hint: str = "--all lists each") -> str:

@@ -1,38 +1,59 @@
 """Columns of cells as numbers, and what is wrong with a cell that is none."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirada.data.numbers import decimal_mark, parse_number
+from mirada.errors import require
 
 EMPTY = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "?")  # ways to write that there is no number
+SIGNS = re.compile(r"^[$€£¥]\s*|(?<=^[+-])[$€£¥]\s*|\s*[$€£¥%]$")
 NUMERIC = 0.5  # share of the cells of a column that must be numbers for the column to be one of numbers
 
 Column = NDArray[np.float64]
 
 
-def numbers(cells: Sequence[Any], separator: str = ",") -> tuple[Column, dict[int, str]]:
+def numbers(cells: Sequence[Any], separator: str = ",", usual: str = "") -> tuple[Column, dict[int, str]]:
     """The numbers of a column, and for each cell that is none, what is wrong with it; NaN stands there.
 
     In a table that commas do not divide, 1,234 is a bit more than one; where they do, it is a quoted number of thousands.
+    `usual` is the decimal mark of other columns. A sign of money or % beside a number says nothing about it.
 
     >>> numbers(["3,5", "1.234,5", ""], ";")
     (array([   3.5, 1234.5,    nan]), {2: 'no number'})
     >>> numbers(["1,234", "7", "many", "inf"])[1]
     {2: "text 'many'", 3: "an infinite number 'inf'"}
+    >>> numbers(["$1,234.50", "-$7", "8 %"])[0]
+    array([1234.5,   -7. ,    8. ])
     """
+    mark = decimal_mark(texts_in(cells), separator, usual)
     try:
+        require(mark == ".", "a comma before the fraction")
         found = np.asarray(cells, dtype=np.float64)
     except (ValueError, TypeError):
-        mark = decimal_mark((cell for cell in cells if isinstance(cell, str)), separator)
-        found = np.array([one_number(cell, mark) for cell in cells])
+        found = np.array([one_number(bare(cell), mark) for cell in cells])
     return np.where(np.isfinite(found), found, np.nan), {
         row: fault(cells[row], float(found[row])) for row in np.flatnonzero(~np.isfinite(found)).tolist()
     }
+
+
+def texts_in(cells: Sequence[Any]) -> Iterator[str]:
+    """What is written in the cells of a column."""
+    return (bare(cell) for cell in cells if isinstance(cell, str))
+
+
+def bare(cell: Any) -> Any:
+    """A number without a sign of money or %; anything else as it is.
+
+    >>> bare("$1,234.50"), bare("-€7"), bare("8 %"), bare(3.5)
+    ('1,234.50', '-7', '8', 3.5)
+    """
+    return SIGNS.sub("", cell.strip()) if isinstance(cell, str) else cell
 
 
 def one_number(cell: Any, mark: str) -> float:

@@ -8,6 +8,7 @@ from mirada.data.names import (
     BESIDE,
     LANGUAGES,
     LINKS,
+    OTHER,
     STRONG,
     SURE,
     Matched,
@@ -77,6 +78,20 @@ def usual_width(rows: Sequence[Cells], least: int) -> int:
     return max(reach, min(width, least))
 
 
+def leaves_row_names_out(header: Cells, rest: Sequence[Cells]) -> bool:
+    """Whether rows begin with their own numbers, which the header does not name, as R writes tables.
+
+    >>> leaves_row_names_out(["text", "label"], [["1", "so so", "neg"], ["2", "fine", "pos"]])
+    True
+    >>> leaves_row_names_out(["text", "label"], [["I came", "I saw", "pos"], ["Yes", "fine", "pos"]])
+    False
+    """
+    names = [row[0] for row in rest]
+    numbers = all(len(name.split()) == 1 and name[-1].isdecimal() for name in names) and len(set(names)) == len(names)
+    named = OTHER.intersection(words_of(header[0])[-1:])  # an id, beside texts that have the separator in them
+    return bool(names) and numbers and not named and all(len(row) == len(header) + 1 for row in rest)
+
+
 def is_title(row: Cells, width: int) -> bool:
     """Whether a line above a header is none of the table: a remark, or a title in one cell."""
     return bool(row) and (row[0].startswith("#") or (width > 1 and sum(map(bool, row)) <= 1))
@@ -104,8 +119,8 @@ def like_names(row: Cells, matched: Matched, rest: Sequence[Cells], columns: tup
     cells = [row[place] for place in matched.places]
     if any(cell.endswith((".", "!", "?")) for cell in cells) or not all_names(row, rest):
         return False
-    if any(match(other, columns).whole for other in rest[:SHORT]):  # text 1, text 2, text 3
-        return False
+    if any(match([other[place] for place in matched.places], columns).whole for other in rest[:SHORT]):
+        return False  # text 1, text 2, text 3
     if columns == CLASSES:
         return True
     beside = (BESIDE | LINKS | LANGUAGES.keys()).union(*map(usual, columns), *map(faint, columns))
@@ -185,9 +200,9 @@ def is_odd_label(first: Cells, rest: Sequence[Cells], place: int) -> bool:
     kinds, once = len(labels), sum(times == 1 for times in labels.values())
     if kinds < 2 or first[1 - place].endswith((".", "!")):
         return False
-    if count >= FEW and kinds <= count / 4 and once <= count // RARE:
-        return True
     words, own = [len(row[1 - place].split()) for row in rest], len(first[1 - place].split())
+    if count >= FEW and kinds <= count / 4 and once <= count // RARE:
+        return own <= max(SHORT, sum(words) / count)  # a longer one is a text with a rare label
     as_short = sum(other <= own for other in words)
     shorter = own <= SHORT and as_short <= FEW_OF * count and 2 * own <= sum(words) / count
     return shorter and count > SHORT and kinds <= count / 2 and 2 * once < kinds

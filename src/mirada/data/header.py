@@ -15,6 +15,7 @@ from mirada.data.first_row import (
     is_remark,
     is_title,
     label_first,
+    leaves_row_names_out,
     like_names,
     looks_like_header,
     mean_words,
@@ -88,9 +89,10 @@ def by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Colu
         matched = match(row, columns)
         rest = [other for other in rows[above + 1 :] if len(other) == width]
         if matched.whole and (matched.sure or like_names(row, matched, rest, columns)):
-            named_rows = len(row) == width - 1 and width > len(columns) and len(rest) > 0  # as R writes tables
+            named_rows = leaves_row_names_out(row, rest)
             picked = tuple(place + named_rows for place in matched.places)
-            return Columns(picked, width, above + 1, taken(row, matched.places, columns, above), True)
+            cells = min(width, len(row) + named_rows)  # a text with a separator in it makes a row wider, not the table
+            return Columns(picked, cells, above + 1, taken(row, matched.places, columns, above), True)
         if matched.rivals and matched.partly_sure and all_names(row, rest):
             raise ValueError(rivalry(row, matched, columns))
         if not is_title(row, width):

@@ -18,6 +18,7 @@ from mirada.data.first_row import (
 )
 from mirada.data.header import recognize
 from mirada.data.names import BESIDE, LANGUAGES, LINKS, SURE, belongs, fit, is_name, match, usual, words_of
+from mirada.data.times import pattern_of
 
 PAIR = ("source", "target")
 PAIRS = {"source": PAIR, "target": PAIR}  # columns that tell each other apart
@@ -60,10 +61,11 @@ def top_of(rows: Sequence[Cells], asks: tuple[str, ...], header: str) -> Top:
 
 
 def words_over_numbers(row: Cells, rest: Sequence[Cells]) -> bool:
-    """Whether a row has only words, and rows that are as long have numbers under some of them."""
+    """Whether a row has only words, and rows that are as long have numbers or dates under some of them."""
     rest = [other for other in rest if len(other) == len(row)]
-    numeric = any(all_numbers(other[place] for other in rest) for place in range(len(row)))
-    return len(rest) > 1 and numeric and all(map(is_word, row)) and all_names(row, rest)
+    columns = [[other[place] for other in rest] for place in range(len(row))]
+    telling = any(all_numbers(cells) or pattern_of(cells) for cells in columns)
+    return len(rest) > 1 and telling and all(map(is_word, row)) and all_names(row, rest)
 
 
 def learned_from(rows: Sequence[Cells], ask: str, header: str) -> Top | None:

@@ -1,5 +1,6 @@
 """Rows that are in memory already: a list of rows, columns by name, or a data frame."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -35,16 +36,18 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
     return sorter.read(note)
 
 
-def rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Iterable[Sequence[Any]], str]:
+def rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Sequence[Sequence[Any]], str]:
     """The rows of a value, and what was recognized: usual names serve where ours are not there."""
     if is_frame(data) or isinstance(data, Mapping):
         known = [str(name) for name in (data.columns if is_frame(data) else data)]
         wanted, note = wanted_keys(known, columns, names)
         return rows_of(data, columns, wanted), note
-    if isinstance(data, list | tuple) and data and all(isinstance(row, Mapping) for row in data):
-        wanted, note = wanted_keys(list(dict.fromkeys(str(key) for row in data for key in row)), columns, names)
-        return [tuple(row.get(name) for name in wanted) for row in data], note
-    return rows_of(data, columns, names or columns), ""
+    rows = rows_of(data, columns, names or columns)
+    objects = [row[0] for row in rows if len(row) == 1 and isinstance(row[0], Mapping)]
+    if not rows or len(objects) < len(rows):
+        return rows, ""
+    wanted, note = wanted_keys(list(dict.fromkeys(str(key) for row in objects for key in row)), columns, names)
+    return [tuple(row.get(name) for name in wanted) for row in objects], note
 
 
 def is_frame(data: Any) -> bool:
@@ -52,14 +55,14 @@ def is_frame(data: Any) -> bool:
     return hasattr(data, "columns") and hasattr(data, "__getitem__")
 
 
-def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Iterable[Sequence[Any]]:
+def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[Sequence[Any]]:
     """The rows of a value, whatever it is, by the names of its columns."""
     if is_frame(data) or isinstance(data, Mapping):
-        known = [str(name) for name in (data.columns if is_frame(data) else data)]
+        known = {str(name): name for name in (data.columns if is_frame(data) else data)}  # a name may be a number
         for name in names:
             if name not in known:
                 raise unknown("column", name, known)
-        taken = [list(data[name]) for name in names]
+        taken = [list(data[known[name]]) for name in names]
         counts = {len(column) for column in taken}
         require(
             len(counts) == 1, f"columns must be equally long: got {', '.join(str(len(column)) for column in taken)}"
@@ -69,7 +72,12 @@ def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Iter
         isinstance(data, Iterable) and not isinstance(data, str | bytes),
         f"data in memory must be rows of ({', '.join(columns)}), a dict or a data frame: got {type(data).__name__}",
     )
-    return [row if isinstance(row, list | tuple) else (row,) for row in data]
+    return [row if isinstance(row, list | tuple) else row.tolist() if is_row(row) else (row,) for row in data]
+
+
+def is_row(value: Any) -> bool:
+    """Whether a value is a row of an array."""
+    return getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist")
 
 
 def wanted_keys(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
@@ -77,10 +85,11 @@ def wanted_keys(known: Sequence[str], columns: tuple[str, ...], names: tuple[str
     wanted, note = keys_of(known, columns, names)
     for name in wanted:
         if name not in known:
-            raise unknown("column", name, known)
+            raise ValueError(f"{unknown('column', name, known)} Say which to take: columns={','.join(columns).upper()}")
     return wanted, note
 
 
 def plain(value: Any) -> Any:
-    """A number of an array library as the number it is."""
-    return value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    """A number of an array library as the number it is; one that says that there is none, as nothing."""
+    found = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    return None if isinstance(found, float) and math.isnan(found) else found

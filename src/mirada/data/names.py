@@ -1,5 +1,6 @@
 """What columns are called, in English and Spanish, as people write them: `Review Text`, `tweet_text`, `Etiqueta`."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ USUAL = {
     "calificacion valoracion target tag topic tema polarity polaridad emotion emocion intent intencion genre genero verdict "
     "veredicto type tipo objetivo grade y output salida",
     "source": "source src origen fuente original input entrada from",
-    "target": "target tgt destino objetivo translation traduccion output salida to",
+    "target": "target tgt destino objetivo translation traduccion translated traducido traducida output salida to",
     "first": "first primera primero sentence1 frase1 oracion1 a premise premisa",
     "second": "second segunda segundo sentence2 frase2 oracion2 b hypothesis hipotesis",
     "name": "name nombre file filename archivo fichero image imagen picture foto path ruta audio wav recording grabacion",
@@ -47,8 +48,10 @@ BESIDE = several("text texto sentence frase oracion segment word string lang lan
 LANGUAGES = {
     name: names.split()[0]
     for names in (
-        "en eng english ingles", "es spa esp spanish espanol castellano castilian", "fr fra fre french frances",
-        "de deu ger german aleman", "it ita italian italiano", "pt por portuguese portugues", "nl nld dutch holandes neerlandes",
+        "en eng english ingles englisch anglais inglese", "es spa esp spanish espanol castellano castilian spanisch espagnol",
+        "fr fra fre french frances francais franzosisch", "de deu ger german aleman deutsch allemand",
+        "it ita italian italiano italienisch italien", "pt por portuguese portugues portugiesisch portugais",
+        "nl nld dutch holandes neerlandes nederlands",
         "ca cat catalan", "gl glg galician gallego", "eu eus basque euskera vasco", "la lat latin", "zh zho chinese chino",
         "ja jpn japanese japones", "ko kor korean coreano", "ru rus russian ruso", "uk ukr ukrainian ucraniano",
         "ar ara arabic arabe", "pl pol polish polaco", "tr tur turkish turco", "sv swe swedish sueco", "da dan danish danes",
@@ -58,6 +61,7 @@ LANGUAGES = {
     for name in names.split()
 }  # fmt: skip
 LINKS = several("a al de del el en from in into la of the to")  # between the words of a name; some are languages, too
+REGION = re.compile(r"(?<=^[a-z]{2})[-_][A-Z]{2}$|\s*\([^)]*\)$")  # es_MX, English (US)
 OWN, NAMED, LAST, WITHIN, WEAK = range(5)  # how well a name fits a column, best first
 SURE = NAMED  # up to here a name is no ordinary word of a text
 
@@ -199,8 +203,10 @@ def tongue_of(name: str) -> str:
 
     >>> tongue_of("Texto en español"), tongue_of("sentence_en"), tongue_of("English to Spanish"), tongue_of("casa en es")
     ('es', 'en', '', '')
+    >>> tongue_of("pt_BR"), tongue_of("Spanish (Mexico)")
+    ('pt', 'es')
     """
-    words = words_of(name)
+    words = words_of(REGION.sub("", name))
     spoken = [word for word in words if word in LANGUAGES]
     meant = [word for word in spoken if word not in LINKS]
     if not meant and LINKS.isdisjoint(word for word in words if word not in spoken):  # en, text_de; not: a la
@@ -209,6 +215,16 @@ def tongue_of(name: str) -> str:
     beside = BESIDE | LINKS | usual("source") | usual("target")
     known = all(word in LANGUAGES or belongs(word, beside) for word in words)
     return tongues.pop() if known and len(tongues) == 1 else ""
+
+
+def names_files(cells: Sequence[str]) -> bool:
+    """Whether the first cell of a column names it: all below are files with an ending, and it has none.
+
+    >>> names_files(["Datei", "dog.jpg", "cat.jpg"]), names_files(["bird.jpg", "dog.jpg"]), names_files(["dog", "cat"])
+    (True, False, False)
+    """
+    first, *rest = (os.path.splitext(cell)[1] for cell in cells or [""])
+    return not first and bool(rest) and all(rest)
 
 
 @cache

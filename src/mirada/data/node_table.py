@@ -9,7 +9,9 @@ from mirada.data.first_row import TITLES, number, usual_width
 from mirada.data.header import lines, taken
 from mirada.data.options import TableOptions
 from mirada.data.records import Rows, table_rows
+from mirada.data.separator import KNOWN
 from mirada.data.table import TableLine
+from mirada.data.text import head, scan
 from mirada.errors import require
 
 ENDINGS = (".csv", ".tsv", ".txt")
@@ -53,6 +55,9 @@ class NodeTable:
 def table(path: str, options: TableOptions) -> NodeTable:
     """The rows of a table, without a title above it: a line of one cell where others have several."""
     rows, separator = table_rows(path, 2, options)
+    if not options.separator and are_divided_by_blanks(path, options.encoding):
+        lines_of = scan(path, options.encoding)
+        rows = ((line, [text] if text.startswith("#") else text.split(), fault) for line, text, fault in lines_of)
     stripped = ((line, [cell.strip() for cell in cells], fault) for line, cells, fault in rows)
     kept = (row for row in stripped if row[2] or any(row[1]))
     sample = list(islice(kept, SAMPLE))
@@ -60,6 +65,14 @@ def table(path: str, options: TableOptions) -> NodeTable:
     inside = (n for n, (_, cells, fault) in enumerate(sample[: TITLES + 1]) if fault or len(cells) > 1)
     above = next(inside, 0) if width > 1 else 0
     return NodeTable(chain(sample[above:], kept), separator, above)
+
+
+def are_divided_by_blanks(path: str, encoding: str) -> bool:
+    """Whether nothing but blanks divides the lines, and all of them alike, as in lists of edges; remarks aside."""
+    lines = [text for text, _ in head(path, encoding, SAMPLE) if text.strip() and not text.startswith("#")]
+    divided = any(mark in line for line in lines for mark in KNOWN)
+    counts = {len(line.split()) for line in lines}
+    return not divided and len(counts) == 1 and max(counts) > 1
 
 
 def body(path: str, columns: tuple[str, ...], nodes: Mapping[str, int], options: TableOptions) -> tuple[Rows, str]:

@@ -50,16 +50,36 @@ def thousands_in(text: str) -> str:
     return next(letter for letter in text if letter in ",.'")
 
 
-def decimal_mark(texts: Iterable[str], separator: str = "") -> str:
+def decimal_mark(texts: Iterable[str], separator: str = "", usual: str = "") -> str:
     """The decimal mark of all numbers of a file or column, `.` or `,`.
 
     A number alone may say nothing: 1,234 is a thousand in one file and less than two in another. Those that do say
-    something decide for all. If none does, a comma is decimal in a file whose cells are divided by something else
-    (`separator`), and divides thousands otherwise.
+    something decide for all. If none does, the mark of other columns does (`usual`); without it, a comma is decimal in a
+    file whose cells are divided by something else (`separator`), and divides thousands otherwise.
 
     >>> decimal_mark(["1,234", "0,5"]), decimal_mark(["1,234", "1,234.5"]), decimal_mark(["1,234"], ";")
     (',', '.', ',')
+    >>> decimal_mark(["1.234"]), decimal_mark(["1.234"], usual=",")
+    ('.', ',')
     """
+    sure, likely = decimal_marks(texts)
+    if sure:
+        return sure
+    return usual or ("," if likely == "," and separator not in ("", ",") else ".")
+
+
+def usual_mark(columns: Iterable[Iterable[str]]) -> str:
+    """The decimal mark of the columns that tell theirs, if it is the same in all of them.
+
+    >>> usual_mark([["1.234"], ["3,5"]]), usual_mark([["2.5"], ["3,5"]])
+    (',', '')
+    """
+    found = {sure for sure, _ in map(decimal_marks, columns) if sure}
+    return found.pop() if len(found) == 1 else ""
+
+
+def decimal_marks(texts: Iterable[str]) -> tuple[str, str]:
+    """The mark that numbers tell for sure, and the only one in those that may mean either; nothing where they do not."""
     votes = {".": 0, ",": 0}
     open_commas = open_points = 0
     for text in islice((text.strip() for text in texts), TELLING):
@@ -70,6 +90,5 @@ def decimal_mark(texts: Iterable[str], separator: str = "") -> str:
             open_points += found[1] == "."
         else:
             votes[last_mark(text)] += 1
-    if votes["."] != votes[","]:
-        return max(votes, key=lambda mark: votes[mark])
-    return "," if open_commas and not open_points and separator not in ("", ",") else "."
+    sure = max(votes, key=lambda mark: votes[mark]) if votes["."] != votes[","] else ""
+    return sure, "," if open_commas and not open_points else "." if open_points and not open_commas else ""

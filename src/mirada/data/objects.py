@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NoReturn
 
-from mirada.data.header import rivalry
+from mirada.data.header import CLASSES, recognize, rivalry
 from mirada.data.names import match
 from mirada.data.parquet import parquet_objects as parquet_objects
 from mirada.data.record import Read, Sorter
@@ -141,6 +141,8 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
     sample = sampled(objects)
     try:
         wanted, note = keys_of(plain_keys(sample), columns, names)
+        if columns == CLASSES and not names and wanted == columns:
+            wanted, note = keys_by_content(sample) or (wanted, note)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     sorter = Sorter(columns)
@@ -202,6 +204,26 @@ def keys_of(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ..
         return columns, ""
     wanted = tuple(known[place] for place in found.places)
     return wanted, ", ".join(f"{column} is {key}" for column, key in zip(columns, wanted, strict=True))
+
+
+def keys_by_content(sample: Sequence[tuple[int, Any, str]]) -> tuple[tuple[str, ...], str] | None:
+    """The keys of texts and labels under other names, as in a table with such a header; None if our own are there.
+
+    >>> keys_by_content([(n, {"said": f"it is {n} o'clock", "ok": "no"}, "") for n in (1, 2, 3)])
+    (('said', 'ok'), 'text is said, label is ok')
+    """
+    known = plain_keys(sample)
+    rows = [[text_of(value.get(key, ""))[0] for key in known] for _, value, _ in sample if value is not None]
+    if not rows or all(column in known for column in CLASSES):
+        return None
+    try:
+        found = recognize([known, *rows], CLASSES, "yes")
+    except ValueError as error:
+        raise ValueError(str(error).replace("the header (", "the keys (").replace(") names no", ") name no")) from None
+    if found is None:
+        return None
+    wanted = tuple(known[place] for place in found.picked)
+    return wanted, ", ".join(f"{column} is {key}" for column, key in zip(CLASSES, wanted, strict=True))
 
 
 def absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], names: tuple[str, ...]) -> str:

@@ -19,12 +19,13 @@ from mirada.data.text import ending_of, scan
 from mirada.errors import require, unknown
 
 __all__ = [
-    "DECODER", "KEYED", "OBJECTS", "Fields", "Number", "Read", "Rows", "TableRow", "ending_of", "json_objects", "kind_of",
-    "parquet_objects", "read_aligned", "read_records", "table_rows", "text_of",
+    "DECODER", "KEYED", "OBJECTS", "TABLES", "Fields", "Number", "Read", "Rows", "TableRow", "ending_of", "json_objects",
+    "kind_of", "parquet_objects", "read_aligned", "read_records", "table_rows", "text_of",
 ]  # fmt: skip
 AS_IT_COMES = TableOptions()
 OBJECTS = (".jsonl", ".json-lines", ".ndjson", ".parquet")
 KEYED = (".json", *OBJECTS)  # one list of objects, too
+TABLES = (*USUAL, *KEYED)  # endings of files that hold rows
 
 
 def read_records(data: str | Path, columns: tuple[str, ...], options: TableOptions = AS_IT_COMES) -> Read:

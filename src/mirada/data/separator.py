@@ -108,8 +108,18 @@ def of_numbers(path: str, encoding: str = "") -> str:
 def is_one_column(path: str, encoding: str = "") -> bool:
     """Whether a table of numbers has one column: one cell in its first line, and one number in every other line."""
     first, *rest = [text.strip() for text, _ in head(path, encoding, LINES) if text.strip()] or [""]
-    alone = first != "" and not any(mark in first for mark in KNOWN)
+    alone = first != "" and (not any(mark in first for mark in KNOWN) or are_fractions([first, *rest]))
     return alone and bool(rest) and all(parse_number(text) is not None or text.casefold() in EMPTY for text in rest)
+
+
+def are_fractions(lines: Sequence[str]) -> bool:
+    """Whether all lines are numbers with a decimal comma: as many digits behind it in each, in some of them a 0 first.
+
+    >>> are_fractions(["100,00", "99,75"]), are_fractions(["100,20", "99,75"])
+    (True, False)
+    """
+    behind = [found[1] if (found := re.fullmatch(r"[+-]?\d+,(\d\d+)", line)) else "" for line in lines]
+    return "" not in behind and len({len(digits) for digits in behind}) == 1 and any(d[0] == "0" for d in behind)
 
 
 def decimal(division: Division) -> bool:

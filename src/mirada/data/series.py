@@ -15,10 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.decimals import is_numeric, numbers
+from mirada.data.decimals import is_numeric, numbers, texts_in
+from mirada.data.numbers import usual_mark
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem
-from mirada.data.series_table import SeriesTable, table_of
+from mirada.data.series_table import SeriesTable, table_of, with_clock
 from mirada.data.times import (
     NUMBERS,
     Moment,
@@ -159,13 +160,15 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     Problem(where='row 2', what="text 'x' in a column of numbers: 1. Fix it, or ...
     """
     table = table_of(place, options)
-    at = time_column(table, options)
+    table, at = with_clock(table, time_column(table, options))
     times = axis_of(table, at, pattern, spacing)
     turned = newest_first(times.moments)
     if turned:
         table = table.turned()
         times = axis_of(table, at, pattern, spacing)
-    found = {name: numbers(cells, table.separator) for name, cells in table.columns.items() if name != at}
+    measured = {name: cells for name, cells in table.columns.items() if name != at}
+    usual = usual_mark(map(texts_in, measured.values()))
+    found = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
     inputs, targets = roles(table, found, options)
     columns = (*inputs, *(name for name in targets if name not in inputs))
     problems = list(table.problems)

@@ -1,6 +1,7 @@
 """The cells of a series, from a file or from memory: named columns, the place of every row, and the rows that do not fit."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ from mirada.data.table import TableLine, line_rows
 from mirada.data.times import NUMBERS, pattern_of, text_of_time
 from mirada.errors import require, unknown
 
+CLOCK = re.compile(r"\d{1,2}([:.])\d\d(\1\d\d)?")
 HEAD = 50  # rows that tell whether the first one names the columns
 MEMORY = "the data"  # the place of what is in memory
 
@@ -82,6 +84,24 @@ def table_in_file(path: str, options: TableOptions) -> SeriesTable:
     return replace(fitted(path, places, options.header, shown), above=told)
 
 
+def with_clock(table: SeriesTable, at: str | None) -> tuple[SeriesTable, str | None]:
+    """The table with one column of times, where it has dates in one and clocks in another: 16/12/2006, 17:24:00."""
+    days = [] if at is None else [text_of_time(cell) for cell in table.columns[at]]
+    whole = [row for row, fits in enumerate(table.whole) if fits]
+    if at is None or ":" in "".join(days[:HEAD]) or len({days[row] for row in whole}) == len(whole):
+        return table, at
+    for name, cells in table.columns.items():
+        if name != at and all(CLOCK.fullmatch(str(cells[row]).strip()) for row in whole):
+            clocks = [str(cell).strip().replace(".", ":") for cell in cells]
+            times = [
+                f"{day} {clock.zfill(len(clock) + (clock[1:2] == ':'))}"
+                for day, clock in zip(days, clocks, strict=True)
+            ]
+            others = {key: values for key, values in table.columns.items() if key not in (at, name)}
+            return replace(table, columns={f"{at} {name}": times, **others}), f"{at} {name}"
+    return table, at
+
+
 def titles(rows: Sequence[TableLine]) -> int:
     """How many lines stand above a table: remarks, and titles in one cell that is neither a number nor a time."""
     stripped = [[cell.strip() for cell in cells] for _, cells, fault in rows[:HEAD] if not fault]
@@ -90,6 +110,7 @@ def titles(rows: Sequence[TableLine]) -> int:
         filled = [cell.strip() for cell in cells if cell.strip()]
         title = bool(filled) and is_title([cell.strip() for cell in cells], width)
         title = title and not number(filled[0]) and not pattern_of(filled[:1])
+        title = title and not (len(cells) == width == 2 and cells[1:] == filled)  # an index without a name
         if fault or width == 1 or (filled and not title):
             return count
     return 0
@@ -125,21 +146,29 @@ def fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str, 
     if first is None:
         raise ValueError(f"{place}: no row can be read: {rows[0][2] or 'all are empty'}")
     width, start = len(first[1]), rows.index(first)
+    for where, _, fault in rows[:start]:
+        require(not fault, f"{where}: {fault}")  # perhaps it is the header
     heads = has_header(
         [row[1] for row in rows[start : start + HEAD] if not row[2] and len(row[1]) == width], header, separator
     )
     names = column_names(place, first[1]) if heads else [str(number + 1) for number in range(width)]
-    where, whole, cells, problems = [], [], [], []
+    places, whole, cells, problems = [], [], [], []
     for place_of_row, row, fault in rows[start + 1 if heads else start :]:
         fault = fault or misfit(row, width)
         problems += [Problem(place_of_row, fault)] if fault else []
-        where.append(place_of_row)
+        places.append(place_of_row)
         whole.append(not fault)
         cells.append(row if not fault else [""] * width)
+    others = [len(row) for _, row, fault in rows[start + 1 :] if not fault and not blank(row)]
+    require(
+        not others or min(others) <= width,
+        f"{''.join(map(str, problems[:1]))} All rows are longer than the first: is a comma decimal, or in a text? Put such "
+        "cells in quotes, or divide cells by another character.",
+    )
     columns = (
         {name: list(column) for name, column in zip(names, zip(*cells, strict=True), strict=True)} if cells else {}
     )
-    return SeriesTable(place, columns, where, whole, problems, separator)
+    return SeriesTable(place, columns, places, whole, problems, separator)
 
 
 def misfit(row: Sequence[Any], width: int) -> str:
@@ -168,6 +197,8 @@ def has_header(rows: Sequence[Sequence[Any]], said: str, separator: str) -> bool
             word = not blank([cell]) and not (
                 pattern_of([text_of_time(cell)]) if timed else not numbers([cell], separator)[1]
             )
+            if place == 0 and timed and blank([cell]):
+                continue  # pandas writes an index without a name
             if place == 0 and timed:
                 return word
             named, numeric = named + word, numeric + (not word)

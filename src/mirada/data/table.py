@@ -21,6 +21,7 @@ Rows = Iterator[TableLine]
 USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # separators by the ending of a path
 SPELLED = {"\t": "tabs"}
 SAMPLE = 500  # rows that tell the columns
+DIVIDED = "If something else divides the cells, say it: separator=."
 READ_AGAIN = 4 * LONGEST_LINE  # characters behind quotes without end that are read a second time
 LONGEST_RECORD = 100_000  # lines: the field of a longer one has no end
 
@@ -157,6 +158,7 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
     layout = layout_of(path, sample, columns, options)
     for _ in range(layout.skipped):  # blank lines may stand before a header
         del sample[next(place for place, row in enumerate(sample) if is_whole(row))]
+    undivided = len(columns) > 1 and all(len(cells) < 2 for _, cells, fault in sample if not fault)
     sorter, picked = Sorter(columns), layout.picked
     as_they_are = picked == tuple(range(layout.cells)) and not layout.at_least
     for number, cells, fault in chain(sample, rows):
@@ -170,7 +172,8 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
         elif layout.fits(cells):
             sorter.take(where, [cells[place] for place in picked])
         else:
-            sorter.refuse(where, misfit(layout, cells, columns if not options.names else (), delimiter))
+            told = misfit(layout, cells, columns if not options.names else (), delimiter)
+            sorter.refuse(where, f"{told} {DIVIDED}" if undivided else told)
     usual = options.delimiter or USUAL.get(ending_of(path), "")
     divided = f"cells are divided by {SPELLED.get(delimiter, delimiter)}" if delimiter != usual else ""
     found = sorter.read("; ".join(filter(None, (layout.note, divided))), path)

@@ -14,6 +14,8 @@ from mirada.training.metrics import accuracy, macro_f1
 
 V = TypeVar("V")
 LISTED = 10  # labels that an error names
+CORNER = "is \\ taken for"
+WIDEST = 100  # letters of a line in a terminal
 
 
 def class_metrics(given: Sequence[str], wanted: Sequence[str]) -> dict[str, float]:
@@ -59,7 +61,7 @@ def class_sections(given: Sequence[str], wanted: Sequence[str], labels: Sequence
 
 
 def class_lines(details: dict[str, Any]) -> list[str]:
-    """Precision, recall, F1 and records of every class, and the most frequent confusions, as lines for a terminal."""
+    """Precision, recall, F1 and records of every class, and which was taken for which, as lines for a terminal."""
     width = max([5, *(len(label) for label in details["labels"])])
     lines = [f"{'class':<{width}}  precision  recall     F1  records"]
     for label, found in details["per_class"].items():
@@ -67,6 +69,27 @@ def class_lines(details: dict[str, Any]) -> list[str]:
             f"{label:<{width}}  {found['precision']:9.1f}  {found['recall']:6.1f}  {found['f1']:5.1f}  "
             f"{found['records']:7,}"
         )
+    return lines + confusion_lines(details)
+
+
+def confusion_lines(details: dict[str, Any]) -> list[str]:
+    r"""How often each class was taken for each: a table where it fits a terminal, else the most frequent confusions.
+
+    >>> for line in confusion_lines(class_details(["a", "a", "b"], ["a", "b", "b"], ["a", "b"])):
+    ...     print(line)
+    is \ taken for  a  b
+    a               1  0
+    b               1  1
+    """
+    labels, rows = details["labels"], [[f"{count:,}" for count in counts] for counts in details["confusion"]]
+    first = max(map(len, (CORNER, *labels)))
+    widths = [max(map(len, column)) for column in zip(labels, *rows, strict=True)]
+    if first + sum(widths) + 2 * len(widths) <= WIDEST:
+        named = zip((CORNER, *labels), (labels, *rows), strict=True)
+        return [
+            f"{name:<{first}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+            for name, cells in named
+        ]
     wrong = [
         (count, row, column)
         for row, counts in zip(details["labels"], details["confusion"], strict=True)
@@ -74,7 +97,7 @@ def class_lines(details: dict[str, Any]) -> list[str]:
         if row != column and count
     ]
     most = sorted(wrong, key=lambda item: -item[0])[:5]
-    return lines + [f"{row} taken for {column}: {count:,}" for count, row, column in most]
+    return [f"{row} taken for {column}: {count:,}" for count, row, column in most]
 
 
 def every_class_learned(splits: Splits[V], label: Callable[[V], str], ours: Sequence[str]) -> Splits[V]:

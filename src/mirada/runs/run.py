@@ -39,7 +39,7 @@ from mirada.training.metrics_log import read_metrics
 FIX_FILE = "Fix these records, or take them out of the file."
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Run:
     """A model that does a task.
 
@@ -277,6 +277,9 @@ class Run:
         except NoTrainingDataError as error:
             note = f"no plain baseline beside these figures: {error}"
         return Measured(records, answers, metrics, self.task.details(self, records, answers), note)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, task={self.task.name!r}, model={self.settings.name!r})"
 
     def __str__(self) -> str:
         """The run in four lines."""

@@ -72,8 +72,9 @@ def train(
 
 
 def given_data(data: Any) -> Any:
-    """A path as a text; data in memory as it is."""
-    return "" if data is None else str(data) if isinstance(data, Path) else data
+    """A path as a text; data in memory as it is, and what can be read only once, such as a `zip`, as a list."""
+    kept = list(data) if isinstance(data, Iterator) else data
+    return "" if kept is None else str(kept) if isinstance(kept, Path) else kept
 
 
 def print_to_stderr(text: str) -> None:

@@ -20,6 +20,7 @@ from mirada.data.labelled_graph import PARTS, LabelledGraph, Node, in_order_of, 
 from mirada.data.new_nodes import read_new_nodes
 from mirada.data.node_features import FeatureScale, SparseRows
 from mirada.data.record import Problem, Record
+from mirada.data.records import TABLES, ending_of
 from mirada.drawing.neighbors import NeighborGraph
 from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
@@ -76,10 +77,8 @@ class NodeExamples:
 
 
 class Label(Task[str | Node, Node, KnownGraph]):
-    name, input_kind = "label", "node"
-    Data = GraphOptions
-    Ask = RankAsk
-    Known = KnownGraph
+    name, input_kind, asks = "label", "node", ("node", "nodo", "name", "id")
+    Data, Ask, Known = GraphOptions, RankAsk, KnownGraph
     glance = 1000
     presets: ClassVar[Mapping[str, Preset]] = {
         "gat": Preset(GAT, {"score": "graph"}),
@@ -173,9 +172,11 @@ class Label(Task[str | Node, Node, KnownGraph]):
         if place.lower().endswith(".npz"):
             found = read_graph(place, options)
             require_good(found.problems, options, "Fix these, or leave them out with bad=skip.")
-            graph = found.graph
-            rows = [Question(f"{place}: node {name}", Node(graph, n), (name,)) for n, name in enumerate(graph.names)]
+            other, where = found.graph, f"{place}: node"
+            rows = [Question(f"{where} {name}", Node(other, n), (name,)) for n, name in enumerate(other.names)]
             return Questions(columns, rows, (f"{place}: a graph of its own, all of its nodes are labelled",))
+        if ending_of(place) in TABLES:  # of known nodes
+            return super().questions(run, place)
         new = read_new_nodes(place, run.known.graph, options, options.directed)
         return Questions(columns, [Question(one.where, one.node or one.name, (one.name,), one.error) for one in new])
 
@@ -357,10 +358,8 @@ def drawn_node(answer: Answer, record: NodeRecord) -> NeighborGraph:
     """A node among its neighbors, with how much the model looked at each."""
     assert answer.weights is not None
     named = ((node.name, weight) for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True))
-    return NeighborGraph(
-        record.value.name, tuple(named), tuple(node.label for node in answer.value), answer.text, record.value.label,
-        score=answer.score,
-    )  # fmt: skip
+    known = tuple(node.label for node in answer.value)
+    return NeighborGraph(record.value.name, tuple(named), known, answer.text, record.value.label, score=answer.score)
 
 
 def agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:

@@ -1,5 +1,6 @@
 """recognize: a picture in, what it shows out, with the patches the model looked at."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +17,12 @@ from mirada.data.augment import Augmentation, numbers
 from mirada.data.builtin.objects import DrawnObjects, objects
 from mirada.data.check import show
 from mirada.data.images import LabelledPicture, numbered_picture, unlabelled
-from mirada.data.options import DataOptions
+from mirada.data.options import DataOptions, TableOptions
 from mirada.data.picture_classes import PictureClasses, chosen_patch, in_order
 from mirada.data.picture_file import WAYS
 from mirada.data.picture_set import Fitting, Picture, chosen_size, described, require_room, stacked
 from mirada.data.record import Problem
+from mirada.data.records import TABLES, ending_of
 from mirada.drawing.page import Section
 from mirada.drawing.picture import HeatPanel, PictureHeat
 from mirada.drawing.raster import shrunk
@@ -42,7 +44,7 @@ from mirada.runs.pictures import (
     unreadable,
     without,
 )  # fmt: skip
-from mirada.runs.questions import Question, Questions
+from mirada.runs.questions import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, numbered
 from mirada.runs.task import SAMPLES, Preset, Task, spread
@@ -226,7 +228,15 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             fault = found.what if isinstance(found, Problem) else ""
             return Question(name, name if fault else found, (name,), fault)
 
+        if ending_of(place) in TABLES:
+            return table_questions(
+                place, ("name", "image", "picture"), TableOptions(), partial(self.parse_beside, place)
+            )
         return Questions(("name",), [question(*pair) for pair in unlabelled(place)])
+
+    def parse_beside(self, table: str, text: str) -> Picture:
+        """A picture by its name in a table, from the folder of the table."""
+        return self.parse(os.path.join(os.path.dirname(table), text) if text.strip() else "")
 
     # from answers to a report
 

@@ -17,7 +17,7 @@ from mirada.training.metrics_log import MetricsLog
 from mirada.training.objectives import BatchSource, Microbatch, Objective, evaluate, moved, seed_for
 from mirada.training.optimize import adam, clip, penalize, set_rate
 from mirada.training.planning import Planning
-from mirada.training.progress import Progress, Silence, counted
+from mirada.training.progress import Progress, Silence, as_minutes, counted
 from mirada.training.recipe import Recipe
 from mirada.training.recovery import require_best, restore_files
 from mirada.training.schedules import rate
@@ -148,13 +148,14 @@ class Training:
         if state.finished:
             return True
         if state.step >= state.steps:
-            minutes = f" in {self.recipe.budget:g} minutes" if self.recipe.budget else ""
+            minutes = f" in {as_minutes(self.recipe.budget)}" if self.recipe.budget else ""
             state.ended = f"made {counted(state.steps, 'step')}{minutes}"
             return True
         recipe, epoch = self.recipe, len(self.batches)
         validated = state.step > 0 and state.step % state.every == 0
         fell = falling(recipe.schedule, state.step, state.steps, recipe.warmup)
-        if validated and fell and stale(state.step, state.steps, state.best_step, epoch, recipe.patience):
+        best = max(state.best_step, state.planned)  # a larger budget is not given for nothing
+        if validated and fell and stale(state.step, state.steps, best, epoch, recipe.patience):
             since = (state.step - state.best_step) / epoch
             state.ended = (
                 f"stopped early at step {state.step:,} of {state.steps:,}: no better validation for {since:.1f} epochs "

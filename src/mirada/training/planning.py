@@ -8,7 +8,7 @@ import torch
 
 from mirada.training.budget import ENOUGH_STEPS, Pace, StepPlan, corrected, needs, usual_every, within
 from mirada.training.objectives import evaluate
-from mirada.training.progress import Progress, counted
+from mirada.training.progress import Progress, as_minutes, counted
 from mirada.training.training_state import TrainingState, put_weights, weights
 from mirada.training.trial import Estimate, faster_threads, memory_in_use, spread_over, step_seconds
 
@@ -67,9 +67,9 @@ class Planning:
         pace = Pace(state.pace, state.validation) if state.pace else self.measure()
         plan = self.fitting(pace)
         state.steps, state.every, state.share = state.step + plan.steps, plan.every, plan.share
-        state.finished, state.ended, state.budget = False, "", self.recipe.budget
+        state.finished, state.ended, state.budget, state.planned = False, "", self.recipe.budget, state.step
         self.training.print_progress(
-            f"{counted(plan.steps, 'more step')} after {state.step:,}, in {self.recipe.budget:g} minutes altogether"
+            f"{counted(plan.steps, 'more step')} after {state.step:,}, in {as_minutes(self.recipe.budget)} altogether"
         )
 
     def plan(self, pace: Pace) -> StepPlan:
@@ -104,8 +104,9 @@ class Planning:
                 "all of them would take more than a tenth of the time"
             )
         if minutes and plan.steps < ENOUGH_STEPS:
+            short = f"{as_minutes(minutes)} {'is' if minutes == 1 else 'are'} too short for this"
             training.print_progress(
-                f"{minutes:g} minutes are too short for this: give at least {needs(pace, self.spent()):.1f} minutes, "
+                f"{short}: give at least {needs(pace, self.spent()):.1f} minutes, "
                 "less data or a smaller model (width=, depth=)"
             )
 

@@ -98,6 +98,15 @@ def as_clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
+def as_minutes(minutes: float) -> str:
+    """Minutes in words.
+
+    >>> as_minutes(1), as_minutes(0.5)
+    ('1 minute', '0.5 minutes')
+    """
+    return f"{minutes:g} minute{'' if minutes == 1 else 's'}"
+
+
 def counted(count: int, word: str) -> str:
     """How many there are of something, in words.
 

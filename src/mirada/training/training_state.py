@@ -37,6 +37,7 @@ class TrainingState:
     seconds: float = 0.0  # of training
     spent: float = 0.0  # of the budget, over all starts, from the start of the command
     budget: float = 0.0  # minutes that the plan was made for
+    planned: int = 0  # the step at which a larger budget was planned
     looked: float = 0.0  # how much of the budget was spent when the plan was looked at last
     pace: float = 0.0  # seconds of a step, and of a validation, when they were measured
     validation: float = 0.0

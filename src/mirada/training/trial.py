@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from mirada.training.budget import Pace
-from mirada.training.progress import as_clock, counted
+from mirada.training.progress import as_clock, as_minutes, counted
 
 FASTER = 1.3  # one thread must be that much faster than all of them to be taken
 TURNS = 4  # of one thread and of all, before they are compared
@@ -28,7 +28,7 @@ class Estimate:
 
     def text(self, minutes: float) -> str:
         """The estimate in a line."""
-        inside = f" within {minutes:g} minutes" if minutes else ""
+        inside = f" within {as_minutes(minutes)}" if minutes else ""
         memory = f" and {self.memory / 1e9:.1f} GB of memory" if self.memory else ""
         return (
             f"{counted(self.steps, 'step')}{inside}: about {as_clock(self.seconds)}{memory} "
