@@ -370,6 +370,29 @@ def test_an_app_mounts_the_modules_and_runs_the_model_again(browser: Any, tmp_pa
         assert abs(luminance(np.array(colors))[-1] - luminance(np.array(colors))[0]) > 0.8
 
 
+def test_what_ifs_on_a_part_of_a_graph_name_the_nodes_of_the_whole(open_page: Open) -> None:
+    record = attn_records.gat()
+    record.axes["nodes"]["places"] = [100 + 3 * node for node in range(34)]
+    page = open_page(record.bytes())
+    cut = {"layer": "layers.1", "do": "Cut", "query": 5, "key": 0}
+    asked = page(
+        """async (cut) => {
+          const { viewer } = window.mirada;
+          const { bytes } = viewer.records[0].archive;
+          viewer.options.rerun = async (changes) => { window.asked = changes; return bytes; };
+          viewer.show(bytes);
+          await viewer.app.rerun([cut, { layer: "layers.0", do: "DropHead", head: 2 }]);
+          return [window.asked, viewer.app.state.changes];
+        }""",
+        cut,
+    )
+    drop = {"layer": "layers.0", "do": "DropHead", "head": 2}
+    assert asked == [
+        [{**cut, "query": 115, "key": 100}, drop],
+        [cut, drop],
+    ]  # what the model is told, what the page shows
+
+
 class SilentHandler(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing."""

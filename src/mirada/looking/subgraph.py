@@ -16,13 +16,17 @@ from mirada.looking.record import Call, Seen, versions
 from mirada.looking.text_labels import RANKED
 
 
-def node_labels(names: tuple[str, ...], row: int, nodes: int, ranked: Sequence[tuple[str, float]]) -> Labels:
-    """What the rows and columns are if a node was labelled that stands at `row`; `nodes` are in the whole graph."""
+def node_labels(
+    names: tuple[str, ...], row: int, nodes: int, ranked: Sequence[tuple[str, float]], places: Sequence[int] = ()
+) -> Labels:
+    """What the rows and columns are if a node was labelled that stands at `row`; `nodes` are in the whole graph, and `places`
+    are those of a part in it.
+    """
     made = {"input": names[row]}
     if len(names) < nodes:
         made["shown"] = f"{len(names):,} of {nodes:,} nodes: those that {names[row]} and its neighbors looked at"
     step = WrittenStep(row, *ranked[0], tuple(ranked[:RANKED]))
-    axes = {"nodes": NodeLabels(names), ANSWER: AxisLabels((names[row],))}
+    axes = {"nodes": NodeLabels(names, tuple(places)), ANSWER: AxisLabels((names[row],))}
     return Labels(axes, {"*": ("nodes", "nodes")}, made, ranked[0], (step,))
 
 
