@@ -262,6 +262,29 @@ def test_the_meter_counts_what_is_not_drawn(open_page: Open, written: dict[str, 
     assert abs(float(page("document.querySelector('[role=meter]').getAttribute('aria-valuenow')")) / 100 - shown) < 0.02
 
 
+def test_even_attention_is_drawn_and_a_threshold_that_was_moved_stays(open_page: Open) -> None:
+    """Where no weight stands out none is above the usual threshold: the views show all of them, not nothing."""
+    record = Written()
+    record.text("keys", [f"k{place}" for place in range(40)])
+    record.text("queries", ["a", "b"])
+    even = np.full((2, 2, 40), 1 / 40)
+    even[1, :, 0], even[1, :, 1:] = 0.9, 0.1 / 39
+    record.stream("decoder.cross", "cross", "queries", "keys", even)
+    page = open_page(record.bytes())
+    meter = "Number(document.querySelector('[role=meter]').getAttribute('aria-valuenow'))"
+    page("window.mirada.viewer.app.set({ heads: [0] })")
+    for view in ("lines", "graph"):
+        page.view(view)
+        assert page(meter) == 100
+    page("window.mirada.viewer.app.set({ heads: [1] })")
+    assert 85 <= page(meter) <= 95  # the strong weight only
+    page(
+        "(() => { const s = document.querySelector('.threshold input'); s.value = 1; s.dispatchEvent(new Event('input')); })()"
+    )
+    page("window.mirada.viewer.app.set({ heads: [0] })")
+    assert page(meter) == 0
+
+
 def test_playback_shows_probabilities_and_alternatives(open_page: Open, written: dict[str, Written]) -> None:
     page = open_page(written["translation"].bytes())
     panel = page.view("play")
@@ -345,6 +368,29 @@ def test_an_app_mounts_the_modules_and_runs_the_model_again(browser: Any, tmp_pa
     for colors, sign in zip(lightness, (-1, 1), strict=True):
         assert (np.diff(luminance(np.array(colors))) * sign > -1e-3).all()  # one direction only, within rounding
         assert abs(luminance(np.array(colors))[-1] - luminance(np.array(colors))[0]) > 0.8
+
+
+def test_what_ifs_on_a_part_of_a_graph_name_the_nodes_of_the_whole(open_page: Open) -> None:
+    record = attn_records.gat()
+    record.axes["nodes"]["places"] = [100 + 3 * node for node in range(34)]
+    page = open_page(record.bytes())
+    cut = {"layer": "layers.1", "do": "Cut", "query": 5, "key": 0}
+    asked = page(
+        """async (cut) => {
+          const { viewer } = window.mirada;
+          const { bytes } = viewer.records[0].archive;
+          viewer.options.rerun = async (changes) => { window.asked = changes; return bytes; };
+          viewer.show(bytes);
+          await viewer.app.rerun([cut, { layer: "layers.0", do: "DropHead", head: 2 }]);
+          return [window.asked, viewer.app.state.changes];
+        }""",
+        cut,
+    )
+    drop = {"layer": "layers.0", "do": "DropHead", "head": 2}
+    assert asked == [
+        [{**cut, "query": 115, "key": 100}, drop],
+        [cut, drop],
+    ]  # what the model is told, what the page shows
 
 
 class SilentHandler(SimpleHTTPRequestHandler):

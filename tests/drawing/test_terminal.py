@@ -72,7 +72,7 @@ def test_which_colors(tty: bool, environ: dict[str, str], wanted: str) -> None:
 def test_the_width_of_a_stream() -> None:
     assert Terminal.of(Screen(False), {}).width == 80
     assert Terminal.of(Screen(True), {"COLUMNS": "133"}).width == 133
-    assert Terminal.of(Screen(True), {"COLUMNS": "7"}).width == 40
+    assert Terminal.of(Screen(True), {"COLUMNS": "7"}).width == 28
     assert not Terminal.of(Screen(True, "ascii"), {}).unicode
     assert Terminal.of(Screen(True, "utf-8"), {}).unicode
 

@@ -13,7 +13,7 @@ from mirada.drawing.terminal_matrix import draw_matrix
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 TERMINALS = [
     Terminal(width, colors, unicode)
-    for width, colors, unicode in product((40, 80), ("none", "256", "truecolor"), (True, False))
+    for width, colors, unicode in product((28, 40, 80), ("none", "256", "truecolor"), (True, False))
 ]
 NAMES = ["w", "\u732b\u732b", "\u05e9\u05dc\u05d5\u05dd", "a\x1b[31m", "\U0001f469\u200d\U0001f467", "x" * 2000]
 
@@ -31,8 +31,10 @@ def test_numbers_by_hand() -> None:
     assert lines[0].split() == ["the", "house"]
     assert lines[1].split() == ["la", "[75]", "25"]
     assert lines[2].split() == ["casa", "[100]"]
-    assert lines[4].startswith("0 [ .:-=+*#%@] 1 ")
-    assert "even would be 0.5" in lines[4]
+    assert lines[4:6] == ["even would be 0.5", "numbers are percent, [] the largest of a row"]
+    shades = draw_matrix(view(2, 60), Terminal(80))  # no room for numbers
+    assert "0 [ .:-=+*#%@] " in shades
+    assert "percent" not in shades
 
 
 def test_cells_carry_the_color_of_their_weight() -> None:

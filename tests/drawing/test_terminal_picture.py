@@ -66,6 +66,17 @@ def test_neighbors_by_weight() -> None:
     assert "70 more with 78% of the weight" in draw_graph(many, Terminal(60))
 
 
+@pytest.mark.parametrize("width", [28, 40, 47, 60])
+@pytest.mark.parametrize("name", ["7", "a node with a rather long name", "\u732b" * 20])
+def test_neighbors_fit_a_narrow_terminal(width: int, name: str) -> None:
+    weights = np.zeros((3, 3))
+    weights[0] = [1.0, 0.5, 0.25]
+    text = draw_graph(AttentionView(weights, (name,) * 3, (name,) * 3, graph=True, focus=0), Terminal(width))
+    drawn = [line for line in text.splitlines() if "\u2588" in line]
+    assert len(drawn) == 3
+    assert all(cells(line) <= width for line in drawn)
+
+
 @pytest.mark.parametrize("side", [1, 3, 7, 13, 25])
 def test_grids_of_any_side(side: int) -> None:
     weights = np.full((1, side * side), 1 / side**2)

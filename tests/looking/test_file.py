@@ -159,9 +159,10 @@ def test_graphs_have_a_weight_per_edge() -> None:
     edges = Edges(torch.tensor([[0, 1, 2, 2, 5, 6, 3], [1, 1, 4, 0, 3, 1, 3]]), 7)
     layer = plain(score=Graph(4, HEADS))
     seen = seen_of(layer, 7, where=edges).labelled(
-        Labels({"nodes": NodeLabels(tuple("abcdefg"))}, {"*": ("nodes", "nodes")})
+        Labels({"nodes": NodeLabels(tuple("abcdefg"), (3, 5, 8, 13, 21, 34, 55))}, {"*": ("nodes", "nodes")})
     )
     again = Seen.from_bytes(seen.to_bytes())
+    assert again.labels.axes == seen.labels.axes  # of a part of a graph, with their numbers in the whole
     assert again[""].kind == "graph"
     assert again[""].edges is not None
     assert torch.equal(again[""].edges, seen[""].edges)

@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from mirada import MaskKey, intervene, look
+from mirada import Cut, DropHead, Force, MaskKey, intervene, look
 from mirada.attention.neighborhoods import Edges
 from mirada.looking.graph_methods import edge_rollout, graph_methods
 from mirada.looking.rollout import rollout
+from mirada.looking.subgraph import subgraph
 from mirada.models.gat import GAT, GATConfig
 
 PAIRS = torch.tensor([[0, 1, 2, 3, 4, 2, 6], [1, 2, 1, 2, 3, 0, 5]])
@@ -64,3 +65,20 @@ def test_some_nodes_in_their_order() -> None:
         assert_close(matrix, part / part.sum().clamp(min=1e-30), atol=1e-5, rtol=1e-4)
     with pytest.raises(ValueError, match="training mode"):
         graph_methods(model.train(), x, edges, seen, 2, 0, [3])
+
+
+@pytest.mark.parametrize(
+    "change", [DropHead(1), Cut(2, 1), MaskKey(3), Force(2, 3, 0.75, head=0), lambda weights: weights / 2], ids=repr
+)
+def test_a_part_of_a_graph_shows_the_weights_that_a_change_left(change: object) -> None:
+    model, x, edges = made()
+    with torch.no_grad(), intervene(model, {"layers.0": change}), look(model) as seen:
+        model(x, edges)
+    nodes, targets = [1, 2, 3, 4], [2, 3]  # all sources of these targets are among the nodes
+    part, whole = subgraph(seen, nodes, targets), seen["layers.0"]
+    source, target = whole.edges
+    kept = torch.isin(target, torch.tensor(targets))
+    told = {(nodes[a], nodes[b]): n for n, (a, b) in enumerate(part["layers.0"].edges.T.tolist())}
+    order = [told[pair] for pair in zip(source[kept].tolist(), target[kept].tolist(), strict=True)]
+    assert_close(part["layers.0"].weights()[..., order], whole.weights()[..., kept])
+    assert_close(part["layers.0"].output()[:, :, 1:3], whole.output()[:, :, targets])

@@ -127,6 +127,7 @@ BAD = {
     "picture": (setter("axes", "cells", "picture", "data/0.bin"), "no PNG"),
     "picture away": (setter("axes", "cells", "picture", "../x.png"), "not there"),
     "values": (setter("axes", "times", "values", ["x", 1]), "must be numbers"),
+    "places": (setter("axes", "x", {"kind": "graph", "size": 1, "places": [-1]}), "must be whole numbers"),
     "kind": (setter(*STREAM, "kind", "cubist"), "kind must be one of"),
     "heads": (setter(*STREAM, "heads", 3), "bytes, and its stream says"),
     "no heads": (setter(*STREAM, "heads", 0), "whole number"),

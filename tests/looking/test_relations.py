@@ -61,6 +61,14 @@ def test_a_word_never_answers_with_itself() -> None:
         favorites(torch.ones(2, 3, 4))
 
 
+def test_a_word_that_looks_at_no_other_word_answers_nothing() -> None:
+    """The first word of a causal layer sees itself only: it must not count as one that looks at the next word."""
+    causal = torch.tensor([[[1.0, 0, 0], [0.5, 0.5, 0], [0.2, 0.7, 0.1]], [[torch.nan] * 3, [0, 0, 0], [0, 1, 0]]])
+    assert favorites(causal).tolist() == [[-1, 0, 1], [-1, -1, 1]]
+    found = head_relations([RelatedWords(relations_of([], 3), {"layer": causal})])
+    assert {(row.relation, row.head): row.accuracy for row in found}["next", 0] == 0
+
+
 def test_rare_relations_are_left_out() -> None:
     assert "amod" not in {row.relation for row in head_relations(map(case, SENTENCES), fewest=2)}
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mirada import Attention, MultiHead, look
-from mirada.attention.neighborhoods import Edges, Padding
+from mirada.attention.neighborhoods import Causal, Edges, Padding
 from mirada.attention.normalizers import Softmax
 from mirada.looking.statistics import Sink, dense_statistics, edge_statistics
 
@@ -81,3 +81,24 @@ def test_of_a_call() -> None:
         graph(torch.zeros(1, 3, 8), where=Edges(torch.tensor([[0, 1], [0, 0]]), 3))
     assert seen[""].checks().empty_rows == 4  # two nodes of two heads
     assert seen[""].statistics()[0].self == pytest.approx(0.5)
+
+
+def test_rows_of_a_cache_that_was_there_before_count_from_where_they_stand() -> None:
+    """Looking at the later steps of a decoding only gives what looking at all of them says of these rows."""
+    torch.manual_seed(0)
+    layer, x = Attention(MultiHead(8, 2), where=Causal()).eval(), torch.randn(1, 7, 8)
+    with torch.no_grad(), look(layer) as whole:
+        layer(x)
+    cache = layer.cache(batch=1, length=7)
+    with torch.no_grad():
+        layer(x[:, :4], cache=cache)
+        with look(layer) as seen:
+            for step in range(4, 7):
+                layer(x[:, step : step + 1], cache=cache)
+    late = whole[""].weights()[0, :, 4:].double()
+    rows = torch.arange(4, 7)
+    for head, one in enumerate(seen.stream("").statistics()[0]):
+        assert one.self == pytest.approx(float(late[head][[0, 1, 2], rows].mean()), abs=1e-6)
+        assert one.previous == pytest.approx(float(late[head][[0, 1, 2], rows - 1].mean()), abs=1e-6)
+        away = (rows.view(-1, 1) - torch.arange(7)).abs()
+        assert one.distance == pytest.approx(float((late[head] * away).sum(-1).mean()), abs=1e-5)

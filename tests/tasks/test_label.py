@@ -13,6 +13,7 @@ from torch.testing import assert_close
 import mirada
 from mirada.attention.neighborhoods import Edges
 from mirada.data.graphs import GraphOptions, read_graph
+from mirada.looking.labels import NodeLabels
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.sources import Source
@@ -41,6 +42,28 @@ def run(tmp_path_factory: pytest.TempPathFactory, place: str) -> Run:
 
 def saved(run: Run) -> bytes:
     return (run.folder / "model.safetensors").read_bytes()
+
+
+# looking at a part of a graph
+
+
+def test_what_ifs_name_the_nodes_of_a_part_by_their_numbers_in_the_whole(run: Run, monkeypatch) -> None:
+    """The page shows a neighborhood: its places are not those of the model, and its axis says which are."""
+    monkeypatch.setattr("mirada.tasks.label.WHOLE_GRAPH", 1)
+    answer = run("even4")
+    nodes = answer.look().labels.axes["nodes"]
+    graph = run.known.graph
+    assert isinstance(nodes, NodeLabels)
+    assert 1 < nodes.size < len(graph)
+    assert nodes.tokens == tuple(graph.names[place] for place in nodes.places)
+    row, other = nodes.places[nodes.tokens.index("even4")], graph.numbers[answer.to_dict()["neighbors"][0]["node"]]
+    with mirada.intervene(run.model, {"layers.1": mirada.Cut(row, other)}):
+        after = run("even4")
+        seen = after.look()["layers.1"]
+    assert after.score != answer.score
+    gone = (seen.edges[1] == nodes.places.index(row)) & (seen.edges[0] == nodes.places.index(other))
+    assert gone.any()
+    assert float(seen.weights()[..., gone].abs().max()) == 0
 
 
 # learning and measuring

@@ -24,7 +24,7 @@ BARS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 HALF = "\u2580"  # the upper half of a cell: its own color above, the background below
 RESET, DIM, BOLD = "\x1b[0m", "\x1b[2m", "\x1b[1m"
 CUBE = (0, 95, 135, 175, 215, 255)  # the levels of the 256 colors' cube
-NARROWEST, WIDEST = 40, 200
+NARROWEST, WIDEST = 28, 200
 ISOLATE, UNISOLATE = "\u2068", "\u2069"
 PLAIN = str.maketrans(
     {"\u201c": '"', "\u201d": '"', "\u2192": "->", "\u2026": "~", "\u2013": "-", "\u21b5": "\\n", "\u21e5": "\\t"}

@@ -9,7 +9,9 @@ from mirada.drawing.terminal_matrix import ellipsis
 
 MOST = 20  # neighbors of a node
 NODES = 8  # nodes, where none was asked about
-LABEL = 24
+LABEL = 33  # cells for the name of a neighbor
+ITSELF = " (itself)"
+AROUND = 9  # cells of a line beside the name and the bar: spaces and the weight
 
 
 def draw_graph(view: AttentionView, terminal: Terminal) -> str:
@@ -31,16 +33,17 @@ def neighbors(view: AttentionView, terminal: Terminal, row: int) -> list[str]:
     """The neighbors of a node with their weights as bars."""
     weights = np.nan_to_num(view.weights[row])
     order = [int(place) for place in np.argsort(-np.abs(weights), kind="stable") if weights[place]]
-    label = min(LABEL, max((cells(terminal.shown(view.columns[place])) for place in order[:MOST]), default=1))
-    room, top = max(4, min(40, terminal.width - label - 12)), float(np.abs(weights).max()) or 1.0
+    longest = max((cells(terminal.shown(view.columns[place])) for place in order[:MOST]), default=1)
+    label = min(longest + len(ITSELF), LABEL, terminal.width // 2)
+    room, top = max(1, min(40, terminal.width - label - AROUND)), float(np.abs(weights).max()) or 1.0
     lines = []
     for place in order[:MOST]:
         share = abs(weights[place]) / top
         name = terminal.shown(view.columns[place]) + (
-            " (itself)" if place == row and len(view.rows) == len(view.columns) else ""
+            ITSELF if place == row and len(view.rows) == len(view.columns) else ""
         )
         bar = ("\u2588" if terminal.unicode else "#") * max(1, round(room * share))
-        lines.append(f"  {fitted(name, label + 9, 'left', ellipsis(terminal))} {weight(float(weights[place]))}  "
+        lines.append(f"  {fitted(name, label, 'left', ellipsis(terminal))} {weight(float(weights[place]))}  "
                      f"{terminal.paint(bar, ink=color_of(0.35 + 0.55 * share))}")  # fmt: skip
     if len(order) > MOST:
         rest = float(weights[order[MOST:]].sum())

@@ -1,12 +1,14 @@
 """Attention in a terminal: a row for everything written, a column for everything read, the lighter the more it was looked at."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mirada.drawing.attention_view import AttentionView
 from mirada.drawing.numerals import number
 from mirada.drawing.terminal import BARS, SHADES, Terminal, cells, color_of, fitted
 
-LABEL = 16  # cells for the name of a row
+LABEL = 16  # cells for the name of a row, and at most a third of a line
 NARROW, WIDE = 4, 10  # cells of a column that has its name above it
 TALLEST = 8  # letters of a name that stands upright
 MOST_ROWS = 120
@@ -17,7 +19,8 @@ MOST_BLOCKS = 4  # pieces that a long line is cut into
 def draw_matrix(view: AttentionView, terminal: Terminal) -> str:
     """The weights, with the names of rows and columns; in pieces, where they are wider than the terminal."""
     names = [terminal.shown(name) for name in view.columns]
-    label = min(LABEL, max((cells(terminal.shown(name)) for name in view.rows), default=1))
+    room = min(LABEL, terminal.width // 3)
+    label = min(room, max((cells(terminal.shown(name)) for name in view.rows), default=1))
     widths = column_widths(names, terminal.width - label - 2, bool(view.values))
     named = min(widths, default=2) > 2
     pieces = blocks(widths, terminal.width - label - 2)
@@ -31,7 +34,9 @@ def draw_matrix(view: AttentionView, terminal: Terminal) -> str:
             lines += (written if named else upright)(names[part], widths[part], label, terminal)
         lines += [line(view, terminal, row, part, label, widths) for row in range(min(len(view.rows), MOST_ROWS))]
         lines.append("")
-    return "\n".join([*lines, *left_out(view, pieces), *legend(view, terminal)])
+    marked = not terminal.colored and max(widths, default=0) > NARROW
+    percents = ["numbers are percent" + (", [] the largest of a row" if marked else "")] if named else []
+    return "\n".join([*lines, *left_out(view, pieces), *legend(view, terminal, percents)])
 
 
 def column_widths(names: list[str], room: int, narrow: bool) -> list[int]:
@@ -144,14 +149,16 @@ def left_out(view: AttentionView, pieces: list[slice]) -> list[str]:
     return [f"{' and '.join(missing)} more:", "-o look.html shows all", ""] if missing else []
 
 
-def legend(view: AttentionView, terminal: Terminal) -> list[str]:
-    """How to read the colors, what to beware of, and where the weights come from."""
+def legend(view: AttentionView, terminal: Terminal, percents: Sequence[str] = ()) -> list[str]:
+    """How to read the colors or numbers, what to beware of, and where the weights come from."""
     steps = [step / 11 for step in range(12)]
     ramp = "".join(terminal.paint(" ", ground=color_of(step)) for step in steps) if terminal.colored else f"[{SHADES}]"
     even, close = f"even would be {view.even_text}", "  " if terminal.width >= ROOMY else "\n"
-    told = [f"0 {ramp} {number(view.top)}{close}{terminal.faint(even)}"]
+    shades = terminal.colored or not percents  # else there are none to explain
+    told = [f"0 {ramp} {number(view.top)}{close}{terminal.faint(even)}" if shades else even]
     low, high = view.evens
-    notes = ["even attention differs by row: not every row may see every column"] if low < high else []
+    notes = list(percents)
+    notes += ["even attention differs by row: not every row may see every column"] if low < high else []
     notes += ["colors show the size of a weight: some are below 0"] if view.negative else []
     for text in (*notes, *([view.reading] if view.reading else []), *view.cautions):
         told += [terminal.faint(part) for part in terminal.wrapped(text)]

@@ -19,7 +19,7 @@ from mirada.errors import require
 from mirada.looking import encodings
 from mirada.looking.archive import BlobWriter
 from mirada.looking.encodings import HalfProduct, WeightBytes, little
-from mirada.looking.labels import AxisLabels, GridLabels, TextLabels, TimeLabels
+from mirada.looking.labels import AxisLabels, GridLabels, NodeLabels, TextLabels, TimeLabels
 from mirada.looking.manifest import FORMAT, PNG, VERSION
 from mirada.looking.methods import Methods
 from mirada.looking.statistics import Checks, HeadStatistics
@@ -217,6 +217,8 @@ class Writing:
             found |= {"text": axis.text, "spans": [None if span is None else list(span) for span in axis.spans]}
         elif isinstance(axis, TimeLabels):
             found |= {"values": [number(value) for value in axis.values]}
+        elif isinstance(axis, NodeLabels) and axis.places:
+            found |= {"places": list(axis.places)}
         elif isinstance(axis, GridLabels):
             found |= {"height": axis.height, "width": axis.width, "before": list(axis.before)}
             if axis.tokens == GridLabels.of(axis.height, axis.width, axis.before).tokens:

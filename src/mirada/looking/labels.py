@@ -72,9 +72,16 @@ class TimeLabels(AxisLabels):
 
 @dataclass(frozen=True)
 class NodeLabels(AxisLabels):
-    """The nodes of a graph by name."""
+    """The nodes of a graph by name; of a part of one, `places` are their numbers in the whole: those that what-ifs take."""
 
+    places: tuple[int, ...] = ()
     kind: ClassVar[str] = "graph"
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.places) in (0, len(self.tokens)),
+            f"nodes of a part need a place each: got {len(self.places)} places, {len(self.tokens)} nodes",
+        )
 
 
 @dataclass(frozen=True)

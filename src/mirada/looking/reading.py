@@ -59,7 +59,7 @@ class Loaded:
             return TextLabels(tokens, text, tuple(span(item, fields, len(text)) for item in fields.items("spans")))
         if kind == "time":
             return TimeLabels(tokens, tuple(number_or_nan(item, fields) for item in fields.items("values")))
-        return NodeLabels(tokens) if kind == "graph" else AxisLabels(tokens)
+        return NodeLabels(tokens, node_places(fields)) if kind == "graph" else AxisLabels(tokens)
 
     def without_names(self, fields: Fields, size: int) -> int:
         """The size of an axis whose places are to be named here: of all such axes together it is bounded."""
@@ -238,6 +238,13 @@ def span(item: Any, fields: Fields, length: int) -> Span | None:
         good and 0 <= item[0] <= item[1] <= length, f"{fields.path}.spans must be places in its text: got {shown(item)}"
     )
     return item[0], item[1]
+
+
+def node_places(fields: Fields) -> tuple[int, ...]:
+    found = fields.items("places")
+    good = all(type(item) is int and 0 <= item < MOST_WEIGHTS for item in found)
+    require(good, f"{fields.path}.places must be whole numbers from 0 on")
+    return tuple(found)
 
 
 def number_or_nan(item: Any, fields: Fields) -> float:

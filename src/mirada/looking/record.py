@@ -150,6 +150,11 @@ class Call:
         return self._request.places.keys
 
     @property
+    def start(self) -> int:
+        """The place of the first query in its sequence: how many a cache held before it."""
+        return self._request.places.start
+
+    @property
     def where(self) -> Neighborhood:
         return self._request.where
 

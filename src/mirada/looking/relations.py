@@ -116,12 +116,14 @@ def best_offset(relation: str, offsets: Counter[tuple[str, int]], count: int, ch
 
 
 def favorites(weights: Float[Tensor, "heads words words"]) -> Integer[Tensor, "heads words"]:
-    """The other word that each word looks at most, in every head; -1 where there is no other word."""
+    """The other word that each word looks at most, in every head; -1 where it looks at no other word."""
     words = weights.shape[-1]
     require(weights.ndim == 3 and weights.shape[1] == words, "relations need weights of (heads, words, words)")
     if words < 2:
         return torch.full(weights.shape[:2], -1)
-    return weights.masked_fill(torch.eye(words, dtype=torch.bool), -torch.inf).argmax(-1)
+    best = weights.masked_fill(torch.eye(words, dtype=torch.bool), -torch.inf).max(-1)
+    # a first word that may only look back, or a word without pieces, chose nobody
+    return best.indices.masked_fill(~(best.values > 0), -1)
 
 
 def best_heads(table: Iterable[HeadRelation]) -> list[HeadRelation]:

@@ -58,6 +58,7 @@ class StoredCall:
     head_statistics: tuple[HeadStatistics, ...] | None = None
     stored_checks: Checks | None = None
     error: float | None = None  # how far the weights may be from those that were used
+    start: int = 0  # a file says where its rows stand by the statistics that were written
 
     @property
     def batch(self) -> int:

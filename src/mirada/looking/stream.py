@@ -45,6 +45,8 @@ class SeenCall(Protocol):
     @property
     def keys(self) -> int: ...
     @property
+    def start(self) -> int: ...
+    @property
     def edges(self) -> Tensor | None: ...
     @property
     def cached(self) -> bool: ...
@@ -140,8 +142,9 @@ class Stream:
         """What every head does, and what is to be warned of."""
         edges = self.edges
         if edges is None:
-            found, checks = dense_statistics(self.pieces(), self.last.dropout)
-            return found, checks
+            # a cache may have held some places when somebody began to look
+            before = self.calls[0].start if self.last.kind == "self" else 0
+            return dense_statistics(((before + first, piece) for first, piece in self.pieces()), self.last.dropout)
         return edge_statistics(self.edge_weights(), edges, self.queries, self.keys, self.last.dropout)
 
     def visible(self) -> Int[Tensor, " queries"]:

@@ -1,12 +1,14 @@
 """What was seen on some nodes of a graph: the exact weights of the whole graph, without the rest of it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from mirada.attention.neighborhoods import Edges
+from mirada.attention.neighborhoods import Edges, Mask
 from mirada.attention.places import Places
 from mirada.looking import weights as exact
 from mirada.looking.labels import ANSWER, AxisLabels, Labels, NodeLabels, WrittenStep
@@ -14,13 +16,17 @@ from mirada.looking.record import Call, Seen, versions
 from mirada.looking.text_labels import RANKED
 
 
-def node_labels(names: tuple[str, ...], row: int, nodes: int, ranked: Sequence[tuple[str, float]]) -> Labels:
-    """What the rows and columns are if a node was labelled that stands at `row`; `nodes` are in the whole graph."""
+def node_labels(
+    names: tuple[str, ...], row: int, nodes: int, ranked: Sequence[tuple[str, float]], places: Sequence[int] = ()
+) -> Labels:
+    """What the rows and columns are if a node was labelled that stands at `row`; `nodes` are in the whole graph, and `places`
+    are those of a part in it.
+    """
     made = {"input": names[row]}
     if len(names) < nodes:
         made["shown"] = f"{len(names):,} of {nodes:,} nodes: those that {names[row]} and its neighbors looked at"
     step = WrittenStep(row, *ranked[0], tuple(ranked[:RANKED]))
-    axes = {"nodes": NodeLabels(names), ANSWER: AxisLabels((names[row],))}
+    axes = {"nodes": NodeLabels(names, tuple(places)), ANSWER: AxisLabels((names[row],))}
     return Labels(axes, {"*": ("nodes", "nodes")}, made, ranked[0], (step,))
 
 
@@ -50,6 +56,17 @@ def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
     return found.labelled(seen.labels)
 
 
+@dataclass(frozen=True, eq=False)
+class UsedWeights:
+    """The weights between some nodes as they were used: what changed them cannot be asked again without the other nodes."""
+
+    weights: Float[Tensor, "batch heads nodes nodes"]
+    whole: bool = True
+
+    def __call__(self, weights: Tensor, places: Places, mask: Mask) -> Tensor:
+        return self.weights.to(weights)
+
+
 def restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: list[Call]) -> Call:
     """One call, on some nodes only."""
     request = call._request
@@ -63,7 +80,11 @@ def restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: li
     index = nodes.to(request.q.device)
     q, k, v = (x.index_select(2, index) for x in (request.q, request.k, request.v))
     places = Places.count(len(nodes), len(nodes), device=request.q.device)
-    smaller = replace(request, q=q, k=k, v=v, where=where, places=places)
+    smaller = replace(request, q=q, k=k, v=v, where=where, places=places, reweigh=None)
+    if request.reweigh is not None or len(request.where.conjuncts()) > 1:  # places of the whole graph decide too
+        used = torch.zeros(call.batch, call.heads, len(nodes), len(nodes))
+        used[..., place[target[kept]], place[source[kept]]] = call.weights()[..., kept].cpu().float()
+        smaller = replace(smaller, reweigh=UsedWeights(used))
     return replace(call, calls=calls, _request=smaller, _versions=versions(smaller))
 
 

@@ -152,13 +152,14 @@ def errors() -> Schema:
 def schemas() -> Schema:
     """What is referred to."""
     place = {"type": "integer", "minimum": 0}
+    counted = "as the layer counts it: a row or column of the .attn file; of a part of a graph, its `places` there"
     change = object_of(
         {
             "layer": {"type": "string", "description": "The dotted name of a layer, as in the .attn file."},
             "do": {"type": "string", "enum": sorted(CHANGES)},
             "head": place,
-            "query": place,
-            "key": place,
+            "query": place | {"description": f"A query, {counted}."},
+            "key": place | {"description": f"A key, {counted}."},
             "weight": {"type": "number", "minimum": 0, "maximum": 1},
         },
         ["layer", "do"],

@@ -4,6 +4,13 @@
 // As in a real run (looking/changes.py) the order of the list says nothing: what is masked is masked first, then all forced weights of
 // a row are set together. A key that is hidden keeps its weight of 0.
 
+// the change with its places as the model counts them: a record may show some nodes of a larger graph
+export function inModel({ byName }, change) {
+  const stream = byName.get(change.layer);
+  const place = (axis, value) => (given(value) ? { [axis === "rows" ? "query" : "key"]: stream?.[axis].places?.[value] ?? value } : {});
+  return { ...change, ...place("rows", change.query), ...place("columns", change.key) };
+}
+
 const given = (value) => value !== null && value !== undefined;
 const concerns = (change, head, query) =>
   (!given(change.head) || change.head === head) && (!given(change.query) || change.query === query);

@@ -34,19 +34,21 @@ class GraphView {
   update(changed) {
     const { app } = this;
     if (changed.has("stream") || changed.has("heads") || changed.has("changes")) this.cautions.replaceChildren(cautionList(app));
-    if (changed.has("stream")) {
-      this.least = leastShown(app.stream);
-      this.control.replaceChildren(thresholdControl(app, this.least, (least) => {
-        this.least = least;
-        this.draw();
-      }));
-      this.#plan();
-    }
+    if (changed.has("stream") || (changed.has("heads") && !this.moved)) this.#threshold();
+    if (changed.has("stream")) this.#plan();
     else if (this.ego && (changed.has("row") || changed.has("heads"))) this.#plan();
     this.draw();
     const able = app.stream.fields.vectors?.v && app.stream.keys > 1 && app.stream.keys <= 512;
     if (able) this.convex.replaceChildren(new Convex(app).element);
     else this.convex.replaceChildren();
+  }
+  #threshold() {
+    const { app } = this;
+    Object.assign(this, { least: leastShown(app), moved: false });
+    this.control.replaceChildren(thresholdControl(app, this.least, (least) => {
+      Object.assign(this, { least, moved: true });
+      this.draw();
+    }));
   }
   // which nodes, and where
   #plan() {
@@ -209,7 +211,8 @@ class GraphView {
     const round = at.angle !== undefined;
     const away = round ? 38 : 0;
     const anchor = round && Math.abs(Math.cos(at.angle)) > 0.3 ? (Math.cos(at.angle) > 0 ? "start" : "end") : "middle";
-    const crowded = shape.arcs || shape.key ? shape.width / Math.max(1, this.nodes.length) < 46 : false;
+    const beside = shape.key && query !== null ? (this.ego ? 1 : app.stream.queries) : this.nodes.length;
+    const crowded = shape.arcs || shape.key ? shape.width / Math.max(1, beside) < 46 : false;
     const [cos, sin] = round ? [Math.cos(at.angle), Math.sin(at.angle)] : [0, 0];
     const x = anchor === "middle" ? at.x : at.x + away * cos;
     const outside = at.y + 4 + (anchor === "middle" ? 1.1 : 1) * away * sin;

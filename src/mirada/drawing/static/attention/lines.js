@@ -5,11 +5,12 @@ import { short } from "./tokens.js";
 import { CATEGORIES } from "./palette.js";
 import { cautionList } from "./cautions.js";
 import { fitted } from "./matrix_canvas.js";
-import { strongest } from "./measures.js";
+import { rowsSampled, strongest } from "./measures.js";
 
 const MOST_WEIGHTS = 120_000; // of all chosen heads, drawn at once
 const FONT = '13px system-ui, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
 const READABLE = 13;
+const MOST_LOOKED = 24; // rows, and heads, that the first threshold is found from
 
 export const massMeter = (app, share) =>
   h("span", {
@@ -26,8 +27,20 @@ export const massMeter = (app, share) =>
       h("span", { class: "fill", style: { width: `${Math.min(100, share * 100)}%` } }),
     ), h("b", {}, app.percent(share)));
 
-// with many keys a weight is small; those above the uniform one are worth a line
-export const leastShown = ({ keys }) => (keys <= 32 ? 0.03 : Math.round(1.2e4 / keys) / 1e4);
+// with many keys a weight is small; those above the uniform one are worth a line. Where no weight is, all are about the same, and
+// shown. `heads` are seen each alone, or (null) as the mean of those chosen
+export function leastShown(app, heads = null) {
+  const { keys, queries } = app.stream;
+  const usual = keys <= 32 ? 0.03 : Math.round(1.2e4 / keys) / 1e4;
+  let most = 0;
+  for (const query of rowsSampled(queries, MOST_LOOKED)) {
+    for (const some of heads?.slice(0, MOST_LOOKED).map((head) => [head]) ?? [undefined]) {
+      for (const weight of app.row(query, app.stream, some)) if (Math.abs(weight) > most) most = Math.abs(weight);
+    }
+    if (most >= usual) return usual;
+  }
+  return Math.floor(0.9e4 * most) / 1e4;
+}
 
 export function thresholdControl(app, value, change) {
   const told = h("output", {}, app.number(value, 4));
@@ -43,7 +56,7 @@ const headColor = (head) => CATEGORIES[head % CATEGORIES.length];
 
 class LinesView {
   constructor(app) {
-    Object.assign(this, { app, least: leastShown(app.stream), most: 0, rows: "all" });
+    Object.assign(this, { app, most: 0, rows: "all" });
     this.canvas = h("canvas", { class: "lines", role: "img" });
     this.meter = h("span");
     this.legend = h("div", { class: "color-names" });
@@ -72,8 +85,11 @@ class LinesView {
     const { app } = this;
     const { queries, keys } = app.stream;
     this.large = queries * keys * app.state.heads.length > MOST_WEIGHTS;
-    if (changed.has("stream")) this.least = leastShown(app.stream);
-    if (changed.has("stream") || changed.has("heads")) this.#build();
+    if (changed.has("stream")) this.moved = false;
+    if (changed.has("stream") || changed.has("heads")) {
+      if (!this.moved) this.least = leastShown(app, app.state.heads);
+      this.#build();
+    }
     if (changed.has("stream") || changed.has("heads") || changed.has("changes")) this.cautions.replaceChildren(cautionList(app));
     this.#collect();
     this.draw();
@@ -101,7 +117,7 @@ class LinesView {
       again();
     });
     const control = thresholdControl(app, this.least, (least) => {
-      this.least = least;
+      Object.assign(this, { least, moved: true });
       again();
     });
     this.controls.replaceChildren(control, h("label", { class: "threshold" }, app.t("perRow"), counts), rows, this.meter);

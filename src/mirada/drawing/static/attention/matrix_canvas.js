@@ -3,6 +3,7 @@
 import { short } from "./tokens.js";
 
 export const LABELLED = 11; // pixels of a cell from which its token can be read
+const SLANTED = 17; // pixels between slanted tokens that do not touch each other
 export const FONT = '12px system-ui, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
 
 export function drawCells(context, { plane, seen }, { left, top, cellWidth, cellHeight, palette, gain }) {
@@ -48,14 +49,14 @@ export function hatchBroken(context, { plane, seen }, { left, top, cellWidth, ce
 export function drawLabels(context, { app, seen }, { left, top, cellWidth, cellHeight, slanted }, color) {
   const { row, column } = app.state;
   context.textBaseline = "middle";
-  const each = (first, count, size, chosen, draw) => {
+  const each = (first, count, size, chosen, draw, apart = 0) => {
     const all = size >= LABELLED;
-    const stride = all ? 1 : Math.max(1, Math.ceil(64 / size / 10) * 10);
+    const stride = all ? Math.max(1, Math.ceil(apart / size)) : Math.max(1, Math.ceil(64 / size / 10) * 10);
     const last = Math.ceil(first + count);
     for (let place = Math.ceil(first); place < last; place += 1) {
       const marked = place === chosen;
       if (!marked && place % stride) continue;
-      if (!all && !marked && chosen !== null && Math.abs(place - chosen) * size < 14) continue;
+      if (stride > 1 && !marked && chosen !== null && Math.abs(place - chosen) * size < Math.max(14, apart)) continue;
       context.font = marked ? `600 ${FONT}` : FONT;
       context.fillStyle = color(marked ? "--accent-ink" : "--soft");
       draw(place, all || marked);
@@ -80,7 +81,7 @@ export function drawLabels(context, { app, seen }, { left, top, cellWidth, cellH
       context.textAlign = "center";
       context.fillText(text, x, top - 11);
     }
-  });
+  }, slanted ? SLANTED : 0);
 }
 
 export function drawMarks(context, { app, seen, hover }, { left, top, cellWidth, cellHeight }, color) {

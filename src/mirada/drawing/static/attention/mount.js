@@ -11,7 +11,8 @@
 //           onChange    called after every change with {changed: [names], view, stream, heads, row, column, changes, language, theme};
 //                       `changes` are the what-ifs in the form of POST /api/look
 //           rerun       async (changes) => bytes of a record: the model run again with the what-ifs. Where it is given, what-ifs get a
-//                       button "run the model again"; what comes back is shown beside the first record (view "difference")
+//                       button "run the model again"; what comes back is shown beside the first record (view "difference").
+//                       Their places are the model's: nodes that are a part of a graph are named by their numbers in the whole
 // viewer    ready       a promise: resolved when the record is shown, or the message that says why not
 //           streams     [{name, kind, heads, queries, keys}]
 //           weights(name, head, query)   the numbers of a row
@@ -20,6 +21,7 @@
 
 import { AttentionRecord } from "./record.js";
 import { App } from "./app.js";
+import { inModel } from "./changes.js";
 import { Shell, problem } from "./shell.js";
 import { words } from "./words.js";
 
@@ -99,8 +101,8 @@ class Viewer {
     this.open(view);
   }
   async #rerun(changes) {
-    const bytes = await this.options.rerun(changes);
     const first = this.records[0];
+    const bytes = await this.options.rerun(changes.map((change) => inModel(first, change)));
     this.#show([first.archive.bytes, bytes]);
     this.app?.set({ changes });
     this.open("difference");
