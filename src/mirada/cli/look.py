@@ -5,7 +5,6 @@ import shlex
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from mirada.cli.inputs import passage_text
 from mirada.cli.options import Beam, Device, examples
 from mirada.cli.places import check_folder, check_texts
 from mirada.errors import require, unknown
+from mirada.files import expanded
 from mirada.terminal import echo
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def check_look_out(out: str) -> str:
     ending = os.path.splitext(out)[1].lower()
     if ending not in ENDINGS:
         raise ValueError(f"{out}: {unknown('format', ending, ENDINGS)}")
-    path = Path(out).expanduser()
+    path = expanded(out)
     require(path.parent.is_dir(), f"{out}: there is no folder {path.parent}. Make it first.")
     require(not path.is_dir(), f"{out} is a folder: give the name of a file in it")
     return ending
