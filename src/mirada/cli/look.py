@@ -171,7 +171,8 @@ class LookRequest:
 def is_record(place: str) -> bool:
     """Whether a place is a record by its name, or an archive whatever its name: downloads are renamed."""
     path = os.path.expanduser(place)
-    return place.lower().endswith(RECORD) or ("\0" not in path and len(path) < MOST_NAME and zipfile.is_zipfile(path))
+    named = "\0" not in path and len(path) < MOST_NAME
+    return place.lower().endswith(RECORD) or (named and os.path.isfile(path) and zipfile.is_zipfile(path))
 
 
 def loaded(place: str) -> "Seen":
