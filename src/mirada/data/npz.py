@@ -119,4 +119,4 @@ def read_array(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> N
     except ArrayError:
         raise
     except (ValueError, *ODD) as error:
-        raise ArrayError(name, " ".join(str(error).split())[:200]) from None
+        raise ArrayError(name, " ".join(str(error).split()).split(". ")[0][:200]) from None
