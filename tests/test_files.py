@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from mirada import files
-from mirada.files import TooManyValuesError, parsed, read_json, read_whole, remove_parts, require_own, write_whole
+from mirada.files import (
+    TooManyValuesError,
+    expanded,
+    parsed,
+    read_json,
+    read_whole,
+    remove_parts,
+    require_own,
+    write_whole,
+)
 
 
 def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path: Path) -> None:
@@ -81,3 +90,8 @@ def test_values_are_counted_before_they_are_made(content: str) -> None:
     for one in (content, content.encode()):
         with pytest.raises(TooManyValuesError, match="more than 5,000,000 values"):
             parsed(one)
+
+
+def test_a_home_that_nobody_knows_of_is_left_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ana")
+    assert (str(expanded("~/run")), str(expanded("~nobody-here/run"))) == ("/home/ana/run", "~nobody-here/run")

@@ -4,9 +4,11 @@
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # checkers know the name; importing `typing` takes longer than all else that happens here
 if TYPE_CHECKING:
+    from typing import Any
+
     from mirada.attention.equation import Attention, attend
     from mirada.attention.heads import MultiHead
     from mirada.attention.normalizers import draws
@@ -59,7 +61,7 @@ _HOME = {
 _PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "training")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a name on first use, so that the command line starts without torch."""
     if name in _PACKAGES:
         return import_module(f"mirada.{name}")

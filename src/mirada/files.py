@@ -56,6 +56,15 @@ def write_whole(path: Path, content: bytes) -> None:
     settle_folder(path.parent)
 
 
+def expanded(path: str | Path) -> Path:
+    """A path with a ~ in it, as a shell understands it: a home that nobody knows of is left as it is written.
+
+    >>> expanded("~nobody-here/run").name
+    'run'
+    """
+    return Path(os.path.expanduser(path))
+
+
 def room(folder: Path, needed: int, error: OSError) -> str:
     """How much room there is and would be needed, where that is what is wrong."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):

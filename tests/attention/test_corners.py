@@ -8,6 +8,7 @@ from torch.testing import assert_close
 
 from mirada import Attention, MultiHead, attend, look
 from mirada.attention.heads import Collaborative, Split, Tied
+from mirada.attention.kernels import reference
 from mirada.attention.neighborhoods import (
     Causal,
     Complete,
@@ -343,6 +344,20 @@ def test_lengths_changed_before_the_backward_pass_are_noticed() -> None:
     lengths = torch.tensor([600, 500])
     y = attend(q, k, v, where=Window(40) & Padding(lengths))
     lengths.fill_(10)
+    with pytest.raises(ValueError, match="changed in place before the backward pass"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("what", ["mask", "lengths", "positions", "parameters"])
+def test_what_a_chunk_is_computed_again_from_is_as_it_was(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setattr(reference, "NUMBERS_AT_ONCE", 40)
+    q, k, v = (torch.randn(BATCH, HEADS, N, DIM, requires_grad=True) for _ in "qkv")
+    mask, lengths, positions, score = torch.rand(N, N) < 0.5, torch.tensor([5, 3]), torch.arange(N), Additive(4, 4, 3)
+    where = {"mask": Dense(mask), "lengths": Padding(lengths)}.get(what, Causal())
+    y = attend(q, k, v, score=score, where=where, positions=positions, key_positions=torch.arange(N))
+    y.sum().backward(retain_graph=True)
+    changed = {"mask": mask, "lengths": lengths, "positions": positions, "parameters": score.v.detach()}[what]
+    changed.zero_()
     with pytest.raises(ValueError, match="changed in place before the backward pass"):
         y.sum().backward()
 

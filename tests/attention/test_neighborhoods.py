@@ -381,6 +381,11 @@ def test_per_head_joins_masks_with_and_without_a_batch():
     assert_close(mask[1], torch.stack([drawn("##.", "##."), drawn("#..", "##.")]))
 
 
+def test_per_head_of_no_samples():
+    where = PerHead(Padding(torch.zeros(0, dtype=torch.long)), Causal())
+    assert where.dense(3, 3).shape == (0, 2, 3, 3)
+
+
 def test_per_head_says_its_errors():
     with pytest.raises(ValueError, match="PerHead needs one neighborhood per head: got none"):
         PerHead()

@@ -76,6 +76,33 @@ def test_an_early_stop_is_a_line(tmp_path: Path, seconds: float) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_stop_inside_of_an_import_is_not_lost(tmp_path: Path) -> None:
+    """An exception in a callback of the import system is only printed, and the command would go on."""
+    program = (
+        "import mirada.__main__ as m, os, signal, sys, weakref\n"
+        "class Gone: pass\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'mirada.cli.main':\n"
+        "            weakref.finalize(Gone(), os.kill, os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['mirada', '--version']; m.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "mirada: stopped\n")
+
+
+def test_a_stop_that_is_ignored_stays_ignored() -> None:
+    """As a shell starts what it runs in the background."""
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "import mirada.__main__ as m, sys; sys.argv = ['mirada', '--version']\n"
+        "try:\n    m.main()\nfinally:\n    print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
 def test_a_stop_at_a_command_is_a_line(mirada: Command, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*given: object) -> None:
         raise KeyboardInterrupt

@@ -12,6 +12,7 @@ import pytest
 
 from mirada.data import objects, record, text
 from mirada.data.cells import read_cells
+from mirada.data.graph_arrays import from_npz
 from mirada.data.objects import flat
 from mirada.data.options import TableOptions
 from mirada.data.questions import read_questions
@@ -49,10 +50,30 @@ def test_a_line_without_end_ends_the_reading(tmp_path: Path, small: None) -> Non
         list(scan(tmp_path / "x.tsv"))
 
 
-@pytest.mark.parametrize("word", ["ñandú ", "ñ"])
-def test_a_text_may_be_one_long_line(tmp_path: Path, small: None, word: str) -> None:
-    (tmp_path / "x.txt").write_text(word * 3000, encoding="utf-8")
-    assert read_text(tmp_path / "x.txt") == (word * 3000, [])
+@pytest.mark.parametrize("text", ["ñandú " * 3000, "ñ" * 1500], ids=["words", "no words"])
+def test_a_text_may_be_one_long_line(tmp_path: Path, small: None, text: str) -> None:
+    (tmp_path / "x.txt").write_text(text, encoding="utf-8")
+    assert read_text(tmp_path / "x.txt") == (text, [])
+
+
+def test_what_goes_on_without_a_blank_for_ever_is_no_text(tmp_path: Path, small: None) -> None:
+    (tmp_path / "x.txt").write_text("one\ntwo\n" + "x" * 6000)
+    with pytest.raises(ValueError, match=r"x\.txt:3: more than .* MB without a blank"):
+        read_text(tmp_path / "x.txt")
+
+
+def test_the_end_of_what_is_no_archive_is_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with gzip.open(tmp_path / "x.npz", "wb") as file:
+        file.write(bytes(100_000))
+
+    def sought(file: gzip.GzipFile, offset: int, whence: int = 0) -> int:
+        assert whence == 0
+        return rewound(file, offset, whence)
+
+    rewound = gzip.GzipFile.seek
+    monkeypatch.setattr(gzip.GzipFile, "seek", sought)
+    with pytest.raises(ValueError, match="not an npz file"):
+        from_npz(str(tmp_path / "x.npz"))
 
 
 def pipe(path: Path) -> None:

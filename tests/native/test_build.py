@@ -204,9 +204,10 @@ def no_home() -> Path:
 
 def test_no_home_folder_gives_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "somewhere")
-    with pytest.raises(build.NotBuiltError, match="no home folder"):
-        build.cache_home()
+    for odd in ("somewhere", "/nonexistent"):  # where Debian says that nobody lives: it is not to be made
+        monkeypatch.setenv("HOME", odd)
+        with pytest.raises(build.NotBuiltError, match="no home folder"):
+            build.cache_home()
     monkeypatch.setattr(Path, "home", no_home)
     with pytest.raises(build.NotBuiltError, match=r"no home folder.*set XDG_CACHE_HOME"):
         build.cache_home()

@@ -70,6 +70,35 @@ def test_a_lock_is_not_written_through_a_link(tmp_path: Path) -> None:
     assert precious.read_text() == "precious"
 
 
+@pytest.mark.parametrize("before", [b"", b"precious"])
+def test_a_lock_is_not_written_through_a_hard_link(tmp_path: Path, before: bytes) -> None:
+    (tmp_path / "precious").write_bytes(before)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / LOCK).hardlink_to(tmp_path / "precious")
+    with owned(tmp_path / "run", ALONE):
+        assert is_owned(tmp_path / "run")
+    assert (tmp_path / "precious").read_bytes() == before
+
+
+def test_a_pipe_in_the_place_of_a_lock_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / LOCK)
+    with pytest.raises(ValueError, match="no ordinary file"):
+        owned(tmp_path, ALONE).__enter__()
+
+
+def test_a_training_that_came_so_far_as_to_have_settings_is_told_too(tmp_path: Path, data: str) -> None:
+    child = other_owner(tmp_path)
+    try:
+        (tmp_path / "config.json").write_text("{}")
+        with pytest.raises(ValueError, match=f"written by process {child}"):
+            trained("translate", data, tmp_path, *QUICK)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    with pytest.raises(ValueError, match="holds a run already"):
+        trained("translate", data, tmp_path, *QUICK)
+
+
 def test_two_trainings_into_one_folder(tmp_path: Path, data: str) -> None:
     child = other_owner(tmp_path)
     try:

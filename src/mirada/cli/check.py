@@ -11,6 +11,7 @@ import typer
 from mirada.cli.options import DataFile, Model, TaskName, examples
 from mirada.cli.places import check_task, data_and_keys
 from mirada.errors import require
+from mirada.files import expanded
 from mirada.terminal import echo
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def check(
     """
     if is_run(task):
         require(not (keys or model or data or valid), f"{task} is the folder of a run: it is checked alone")
-        if not is_whole(Path(task).expanduser()):
+        if not is_whole(expanded(task)):
             raise typer.Exit(1)
         return
     check_task("check", task, keys or ())
@@ -60,7 +61,7 @@ def is_run(word: str) -> bool:
     """Whether a word is the folder of a run, and no task."""
     from mirada.runs.catalog import CATALOG
 
-    return word not in CATALOG and os.path.exists(Path(word).expanduser() / "config.json")
+    return word not in CATALOG and os.path.exists(expanded(word) / "config.json")
 
 
 def is_whole(folder: Path) -> bool:

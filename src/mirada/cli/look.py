@@ -5,7 +5,6 @@ import shlex
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from mirada.cli.inputs import passage_text
 from mirada.cli.options import Beam, Device, examples
 from mirada.cli.places import check_folder, check_texts
 from mirada.errors import require, unknown
+from mirada.files import expanded
 from mirada.terminal import echo
 
 if TYPE_CHECKING:
@@ -171,7 +171,8 @@ class LookRequest:
 def is_record(place: str) -> bool:
     """Whether a place is a record by its name, or an archive whatever its name: downloads are renamed."""
     path = os.path.expanduser(place)
-    return place.lower().endswith(RECORD) or ("\0" not in path and len(path) < MOST_NAME and zipfile.is_zipfile(path))
+    named = "\0" not in path and len(path) < MOST_NAME
+    return place.lower().endswith(RECORD) or (named and os.path.isfile(path) and zipfile.is_zipfile(path))
 
 
 def loaded(place: str) -> "Seen":
@@ -279,7 +280,7 @@ def check_look_out(out: str) -> str:
     ending = os.path.splitext(out)[1].lower()
     if ending not in ENDINGS:
         raise ValueError(f"{out}: {unknown('format', ending, ENDINGS)}")
-    path = Path(out).expanduser()
+    path = expanded(out)
     require(path.parent.is_dir(), f"{out}: there is no folder {path.parent}. Make it first.")
     require(not path.is_dir(), f"{out} is a folder: give the name of a file in it")
     return ending

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirada.errors import require
+from mirada.files import expanded
 from mirada.terminal import echo
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def check_task(command: str, task: str, words: Sequence[str]) -> None:
             require_file(task, "no task")
         entry(task)
         return
-    if os.path.exists(Path(task).expanduser() / CONFIG):
+    if os.path.exists(expanded(task) / CONFIG):
         raise ValueError(f"{task} is the folder of a run, and {command} takes a task: see `mirada tasks`")
     rest = [word for word in words if word not in CATALOG]
     known = next((word for word in words if word in CATALOG), "") or likely_task(task)
@@ -79,9 +80,9 @@ def require_file(word: str, nor: str) -> None:
 
 def check_folder(command: str, folder: str, words: Sequence[str]) -> None:
     """Require the folder of a run where a file stands, or the name of a task, and say what was meant."""
-    place = Path(folder).expanduser()
+    place = expanded(folder)
     if place.is_file():
-        run = next((word for word in words if (Path(word).expanduser() / CONFIG).exists()), "") or "DIR"
+        run = next((word for word in words if (expanded(word) / CONFIG).exists()), "") or "DIR"
         more = " -o answers.csv" if command == "run" else ""
         line = f"mirada {command} {shlex.quote(run)} --data {shlex.quote(folder)}{more}"
         raise ValueError(f"{folder} is not a folder but a file. The folder of a run comes first: {line}")

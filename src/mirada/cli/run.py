@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ from mirada.cli.inputs import lines, passage_text
 from mirada.cli.options import Beam, Device, Folder, Json, examples, told_of_file, without_keys
 from mirada.cli.places import check_folder, check_texts
 from mirada.errors import require
+from mirada.files import expanded
 from mirada.terminal import echo
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def answer_file(
     if out:
         columns, cells = run.task.table(questions, found)
         rows = list(cells)
-        write_whole(Path(out).expanduser(), table_text(out, (columns, rows)).encode())
+        write_whole(expanded(out), table_text(out, (columns, rows)).encode())
         for question, answer in failed[:NAMED]:
             place = "" if answer.error.startswith(question.where) else f"{question.where}: "
             echo(f"mirada: {place}{answer.error}", err=True)

@@ -9,7 +9,7 @@ import typer
 
 from mirada.cli.options import Json, examples
 from mirada.errors import require
-from mirada.files import read_json
+from mirada.files import expanded, read_json
 from mirada.terminal import echo
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def runs(
     as_json: Json = False,
 ) -> None:
     """List runs with task, model, quality and minutes; two or more runs are set side by side."""
-    places = [Path(folder).expanduser() for folder in folders or ["runs"]]
+    places = [expanded(folder) for folder in folders or ["runs"]]
     for place in places:
         hint = " Train one with `mirada train`." if not folders else ""
         require(place.is_dir(), f"there is no folder {place}.{hint}")

@@ -1,6 +1,5 @@
 """A graph from arrays, in an npz file or in memory: edge_index, features, y and the masks train, valid and test."""
 
-import zipfile
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 
 from mirada.data.labelled_graph import PARTS, FoundGraph, LabelledGraph
 from mirada.data.node_features import SparseRows
-from mirada.data.npz import ArrayError, array_names, read_arrays
+from mirada.data.npz import ArrayError, array_names, is_archive, read_arrays
 from mirada.data.record import Problem, check_count
 from mirada.data.text import opened
 from mirada.errors import require
@@ -25,7 +24,7 @@ FORM = (
 def from_npz(path: str) -> FoundGraph:
     """The graph of an npz file. Its nodes are named 0, 1, 2, ..."""
     with opened(path) as file:
-        require(zipfile.is_zipfile(file), f"{path}: not an npz file. {FORM}")
+        require(is_archive(file), f"{path}: not an npz file. {FORM}")
     check_names(array_names(path), path)
     try:
         return from_arrays(read_arrays(path, (), ("edge_index", "features", *SPARSE, "y", *PARTS)), path)

@@ -19,6 +19,7 @@ from mirada.data.picture_set import Picture
 from mirada.data.record import Found, Problem, Record
 from mirada.data.text import near, opened
 from mirada.errors import require
+from mirada.files import expanded
 
 FORMS = "a folder with a folder per class, two idx files IMAGES,LABELS, or a FILE.npz with images and labels"
 ARRAYS = ("images", "labels")  # of the npz form
@@ -63,7 +64,7 @@ def read_images(place: Any) -> Found[LabelledPicture]:
 
 def from_folders(place: str) -> Found[LabelledPicture]:
     """A folder of class folders; whatever is in one of them, at any depth, is a picture of that class."""
-    folder = Path(place).expanduser()
+    folder = expanded(place)
     classes = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
     require(
         bool(classes),

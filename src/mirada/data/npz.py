@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import BinaryIO
 
 from numpy.lib import format as npy
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from mirada.machine import physical_memory
 MOST_BYTES = 16 << 30  # of all arrays that are read, or what the machine has: a few bytes of a ZIP can claim much more
 MOST_ENTRIES = 1 << 16
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+ZIP = b"PK"
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BROKEN = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, NotImplementedError, RuntimeError,
@@ -57,6 +59,13 @@ def array_names(path: str) -> list[str]:
     """The names of all arrays."""
     with opened_archive(path) as archive:
         return list(entries_of(archive))
+
+
+def is_archive(file: BinaryIO) -> bool:
+    """Whether an open file begins as a ZIP does. Its end is not looked for: something packed may be far from it."""
+    start = file.read(len(ZIP))
+    file.seek(0)
+    return start == ZIP
 
 
 def entries_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -110,4 +119,4 @@ def read_array(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> N
     except ArrayError:
         raise
     except (ValueError, *ODD) as error:
-        raise ArrayError(name, " ".join(str(error).split())[:200]) from None
+        raise ArrayError(name, " ".join(str(error).split()).split(". ")[0][:200]) from None

@@ -233,10 +233,13 @@ def whole_lines(parts: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterator
 
 def in_pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
     """A text in pieces that end with a line, or where a line is long, behind a blank or at least a whole character."""
-    kept = b""
+    kept, size = b"", 0  # size: bytes since the last blank or line end
     for part in parts:
         kept += part
         cut = max(kept.rfind(b"\n"), kept.rfind(b" ")) + 1
+        size = len(kept) - cut if cut else size + len(part)
+        if size > ENDLESS:
+            raise EndlessLineError(f"more than {ENDLESS >> 20} MB without a blank or a line end. Is it a text file?")
         if not cut and len(kept) > LONGEST_LINE:
             cut = next((n for n in range(len(kept) - 1, len(kept) - 5, -1) if kept[n] & 0xC0 != 0x80), len(kept))
         if cut:

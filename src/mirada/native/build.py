@@ -150,7 +150,7 @@ def cache_home() -> Path:
         home = Path.home()
     except (RuntimeError, KeyError) as unknown:
         raise NotBuiltError(f"there is no home folder to keep it in ({unknown}): set XDG_CACHE_HOME") from unknown
-    if not home.is_absolute():
+    if not home.is_absolute() or not home.is_dir():
         raise NotBuiltError(f"there is no home folder to keep it in (HOME={str(home)!r}): set XDG_CACHE_HOME")
     return home / ".cache"
 

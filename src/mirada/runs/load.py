@@ -5,7 +5,7 @@ from typing import Any
 
 from mirada.checksums import checksum_of
 from mirada.errors import require
-from mirada.files import require_file
+from mirada.files import expanded, require_file
 from mirada.runs.catalog import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
@@ -17,7 +17,7 @@ MODEL = "model.safetensors"
 
 def load(folder: str | Path, device: str = "cpu") -> Run:
     """The run in a folder that `mirada train` made."""
-    folder = Path(folder).expanduser()
+    folder = expanded(folder)
     settings = read_settings(folder)
     require(
         (folder / MODEL).exists(),

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,7 +57,7 @@ def owned(folder: Path, group: ProcessGroup) -> Iterator[None]:
     handle = taken(folder) if group.leads else -1
     refused = group.agree(float(group.leads and handle < 0)) > 0
     if refused:
-        raise ValueError(f"{folder} is being written by {owner(folder)}. Wait for it, or choose another --out.")
+        raise being_written(folder)
     try:
         yield
     finally:
@@ -75,14 +76,25 @@ def taken(folder: Path) -> int:
                 f"{path} cannot be written: {error.strerror or error}. It tells who writes to the folder: remove it, or choose "
                 "another folder with --out."
             ) from None
+        if not is_ordinary(handle):
+            os.close(handle)
+            raise ValueError(f"{path} is no ordinary file. Remove it, or choose another --out.")
         if not claimed(handle, path):
             os.close(handle)
             return -1
-        if is_here(path, handle):
+        here = is_here(path, handle)
+        if here and os.fstat(handle).st_nlink == 1:
             describe(handle)
             return handle
+        if here:  # a hard link: what is written to it would stand elsewhere, too
+            path.unlink(missing_ok=True)
         os.close(handle)  # its owner removed it between the two: what is locked is no file of the folder
     return -1
+
+
+def is_ordinary(handle: int) -> bool:
+    """Whether an open file is one, and no pipe or device, which nobody could read to its end."""
+    return stat.S_ISREG(os.fstat(handle).st_mode)
 
 
 def claimed(handle: int, path: Path) -> bool:
@@ -139,6 +151,16 @@ def owner(folder: Path) -> str:
         about = found if isinstance(found, dict) else {}
     pid, host, since = (str(about.get(key, "?"))[:80] for key in ("pid", "host", "since"))
     return f"process {pid} on {host} since {since}"
+
+
+def being_written(folder: Path) -> ValueError:
+    return ValueError(f"{folder} is being written by {owner(folder)}. Wait for it, or choose another --out.")
+
+
+def refuse_owned(folder: Path) -> None:
+    """Say who owns a folder, if somebody does."""
+    if is_owned(folder):
+        raise being_written(folder)
 
 
 def is_owned(folder: Path) -> bool:

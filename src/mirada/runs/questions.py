@@ -6,12 +6,12 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from mirada.data.cells import read_cells
 from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
+from mirada.files import expanded
 from mirada.runs.answers import Answer
 from mirada.training.metrics_log import plain
 
@@ -77,7 +77,7 @@ def check_out(out: str, source: str) -> None:
     ending = os.path.splitext(out)[1].lower()
     if ending not in ENDINGS:
         raise ValueError(f"{out}: {unknown('format', ending, ENDINGS)}")
-    folder = Path(out).expanduser().parent
+    folder = expanded(out).parent
     require(folder.is_dir(), f"{out}: there is no folder {folder}. Make it first.")
     same = os.path.exists(source) and os.path.exists(out) and os.path.samefile(source, out)
     require(not same, f"{out} is the file of the inputs: answers go to another file")

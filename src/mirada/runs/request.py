@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from mirada.errors import require
+from mirada.files import expanded
 from mirada.runs.catalog import entry
-from mirada.runs.lock import is_owned
+from mirada.runs.lock import is_owned, refuse_owned
 from mirada.runs.settings import CONFIG, Groups, Settings, layered, read_settings
 from mirada.runs.sources import Source, absolute
 from mirada.runs.task import Preset, Task
@@ -48,7 +49,7 @@ class TrainingRequest:
         Where nothing was saved yet, a run that is to be resumed begins: a scheduler repeats one command.
         """
         if self.out:
-            folder = Path(self.out).expanduser()
+            folder = expanded(self.out)
             taken = (folder / CONFIG).exists()
         else:
             names = [Path("runs") / (self.task if n == 1 else f"{self.task}-{n}") for n in range(1, 10_000)]
@@ -56,6 +57,8 @@ class TrainingRequest:
             folder, taken = names[max(0, free - 1) if self.resume else free], self.resume and free > 0
         if self.resume and taken:
             return folder
+        if taken:
+            refuse_owned(folder)  # who writes to it now is told first: that run cannot be gone on with
         require(not taken, f"{folder} holds a run already. Go on with it (--resume) or choose another --out.")
         written = (*entry(self.task).task().Known.files, *WRITTEN)
         strange = [name for name in written if (folder / name).exists()]
@@ -115,7 +118,7 @@ class TrainingRequest:
         """The model and the way to read data of the run that this one starts from."""
         if not self.start:
             return {}
-        there = read_settings(Path(self.start).expanduser())
+        there = read_settings(expanded(self.start))
         require(
             (there.name, there.task) == (name, task.name),
             f"{self.start} holds a {there.name} for {there.task}: it cannot start a {name} for {task.name}",

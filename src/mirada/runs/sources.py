@@ -13,6 +13,7 @@ from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.records import Fields, read_records
 from mirada.errors import require
+from mirada.files import expanded
 
 V = TypeVar("V")
 V_co = TypeVar("V_co", covariant=True)
@@ -149,7 +150,7 @@ def parts_of(place: Any) -> dict[str, str]:
     """The parts of a folder that is divided already, by their names: train, and valid or test beside it; else none."""
     if not isinstance(place, str) or not os.path.isdir(os.path.expanduser(place)):
         return {}
-    folder = Path(place).expanduser()
+    folder = expanded(place)
     found: dict[str, str] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.split(".")[0].lower()

@@ -39,7 +39,7 @@ from mirada.drawing.page import Section
 from mirada.drawing.picture import HeatPanel, PictureHeat
 from mirada.drawing.raster import png
 from mirada.drawing.tables import DataTable
-from mirada.files import write_whole
+from mirada.files import expanded, write_whole
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
@@ -155,7 +155,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         return answers
 
     def questions(self, run: Run, place: str) -> Questions:
-        folder = Path(place).expanduser()
+        folder = expanded(place)
         if not folder.is_dir():
             beside = folder.parent
             return table_questions(place, ("name", "image", "picture"), run.reading, lambda text: str(beside / text))  # type: ignore[arg-type]

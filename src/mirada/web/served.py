@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 from mirada.decoding.options import SearchOptions
 from mirada.decoding.sample import Sample
 from mirada.errors import require, unknown
+from mirada.files import expanded
 from mirada.runs.answers import INSIDE, AskOptions
 from mirada.runs.catalog import entry
 from mirada.runs.load import load
@@ -211,7 +212,7 @@ def shown(value: Any) -> str:
 
 def load_runs(folders: Sequence[str], device: str) -> ServedRuns:
     """The runs of some folders, each called as its folder; equal names get their parents' before them."""
-    paths = [Path(folder).expanduser() for folder in folders]
+    paths = [expanded(folder) for folder in folders]
     require(len({path.resolve() for path in paths}) == len(paths), "a folder is given twice: give each once")
     names = distinct(paths)
     require(len(set(names)) == len(names), f"two folders have one name: {', '.join(names)}. Rename one of them.")

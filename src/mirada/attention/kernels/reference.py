@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from mirada.attention.kernels.request import KernelOutput, Request
+from mirada.attention.kernels.tiles import version
 from mirada.attention.normalizers import Draw, Normalized
 from mirada.attention.transforms import transformed
 
@@ -28,11 +29,11 @@ class Reference:
         q, k, v = request.score.queries(widen(request.q)), request.score.keys(widen(k)), widen(v)
         if step >= request.queries:
             return rows(request, q, k, v, 0, request.queries)
-        outputs, draws = [], []
+        outputs, draws, before = [], [], versions(request)
         for first in range(0, request.queries, step):
             last = min(first + step, request.queries)
             if torch.is_grad_enabled() and not transformed():  # a transform takes no hooks on what is kept
-                answer = checkpoint(rows, request, q, k, v, first, last, use_reentrant=False)
+                answer = checkpoint(unchanged_rows, before, request, q, k, v, first, last, use_reentrant=False)
             else:
                 answer = rows(request, q, k, v, first, last)
             outputs.append(answer.output)
@@ -44,6 +45,25 @@ def rows(request: Request, q: Tensor, k: Tensor, v: Tensor, first: int, last: in
     """The outputs of the queries first, ..., last - 1, from prepared queries and keys."""
     weights, draw = weigh(request, q, k, first, last)
     return KernelOutput(mix(request, request.normalizer.drop(weights), v, first, last), draw)
+
+
+def unchanged_rows(
+    before: list[int], request: Request, q: Tensor, k: Tensor, v: Tensor, first: int, last: int
+) -> KernelOutput:
+    """`rows`, which a backward pass computes again: what is not among its tensors must be as it was then."""
+    if versions(request) != before:
+        raise ValueError(
+            "a neighborhood, positions or parameters were changed in place before the backward pass: change a copy, or later"
+        )
+    return rows(request, q, k, v, first, last)
+
+
+def versions(request: Request) -> list[int]:
+    """How often everything was changed in place that decides the weights beside queries, keys and values."""
+    given = (request.places.positions, request.places.key_positions)
+    parts = (request.score, request.position, request.normalizer)
+    tensors = (*request.where.tensors(), *given, *(x for part in parts for x in part.parameters()))
+    return [version(x) for x in tensors if x is not None]
 
 
 def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Normalized:

@@ -197,7 +197,7 @@ class PerHead(Neighborhood):
 
     def sees(self, places: Places) -> Mask:
         masks = [part.sees(places) for part in self.parts]
-        batch = max(mask.shape[0] for mask in masks)
+        (batch,) = torch.broadcast_shapes(*(mask.shape[:1] for mask in masks))
         return torch.cat([mask.expand(batch, 1, places.queries, places.keys) for mask in masks], dim=1)
 
     def __repr__(self) -> str:
