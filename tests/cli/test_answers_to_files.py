@@ -195,3 +195,28 @@ def test_a_blank_cell_of_a_table_is_an_error(mirada: Command, made: Made, tmp_pa
     done = mirada("run", made.classify, "--data", source, "--json")
     assert done.code == 1
     assert "error" in json.loads(done.out.splitlines()[1])
+
+
+def test_what_stands_beside_the_inputs_of_json_stays_what_it_is(mirada: Command, made: Made, tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    given = [{"id": 5, "text": "an awful day", "more": {"a": [1, 2.5]}, "none": None}, {"id": 6, "late": True}]
+    source.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
+    found = {}
+    for ending in ("jsonl", "tsv"):
+        done = mirada("run", made.classify, "--data", source, "-o", tmp_path / f"out.{ending}")
+        assert "in.jsonl:2: no 'text' in the object." in done.err
+        found[ending] = (tmp_path / f"out.{ending}").read_text(encoding="utf-8").splitlines()
+    first, second = map(json.loads, found["jsonl"])
+    assert {name: first[name] for name in given[0]} == given[0]
+    assert (second["id"], second["late"]) == (6, True), "a key that the first object does not have"
+    cells = [line.split("\t")[:5] for line in found["tsv"]]
+    assert cells == [["id", "text", "more", "none", "late"], ["5", "an awful day", '{"a": [1, 2.5]}', "", ""],
+                     ["6", "", "", "", "true"]]  # fmt: skip
+
+
+def test_columns_with_one_name_are_all_kept() -> None:
+    questions = Questions(("text", "label", "label"), [Question("a.csv:2", "one", ("one", "x", "y"))])
+    table = answered_table(questions, [Answer("one", "z", 0.5)])
+    assert json.loads(table_text("a.jsonl", table)) == {
+        "text": "one", "label": "x", "label_2": "y", "answer": "z", "score": 0.5, "error": "",
+    }  # fmt: skip

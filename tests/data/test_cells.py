@@ -143,6 +143,11 @@ def test_a_table_that_was_learned_from_is_read_alike(
     assert [row[1][found.input] for row in found.rows] == [record.value[0] for record in learned.records]
 
 
+def test_a_name_for_texts_over_numbers_is_not_taken(tmp_path: Path) -> None:
+    rows = "".join(f"{n % 5},the room number {n} was clean,{n % 2}\n" for n in range(1, 9))
+    assert cells(tmp_path / "a.csv", "rating,verified_reviews,feedback\n" + rows).input == 1
+
+
 def test_words_over_dates_are_a_header(tmp_path: Path) -> None:
     rows = "".join(f"2024-01-{n:02},Ana,the room number {n} was clean\n" for n in range(1, 9))
     found = cells(tmp_path / "a.csv", "date,customer,note\n" + rows)

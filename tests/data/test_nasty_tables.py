@@ -88,6 +88,9 @@ READ: list[tuple[str, str, str | bytes, list[tuple[str, str]], str]] = [
     ("texts that have the words of names", "a.csv", table([("text 1", "label 1"), ("text 2", "label 2"), ("text 3", "label 1")]),
      [("text 1", "label 1"), ("text 2", "label 2"), ("text 3", "label 1")], ""),
     ("no ending", "a", table(ROWS, "|"), ROWS, "cells are divided by |"),
+    ("a name for texts over numbers", "a.csv", table([("rating", "verified_reviews", "feedback"),
+     *((stars, text, n % 2) for n, (text, stars) in enumerate(STARS))]), STARS,
+     "header: text is verified_reviews, label is rating"),
 ]  # fmt: skip
 
 

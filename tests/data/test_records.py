@@ -352,6 +352,18 @@ def test_two_other_keys_are_told_apart_by_what_they_hold(tmp_path: Path) -> None
         read_records(path, ("text", "label"))
 
 
+def test_a_name_for_texts_over_numbers_is_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"stars": {n}, "feedback": {n % 2}, "review_text": "{n} nights"}}\n' for n in range(5)))
+    assert read_records(path, ("text", "label")).records[3].value == ("3 nights", "3")
+
+
+def test_rows_by_name_are_no_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"r1": {"text": "a b", "label": "x"}, "r2": {"text": "c d", "label": "y"}}')
+    assert [record.value for record in read_records(path, ("text", "label")).records] == [("a b", "x"), ("c d", "y")]
+
+
 def test_other_keys_are_suggested(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     with pytest.raises(ValueError, match=r"no object has the keys source, target. .* columns=eins,zwei$"):

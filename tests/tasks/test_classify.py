@@ -8,10 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from mirada.data.record import Record
 from mirada.runs.load import load
 from mirada.runs.run import Run
+from mirada.runs.sources import Splits
 from mirada.runs.train import read
-from mirada.tasks.classify import closed, network_scores
+from mirada.tasks.classify import Classify, ClassifyOptions, closed, network_scores
 from mirada.training.baselines import majority
 from tests.runs.small import QUICK, request, reviews, trained, write_rows
 
@@ -126,6 +128,12 @@ def test_labels_unseen_in_training_are_told_where_they_are(tmp_path: Path, run: 
     ) as told:
         run.measure(path)
     assert "odd.tsv:3" in str(told.value)
+
+
+def test_labels_that_are_numbers_stand_in_their_order() -> None:
+    splits = Splits([Record(f"a:{n}", (f"text {n}", str(n))) for n in (10, 9, 2, 1)], [])
+    known = Classify().learn(splits, ClassifyOptions(), None)
+    assert known.labels == ("1", "2", "9", "10")
 
 
 def test_one_label_is_too_few(tmp_path: Path) -> None:

@@ -108,7 +108,8 @@ def print_beside(rows: list[dict[str, Any]]) -> None:
     lines += [(name, *(number(row["metrics"].get(name)) for row in rows)) for name in names]
     keys = dict.fromkeys(key for row in rows for key in row["settings"])
     values = {key: [str(row["settings"].get(key, "-")) for row in rows] for key in keys}
-    lines += [(key, *found) for key, found in values.items() if len(set(found)) > 1]
+    above = {line[0] for line in lines}  # the steps that were made are not those that were asked for
+    lines += [(f"{key}=" if key in above else key, *found) for key, found in values.items() if len(set(found)) > 1]
     print_columns(lines)
 
 

@@ -183,12 +183,12 @@ def cell_row(path: str, row: TableLine, count: int, delimiter: str) -> CellRow:
 
 
 def object_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells:
-    """JSON or Parquet: the keys of the first object are the columns."""
+    """JSON or Parquet: the keys of the objects are the columns."""
     objects = parquet_objects(path, ()) if ending_of(path) == ".parquet" else json_objects(path, options.encoding)
     rows = [row for row in objects if row[2] or row[1] is not None]
-    first: dict[str, Any] = next((item for _, item, fault in rows if not fault and isinstance(item, dict)), {})
-    require(bool(first), f"{path}: no line is an object such as {{{asks[0]!r}: ...}}")
-    columns = tuple(map(str, first))
+    items = (item for _, item, fault in rows if not fault and isinstance(item, dict))
+    columns = tuple(dict.fromkeys(str(key) for item in items for key in item))
+    require(bool(columns), f"{path}: no line is an object such as {{{asks[0]!r}: ...}}")
     place = named_place(path, columns, options.names[0]) if options.names else place_of(columns, asks)
     if place is None:
         raise ValueError(f"{path}: {unknown('column', asks[0], columns)} columns= names it.")
@@ -206,4 +206,4 @@ def object_row(path: str, row: tuple[int, Any, str], columns: tuple[str, ...], a
         return where, (), fault
     text, fault = text_of(item.get(asked))
     cells = tuple(text if name == asked else item.get(name, "") for name in columns)
-    return where, cells, fault and f"{asked} is {fault}"
+    return where, cells, fault and (f"{asked} is {fault}" if asked in item else f"no {asked!r} in the object.")

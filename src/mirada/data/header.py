@@ -22,7 +22,7 @@ from mirada.data.first_row import (
     number,
     usual_width,
 )
-from mirada.data.names import OTHER, Matched, match, words_of
+from mirada.data.names import OTHER, Matched, fit, match, words_of
 
 __all__ = ["CLASSES", "Columns", "likely", "recognize", "rivalry"]
 
@@ -86,8 +86,8 @@ def licenses(rows: Sequence[Cells], place: int) -> bool:
 def by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Columns | None:
     """The columns by a line that names them all: the first, but for titles and remarks."""
     for above, row in enumerate(rows[: TITLES + 1]):
-        matched = match(row, columns)
         rest = [other for other in rows[above + 1 :] if len(other) == width]
+        matched = match(without_numbers(row, rest) if columns == CLASSES else row, columns)
         if matched.whole and (matched.sure or like_names(row, matched, rest, columns)):
             named_rows = leaves_row_names_out(row, rest)
             picked = tuple(place + named_rows for place in matched.places)
@@ -98,6 +98,20 @@ def by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Colu
         if not is_title(row, width):
             break
     return None
+
+
+def without_numbers(names: Cells, rest: Sequence[Cells]) -> list[str]:
+    """Names of columns, but for those of texts over cells that are all numbers: feedback may be 0 or 1.
+
+    >>> without_numbers(["rating", "verified_reviews", "feedback"], [["5", "love it", "1"], ["1", "broken", "0"]])
+    ['rating', 'verified_reviews', '']
+    """
+    rest = [row for row in rest if len(row) == len(names)]
+    below = [[row[place] for row in rest if row[place]] for place in range(len(names))]
+    return [
+        "" if cells and all_numbers(cells) and fit(name, "text") is not None and fit(name, "label") is None else name
+        for name, cells in zip(names, below, strict=True)
+    ]
 
 
 def taken(row: Cells, places: Sequence[int], columns: tuple[str, ...], above: int = 0) -> str:

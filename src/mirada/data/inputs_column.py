@@ -16,7 +16,7 @@ from mirada.data.first_row import (
     mean_words,
     usual_width,
 )
-from mirada.data.header import recognize
+from mirada.data.header import recognize, without_numbers
 from mirada.data.names import BESIDE, LANGUAGES, LINKS, SURE, belongs, fit, is_name, match, usual, words_of
 from mirada.data.times import pattern_of
 
@@ -89,7 +89,7 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
     >>> named_input(["id", "customer review"], [], ("text",)), named_input(["Great review", "thanks"], [], ("text",))
     (1, None)
     """
-    place = place_of(row, asks)
+    place = place_of(without_numbers(row, rest) if asks[0] == "text" else row, asks)
     if place is None or not all_names(row, rest):
         return None
     others = [n for n, cell in enumerate(row) if n != place and cell]

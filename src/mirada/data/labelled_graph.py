@@ -150,13 +150,3 @@ def drawn_parts(names: Sequence[str], labels: Sequence[str], shares: Sequence[fl
         for place, number in enumerate(members):
             parts[number] = "train" if place == 0 else PARTS[sum(place >= end for end in ends[:-1])]
     return tuple(parts)
-
-
-def number_first(label: str) -> tuple[int, int, str]:
-    """Numbers in their order, before words in theirs.
-
-    >>> sorted(["b", "10", "9", "a"], key=number_first)
-    ['9', '10', 'a', 'b']
-    """
-    number = label.isascii() and label.isdecimal()
-    return not number, int(label) if number else 0, label

@@ -34,6 +34,16 @@ def parse_number(text: str, decimal: str = "") -> float | None:
     return number if abs(number) < float("inf") else None
 
 
+def number_first(label: str) -> tuple[bool, float, str]:
+    """Numbers in their order, before words in theirs.
+
+    >>> sorted(["b", "10", "-1", "9", "a", "9,5"], key=number_first)
+    ['-1', '9', '9,5', '10', 'a', 'b']
+    """
+    found = parse_number(label)
+    return found is None, found or 0.0, label
+
+
 def last_mark(text: str) -> str:
     """The decimal mark of a text that stands alone.
 

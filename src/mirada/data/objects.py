@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NoReturn
 
-from mirada.data.header import CLASSES, recognize, rivalry
-from mirada.data.names import match
+from mirada.data.header import CLASSES, recognize, rivalry, without_numbers
+from mirada.data.names import is_name, match
 from mirada.data.parquet import parquet_objects as parquet_objects
 from mirada.data.record import Read, Sorter
 from mirada.data.text import LONGEST_LINE, Form, ending_of, nfc, scan
@@ -129,10 +129,14 @@ def by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
     >>> by_columns({"text": {"0": "good", "1": "bad"}, "label": {"0": "1", "1": "0"}})[1]
     {'text': 'bad', 'label': '0'}
+    >>> by_columns({"r1": {"text": "good", "label": "1"}, "r2": {"text": "bad", "label": "0"}})[1]  # rows by name
+    {'text': 'bad', 'label': '0'}
     """
     columns = [dict(enumerate(column)) if isinstance(column, list) else column for column in whole.values()]
     if not all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
         return []
+    if columns and any(is_name(str(key)) for key in columns[0]) and not any(map(is_name, whole)):
+        return columns
     return [dict(zip(whole, (column[row] for column in columns), strict=True)) for row in (columns or [{}])[0]]
 
 
@@ -140,7 +144,9 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
     """Records from objects, by the keys that were named, by our own, or by usual ones."""
     sample = sampled(objects)
     try:
-        wanted, note = keys_of(plain_keys(sample), columns, names)
+        known = plain_keys(sample)
+        found = without_numbers(known, rows_by(known, sample)) if columns == CLASSES and not names else known
+        wanted, note = keys_of(found, columns, names)
         if columns == CLASSES and not names and wanted == columns:
             wanted, note = keys_by_content(sample) or (wanted, note)
     except ValueError as error:
@@ -206,6 +212,11 @@ def keys_of(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ..
     return wanted, ", ".join(f"{column} is {key}" for column, key in zip(columns, wanted, strict=True))
 
 
+def rows_by(keys: Sequence[str], sample: Sequence[tuple[int, Any, str]]) -> list[list[str]]:
+    """Objects as rows of cells."""
+    return [[text_of(value.get(key, ""))[0] for key in keys] for _, value, _ in sample if value is not None]
+
+
 def keys_by_content(sample: Sequence[tuple[int, Any, str]]) -> tuple[tuple[str, ...], str] | None:
     """The keys of texts and labels under other names, as in a table with such a header; None if our own are there.
 
@@ -213,7 +224,7 @@ def keys_by_content(sample: Sequence[tuple[int, Any, str]]) -> tuple[tuple[str, 
     (('said', 'ok'), 'text is said, label is ok')
     """
     known = plain_keys(sample)
-    rows = [[text_of(value.get(key, ""))[0] for key in known] for _, value, _ in sample if value is not None]
+    rows = rows_by(known, sample)
     if not rows or all(column in known for column in CLASSES):
         return None
     try:

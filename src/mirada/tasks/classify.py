@@ -13,6 +13,7 @@ from mirada.data.batch import in_order, pad
 from mirada.data.builtin.sentiment import sentiment
 from mirada.data.check import summarized, too_long
 from mirada.data.ngrams import KINDS
+from mirada.data.numbers import number_first
 from mirada.data.options import TextOptions
 from mirada.data.record import Problem
 from mirada.data.records import Fields, TableRow
@@ -101,13 +102,13 @@ class Classify(Task[str, Fields, TextClasses]):
             return builtin()
         splits = from_tables(source, COLUMNS, options)
         splits = every_class_learned(splits, label_of, parts_held_out(source))
-        known = sorted({label_of(record.value) for record in splits.train})
+        known = sorted({label_of(record.value) for record in splits.train}, key=number_first)
         unseen = unseen_classes([*splits.valid, *splits.test], known, label_of) if known else []
         return replace(splits, problems=[*splits.problems, *unseen])
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
         texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
-        labels = sorted(set(given))
+        labels = sorted(set(given), key=number_first)
         require(
             len(labels) > 1,
             f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?",

@@ -16,9 +16,10 @@ from mirada.data.builtin.citations import citations
 from mirada.data.check import show
 from mirada.data.graphs import GraphOptions, read_graph
 from mirada.data.known_graph import KnownGraph, places_in
-from mirada.data.labelled_graph import PARTS, LabelledGraph, Node, in_order_of, number_first, with_parts
+from mirada.data.labelled_graph import PARTS, LabelledGraph, Node, in_order_of, with_parts
 from mirada.data.new_nodes import read_new_nodes
 from mirada.data.node_features import FeatureScale, SparseRows
+from mirada.data.numbers import number_first
 from mirada.data.record import Problem, Record
 from mirada.data.records import TABLES, ending_of
 from mirada.drawing.neighbors import NeighborGraph
