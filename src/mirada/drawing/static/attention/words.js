@@ -218,6 +218,7 @@ const WORDS = {
   second: ["B", "B"],
   minus: ["B − A", "B − A"],
   notInB: ["The second record has no {0} of the same size; there is nothing to subtract.", "El segundo registro no tiene {0} del mismo tamaño; no hay nada que restar."],
+  rowsInBoth: ["The answers have different lengths: only the first {0} rows are in both, and compared.", "Las respuestas tienen largos distintos: solo las primeras {0} filas están en ambas y se comparan."],
   otherTokens: ["The tokens of the two records differ: cells are compared by place.", "Los tókenes de los dos registros difieren: las celdas se comparan por lugar."],
   totalVariation: ["On average {0} of a row's attention moved.", "En promedio se movió {0} de la atención de una fila."],
   movedHeads: ["Which heads changed", "Qué cabezas cambiaron"],
