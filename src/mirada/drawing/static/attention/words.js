@@ -209,6 +209,7 @@ const WORDS = {
   relation: ["relation", "relación"],
   accuracy: ["accuracy", "exactitud"],
   baseline: ["fixed offset", "desplazamiento fijo"],
+  chance: ["chance", "azar"],
   gain: ["gain", "ganancia"],
   count: ["cases", "casos"],
   relationsHint: ["A head only follows a relation where it beats the best fixed offset (the mark). Below it, distance explains it.", "Una cabeza solo sigue una relación donde supera al mejor desplazamiento fijo (la marca). Por debajo, la distancia lo explica."],
