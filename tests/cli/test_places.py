@@ -52,6 +52,7 @@ HINTS = [
     ("train classify https://a.b/c.csv", "https://a.b/c.csv: an address, not a file. Download it first"),
     ("train classify --data https://a.b/c.csv", "mirada: https://a.b/c.csv: an address, not a file. Download it first"),
     ("train translate --data imdb", "train: a folder, not a file."),
+    ("look reviews.csv runs/x", "The folder of a run comes first: mirada look DIR reviews.csv"),
     ("run reviews.csv", "reviews.csv is not a folder but a file. The folder of a run comes first: mirada run DIR --data "
      "reviews.csv -o answers.csv"),
     ("eval reviews.csv", "The folder of a run comes first: mirada eval DIR --data reviews.csv"),

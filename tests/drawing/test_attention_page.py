@@ -205,6 +205,32 @@ def test_two_records_have_a_difference(open_page: Open) -> None:
     assert "nothing to subtract" in open_page(a.bytes(), other.bytes()).view("difference").inner_text()
 
 
+def test_answers_of_different_lengths_are_compared_as_far_as_both_go(open_page: Open) -> None:
+    """A what-if that changes a translation often changes its length: what both have is still subtracted."""
+    records, exact = [], []
+    for rows in (7, 4):
+        record = Written()
+        record.text("source", ["the", "red", "house"])
+        record.text("target", [f"w{place}" for place in range(rows)])
+        exact.append(np.random.default_rng(rows).dirichlet(np.ones(3), (2, rows)))
+        record.stream("decoder.cross", "cross", "target", "source", exact[-1])
+        square = np.random.default_rng(rows).dirichlet(np.ones(rows), (2, rows))
+        record.stream("decoder.self", "self", "target", "target", square)
+        records.append(record.bytes())
+    page = open_page(*records)
+    panel = page.view("difference")
+    text = panel.inner_text()
+    assert "only the first 4 rows are in both" in text
+    moved = np.abs(exact[0].mean(0)[:4] - exact[1].mean(0)).sum() / 2 / 4
+    assert abs(int(re.search(r"On average (\d+)%", text)[1]) / 100 - moved) < 0.011
+    page("window.mirada.viewer.app.set({ row: 6 })")  # which the second has not
+    assert panel.locator(".row-mark:visible").count() == 0
+    page("window.mirada.viewer.app.set({ stream: 1 })")
+    assert "nothing to subtract" in panel.inner_text()
+    assert panel.locator(".moved-head").count() == 2  # of the layer that both have
+    assert page.errors == []
+
+
 def test_the_matrix_is_a_table_too(open_page: Open, written: dict[str, Written]) -> None:
     page = open_page(written["negro"].bytes())
     cells = page(

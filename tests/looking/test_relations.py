@@ -39,6 +39,7 @@ def test_a_syntactic_head_beats_the_offset() -> None:
     assert (det[0].count, det[0].baseline, det[0].offset) == (2, 0.5, 1)
     following = next(row for row in table if row.relation == "next" and row.head == 1)
     assert following.accuracy == 1
+    assert (following.against, det[0].against) == ("chance", "always +1")
     assert following.baseline == pytest.approx((3 / 3 + 2 / 2) / 5)  # chance: one of the other words
     assert {row.relation for row in best_heads(table)} == {row.relation for row in table}
 

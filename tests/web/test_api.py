@@ -155,6 +155,7 @@ def test_a_bad_request_is_told_in_plain_words(client: Client, fields: dict[str, 
     [
         (b"", "application/json", 400, "not JSON"),
         (b"{", "application/json", 400, "not JSON"),
+        (b'{"inputs": ["a"], "inputs": ["b"]}', "application/json", 400, "the field 'inputs' is there twice"),
         (b"[]", "application/json", 400, "must be a JSON object"),
         (b"\xff\xfe", "application/json", 400, "not JSON"),
         (b'{"inputs": ["a"], "beam": NaN}', "application/json", 400, "NaN"),

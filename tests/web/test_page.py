@@ -92,6 +92,33 @@ def test_the_form_answers_and_a_what_if_changes_the_answer(browser: Any, live: S
         assert page.inner_text("#answer .text") == run(given).text
 
 
+def test_the_viewer_keeps_its_own_look_and_fits_a_phone(browser: Any, live: Start, trial: Trial) -> None:
+    """What the app says of its own texts and titles is not said of the viewer's; on a phone nothing lies on anything else."""
+    _, given = trial("translate")
+    server = live("translate")
+    phone = {"width": 390, "height": 844}
+    with Visit(browser, server, locale="es-ES", viewport=phone) as page:
+        page.goto(server.url)
+        ask(page, given)
+        strip, body = (
+            page.evaluate("(name) => getComputedStyle(document.querySelector(name)).fontSize", name)
+            for name in ("#viewer .strip.text", "#viewer")
+        )
+        assert strip == body
+        assert page.evaluate("getComputedStyle(document.querySelector('#viewer h3')).textTransform") == "none"
+        told, tools = (page.locator(f"#attention > .head {part}").bounding_box() for part in ("p", ".tools"))
+        apart = told["x"] + told["width"] <= tools["x"] or told["y"] + told["height"] <= tools["y"]
+        assert apart, (told, tools)
+
+
+def test_a_stream_may_hold_every_end_of_a_line(browser: Any, live: Start) -> None:
+    server = live("write")
+    with Visit(browser, server) as page:
+        page.goto(server.url)
+        given = "one\u2028two\u2029three\u0085four"
+        assert ask(page, given).startswith(given)
+
+
 def test_hostile_texts_stay_texts(browser: Any, live: Start) -> None:
     server = live("write")
     with Visit(browser, server) as page:

@@ -214,7 +214,7 @@ def relations(run: "Run", place: str) -> "list[HeadRelation]":
     echo(f"{len(pairs):,} sentences of {place} read, {bad:,} not, {left:,} left out", err=True)
     for row in best_heads(table)[:LISTED]:
         echo(f"{row.relation:<20} {row.stream} head {row.head}: {row.accuracy:.0%} "
-                   f"(always {row.offset:+d}: {row.baseline:.0%}; {row.count:,} times)", err=True)  # fmt: skip
+                   f"({row.against}: {row.baseline:.0%}; {row.count:,} times)", err=True)  # fmt: skip
     return table
 
 

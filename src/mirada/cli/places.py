@@ -83,8 +83,8 @@ def check_folder(command: str, folder: str, words: Sequence[str]) -> None:
     place = expanded(folder)
     if place.is_file():
         run = next((word for word in words if (expanded(word) / CONFIG).exists()), "") or "DIR"
-        more = " -o answers.csv" if command == "run" else ""
-        line = f"mirada {command} {shlex.quote(run)} --data {shlex.quote(folder)}{more}"
+        given = {"run": ["--data", folder, "-o", "answers.csv"], "look": [folder]}.get(command, ["--data", folder])
+        line = shlex.join(["mirada", command, run, *given])
         raise ValueError(f"{folder} is not a folder but a file. The folder of a run comes first: {line}")
     if not place.exists() and (Path("runs") / folder / CONFIG).exists():
         raise ValueError(f"{folder} is not a folder. Did you mean {Path('runs') / folder}?")

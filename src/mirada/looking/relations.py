@@ -39,6 +39,11 @@ class HeadRelation:
     offset: int
     count: int
 
+    @property
+    def against(self) -> str:
+        """What the baseline is."""
+        return "chance" if self.relation in OFFSETS else f"always {self.offset:+d}"
+
 
 @dataclass(frozen=True, eq=False)
 class RelatedWords:

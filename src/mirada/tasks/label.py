@@ -334,8 +334,7 @@ class GraphPass:
         whole = len(self.graph) <= WHOLE_GRAPH
         nodes = list(range(len(self.graph))) if whole else kept.nodes
         names = tuple(self.graph.names[number] for number in nodes)
-        places = () if whole else nodes
-        labels = node_labels(names, nodes.index(node.number), len(self.graph), ranked, places)
+        labels = node_labels(names, nodes.index(node.number), len(self.graph), ranked, () if whole else nodes)
         seen = self.run.look(*self.inputs, labels=lambda _: labels)
         found = seen if whole else subgraph(seen, nodes, kept.targets)
         if methods:

@@ -95,7 +95,18 @@ def no_number(word: str) -> float:
     raise ValueError(f"{word} is not a number of JSON")
 
 
-DECODER = json.JSONDecoder(parse_constant=no_number)  # to make one takes longer than to read a request
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of an object: of two with one name a reader would have to drop one without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"the field {short(twice)!r} is there twice")
+    return found
+
+
+# to make one takes longer than to read a request
+DECODER = json.JSONDecoder(parse_constant=no_number, object_pairs_hook=each_once)
 
 
 def json_object(raw: bytes) -> dict[str, Any]:

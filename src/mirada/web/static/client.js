@@ -74,8 +74,10 @@ export async function stream({ input, ...fields }, signal, onPiece) {
     const events = rest.split("\n\n");
     rest = events.pop();
     for (const one of events) {
-      const name = /^event: (.*)$/m.exec(one)?.[1] ?? "piece";
-      const data = JSON.parse(/^data: (.*)$/m.exec(one)[1]);
+      // a line ends at \n only: a text may hold other ends of lines, which a dot would not pass
+      const field = (name) => new RegExp(`(?:^|\n)${name}: ([^\n]*)`).exec(one)?.[1];
+      const name = field("event") ?? "piece";
+      const data = JSON.parse(field("data"));
       if (name === "done") return data.answers[0];
       if (name === "error") throw new ServerError(422, data.error);
       onPiece(data.text);

@@ -7,6 +7,9 @@ import { rowsSampled, strongest } from "./measures.js";
 
 const MOST = 512; // rows and columns of a picture; more are picked evenly
 
+// the rows that two streams have both: answers of different lengths are compared as far as the shorter one goes
+const rowsInBoth = (stream, other) => (other && other.keys === stream.keys ? Math.min(stream.queries, other.queries) : 0);
+
 class DifferenceView {
   constructor(app) {
     this.app = app;
@@ -16,23 +19,24 @@ class DifferenceView {
   get other() {
     const { app } = this;
     const found = app.records[1].byName.get(app.stream.name);
-    return found && found.queries === app.stream.queries && found.keys === app.stream.keys ? found : null;
+    return rowsInBoth(app.stream, found) ? found : null;
   }
   update() {
     const { app, other } = this;
     if (!other) return this.element.replaceChildren(
       this.#answers() ?? "",
       h("p", { class: "card warned" }, app.t("notInB", short(app.stream.name, 60))),
+      this.#heads(),
     );
+    const shared = rowsInBoth(app.stream, other);
+    const cut = shared < Math.max(app.stream.queries, other.queries);
     const heads = app.state.heads.filter((head) => head < other.heads);
     const sources = [this.#source(app.stream, heads), this.#source(other, heads)];
     const same = ["rows", "columns"].every((axis) => app.stream[axis].tokens.join("\0") === other[axis].tokens.join("\0"));
+    const hint = (text) => h("p", { class: "soft hint" }, text);
     this.element.replaceChildren(...[
-      this.#answers(), same ? null : h(
-        "p",
-        { class: "soft hint" },
-        app.t("otherTokens"),
-      ), this.#pictures(sources), this.#row(sources), this.#heads(),
+      this.#answers(), cut ? hint(app.t("rowsInBoth", shared)) : null, same ? null : hint(app.t("otherTokens")),
+      this.#pictures(sources, shared), app.state.row < shared ? this.#row(sources) : null, this.#heads(),
     ].filter(Boolean));
   }
   #source(stream, heads) {
@@ -67,9 +71,9 @@ class DifferenceView {
       changed ? null : h("p", { class: "soft hint" }, app.t("sameAnswer")),
     );
   }
-  #pictures([before, after]) {
+  #pictures([before, after], queries) {
     const { app } = this;
-    const { queries, keys } = app.stream;
+    const { keys } = app.stream;
     const rows = rowsSampled(queries, MOST);
     const columns = rowsSampled(keys, MOST);
     const [a, b] = [before, after].map((source) => rows.map((query) => source(query)));
@@ -96,6 +100,7 @@ class DifferenceView {
         "span",
         {
           class: "row-mark",
+          hidden: app.state.row >= queries || null,
           style: {
             top: `${(rows.findIndex((row) => row >= app.state.row) / rows.length) * 100}%`,
             height: `${100 / rows.length}%`,
@@ -191,9 +196,10 @@ class DifferenceView {
     const palette = sequential(app.dark);
     const rows = app.record.streams.map((stream) => {
       const other = app.records[1].byName.get(stream.name);
-      if (!other || other.queries !== stream.queries || other.keys !== stream.keys) return null;
+      const shared = rowsInBoth(stream, other);
+      if (!shared) return null;
       const heads = Array.from({ length: Math.min(stream.heads, other.heads) }, (_, head) => {
-        const picked = rowsSampled(stream.queries, 24);
+        const picked = rowsSampled(shared, 24);
         let moved = 0;
         for (const query of picked) {
           const [a, b] = [stream.row(head, query), other.row(head, query)];

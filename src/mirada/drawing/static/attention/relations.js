@@ -3,6 +3,8 @@
 import { h } from "./elements.js";
 import { layerName } from "./tokens.js";
 
+const OFFSETS = new Set(["previous", "next"]); // offsets themselves: only chance can be their baseline
+
 class RelationsView {
   constructor(app) {
     this.app = app;
@@ -41,7 +43,7 @@ class RelationsView {
         h("td", {}, h("b", {}, app.percent(accuracy))), h(
           "td",
           {},
-          `${app.percent(baseline)} (${offset > 0 ? "+" : ""}${offset})`,
+          `${app.percent(baseline)} (${OFFSETS.has(relation) ? app.t("chance") : `${offset > 0 ? "+" : ""}${offset}`})`,
         ),
         h(
           "td",
