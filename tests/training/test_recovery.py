@@ -199,3 +199,16 @@ def test_weights_that_pretend_to_be_of_a_later_moment_are_found_out_at_the_end(t
     training.validate = lambda *given: None  # none is better than the best so far
     with pytest.raises(ValueError, match=r"model\.safetensors was changed by others.*Restore a copy"):
         training.run()
+
+
+def test_another_number_of_processes_is_told(tmp_path: Path) -> None:
+    """Each process draws for its own part of a batch, so with dropout the numbers are others."""
+    stopped(tmp_path, dropout=0.5)
+    last = tmp_path / "checkpoints" / "last.safetensors"
+    tensors, facts = read_checkpoint(last)
+    assert facts["processes"] == 1
+    write_checkpoint(last, tensors, facts | {"processes": 2})
+    told = [line for line in resumed(tmp_path, dropout=0.5) if "process" in line]
+    assert len(told) == 1
+    assert told[0].startswith("this run was trained by 2 processes and goes on with 1: its losses agree to rounding")
+    assert not any("process" in line for line in resumed(tmp_path, dropout=0.5))

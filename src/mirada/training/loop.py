@@ -301,6 +301,7 @@ class Training:
     def save(self, state: TrainingState, log: MetricsLog | None) -> float:
         """Write the state; then forget weights that no average will need."""
         state.scaler, state.spent, state.budget = self.scaler.state_dict(), self.planning.spent(), self.recipe.budget
+        state.processes = self.group.world
         if self.group.leads:
             self.write_best(state)  # before the state that says which it is
             state.log_size, state.log_checksum = (log.settle(), log.checksum()) if log else (0, "")

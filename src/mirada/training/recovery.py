@@ -41,6 +41,12 @@ def restore_files(training: "Training", state: TrainingState, model: Path) -> No
             save_weights(path, weights(training.model), step)
         tell_rewritten(training, path)
     restore_best(training, state, model)
+    before, now = state.processes, training.group.world
+    if before not in (0, now):  # each draws for its own part of a batch
+        training.print_progress(
+            f"this run was trained by {before} process{'es' * (before > 1)} and goes on with {now}: its losses agree to "
+            "rounding, but for what dropout draws"
+        )
 
 
 def fit(path: Path, model: nn.Module) -> bool:

@@ -51,6 +51,7 @@ class TrainingState:
     ended: str = ""  # why, and which weights were kept
     model_checksum: str = ""  # of the best weights, in the model's own file
     scaler: dict[str, Any] = field(default_factory=dict)
+    processes: int = 0  # that made the last step together; 0: not told
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
