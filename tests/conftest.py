@@ -46,6 +46,11 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
     torch.manual_seed(SEED)
 
 
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """All processes must collect the same names: bytes may have the clock in them (gzip does), and are named by their place."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _session() -> None:
     """What all modules share is made before any of them: with one thread, as whoever compares with it computes."""

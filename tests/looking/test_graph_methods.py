@@ -68,7 +68,9 @@ def test_some_nodes_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [DropHead(1), Cut(2, 1), MaskKey(3), Force(2, 3, 0.75, head=0), lambda weights: weights / 2], ids=repr
+    "change",
+    [DropHead(1), Cut(2, 1), MaskKey(3), Force(2, 3, 0.75, head=0), lambda weights: weights / 2],
+    ids=lambda change: type(change).__name__,
 )
 def test_a_part_of_a_graph_shows_the_weights_that_a_change_left(change: object) -> None:
     model, x, edges = made()
