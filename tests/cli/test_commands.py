@@ -230,7 +230,7 @@ def test_quality_by_length(mirada: Command, made: Made, tmp_path: Path) -> None:
     shown = mirada("eval", made.translate, "--data", data, "--by", "length")
     assert [line.split()[:4] for line in shown.out.splitlines()] == [
         ["1-5", "words", "20", "records"], ["6-10", "words", "15", "records"],
-        ["16-20", "words", "1", "records"], ["all", "words", "36", "records"]
+        ["16-20", "words", "1", "record"], ["all", "words", "36", "records"]
     ]  # fmt: skip
     assert shown.err.splitlines()[-1] == "16-20 words: fewer than 10 records, too few to compare"
     assert (made.translate / "by-length.png").read_bytes().startswith(b"\x89PNG")

@@ -122,7 +122,8 @@ def test_a_thousand_equal_problems_are_told_once(mirada: Command, files: Path, m
     )
     trained = mirada("train", "classify", "--data", "bad.tsv", *QUICK)
     assert trained.err.splitlines() == [
-        f"mirada: {files}/bad.tsv:1: expected 2 columns, found 1. Each line is text<TAB>label.",
+        f"mirada: {files}/bad.tsv:1: expected 2 columns, found 1. Each line is text<TAB>label. "
+        "If something else divides the cells, say it: separator=.",
         "  and 999 more of this kind (`mirada check --all` lists each)",
         "Fix these records, or leave them out with bad=skip.",
     ]

@@ -132,7 +132,7 @@ def by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
     >>> by_columns({"r1": {"text": "good", "label": "1"}, "r2": {"text": "bad", "label": "0"}})[1]  # rows by name
     {'text': 'bad', 'label': '0'}
     """
-    columns = [dict(enumerate(column)) if isinstance(column, list) else column for column in whole.values()]
+    columns: list[Any] = [dict(enumerate(item)) if isinstance(item, list) else item for item in whole.values()]
     if not all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
         return []
     if columns and any(is_name(str(key)) for key in columns[0]) and not any(map(is_name, whole)):
