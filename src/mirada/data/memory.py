@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from mirada.data.header import CLASSES, without_numbers
+from mirada.data.header import CLASSES, without_no_texts
 from mirada.data.objects import SAMPLE, keys_of, text_of
 from mirada.data.record import Read, Sorter
 from mirada.errors import require, unknown
@@ -90,7 +90,9 @@ def wanted_keys(
 ) -> tuple[tuple[str, ...], str]:
     """The names of the columns among those that are known, and what to tell about them; `some` are the first rows."""
     cells = [[text_of(plain(value))[0] for value in row] for row in some]
-    wanted, note = keys_of(without_numbers(known, cells) if columns == CLASSES and not names else known, columns, names)
+    wanted, note = keys_of(
+        without_no_texts(known, cells) if columns == CLASSES and not names else known, columns, names
+    )
     for name in wanted:
         if name not in known:
             raise ValueError(f"{unknown('column', name, known)} Say which to take: columns={','.join(columns).upper()}")
