@@ -159,7 +159,8 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     Problem(where='row 2', what="text 'x' in a column of numbers: 1. Fix it, or ...
     """
     table = table_of(place, options)
-    table, at = with_clock(table, time_column(table, options))
+    at = time_column(table, options)
+    table = with_clock(table, at)
     times = axis_of(table, at, pattern, spacing)
     turned = newest_first(times.moments)
     if turned:
