@@ -148,6 +148,11 @@ def test_a_name_for_texts_over_numbers_is_not_taken(tmp_path: Path) -> None:
     assert cells(tmp_path / "a.csv", "rating,verified_reviews,feedback\n" + rows).input == 1
 
 
+def test_a_faint_name_over_single_words_is_not_taken_beside_texts(tmp_path: Path) -> None:
+    rows = "".join(f"2024-01-{n:02},the soup number {n} was cold,Ana\n" for n in range(1, 9))
+    assert cells(tmp_path / "a.csv", "Fecha,¿Qué tal la comida?,Nombre\n" + rows).input == 1
+
+
 def test_words_over_dates_are_a_header(tmp_path: Path) -> None:
     rows = "".join(f"2024-01-{n:02},Ana,the room number {n} was clean\n" for n in range(1, 9))
     found = cells(tmp_path / "a.csv", "date,customer,note\n" + rows)

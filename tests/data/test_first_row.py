@@ -36,6 +36,14 @@ def test_a_word_over_numbers_is_a_name() -> None:
     assert not looks_like_header([("uno dos tres cuatro", "one two three four"), *LONG], PAIR)
 
 
+def test_a_word_over_phrases_is_a_name_where_it_is_written_like_one() -> None:
+    rows = [(f"it is {n} now", f"son las {n} ya") for n in range(12)]
+    assert looks_like_header([("complex", "simple"), *rows], PAIR)
+    assert not looks_like_header([("Genesis", "Génesis"), *rows], PAIR), "a title"
+    assert not looks_like_header([("stop", "alto"), *rows, ("go", "ve")], PAIR), "words are among the phrases"
+    assert not looks_like_header([("stop", "alto"), *rows[:5]], PAIR)
+
+
 def test_labels_that_occur_once_are_tolerated_where_rows_are_many() -> None:
     rows = [("a b", label) for label in "xyz" * 14]
     assert is_odd_label(("a b", "odd"), rows, 1)

@@ -183,7 +183,7 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
      (("Original", "Traducción"), ";"), (("source_text", "target_text"), ","),
      (("Texto en inglés", "Texto en español"), ";"), (("Frase en inglés", "Traducción al español"), ";"),
      (("Source (English)", "Target (Spanish)"), ","), (("english", "deutsch"), ","), (("Français", "Anglais"), ";"),
-     (("en_US", "es_MX"), ","), (("English (US)", "Spanish (Latin America)"), ";"),
+     (("english_sentence", "hindi_sentence"), ","), (("en_US", "es_MX"), ","), (("English (US)", "Spanish (Latin America)"), ";"),
      (("Original Text", "Translated Text"), ","), (("frase_original", "frase_traducida"), ",")],
 )  # fmt: skip
 def test_pairs(tmp_path: Path, header: tuple[str, str], between: str) -> None:

@@ -89,9 +89,17 @@ def test_more_ways_to_write_a_date(tmp_path: Path, first: str, second: str, thir
 def test_dates_and_clocks_in_two_columns_are_one_time(tmp_path: Path, clock: str) -> None:
     rows = "".join(f"{day}/12/2006;{clock.format(hour)};{day},{hour}\n" for day in (16, 17) for hour in range(24))
     series = read_series(written(tmp_path / "a.txt", "Date;Time;Power\n" + rows), SeriesOptions())
-    assert (series.time, len(series), series.problems) == ("Date Time", 48, [])
+    assert (series.time, len(series), series.problems) == ("Date", 48, []), "as it can be named: time=Date"
+    assert read_series(str(tmp_path / "a.txt"), SeriesOptions(time="Date")).times.texts == series.times.texts
     assert "1:00:00 apart" in series.notes[0]
     assert series.times.after(1)[0].startswith("18/12/2006 00:00")
+
+
+def test_prices_are_no_clocks(tmp_path: Path) -> None:
+    rows = "".join(f"2024-01-0{day},{shop},1{day}.5{day}\n" for day in range(1, 6) for shop in "AB")
+    series = read_series(written(tmp_path / "a.csv", "day,shop,price\n" + rows), SeriesOptions())
+    assert series.targets == ("price",)
+    assert "the same time twice" in series.problems[0].what
 
 
 def test_an_index_without_a_name_is_under_a_header(tmp_path: Path) -> None:

@@ -146,6 +146,14 @@ def test_arrays_iterators_of_objects_and_columns_with_numbers_as_names() -> None
         assert [record.value for record in rows_in_memory(data, ("text", "label"), names).records] == rows
 
 
+def test_a_name_for_texts_over_numbers_is_not_taken() -> None:
+    columns = {"rating": [5, 1], "verified_reviews": ["good film", "bad film"], "feedback": [1, 0]}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    for data in (columns, Frame(**columns), rows):
+        found = rows_in_memory(data, ("text", "label"))
+        assert [record.value for record in found.records] == [("good film", "5"), ("bad film", "1")]
+
+
 def test_a_number_that_is_none_is_a_missing_cell() -> None:
     found = rows_in_memory({"text": ["good film", math.nan], "label": [5, 1]}, ("text", "label"))
     assert [str(problem) for problem in found.problems] == ["row 2: text is null, not text."]

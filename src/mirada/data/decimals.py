@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.numbers import decimal_mark, parse_number
+from mirada.data.numbers import TELLING, decimal_mark, parse_number, usual_mark
 from mirada.errors import require
 
 EMPTY = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "?")  # ways to write that there is no number
@@ -31,15 +32,21 @@ def numbers(cells: Sequence[Any], separator: str = ",", usual: str = "") -> tupl
     >>> numbers(["$1,234.50", "-$7", "8 %"])[0]
     array([1234.5,   -7. ,    8. ])
     """
-    mark = decimal_mark(texts_in(cells), separator, usual)
     try:
-        require(mark == ".", "a comma before the fraction")
+        require(usual != ",", "a point may divide thousands")
         found = np.asarray(cells, dtype=np.float64)
     except (ValueError, TypeError):
+        mark = decimal_mark(texts_in(cells), separator, usual)
         found = np.array([one_number(bare(cell), mark) for cell in cells])
     return np.where(np.isfinite(found), found, np.nan), {
         row: fault(cells[row], float(found[row])) for row in np.flatnonzero(~np.isfinite(found)).tolist()
     }
+
+
+def mark_of(columns: Sequence[Sequence[Any]]) -> str:
+    """The decimal mark of a table, as far as its columns agree on one; nothing where no number has a comma."""
+    some = (cell for cells in columns for cell in islice(cells, TELLING))
+    return usual_mark(map(texts_in, columns)) if any(isinstance(cell, str) and "," in cell for cell in some) else ""
 
 
 def texts_in(cells: Sequence[Any]) -> Iterator[str]:

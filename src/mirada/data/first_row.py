@@ -1,5 +1,6 @@
 """Whether the first row of a table names its columns: by usual names, or by what the cells below hold; and titles above it."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -26,6 +27,7 @@ PHRASE = 1.5  # words: the entries of a dictionary have fewer
 TITLES = 4  # lines that may stand above a header
 RARE = 40  # rows for each label that may occur only once
 FEW_OF = 0.2  # share of the texts that may be as short as a name
+KEY = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 ASKING = ("?", ":")  # how the columns of a survey end
 CLASSES = ("text", "label")
 Cells = Sequence[str]
@@ -154,6 +156,8 @@ def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
     again = any(cell in counts for cell, counts in zip(first, below, strict=True))
     if match(first, columns).partly_sure and len(rest) >= FEW and not again:
         return all(mean_words(row[place] for row in rest) > PHRASE for place in range(len(first)))
+    if len(rest) >= FEW and all(KEY.fullmatch(cell) for cell in first):
+        return all(" " in cell for row in rest for cell in row)  # a word over phrases, written as programs write names
     return len(rest) > SHORT and any(map(all_numbers, below))
 
 

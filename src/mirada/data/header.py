@@ -22,7 +22,7 @@ from mirada.data.first_row import (
     number,
     usual_width,
 )
-from mirada.data.names import OTHER, Matched, fit, match, words_of
+from mirada.data.names import OTHER, WEAK, Matched, fit, match, words_of
 
 __all__ = ["CLASSES", "Columns", "likely", "recognize", "rivalry"]
 
@@ -87,7 +87,7 @@ def by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Colu
     """The columns by a line that names them all: the first, but for titles and remarks."""
     for above, row in enumerate(rows[: TITLES + 1]):
         rest = [other for other in rows[above + 1 :] if len(other) == width]
-        matched = match(without_numbers(row, rest) if columns == CLASSES else row, columns)
+        matched = match(without_no_texts(row, rest) if columns == CLASSES else row, columns)
         if matched.whole and (matched.sure or like_names(row, matched, rest, columns)):
             named_rows = leaves_row_names_out(row, rest)
             picked = tuple(place + named_rows for place in matched.places)
@@ -100,18 +100,27 @@ def by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Colu
     return None
 
 
-def without_numbers(names: Cells, rest: Sequence[Cells]) -> list[str]:
-    """Names of columns, but for those of texts over cells that are all numbers: feedback may be 0 or 1.
+def without_no_texts(names: Cells, rest: Sequence[Cells]) -> list[str]:
+    """Names of columns, but for those of texts over cells that are none: numbers, or where the name is a faint one, a word or
+    two beside longer texts.
 
-    >>> without_numbers(["rating", "verified_reviews", "feedback"], [["5", "love it", "1"], ["1", "broken", "0"]])
+    >>> without_no_texts(["rating", "verified_reviews", "feedback"], [["5", "love it", "1"], ["1", "broken", "0"]])
     ['rating', 'verified_reviews', '']
+    >>> without_no_texts(["name", "what did you like?"], [["Ana", "the food and the wine"], ["Eva", "that it was quiet"]])
+    ['', 'what did you like?']
     """
     rest = [row for row in rest if len(row) == len(names)]
     below = [[row[place] for row in rest if row[place]] for place in range(len(names))]
-    return [
-        "" if cells and all_numbers(cells) and fit(name, "text") is not None and fit(name, "label") is None else name
-        for name, cells in zip(names, below, strict=True)
-    ]
+    words = [mean_words(cells) for cells in below]
+
+    def is_none(name: str, cells: Sequence[str]) -> bool:
+        fits = fit(name, "text")
+        if fits is None or fit(name, "label") is not None or not cells:
+            return False
+        own = mean_words(cells)
+        return all_numbers(cells) or (fits == WEAK and own < SHORT < max(words) and 2 * own < max(words))
+
+    return ["" if is_none(name, cells) else name for name, cells in zip(names, below, strict=True)]
 
 
 def taken(row: Cells, places: Sequence[int], columns: tuple[str, ...], above: int = 0) -> str:

@@ -16,7 +16,7 @@ from mirada.data.first_row import (
     mean_words,
     usual_width,
 )
-from mirada.data.header import recognize, without_numbers
+from mirada.data.header import recognize, without_no_texts
 from mirada.data.names import BESIDE, LANGUAGES, LINKS, SURE, belongs, fit, is_name, match, usual, words_of
 from mirada.data.times import pattern_of
 
@@ -56,7 +56,7 @@ def top_of(rows: Sequence[Cells], asks: tuple[str, ...], header: str) -> Top:
     if found is not None:
         return found
     if header == "yes" or words_over_numbers(rows[0], rows[1:]):
-        return Top(0, True, place_of(rows[0], asks))
+        return Top(0, True, place_of(texts_only(rows[0], rows[1:], asks), asks))
     return Top(next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0) if width > 1 else 0)
 
 
@@ -89,7 +89,7 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
     >>> named_input(["id", "customer review"], [], ("text",)), named_input(["Great review", "thanks"], [], ("text",))
     (1, None)
     """
-    place = place_of(without_numbers(row, rest) if asks[0] == "text" else row, asks)
+    place = place_of(texts_only(row, rest, asks), asks)
     if place is None or not all_names(row, rest):
         return None
     others = [n for n, cell in enumerate(row) if n != place and cell]
@@ -105,6 +105,11 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
     words = words_of(row[place])
     joined = " " not in row[place] and (len(words) > 1 or not others)  # customer_review
     return place if joined or all(belongs(word, names) or word.isdecimal() for word in words) else None
+
+
+def texts_only(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> Cells:
+    """The names of a header, where texts are asked for without those over something else."""
+    return without_no_texts(row, rest) if asks[0] == "text" else row
 
 
 def is_sure(cell: str, asks: tuple[str, ...]) -> bool:

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from mirada.data.objects import keys_of, text_of
+from mirada.data.header import CLASSES, without_no_texts
+from mirada.data.objects import SAMPLE, keys_of, text_of
 from mirada.data.record import Read, Sorter
 from mirada.errors import require, unknown
 
@@ -39,14 +41,17 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
 def rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Sequence[Sequence[Any]], str]:
     """The rows of a value, and what was recognized: usual names serve where ours are not there."""
     if is_frame(data) or isinstance(data, Mapping):
-        known = [str(name) for name in (data.columns if is_frame(data) else data)]
-        wanted, note = wanted_keys(known, columns, names)
+        known = {str(name): name for name in (data.columns if is_frame(data) else data)}
+        some = [list(islice(data[name], SAMPLE)) for name in known.values()]
+        wanted, note = wanted_keys(list(known), columns, names, list(zip(*some, strict=False)))
         return rows_of(data, columns, wanted), note
     rows = rows_of(data, columns, names or columns)
     objects = [row[0] for row in rows if len(row) == 1 and isinstance(row[0], Mapping)]
     if not rows or len(objects) < len(rows):
         return rows, ""
-    wanted, note = wanted_keys(list(dict.fromkeys(str(key) for row in objects for key in row)), columns, names)
+    keys = list(dict.fromkeys(str(key) for row in objects for key in row))
+    some = [[row.get(key, "") for key in keys] for row in objects[:SAMPLE]]
+    wanted, note = wanted_keys(keys, columns, names, some)
     return [tuple(row.get(name) for name in wanted) for row in objects], note
 
 
@@ -80,9 +85,14 @@ def is_row(value: Any) -> bool:
     return getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist")
 
 
-def wanted_keys(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """The names of the columns among those that are known, and what to tell about them."""
-    wanted, note = keys_of(known, columns, names)
+def wanted_keys(
+    known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...], some: Sequence[Sequence[Any]]
+) -> tuple[tuple[str, ...], str]:
+    """The names of the columns among those that are known, and what to tell about them; `some` are the first rows."""
+    cells = [[text_of(plain(value))[0] for value in row] for row in some]
+    wanted, note = keys_of(
+        without_no_texts(known, cells) if columns == CLASSES and not names else known, columns, names
+    )
     for name in wanted:
         if name not in known:
             raise ValueError(f"{unknown('column', name, known)} Say which to take: columns={','.join(columns).upper()}")

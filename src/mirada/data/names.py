@@ -57,6 +57,12 @@ LANGUAGES = {
         "ar ara arabic arabe", "pl pol polish polaco", "tr tur turkish turco", "sv swe swedish sueco", "da dan danish danes",
         "fi fin finnish fines", "cs ces czech checo", "ro ron romanian rumano", "hu hun hungarian hungaro",
         "el ell greek griego", "vi vie vietnamese vietnamita", "qu que quechua", "gn grn guarani", "nah nahuatl",
+        "hindi hin", "bengali bangla", "urdu urd", "tamil", "telugu", "marathi", "gujarati", "punjabi", "nepali", "persian farsi",
+        "hebrew hebreo heb", "indonesian indonesio", "malay malayo", "thai tailandes", "swahili suajili swa", "yoruba", "igbo",
+        "hausa", "amharic amharico", "zulu", "tagalog filipino", "norwegian noruego", "icelandic islandes", "bulgarian bulgaro",
+        "serbian serbio srp", "croatian croata hrv", "slovak eslovaco slk", "slovenian esloveno slv", "lithuanian lituano",
+        "latvian leton", "estonian estonio", "irish irlandes", "esperanto", "afrikaans", "armenian armenio",
+        "georgian georgiano", "aymara aimara", "mapudungun mapuche",
     )
     for name in names.split()
 }  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NoReturn
 
-from mirada.data.header import CLASSES, recognize, rivalry, without_numbers
+from mirada.data.header import CLASSES, recognize, rivalry, without_no_texts
 from mirada.data.names import is_name, match
 from mirada.data.parquet import parquet_objects as parquet_objects
 from mirada.data.record import Read, Sorter
@@ -132,9 +132,7 @@ def by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
     >>> by_columns({"r1": {"text": "good", "label": "1"}, "r2": {"text": "bad", "label": "0"}})[1]  # rows by name
     {'text': 'bad', 'label': '0'}
     """
-    columns: list[dict[Any, Any]] = [
-        dict(enumerate(column)) if isinstance(column, list) else column for column in whole.values()
-    ]
+    columns: list[Any] = [dict(enumerate(item)) if isinstance(item, list) else item for item in whole.values()]
     if not all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
         return []
     if columns and any(is_name(str(key)) for key in columns[0]) and not any(map(is_name, whole)):
@@ -147,7 +145,7 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
     sample = sampled(objects)
     try:
         known = plain_keys(sample)
-        found = without_numbers(known, rows_by(known, sample)) if columns == CLASSES and not names else known
+        found = without_no_texts(known, rows_by(known, sample)) if columns == CLASSES and not names else known
         wanted, note = keys_of(found, columns, names)
         if columns == CLASSES and not names and wanted == columns:
             wanted, note = keys_by_content(sample) or (wanted, note)

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.decimals import is_numeric, numbers, texts_in
-from mirada.data.numbers import usual_mark
+from mirada.data.decimals import is_numeric, mark_of, numbers
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem
 from mirada.data.series_table import SeriesTable, table_of, with_clock
@@ -160,14 +159,15 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     Problem(where='row 2', what="text 'x' in a column of numbers: 1. Fix it, or ...
     """
     table = table_of(place, options)
-    table, at = with_clock(table, time_column(table, options))
+    at = time_column(table, options)
+    table = with_clock(table, at)
     times = axis_of(table, at, pattern, spacing)
     turned = newest_first(times.moments)
     if turned:
         table = table.turned()
         times = axis_of(table, at, pattern, spacing)
     measured = {name: cells for name, cells in table.columns.items() if name != at}
-    usual = usual_mark(map(texts_in, measured.values()))
+    usual = mark_of(list(measured.values()))
     found = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
     inputs, targets = roles(table, found, options)
     columns = (*inputs, *(name for name in targets if name not in inputs))

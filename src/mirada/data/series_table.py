@@ -16,7 +16,7 @@ from mirada.data.table import TableLine, line_rows
 from mirada.data.times import NUMBERS, pattern_of, text_of_time
 from mirada.errors import require, unknown
 
-CLOCK = re.compile(r"\d{1,2}([:.])\d\d(\1\d\d)?")
+CLOCK = re.compile(r"([01]?\d|2[0-3])(:[0-5]\d(:[0-5]\d)?|\.[0-5]\d\.[0-5]\d)")  # 17:24, 17.24.00; 17.24 is a price
 HEAD = 50  # rows that tell whether the first one names the columns
 MEMORY = "the data"  # the place of what is in memory
 
@@ -84,12 +84,12 @@ def table_in_file(path: str, options: TableOptions) -> SeriesTable:
     return replace(fitted(path, places, options.header, shown), above=told)
 
 
-def with_clock(table: SeriesTable, at: str | None) -> tuple[SeriesTable, str | None]:
+def with_clock(table: SeriesTable, at: str | None) -> SeriesTable:
     """The table with one column of times, where it has dates in one and clocks in another: 16/12/2006, 17:24:00."""
     days = [] if at is None else [text_of_time(cell) for cell in table.columns[at]]
     whole = [row for row, fits in enumerate(table.whole) if fits]
     if at is None or ":" in "".join(days[:HEAD]) or len({days[row] for row in whole}) == len(whole):
-        return table, at
+        return table
     for name, cells in table.columns.items():
         if name != at and all(CLOCK.fullmatch(str(cells[row]).strip()) for row in whole):
             clocks = [str(cell).strip().replace(".", ":") for cell in cells]
@@ -98,8 +98,8 @@ def with_clock(table: SeriesTable, at: str | None) -> tuple[SeriesTable, str | N
                 for day, clock in zip(days, clocks, strict=True)
             ]
             others = {key: values for key, values in table.columns.items() if key not in (at, name)}
-            return replace(table, columns={f"{at} {name}": times, **others}), f"{at} {name}"
-    return table, at
+            return replace(table, columns={at: times, **others})
+    return table
 
 
 def titles(rows: Sequence[TableLine]) -> int:
