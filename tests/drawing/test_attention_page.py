@@ -311,6 +311,23 @@ def test_even_attention_is_drawn_and_a_threshold_that_was_moved_stays(open_page:
     assert page(meter) == 0
 
 
+@pytest.mark.parametrize("low", [0.0, -0.5], ids=["shares", "signed"])
+def test_what_a_record_has_not_leaves_no_word(low: float, open_page: Open) -> None:
+    """Without probabilities, alternatives or a uniform weight to compare with there is nothing, not the word "null"."""
+    record = Written()
+    record.text("keys", ["a", "b", "c"])
+    record.text("rows", ["x", "y"])
+    weights = np.array([[[0.5, 0.5 - low, low], [0.25, 0.25, 0.5]]])
+    record.stream("decoder.cross", "cross", "rows", "keys", weights, encoding="float32", normalizer="Identity()")
+    record.more["outputs"] = [
+        {"row": row, "text": text, "probability": None, "ranked": []} for row, text in enumerate("xy")
+    ]
+    page = open_page(record.bytes())
+    for view in page("[...document.querySelectorAll('[data-view]')].map((tab) => tab.dataset.view)"):
+        text = page.view(view).inner_text()
+        assert not re.search(r"\b(null|undefined|NaN)\b", text), (view, text)
+
+
 def test_playback_shows_probabilities_and_alternatives(open_page: Open, written: dict[str, Written]) -> None:
     page = open_page(written["translation"].bytes())
     panel = page.view("play")

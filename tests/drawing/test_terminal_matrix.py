@@ -100,3 +100,9 @@ def test_negative_weights_are_said_and_no_column_is_no_reason_to_fail() -> None:
     assert "some are below 0" in text
     assert "[-90]" in text
     assert draw_matrix(AttentionView(np.zeros((2, 0)), ("a", "b"), ()), Terminal(80))
+
+
+@pytest.mark.parametrize("width", [28, 40, 80])
+def test_a_series_with_long_times_fits(width: int) -> None:
+    shown = view(2, 24, "column A 2025-02-04 to 2025-02-13, ", values=tuple(float(n) for n in range(24)))
+    assert all(cells(line) <= width for line in draw_matrix(shown, Terminal(width)).splitlines())

@@ -26,6 +26,8 @@ def test_the_description_names_every_route_and_option(client: Client) -> None:
     assert {"inputs", "run", "stream", "changes", "beam", "temperature", "truncate"} <= set(fields)
     assert fields["beam"]["maximum"] == 32
     assert "multipart/form-data" not in found["paths"]["/api/run"]["post"]["requestBody"]["content"]
+    described = found["components"]["schemas"]["Health"]["properties"]
+    assert set(client("translate").get("/api/health").json()) == set(described)
     files = client("recognize", "translate").get("/openapi.json").json()
     assert "multipart/form-data" in files["paths"]["/api/look"]["post"]["requestBody"]["content"]
 

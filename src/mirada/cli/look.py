@@ -83,9 +83,9 @@ def look(
     ask = {name: value for name, value in options.items() if value is not None}
     asked = LookRequest(tuple(places or ()), example, against, tuple(drop or ()), methods, conllu, ask, device)
     seen, other = asked.seen()
-    if other is not None and not out:
-        echo(f"{other.text(layer, head)}\n", styled=True)
     show(seen, other, out, ending, layer, head, kind, language)
+    if other is not None and not out:
+        echo(f"\n{other.text(layer, head)}", styled=True)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class LookRequest:
         if self.conllu:
             seen.relations = tuple(relations(run, self.conllu))
         if changes:
-            return without_heads(run, inputs[0], changes, self.methods), seen
+            return seen, without_heads(run, inputs[0], changes, self.methods)
         if not self.against or is_record(self.against):
             return seen, loaded(self.against) if self.against else None
         return seen, ask_and_look(run, self.against, self.methods)

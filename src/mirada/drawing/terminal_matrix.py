@@ -6,7 +6,7 @@ import numpy as np
 
 from mirada.drawing.attention_view import AttentionView
 from mirada.drawing.numerals import number
-from mirada.drawing.terminal import BARS, SHADES, Terminal, cells, color_of, fitted
+from mirada.drawing.terminal import BARS, SHADES, Terminal, cells, color_of, cut, fitted
 
 LABEL = 16  # cells for the name of a row, and at most a third of a line
 NARROW, WIDE = 4, 10  # cells of a column that has its name above it
@@ -134,7 +134,8 @@ def above(view: AttentionView, terminal: Terminal, part: slice, label: int, widt
     first, last = (terminal.shown(view.columns[part][place]) for place in (0, -1))
     wide = width * len(values)
     spaces = max(1, wide - cells(first) - cells(last))
-    ends = first if wide < cells(first) + cells(last) + 1 else f"{first}{' ' * spaces}{last}"
+    short = wide < cells(first) + cells(last) + 1
+    ends = cut(first, wide, ellipsis(terminal)) if short else f"{first}{' ' * spaces}{last}"
     indent = " " * (label + 2)
     return [f"{indent}{terminal.faint(drawn)}", f"{indent}{terminal.faint(ends)}"]
 

@@ -166,8 +166,17 @@ def schemas() -> Schema:
     )
     text, number = {"type": "string"}, {"type": ["number", "null"]}
     ranked = {"type": "array", "items": {"type": "object", "properties": {"text": text, "score": number}}}
-    answer = {"type": "object", "required": ["input"],
-              "properties": {"input": text, "text": text, "score": number, "ranked": ranked, "error": text}}  # fmt: skip
+    place_in_text, texts = {"type": ["integer", "null"]}, {"type": "array", "items": text}
+    numbers = {"type": "array", "items": {"type": "array", "items": number}}
+    answer = {
+        "type": "object", "required": ["input"],
+        "properties": {
+            "input": text, "text": text, "score": number, "ranked": ranked, "error": text,
+            "start": place_in_text, "end": place_in_text, "times": texts, "columns": texts, "values": numbers,
+        },
+    }  # fmt: skip
+    run = dict.fromkeys(("name", "task", "model", "about", "input", "takes"), text)
+    served = {"type": "object", "required": ["name", "task", "model"], "properties": run}
     return {
         "Change": change,
         "Answer": answer,
@@ -177,5 +186,15 @@ def schemas() -> Schema:
             "properties": {"answers": {"type": "array", "items": {"$ref": "#/components/schemas/Answer"}}},
         },
         "Error": {"type": "object", "required": ["error"], "properties": {"error": text}},
-        "Health": {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}},
+        "Health": {
+            "type": "object",
+            "required": ["status", "version", "runs"],  # task and model where there is one run
+            "properties": {
+                "status": {"const": "ok"},
+                "task": text,
+                "model": text,
+                "version": text,
+                "runs": {"type": "array", "items": served},
+            },
+        },
     }

@@ -4,6 +4,7 @@ import { h } from "./elements.js";
 import { short, tokenElement, visible } from "./tokens.js";
 import { diverging, level, sequential, signedLevel } from "./palette.js";
 import { rowsSampled, strongest } from "./measures.js";
+import { changeChips } from "./whatif.js";
 
 const MOST = 512; // rows and columns of a picture; more are picked evenly
 
@@ -55,7 +56,7 @@ class DifferenceView {
     const card = (name, record, index) => h(
       "div",
       { class: "answer" },
-      h("small", { class: "soft" }, name),
+      h("small", { class: "soft" }, name, " ", changeChips(record)),
       h("bdi", { class: index && changed ? "changed" : "" }, visible(answers[index] ?? "–")),
       Number.isFinite(record.answer?.score) ? h("small", { class: "soft" }, app.number(record.answer.score, 3)) : null,
     );

@@ -10,9 +10,13 @@ function make(node, fields, children) {
     else if (name === "value") node.value = value;
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...present(children));
   return node;
 }
+
+// what is there of some children: a browser would write the word "null" for what is not
+const present = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+export const refill = (node, ...children) => node.replaceChildren(...present(children));
 
 export const h = (name, fields, ...children) => make(document.createElement(name), fields, children);
 export const svg = (name, fields, ...children) => make(document.createElementNS(SVG, name), fields, children);

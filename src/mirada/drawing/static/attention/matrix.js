@@ -1,6 +1,6 @@
 // The matrix: a row per query, a column per key, exact numbers under the pointer.
 
-import { h, fitCanvas, choices } from "./elements.js";
+import { h, fitCanvas, choices, refill } from "./elements.js";
 import { short, visible } from "./tokens.js";
 import { sequential, diverging } from "./palette.js";
 import { Plane } from "./plane.js";
@@ -198,7 +198,8 @@ class MatrixView {
       this.scale = scale;
       this.draw();
     });
-    this.legend.replaceChildren(
+    refill(
+      this.legend,
       h("span", { class: "end" }, app.number(low, low ? 2 : 0)), h("span", { class: "ramp-frame" }, bar, mark),
       h(
         "span",

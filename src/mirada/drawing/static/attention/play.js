@@ -1,6 +1,6 @@
 // Playback: word by word, as it was written.
 
-import { h } from "./elements.js";
+import { h, refill } from "./elements.js";
 import { tokenElement } from "./tokens.js";
 import { AxisStrip } from "./strip.js";
 import { cautionList } from "./cautions.js";
@@ -106,7 +106,8 @@ class PlayView {
       ),
     );
     const best = strongest(row, 4);
-    this.beside.replaceChildren(
+    refill(
+      this.beside,
       h("h2", {}, h("small", {}, app.t("wrote")), tokenElement(String(output.text), { class: "large" })),
       known ? h(
         "p",

@@ -48,7 +48,7 @@ class RelationsView {
         h(
           "td",
           { class: gain > 0 ? "up" : "down" },
-          `${gain > 0 ? "+" : "−"}${app.percent(Math.abs(gain))}`,
+          `${gain > 0 ? "+" : gain < 0 ? "−" : ""}${app.percent(Math.abs(gain))}`,
         ), h("td", {}, Number(count ?? 0).toLocaleString(app.state.language)));
     });
     this.element.replaceChildren(h("section", { class: "card" }, h("p", { class: "soft hint" }, app.t("relationsHint")),

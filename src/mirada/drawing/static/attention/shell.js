@@ -4,7 +4,7 @@ import { h, svg } from "./elements.js";
 import { layerName, short, visible } from "./tokens.js";
 import { LayerPicker } from "./picker.js";
 import { showHelp } from "./help.js";
-import { whatIfCard } from "./whatif.js";
+import { changeChips, whatIfCard } from "./whatif.js";
 import { VIEWS } from "./views.js";
 
 export class Shell {
@@ -75,7 +75,7 @@ export class Shell {
   }
   #head() {
     const { app, title } = this;
-    const { made, answer, changes } = app.record;
+    const { made, answer } = app.record;
     const about = [...new Set([made.task, made.model, made.run].filter(Boolean).map(String))];
     const facts = about.filter((fact) => fact !== title).map((fact) => h("span", { dir: "auto" }, short(fact, 60)));
     const line = (text, kind) => {
@@ -106,8 +106,7 @@ export class Shell {
           input && told ? h("span", { class: "arrow", "aria-label": "→" }, "→") : null,
           told,
         ) : h("h1", {}, h("bdi", {}, title)),
-        h("p", { class: "meta" }, facts,
-          changes.map((change) => h("span", { class: "chip" }, `${change.do} ${layerName(String(change.layer ?? ""))}`)))),
+        h("p", { class: "meta" }, facts, changeChips(app.record))),
       h("div", { class: "tools" },
         tool(
           app.state.language === "es" ? "EN" : "ES",

@@ -1,8 +1,12 @@
 // What if: a key masked, an edge cut, a weight forced, a head dropped. Here it changes one layer; a live page can run the model again.
 
 import { h } from "./elements.js";
-import { short } from "./tokens.js";
+import { layerName, short } from "./tokens.js";
 import { outputChange, roomFor } from "./changes.js";
+
+// the what-ifs that a record was made with
+export const changeChips = ({ changes }) =>
+  changes.map((change) => h("span", { class: "chip" }, `${change.do} ${layerName(String(change.layer ?? ""))}`));
 
 export function whatIfCard(app) {
   const { state, stream } = app;
