@@ -119,8 +119,12 @@ def test_silence_is_silent() -> None:
         ("smoothing", 1.0, r"smoothing must lie in \[0, 1\)"),
         ("seed", -1, "seed must lie in"),
         ("steps", -5, "steps must be at least 0"),
-        ("minutes", float("inf"), "minutes must be finite"),
+        ("minutes", float("inf"), "minutes must be (finite|at most)"),
         ("minutes", float("nan"), "minutes must be at least 0"),
+        ("minutes", 1e308, "minutes must be at most 10000000"),
+        ("accumulate", 2**62, "accumulate must be at most 65536"),
+        ("seeds", 10**12, "seeds must be at most 65536"),
+        ("threads", 5000, "threads must be at most 4096"),
     ],
 )
 def test_a_recipe_that_cannot_work_is_refused(field: str, value: object, message: str) -> None:

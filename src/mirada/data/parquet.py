@@ -58,10 +58,14 @@ def text_columns(schema: Any, columns: Sequence[str] | None) -> list[str]:
 
 def longest_text(words: Any, group: int, texts: Sequence[str]) -> int:
     """The bytes of the longest text in a dictionary of a group of rows."""
+    import pyarrow
     from pyarrow import compute
 
     about = words.metadata.row_group(group)
     parts = {part.path_in_schema: part for part in map(about.column, range(about.num_columns))}
+    unknown = sorted(set(texts) - set(parts))
+    if unknown:
+        raise pyarrow.ArrowInvalid(f"its rows have no column {unknown[0]!r}.")
     longest = 0
     for name in texts:
         size = parts[name].total_uncompressed_size

@@ -6,7 +6,12 @@ from math import inf
 from mirada.config import Config
 from mirada.training.schedules import SCHEDULES
 
-MOST_THREADS = 4096
+MOST = {
+    "threads": 4096,
+    "accumulate": 2**16,  # parts of one step
+    "seeds": 2**16,
+    "minutes": 10**7,  # nineteen years
+}
 PRECISIONS = ("float32", "bfloat16", "float16")
 
 
@@ -76,7 +81,6 @@ class Recipe(Config):
         for name in ("minutes", "decay", "l2", "clip"):
             if getattr(self, name) == inf:
                 raise ValueError(f"{name} must be finite: got inf")
-        if self.threads > MOST_THREADS:
-            raise ValueError(f"threads must be at most {MOST_THREADS}: got {self.threads}")
+        self.at_most(MOST)
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed must lie in [0, 2^63): got {self.seed}")
