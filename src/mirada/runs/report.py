@@ -7,11 +7,11 @@ from mirada.config import Config
 from mirada.drawing.charts import Chart
 from mirada.drawing.curves import Curve
 from mirada.drawing.page import Fact, Report, Section, html
+from mirada.files import write_whole
 from mirada.runs.run import Measured, Run
 from mirada.runs.seeds import read_seeds, seed_section
 from mirada.runs.sources import Splits
 from mirada.runs.summary import is_number, summary
-from mirada.training.checkpoint import write_whole
 from mirada.training.metrics_log import read_metrics
 
 

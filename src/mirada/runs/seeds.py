@@ -16,13 +16,13 @@ from typing import Any
 from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
-from mirada.files import read_json
+from mirada.files import read_json, write_whole
 from mirada.runs.load import MODEL, load
 from mirada.runs.request import LENGTHS, TrainingRequest
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
 from mirada.runs.summary import in_a_line, is_number, summary
-from mirada.training.checkpoint import read_checkpoint, write_whole
+from mirada.training.checkpoint import read_checkpoint
 from mirada.training.loop import CHECKPOINTS
 from mirada.training.metrics_log import read_metrics
 from mirada.training.training_state import LAST, state_of

@@ -13,7 +13,7 @@ import torch
 from mirada.checksums import checksum_of
 from mirada.data.check import left_out
 from mirada.errors import require
-from mirada.files import remove_parts, require_own
+from mirada.files import remove_parts, require_own, write_whole
 from mirada.layers.model_size import TRAINED, require_memory
 from mirada.machine import physical_memory
 from mirada.native import library
@@ -31,7 +31,7 @@ from mirada.runs.sources import Source, Splits, fingerprint, require_both, requi
 from mirada.runs.summary import digits, in_a_line
 from mirada.runs.task import Task, spread, with_sizes
 from mirada.terminal import echo
-from mirada.training.checkpoint import check_room, write_whole
+from mirada.training.checkpoint import check_room
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.interrupts import Interrupted
 from mirada.training.loop import CHECKPOINTS, Training

@@ -43,7 +43,7 @@ from mirada.files import expanded, write_whole
 from mirada.hub.word_vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
-from mirada.looking.picture_labels import WordBoxes, caption_labels
+from mirada.looking.caption_labels import WordBoxes, caption_labels
 from mirada.models.captioner import Captioner
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import in_sequence

@@ -27,7 +27,7 @@ from mirada.drawing.page import Section
 from mirada.drawing.picture import HeatPanel, PictureHeat
 from mirada.drawing.raster import shrunk
 from mirada.errors import require
-from mirada.looking.picture_labels import class_labels
+from mirada.looking.class_labels import class_labels
 from mirada.looking.record import Seen, look
 from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.answers import Answer, RankAsk

@@ -15,7 +15,6 @@ from mirada.checksums import damage, with_checksum
 from mirada.errors import require
 from mirada.files import write_whole
 
-__all__ = ["check_room", "packed", "read_checkpoint", "write_checkpoint", "write_whole"]
 
 FACTS = "facts"
 BESIDE = 1 << 20  # bytes of settings, log and report beside the weights, about

@@ -1,24 +1,16 @@
-"""Rows and columns that are cells of a picture: of a model that names it, and of one that describes it."""
+"""Rows and columns that are cells of a picture, of a model that names it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from math import isqrt
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.picture_classes import PictureClasses
-from mirada.data.picture_file import Box
 from mirada.data.picture_set import Picture
-from mirada.data.tokenize import Tokenizer
-from mirada.decoding.hypothesis import Hypothesis
 from mirada.drawing.raster import png
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, WrittenStep
-from mirada.looking.text_labels import RANKED, written_labels
-
-WordBoxes = Mapping[str, tuple[Box, ...]]  # where words are in a picture
+from mirada.looking.text_labels import RANKED
 
 
 def class_labels(
@@ -37,21 +29,3 @@ def class_labels(
         {"pool*": ("query", "cells"), "*": ("cells", "cells")},
         {"input": picture.name}, ranked[0], steps, chosen=chosen,
     )  # fmt: skip
-
-
-def caption_labels(
-    tokenizer: Tokenizer,
-    name: str,
-    pixels: UInt8[np.ndarray, "size size 3"],
-    best: Hypothesis,
-    boxes: WordBoxes,
-    logits: Tensor,
-) -> Labels:
-    """What the rows and columns of a caption are: words that were written, cells of the picture."""
-    assert best.alignment is not None
-    side = isqrt(best.alignment.shape[1])
-    cells, text = GridLabels.of(side, side, picture=png(pixels)), tokenizer.decode(best.tokens)
-    found = written_labels("cells", cells, tokenizer, best, text, name, logits)
-    known = {word.lower(): places for word, places in boxes.items()}
-    placed = ((step.row, box) for step in found.outputs for box in known.get(step.text.lower(), ()))
-    return replace(found, boxes=tuple(placed))
