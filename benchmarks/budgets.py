@@ -18,7 +18,7 @@ from pathlib import Path
 
 from neighbor import cpu, neighbors
 
-from mirada.runs.catalog import CATALOG
+from mirada.runs.registry import CATALOG
 
 HERE = Path(__file__).parents[1]
 

@@ -22,8 +22,7 @@ from torch import Tensor
 from mirada import engine
 from mirada.decoding.beam import Beam
 from mirada.decoding.greedy import Greedy
-from mirada.decoding.rules import Forbid
-from mirada.decoding.search import Search
+from mirada.decoding.search import Forbid, Search
 from mirada.hub import gpt2, marian
 from mirada.models.gpt import GPT
 from mirada.models.transformer import Transformer

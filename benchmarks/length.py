@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from mirada.cli.eval import by_length
-from mirada.drawing.plot import plot
+from mirada.drawing.plots.lines import plot
 from mirada.runs.load import load
 
 

@@ -18,8 +18,7 @@ import torch
 from ratios import HEADER, race
 
 from mirada import look
-from mirada.drawing.attention_page import attention_page
-from mirada.drawing.record_blocks import file_block
+from mirada.drawing.viewer.page import attention_page, file_block
 from mirada.looking.labels import Labels, TextLabels
 from mirada.looking.record import Seen
 from mirada.models.gpt import GPT, GPTConfig

@@ -18,16 +18,23 @@ import torch
 from torch import Tensor
 
 import mirada
-from mirada.data.builtin.spanish.adjectives import ADJECTIVES
-from mirada.data.builtin.spanish.grammar import english_spanish
-from mirada.data.builtin.spanish.nouns import NOUNS
-from mirada.data.builtin.spanish.verbs import ROWS as VERBS
-from mirada.data.conllu import read_conllu
-from mirada.data.tokenize import END, START
+from mirada.corpora.spanish.adjectives import ADJECTIVES
+from mirada.corpora.spanish.grammar import english_spanish
+from mirada.corpora.spanish.nouns import NOUNS
+from mirada.corpora.spanish.verbs import ROWS as VERBS
+from mirada.data.text.tokenize import END, START
 from mirada.data.word_links import LinkedPair, read_links
-from mirada.looking.alignment_error import LinkCounts, between_words, diagonal, largest, mutual, words_of
+from mirada.looking.explain.alignment import LinkCounts, between_words, diagonal, largest, mutual, words_of
+from mirada.looking.explain.relations import (
+    HeadRelation,
+    RelatedWords,
+    best_heads,
+    head_relations,
+    read_conllu,
+    related,
+    relations_of,
+)
 from mirada.looking.record import Seen
-from mirada.looking.relations import HeadRelation, RelatedWords, best_heads, head_relations, related, relations_of
 from mirada.runs.run import Run
 
 WORD = re.compile(r"\w+|[^\w\s]")

@@ -24,7 +24,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import mirada
-from mirada.data.builtin.spanish.grammar import english_spanish
+from mirada.corpora.spanish.grammar import english_spanish
 
 TOGETHER = 32
 GOALS = {"of `mirada run`": 0.6, "times one at a time": 2.0}

@@ -23,15 +23,15 @@ import model_peers as peers
 import torch
 from torch import Tensor, nn
 
-from mirada.cli.allocator import keep_memory
-from mirada.data.batch import Buckets
+from mirada.cli.train import keep_memory
+from mirada.data.batching import Buckets
 from mirada.models.transformer import Transformer, TransformerConfig
 from mirada.runs.batches import Bucketed, EncodedRecords
-from mirada.tasks.translate import collate
+from mirada.tasks.translate.task import collate
 from mirada.training.loop import Training
 from mirada.training.objectives import Microbatch, ModelLoss
 from mirada.training.recipe import Recipe
-from mirada.training.training_state import TrainingState
+from mirada.training.state import TrainingState
 
 VOCAB, TOKENS, PAIRS, AT_A_TIME = 9000, 4096, 6000, 4
 SIZES = (VOCAB, 256, 4, 1024, 3, 0.1)

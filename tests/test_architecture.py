@@ -7,18 +7,19 @@ from pathlib import Path
 import pytest
 
 from mirada.cli.main import app
-from mirada.runs.catalog import CATALOG
+from mirada.runs.registry import CATALOG
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "mirada"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = {
-    "errors": -2, "lazy": -1, "files": -1, "machine": -1,
-    "config": 0, "shapes": 0, "terminal": 0, "checksums": 0, "native": 0,
+    "errors": -2, "lazy": -1, "files": -1,
+    "config": 0, "shapes": 0, "words": 0, "native": 0,
     "attention": 1, "drawing": 1,
     "layers": 2,
     "models": 3, "data": 3, "decoding": 3,
+    "corpora": 3.5,  # the embedded data, made of records
     "training": 4, "looking": 4, "engine": 4, "hub": 4,
     "runs": 5,
     "tasks": 6,
@@ -28,13 +29,13 @@ LAYERS = {
 ONLY_LAYER_0 = {"data", "decoding"}  # these import nothing above layer 0
 NO_MODEL = {"training", "looking"}  # these serve any model, so they know none
 
-# inside attention/: equation > {observe interventions clean} > kernels > {rules memory fit} > the factors and cache > places
+# inside attention/: equation > observe > kernels > {rules memory} > the factors and cache > places
 ORDER = {
-    "places": 0, "skew": 0, "rotation": 0, "transforms": -1, "inherited": -1, "warm_up": 0, "dropout": 0,
+    "places": 0, "transforms": -1, "dropout": 0,
     "scores": 1, "neighborhoods": 1, "positions": 1, "normalizers": 1, "heads": 1, "cache": 1,
-    "rules": 2, "memory": 2, "fit": 2,
+    "rules": 2, "memory": 2,
     "kernels": 3,
-    "observe": 4, "interventions": 4, "clean": 4,
+    "observe": 4,
     "equation": 5,
 }  # fmt: skip
 
@@ -106,28 +107,71 @@ def test_models_and_layers_know_no_engine(path: Path) -> None:
 
 def test_runs_know_no_text() -> None:
     texts = (
-        "mirada.data.tokenize",
-        "mirada.data.vocabulary",
-        "mirada.data.text",
-        "mirada.data.passages",
+        "mirada.data.text.tokenize",
+        "mirada.data.text.tokenize",
+        "mirada.data.files.opening",
+        "mirada.tasks.fill.texts",
         "mirada.tasks",
     )
-    found = [(path.name, name) for path in PACKAGE.glob("runs/*.py") for _, name in imports(path)]
+    found = [(path.name, name) for path in PACKAGE.glob("runs/**/*.py") for _, name in imports(path)]
     assert found
     assert [pair for pair in found if pair[1].startswith(texts)] == []
 
 
-def test_a_task_is_a_file_and_a_command_is_a_file() -> None:
+def test_a_task_is_a_room_and_a_command_is_a_file() -> None:
     homes = {name: item.home.split(":") for name, item in CATALOG.items()}
-    assert {module for module, _ in homes.values()} == {
-        f"mirada.tasks.{path.stem}" for path in PACKAGE.glob("tasks/*.py") if path.stem != "__init__"
-    }
+    assert set(homes) == {path.name for path in PACKAGE.glob("tasks/*") if path.is_dir()}
     for name, (module, kind) in homes.items():  # the class may say more than the task's name, which can be taken
-        assert module == f"mirada.tasks.{name}"
+        assert module == f"mirada.tasks.{name}.task"
         assert kind.startswith(name.title())
-    shared = {"__init__", "main", "options", "inputs", "places", "allocator", "speed"}
+    shared = {"__init__", "main", "arguments"}
     commands = {path.stem for path in PACKAGE.glob("cli/*.py")} - shared
     assert commands == {command.name for command in app.registered_commands}
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a file."""
+    return ".".join(("mirada", *parts(path))).removesuffix(".__init__")
+
+
+def users() -> dict[str, set[str]]:
+    """The rooms that use each module: tasks by name, every other package by its first word."""
+    modules = {module_of(path): path for path in SOURCES}
+    rooms = {name: parts(path)[1] if parts(path)[0] == "tasks" else "" for name, path in modules.items()}
+    found: dict[str, set[str]] = {name: set() for name in modules}
+    importers: dict[str, set[str]] = {name: set() for name in modules}
+    for name, path in modules.items():
+        for _, imported in imports(path):
+            for there in (imported, imported.rpartition(".")[0]):
+                if there in modules and there != name:
+                    importers[there].add(name)
+    for name in modules:
+        waiting, seen = [name], {name}
+        while waiting:
+            for user in importers[waiting.pop()] - seen:
+                seen.add(user)
+                if rooms[user] or not importers[user]:
+                    found[name].add(rooms[user] or user)
+                if not rooms[user]:
+                    waiting.append(user)
+    return found
+
+
+def test_what_one_task_alone_uses_stands_in_its_room() -> None:
+    rooms = {path.name for path in PACKAGE.glob("tasks/*") if path.is_dir()}
+    elsewhere = ("mirada.tasks", "mirada.models", "mirada.corpora")
+    alone = {
+        name: users_of
+        for name, users_of in users().items()
+        if not name.startswith(elsewhere) and len(users_of) == 1 and users_of <= rooms
+    }
+    assert alone == {}
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("tasks/*/*.py")), ids=lambda path: "/".join(parts(path)))
+def test_no_room_opens_into_another(path: Path) -> None:
+    rooms = [name for _, name in imports(path) if name.startswith("mirada.tasks.")]
+    assert [name for name in rooms if name.split(".")[2] != parts(path)[1]] == []
 
 
 def test_a_class_name_is_one_thing() -> None:
@@ -153,7 +197,7 @@ def test_no_vague_file_names() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_sources_stay_readable(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= 400
+    assert text.count("\n") <= 800
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert node.end_lineno - node.lineno < 70, f"{path}:{node.lineno} {node.name} is too long"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save
 
-from mirada.checksums import checksum_in, damage, json_checksum, with_checksum
+from mirada.files import checksum_in, damage, json_checksum, with_checksum
 
 TENSORS = {"a": torch.arange(7.0), "b": torch.tensor([[1, -2]], dtype=torch.int32), "c": torch.zeros(0)}
 

@@ -18,7 +18,7 @@ from mirada import Attention, MultiHead, attend, look
 from mirada.attention.kernels import plan
 from mirada.attention.neighborhoods import Causal, Padding, Window
 from mirada.attention.scores import Additive, Dot
-from mirada.runs.catalog import CATALOG
+from mirada.runs.registry import CATALOG
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import mirada
 from mirada.cli.main import app
-from mirada.runs.catalog import CATALOG
+from mirada.runs.registry import CATALOG
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mirada
-from mirada.terminal import echo, visible
 from mirada.training.progress import Progress
+from mirada.words import echo, visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jgood\r\x9b31m\u202edab\u202c\u2066x\u2069\x7f\u2028\U000e0041"
 

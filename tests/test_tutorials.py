@@ -18,7 +18,7 @@ import pytest
 
 import mirada
 from mirada.cli.main import main
-from mirada.runs.catalog import CATALOG
+from mirada.runs.registry import CATALOG
 from mirada.runs.sources import Splits
 
 ROOT = Path(__file__).parents[1]

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 import mirada
-from mirada.drawing.plot import plot_bars
-from mirada.looking.alignment_error import alignment_error, diagonal, largest
+from mirada.drawing.plots.lines import plot_bars
+from mirada.looking.explain.alignment import alignment_error, diagonal, largest
 from mirada.runs.run import Run
 
 NOUNS = {"house": "casa", "table": "mesa", "window": "ventana", "street": "calle", "lamp": "lámpara", "river": "rivera",

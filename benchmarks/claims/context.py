@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from mirada import Attention, MultiHead
 from mirada.attention.neighborhoods import Padding
 from mirada.attention.positions import Sinusoidal
-from mirada.data.batch import pad
-from mirada.data.builtin.spanish.grammar import english_spanish
-from mirada.drawing.plot import plot_bars
+from mirada.corpora.spanish.grammar import english_spanish
+from mirada.data.batching import pad
+from mirada.drawing.plots.lines import plot_bars
 from mirada.layers.embed import Placed
 
 WIDTH, STEPS, BATCH = 64, 1500, 128

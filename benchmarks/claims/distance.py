@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mirada import Attention, MultiHead
 from mirada.attention.positions import Sinusoidal
-from mirada.drawing.plot import plot
+from mirada.drawing.plots.lines import plot
 from mirada.layers.embed import Placed
 from mirada.layers.recurrent import Recurrent
 

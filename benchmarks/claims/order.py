@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mirada.drawing.plot import plot_bars
+from mirada.drawing.plots.lines import plot_bars
 from mirada.models.classifier import Classifier, ClassifierConfig
 
 ANIMALS, VERBS, THE, STEPS = 24, 8, 5, 300

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from mirada.drawing.plot import plot
+from mirada.drawing.plots.lines import plot
 from mirada.layers.block import BlockConfig, EncoderLayer
 from mirada.layers.recurrent import Recurrent
 

@@ -11,7 +11,7 @@ import torch
 
 from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Dot
-from mirada.drawing.plot import plot
+from mirada.drawing.plots.lines import plot
 
 DIMS = (4, 16, 64, 256, 1024)
 SCALES = {"q.k": 1.0, "q.k / sqrt(dim)": None}

@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 import mirada
-from mirada.data.builtin.spanish.grammar import Pair, english_spanish
-from mirada.drawing.plot import plot
+from mirada.corpora.spanish.grammar import Pair, english_spanish
+from mirada.drawing.plots.lines import plot
 from mirada.training.metrics import bleu
 
 MODELS = ("rnn", "bahdanau", "luong", "transformer")

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import mirada
-from mirada.drawing.plot import plot_bars
+from mirada.drawing.plots.lines import plot_bars
 
 MODELS = ("soft", "hard")
 DRAWN = {"bleu": "BLEU", "exact": "without an error, %", "pointing": "pointing, %"}

@@ -17,12 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mirada.data.augment import numbers
-from mirada.data.picture_classes import in_order
-from mirada.drawing.plot import plot
+from mirada.drawing.plots.lines import plot
 from mirada.models.vit import ViT, ViTConfig
-from mirada.runs.catalog import entry
+from mirada.runs.registry import entry
 from mirada.runs.sources import Source
+from mirada.tasks.recognize.examples import in_order, numbers
 
 WIDTH, DEPTH, HEADS, BATCH = 64, 4, 4, 64
 LR, WARMUP = 1e-3, 100

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from mirada.attention.equation import Attention, attend
     from mirada.attention.heads import MultiHead
     from mirada.attention.normalizers import draws
-    from mirada.looking.attribution import weight_gradients
-    from mirada.looking.changes import Cut, DropHead, Force, MaskKey
-    from mirada.looking.importance import importance
-    from mirada.looking.intervene import intervene
+    from mirada.looking.change.changes import Cut, DropHead, Force, MaskKey
+    from mirada.looking.change.intervene import intervene
+    from mirada.looking.explain.importance import importance
+    from mirada.looking.explain.measures import weight_gradients
     from mirada.looking.record import Seen, look
     from mirada.runs.load import load
     from mirada.runs.train import train
@@ -44,17 +44,17 @@ _HOME = {
     "attend": "mirada.attention.equation",
     "MultiHead": "mirada.attention.heads",
     "draws": "mirada.attention.normalizers",
-    "Cut": "mirada.looking.changes",
-    "DropHead": "mirada.looking.changes",
-    "Force": "mirada.looking.changes",
-    "MaskKey": "mirada.looking.changes",
-    "importance": "mirada.looking.importance",
-    "intervene": "mirada.looking.intervene",
+    "Cut": "mirada.looking.change.changes",
+    "DropHead": "mirada.looking.change.changes",
+    "Force": "mirada.looking.change.changes",
+    "MaskKey": "mirada.looking.change.changes",
+    "importance": "mirada.looking.explain.importance",
+    "intervene": "mirada.looking.change.intervene",
     "load": "mirada.runs.load",
     "look": "mirada.looking.record",
     "Seen": "mirada.looking.record",
     "train": "mirada.runs.train",
-    "weight_gradients": "mirada.looking.attribution",
+    "weight_gradients": "mirada.looking.explain.measures",
 }
 
 

@@ -148,7 +148,7 @@ def weights_of(folder: Path) -> dict[str, str]:
     """The numbers of the model, whatever else its file says."""
     from safetensors.torch import load_file
 
-    from mirada.checksums import checksum_of
+    from mirada.files import checksum_of
 
     tensors = load_file(folder / "model.safetensors")
     return {name: checksum_of(value.numpy().tobytes()) for name, value in tensors.items()} | {

@@ -111,7 +111,7 @@ def activation_case(dice: random.Random, figures: Figures) -> None:
     """act(x W + b) and its gradients, compiled."""
     from torch import nn
 
-    from mirada.layers.linear_activation import linear_activation
+    from mirada.layers.feedforward import linear_activation
 
     rows, inside, width = dice.randint(1, 40), dice.randint(1, 20), dice.randint(1, 40)
     kind = dice.choice(list(ACTIVATIONS))

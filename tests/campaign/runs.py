@@ -75,7 +75,7 @@ def train(task: str, home: Path, out: Path, resume: bool = False, *more: str) ->
 
 def result(folder: Path) -> dict[str, str]:
     """What a run is, by file: weights and what the task knows. Clocks are in none of these."""
-    from mirada.checksums import checksum_of
+    from mirada.files import checksum_of
 
     names = [
         path.name for path in folder.iterdir() if path.suffix in (".safetensors", ".json") or path.suffix == ".csv"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mirada.runs.answers import Answer
+from mirada.runs.inputs import Question, Questions, answered_table, table_text
 from mirada.runs.load import load
-from mirada.runs.questions import Question, Questions, answered_table, table_text
 from tests.cli.conftest import Command, Made
 from tests.runs.small import QUICK, reviews, trained
 

@@ -228,8 +228,8 @@ def test_no_lines_at_all(mirada: Command, made: Made) -> None:
 def test_a_line_that_is_no_text_has_its_place_and_hinders_no_other(
     mirada: Command, made: Made, monkeypatch: pytest.MonkeyPatch, line: bytes, error: str
 ) -> None:
-    monkeypatch.setattr("mirada.data.text.LONGEST_LINE", 300)
-    monkeypatch.setattr("mirada.data.text.BLOCK", 20)
+    monkeypatch.setattr("mirada.data.files.opening.LONGEST_LINE", 300)
+    monkeypatch.setattr("mirada.data.files.opening.BLOCK", 20)
     good = mirada("run", made.translate, "I see a cat.").out
     done = mirada("run", made.translate, stdin=b"I see a cat.\n" + line + b"\nI see a cat.\n")
     assert (done.code, done.out) == (1, f"{good}\n{good}")
@@ -241,8 +241,8 @@ def test_a_line_that_is_no_text_has_its_place_and_hinders_no_other(
 
 
 def test_a_line_without_end_is_no_line(mirada: Command, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirada.data.text.LONGEST_LINE", 300)
-    monkeypatch.setattr("mirada.data.text.ENDLESS", 2 << 20)
+    monkeypatch.setattr("mirada.data.files.opening.LONGEST_LINE", 300)
+    monkeypatch.setattr("mirada.data.files.opening.ENDLESS", 2 << 20)
     done = mirada("run", made.translate, stdin=b"x" * (3 << 20))
     assert (done.code, done.err) == (2, "mirada: line 1 of standard input has more than 2 MB. Is it text?\n")
 
@@ -345,7 +345,7 @@ def test_the_wrong_task(mirada: Command, made: Made, copy: Path, tmp_path: Path)
 def test_a_full_disk_is_told_before_training(
     mirada: Command, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirada.training.checkpoint.shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9})())
+    monkeypatch.setattr("mirada.training.state.shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9})())
     done = mirada("train", "translate", "--data", made.pairs, "--out", tmp_path / "run", *QUICK)
     assert_refused(done, "has 9 bytes left and the run needs about", "Make room, or choose another folder with --out.")
     assert not (tmp_path / "run").exists()

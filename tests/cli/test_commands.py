@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mirada.cli import speed
-from mirada.runs.catalog import CATALOG
+from mirada.cli import bench as speed
 from mirada.runs.load import load
+from mirada.runs.registry import CATALOG
 from tests.cli.conftest import Command, Made
 from tests.runs.small import QUICK, pairs, write_rows
 

@@ -13,9 +13,9 @@ import pytest
 from mirada import files
 from mirada.cli.main import explained, shortened
 from mirada.runs.integrity import inspect
-from mirada.training import checkpoint
-from mirada.training.checkpoint import check_room
-from mirada.training.metrics_log import MetricsLog
+from mirada.training import state as checkpoint
+from mirada.training.log import MetricsLog
+from mirada.training.state import check_room
 from tests.cli.conftest import Command, Made
 from tests.runs.small import QUICK
 
@@ -133,7 +133,7 @@ def test_a_full_disk_is_told_with_its_numbers(tmp_path: Path, monkeypatch: pytes
 
 def test_a_disk_that_is_full_during_a_training_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = MetricsLog(tmp_path / "metrics.jsonl")
-    monkeypatch.setattr("mirada.training.metrics_log.os.fsync", full)
+    monkeypatch.setattr("mirada.training.log.os.fsync", full)
     log.write(step=1)
     with pytest.raises(ValueError, match=r"metrics\.jsonl cannot be written: No space left on device\. Make room"):
         log.settle()

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirada.data.batch import Buckets, drawn, in_order, pad, parts
+from mirada.data.batching import Buckets, drawn, in_order, pad, parts
 
 sides = st.integers(1, 3)
 length_lists = sides.flatmap(

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from mirada.data import objects, record, text
-from mirada.data.cells import read_cells
-from mirada.data.graph_arrays import from_npz
-from mirada.data.objects import flat
+from mirada.data import record
+from mirada.data.files import json as objects
+from mirada.data.files import opening as text
+from mirada.data.files.cells import read_cells
+from mirada.data.files.forms import read_records
+from mirada.data.files.json import flat
+from mirada.data.files.opening import LONGEST_LINE, read_text, scan
 from mirada.data.options import TableOptions
-from mirada.data.questions import read_questions
-from mirada.data.records import read_records
-from mirada.data.text import LONGEST_LINE, read_text, scan
+from mirada.tasks.answer.questions import read_questions
+from mirada.tasks.label.files import from_npz
 
 COLUMNS = ("source", "target")
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from mirada.data.files.csv import Layout
+from mirada.data.files.forms import read_records
 from mirada.data.options import TableOptions
-from mirada.data.records import Read, read_records
-from mirada.data.table import Layout
+from mirada.data.record import Read
 
 CLASSES, PAIR = ("text", "label"), ("source", "target")
 TEXTS = ["a fine film", "a dull film", "not bad at all", "I left early", "what a joy", "so boring", "good acting, bad plot",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mirada.data.picture_file import MOST_PIXELS, border_color, fit, open_picture, pixels_of, placed
+from mirada.data.image import MOST_PIXELS, border_color, fit, open_picture, pixels_of, placed
 
 RED, BLUE = (200, 10, 30), (0, 40, 250)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mirada.decoding.greedy import Greedy
-from mirada.decoding.hypothesis import Hypothesis
+from mirada.decoding.search import Hypothesis
 from mirada.models.captioner import Captioner
 from mirada.models.gpt import GPT
 from mirada.models.transcriber import Transcriber

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from mirada import look
 from mirada.decoding.beam import Beam, Candidate, seated
 from mirada.decoding.greedy import Greedy
-from mirada.decoding.rules import AtLeast, Forbid, NoRepeat
+from mirada.decoding.search import AtLeast, Forbid, NoRepeat
 from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from mirada.models.transformer import Transformer, TransformerConfig
 from tests.decoding.models import FIRST, LIMITS, early_end, replay, subject

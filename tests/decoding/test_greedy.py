@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from mirada import look
 from mirada.decoding.greedy import Greedy
-from mirada.decoding.rules import AtLeast, Forbid, NoRepeat
+from mirada.decoding.search import AtLeast, Forbid, NoRepeat
 from tests.decoding.models import FIRST, LIMITS, early_end, replay, subject
 from tests.decoding.table import Table, random_table
 from tests.decoding.test_stepper import BATCH, LENGTHS, MODELS, SOURCE

@@ -3,7 +3,7 @@
 import torch
 from torch.testing import assert_close
 
-from mirada.decoding.hypothesis import stacked
+from mirada.decoding.search import stacked
 
 
 def test_looks_are_stacked():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mirada.decoding.rules import AtLeast, Forbid, NoRepeat, Rule, SoFar
+from mirada.decoding.search import AtLeast, Forbid, NoRepeat, Rule, SoFar
 
 
 def left(*rules: Rule, text: list[int], vocab: int = 6, end: int | None = 5) -> list[int]:

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from mirada.decoding.greedy import Greedy
-from mirada.decoding.rules import Forbid
-from mirada.decoding.sample import Sample, draw
+from mirada.decoding.greedy import Greedy, Sample, draw
+from mirada.decoding.search import Forbid
 from tests.decoding.models import FIRST, LIMITS, early_end, replay, subject
 from tests.decoding.table import Table, random_table
 from tests.decoding.test_stepper import BATCH, MODELS

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from mirada.decoding.beam import Beam
-from mirada.decoding.greedy import Greedy
-from mirada.decoding.rules import AtLeast, Forbid
-from mirada.decoding.sample import Sample
+from mirada.decoding.greedy import Greedy, Sample
+from mirada.decoding.search import AtLeast, Forbid
 from mirada.models.bert import BERT, BERTConfig
 from mirada.models.gpt import GPT, GPTConfig
 from tests.decoding.table import Table, random_table

@@ -5,9 +5,8 @@ from itertools import islice
 import pytest
 import torch
 
-from mirada.decoding.greedy import Greedy
-from mirada.decoding.rules import AtLeast, Forbid
-from mirada.decoding.sample import Sample
+from mirada.decoding.greedy import Greedy, Sample
+from mirada.decoding.search import AtLeast, Forbid
 from tests.decoding.models import subject
 from tests.decoding.table import Table, random_table
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from mirada.decoding.stepper import Stepper
+from mirada.decoding.search import Stepper
 from mirada.models.bert import BERT, BERTConfig
 from mirada.models.captioner import Captioner, CaptionerConfig
 from mirada.models.classifier import Classifier, ClassifierConfig

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from mirada.decoding.topk import topk
+from mirada.decoding.search import topk
 
 
 @pytest.mark.parametrize(("rows", "vocab"), [(1, 13), (3, 700), (5, 9001), (7, 8192), (1, 40000)])

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirada.drawing.attention_page import attention_page
-from mirada.drawing.record_blocks import base64_block
+from mirada.drawing.viewer.page import attention_page, base64_block
 
 ARGUMENTS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

@@ -11,7 +11,7 @@ import torch
 from mirada import Attention, MultiHead, intervene, look
 from mirada.attention.neighborhoods import Causal, Complete, Dense, Neighborhood, Padding, PerHead, Strided, Window
 from mirada.attention.normalizers import Hard, Identity, Normalizer, Softmax, Sparsemax
-from mirada.looking.changes import changes_from
+from mirada.looking.change.changes import changes_from
 from tests.drawing.conftest import Open
 
 HEADS, PLACES = 3, 7

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirada.drawing.axes import linear, logarithmic
+from mirada.drawing.charts import linear, logarithmic
 
 
 @given(

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from mirada.drawing import Chart, Curve
-from mirada.drawing.curves import MOST, thinned
+from mirada.drawing.charts import MOST, thinned
 from tests.drawing.parsed import page_of, rows_of
 
 

@@ -3,8 +3,7 @@
 import base64
 import hashlib
 
-from mirada.drawing.document import document, static
-from mirada.drawing.markup import element
+from mirada.drawing.page import document, element, static
 from tests.drawing.parsed import parse
 
 HOSTILE = "</script></style><img src=x onerror=\"alert('1')\"> <b>& &amp; -->"

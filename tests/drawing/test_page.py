@@ -30,7 +30,7 @@ from mirada.drawing import (
     Weighed,
     html,
 )
-from mirada.drawing.markup import Markup, element
+from mirada.drawing.page import Markup, element
 from tests.drawing.parsed import NAN, page_of, parse
 
 HOSTILE = "</script></style><img src=x onerror=\"alert('1')\"> <b>& &amp; -->"

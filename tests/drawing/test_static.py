@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from mirada.drawing.document import static
-from mirada.drawing.weights import LIGHT
+from mirada.drawing.attention.weights import LIGHT
+from mirada.drawing.page import static
 
 STYLE = static("page.css")
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from mirada.engine.eager import neighbors
+from mirada.engine.stepper import neighbors
 
 
 def test_neighbors_share_a_source() -> None:

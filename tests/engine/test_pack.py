@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from mirada.engine.anatomy import anatomy
-from mirada.engine.pack import beside, pack, padded, panels
+from mirada.engine.compiled import beside, pack, padded, panels
+from mirada.engine.fits import anatomy
 from mirada.layers.norm import LayerNorm, RMSNorm
 from mirada.native import decode, library
 from tests.engine.models import transformer

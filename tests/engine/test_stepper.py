@@ -12,10 +12,10 @@ from torch.testing import assert_close
 from mirada import engine, look
 from mirada.decoding.beam import Beam
 from mirada.decoding.greedy import Greedy
-from mirada.decoding.stepper import Stepper
+from mirada.decoding.search import Stepper
 from mirada.engine.compiled import Compiled
-from mirada.engine.eager import Eager
 from mirada.engine.state import EngineState
+from mirada.engine.stepper import Eager
 from mirada.layers.stack import ROOM, DecoderState
 from mirada.models.transformer import SourceMemory
 from tests.engine.models import (

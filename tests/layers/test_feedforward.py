@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from mirada.layers.feedforward import FeedForward, Gated, feed_forward
-from mirada.layers.linear_activation import ACTIVATIONS
+from mirada.layers.feedforward import ACTIVATIONS, FeedForward, Gated, feed_forward
 
 BATCH, LENGTH, WIDTH, HIDDEN = 2, 3, 5, 11
 

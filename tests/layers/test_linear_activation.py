@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from mirada.layers import linear_activation as module
-from mirada.layers.feedforward import FeedForward
-from mirada.layers.linear_activation import ACTIVATIONS, LinearActivation, linear_activation
+from mirada.layers import feedforward as module
+from mirada.layers.feedforward import ACTIVATIONS, FeedForward, LinearActivation, linear_activation
 from mirada.native import library
 from tests.ways import WAYS, take
 

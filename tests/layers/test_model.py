@@ -13,8 +13,9 @@ from torch.testing import assert_close
 
 from mirada.attention.neighborhoods import Padding
 from mirada.config import Config
+from mirada.files import read_json
 from mirada.layers.embed import Words
-from mirada.layers.model import Model, as_padding, check_step, check_text, read_json, real_places, start_small
+from mirada.layers.model import Model, as_padding, check_step, check_text, real_places, start_small
 from mirada.layers.norm import BatchNorm
 from mirada.layers.output import Output
 

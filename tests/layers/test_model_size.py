@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.config import Config
-from mirada.layers.model import Model
-from mirada.layers.model_size import TooLargeError, largest, require_explained, require_memory, size_of
+from mirada.layers.model import Model, TooLargeError, largest, require_explained, require_memory, size_of
 from mirada.models.bert import BERT
 from mirada.models.captioner import Captioner
 from mirada.models.classifier import Classifier
@@ -158,7 +157,7 @@ def test_the_largest_settings_are_named() -> None:
 def test_no_compiler_is_imported_to_tell_it() -> None:
     """That would take seconds, before every answer."""
     program = (
-        "import sys; from mirada.models.bert import BERT; from mirada.layers.model_size import size_of\n"
+        "import sys; from mirada.models.bert import BERT; from mirada.layers.model import size_of\n"
         "from mirada.models.transformer import Transformer; configs = BERT.Config(), Transformer.Config()\n"
         "before = {*sys.modules}; size_of(lambda: BERT(configs[0]), 2**34); size_of(lambda: Transformer(configs[1]), 2**34)\n"
         "print(len({*sys.modules} - before))"

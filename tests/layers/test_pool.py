@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import look
-from mirada.layers.pool import Attended, First, Flatten, Max, Mean, Pool, pool
+from mirada.layers.convolution import Attended, First, Flatten, Max, Mean, Pool, pool
 
 BATCH, LENGTH, WIDTH, HEADS = 3, 5, 6, 2
 NAMES = ("mean", "max", "first", "flatten", "attention")

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from mirada.layers.block import Residual
 from mirada.layers.norm import BatchNorm, LayerNorm
-from mirada.layers.residual import Residual
 
 BATCH, LENGTH, WIDTH = 2, 3, 5
 

@@ -10,8 +10,8 @@ from torch.testing import assert_close
 transformers = pytest.importorskip("transformers")
 
 from mirada import Cut, DropHead, Force, MaskKey, Seen, importance, intervene, look, weight_gradients  # noqa: E402
-from mirada.looking.compare import compare_methods  # noqa: E402
-from mirada.looking.foreign import first_place  # noqa: E402
+from mirada.looking.explain.compare import compare_methods  # noqa: E402
+from mirada.looking.huggingface import first_place  # noqa: E402
 from tests.parity.test_look_transformers import TARGETS, TOKENS, bert, gpt2, llama, marian, t5  # noqa: E402
 
 ASK = {"max_new_tokens": 5, "min_new_tokens": 5, "do_sample": False, "pad_token_id": 0}

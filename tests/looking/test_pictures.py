@@ -11,11 +11,11 @@ import torch
 
 from mirada import Attention, MultiHead, look
 from mirada.attention.neighborhoods import Causal, Edges, Padding
-from mirada.drawing.terminal import Terminal
+from mirada.drawing.terminal.text import Terminal
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, WrittenStep
 from mirada.looking.negro import VALUES, WANTED, WORDS, negro
 from mirada.looking.record import Seen
-from mirada.looking.views import chosen_layer, view
+from mirada.looking.show import chosen_layer, view
 
 
 @pytest.fixture

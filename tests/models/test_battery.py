@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 import mirada.models
 from mirada.config import Config
-from mirada.decoding.stepper import Stepper
+from mirada.decoding.search import Stepper
 from mirada.layers.model import Model
 from tests.models.cases import CASES
 from tests.models.cases.case import Batch, Case, Changes, loss, outputs

@@ -15,12 +15,12 @@ from pathlib import Path
 import torch
 
 from mirada.native import build, decode, library
-from mirada.native.constants import ACTIVATIONS
 from mirada.native.cross_entropy import cross_entropy_backward_
 from mirada.native.dropout import dropout
 from mirada.native.edges import edges_backward, edges_forward
 from mirada.native.linear_activation import KINDS, activate_, activate_backward
 from mirada.native.short import short_backward, short_forward
+from mirada.native.structures import ACTIVATIONS
 from tests.native.stack import Shape, Stack, decoded, packed, read
 
 SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")

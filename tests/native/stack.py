@@ -8,10 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mirada.layers.linear_activation import ACTIVATIONS
+from mirada.layers.feedforward import ACTIVATIONS
 from mirada.native import decode
-from mirada.native.decode import DecodeStep, panel
+from mirada.native.decode import panel
 from mirada.native.library import address, addresses
+from mirada.native.structures import DecodeStep
 
 EPS = 1e-5
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada.native import decode, library
-from mirada.native.decode import DecodeStep, checksum, panel, product
+from mirada.native.decode import checksum, panel, product
+from mirada.native.structures import DecodeStep
 from tests.native.stack import Shape, Stack, decoded, packed, read
 from tests.ways import WAYS, take
 

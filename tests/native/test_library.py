@@ -10,13 +10,21 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from mirada.native import library
-from mirada.native.constants import ACTIVATIONS, DEFINED, SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
 from mirada.native.cross_entropy import cross_entropy_backward_
 from mirada.native.dropout import dropout
 from mirada.native.edges import edges_forward
 from mirada.native.linear_activation import activate_, activate_backward
 from mirada.native.short import short_backward, short_forward
-from mirada.native.structures import DecodeStep, ShortAttention, layout
+from mirada.native.structures import (
+    ACTIVATIONS,
+    DEFINED,
+    SHORT_LANES,
+    SHORT_LONGEST,
+    SHORT_WIDEST,
+    DecodeStep,
+    ShortAttention,
+    layout,
+)
 
 needs_compiler = pytest.mark.skipif(library.library() is None, reason=f"nothing is compiled here: {library.reason()}")
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from mirada.attention.equation import Attention
 from mirada.attention.heads import MultiHead
 from mirada.config import Config
-from mirada.data.batch import drawn
+from mirada.data.batching import drawn
+from mirada.data.files.opening import Line, read_lines
 from mirada.data.record import Problem, Record
-from mirada.data.text import Line, read_lines
 from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
 from mirada.layers.model import Model

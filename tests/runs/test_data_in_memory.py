@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mirada
-from mirada.data.memory import rows_in_memory
+from mirada.data.files.memory import rows_in_memory
 from tests.runs.small import pairs, reviews, text, write_rows
 
 SETTINGS = {"width": 32, "hidden": 64, "depth": 1, "heads": 2, "steps": 6, "validate": 3, "warmup": 2}

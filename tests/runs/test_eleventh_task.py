@@ -7,9 +7,8 @@ import pytest
 import torch
 
 import mirada
-from mirada.runs.catalog import CATALOG, TaskEntry
-from mirada.training.interrupts import Interrupted
-from mirada.training.loop import Training
+from mirada.runs.registry import CATALOG, TaskEntry
+from mirada.training.loop import Interrupted, Training
 from tests.cli.conftest import Command
 from tests.cli.conftest import mirada as command  # noqa: F401 (a fixture)
 from tests.runs import sort_numbers

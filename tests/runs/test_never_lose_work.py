@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from mirada.runs.load import load
-from mirada.training.metrics_log import read_metrics
+from mirada.training.log import read_metrics
 from tests.runs.small import SIZES, pairs, trained, write_rows
 
 STEPS = 60

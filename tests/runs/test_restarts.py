@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from mirada.runs.lock import LOCK
-from mirada.runs.restarts import MARK
-from mirada.runs.train import carry_out
-from mirada.training.interrupts import Interrupted
-from mirada.training.metrics_log import read_metrics
+from mirada.runs.folder import LOCK
+from mirada.runs.train import MARK, carry_out
+from mirada.training.log import read_metrics
+from mirada.training.loop import Interrupted
 from tests.runs.small import QUICK, SIZES, pairs, quiet, request, trained, write_rows
 
 KEYS = (*SIZES, "steps=40", "validate=10", "batch_tokens=256", "save_seconds=0", "average=3", "threads=1")

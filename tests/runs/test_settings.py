@@ -4,9 +4,9 @@ import sys
 import pytest
 
 from mirada.models.transformer import TransformerConfig
-from mirada.runs.catalog import CATALOG, describe, entry
+from mirada.runs.registry import CATALOG, describe, entry
 from mirada.runs.settings import Groups, key_values, layered, value
-from mirada.tasks.translate import TranslateOptions
+from mirada.tasks.translate.task import TranslateOptions
 from mirada.training.recipe import Recipe
 
 GROUPS = Groups(Recipe, TranslateOptions, TransformerConfig)
@@ -77,5 +77,5 @@ def test_the_catalog_agrees_with_the_tasks(name: str) -> None:
 
 
 def test_the_catalog_needs_no_torch() -> None:
-    code = "import sys; from mirada.runs.catalog import describe; describe(); sys.exit('torch' in sys.modules)"
+    code = "import sys; from mirada.runs.registry import describe; describe(); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

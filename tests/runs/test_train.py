@@ -13,9 +13,9 @@ from mirada.native import library
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.train import carry_out
-from mirada.training.interrupts import Interrupted
-from mirada.training.metrics_log import read_metrics
-from mirada.training.training_state import weights
+from mirada.training.log import read_metrics
+from mirada.training.loop import Interrupted
+from mirada.training.state import weights
 from tests.runs.small import QUICK, SIZES, pairs, quiet, request, reviews, trained, write_rows
 
 BESIDE = {"bleu", "chrf", "bleu_nearest", "chrf_nearest"}  # a plain baseline beside every figure
@@ -322,7 +322,7 @@ def test_settings_that_cannot_work_leave_no_folder(tmp_path: Path, data: str, ke
 
 
 def test_no_room_is_told_before_anything_is_written(tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirada.training.checkpoint.shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9})())
+    monkeypatch.setattr("mirada.training.state.shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9})())
     with pytest.raises(ValueError, match=r"has \d+ bytes left and the run needs about [\d.]+ MB"):
         trained("translate", data, tmp_path / "run", *QUICK)
     assert not (tmp_path / "run").exists()
@@ -348,7 +348,7 @@ def test_ctrl_c_before_the_first_step_tells_how_to_go_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("mirada.training.planning.Planning.begin", interrupted)
+        patched.setattr("mirada.training.plan.Planning.begin", interrupted)
         with pytest.raises(Interrupted, match="stopped"):
             trained("translate", data, tmp_path / "run", *QUICK)
     assert resume(tmp_path / "run").folder == tmp_path / "run"

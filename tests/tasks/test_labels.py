@@ -9,10 +9,10 @@ from torch.testing import assert_close
 import mirada
 from mirada.looking.labels import GridLabels, Labels, TextLabels
 from mirada.looking.record import Call, Seen
-from mirada.runs.catalog import CATALOG
+from mirada.runs.registry import CATALOG
 from mirada.runs.run import Run
-from mirada.tasks import label
-from mirada.tasks.classify import windows
+from mirada.tasks.classify.task import windows
+from mirada.tasks.label import task as label
 from tests.runs.small import QUICK, pairs, stories, trained, write_rows
 from tests.tasks.every_model import CASES, LookedAt
 

@@ -7,11 +7,11 @@ from mirada.training.baselines import (
     DenseRows,
     linear_bag_of_words,
     linear_on_features,
+    logistic_regression,
     majority,
     nearest,
     nearest_texts,
 )
-from mirada.training.linear import logistic_regression
 
 TEXTS = ["a good good film", "a bad film", "good book", "bad bad book", "a film", "the good end"]
 LABELS = ["yes", "no", "yes", "no", "no", "yes"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mirada.training.budget import Pace, StepPlan, corrected, usual_every, within
+from mirada.training.plan import Pace, StepPlan, corrected, usual_every, within
 from tests.training.toy import Clock, timed_training
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from mirada.training.checkpoint import check_room, read_checkpoint, write_checkpoint, write_whole
-from mirada.training.training_state import put_weights, save_weights, weights
+from mirada.files import write_whole
+from mirada.training.state import check_room, put_weights, read_checkpoint, save_weights, weights, write_checkpoint
 
 
 def test_tensors_and_facts_come_back(tmp_path: Path) -> None:

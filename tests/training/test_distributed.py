@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from mirada.training.distributed import ProcessGroup, choose_device, process_group
-from mirada.training.metrics_log import read_metrics
+from mirada.training.log import read_metrics
 from tests.training.toy import toy_training
 
 ROOT = Path(__file__).parents[2]

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from mirada.data.ngrams import NgramTable, occurrences
-from mirada.training import linear
-from mirada.training.linear import LinearTexts, logistic_regression
+from mirada.data.text.ngrams import NgramTable, occurrences
+from mirada.training import baselines as linear
+from mirada.training.baselines import LinearTexts, logistic_regression
 
 TEXTS = ["a good good film", "a bad film", "good book", "bad bad book", "a film", "the good end"]
 WANTED = [1, 0, 1, 0, 0, 1]

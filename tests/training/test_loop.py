@@ -11,12 +11,14 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from mirada.training import checkpoint, loop, training_state
-from mirada.training.interrupts import Interrupted
-from mirada.training.metrics_log import read_metrics
+from mirada.training import loop
+from mirada.training import state as checkpoint
+from mirada.training import state as training_state
+from mirada.training.log import read_metrics
+from mirada.training.loop import Interrupted
 from mirada.training.objectives import Microbatch, evaluate, moved
 from mirada.training.recipe import Recipe
-from mirada.training.training_state import average, save_weights, weights
+from mirada.training.state import average, save_weights, weights
 from tests.training.toy import Distance, MovingDistance, Rows, Toy, rows, toy_training
 
 
@@ -72,7 +74,7 @@ def test_a_crash_at_any_moment_changes_nothing(tmp_path: Path, monkeypatch: pyte
 
     crashes = 0
     while True:
-        monkeypatch.setattr("mirada.training.checkpoint.write_whole", fragile)
+        monkeypatch.setattr("mirada.training.state.write_whole", fragile)
         monkeypatch.setattr(training_state, "write_whole", fragile)
         training = toy_training(tmp_path / "broken", save_seconds=0.0, resume=True)
         try:
@@ -250,7 +252,7 @@ def test_evaluation_weighs_parts_by_what_they_count() -> None:
 
 def test_no_room_is_told_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = type("Usage", (), {"free": 10})()
-    monkeypatch.setattr("mirada.training.checkpoint.shutil.disk_usage", lambda folder: usage)
+    monkeypatch.setattr("mirada.training.state.shutil.disk_usage", lambda folder: usage)
     with pytest.raises(ValueError, match=r"has 10 bytes left and the run needs about"):
         toy_training(tmp_path)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mirada.training.metrics_log import MetricsLog, read_metrics, read_start
+from mirada.training.log import MetricsLog, read_metrics, read_start
 from mirada.training.progress import Progress, Silence
 from mirada.training.recipe import Recipe
 

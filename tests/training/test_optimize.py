@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from mirada.training.optimize import adam, clip, named_state, penalize, restore_state, set_rate
+from mirada.training.optimizer import adam, clip, named_state, penalize, restore_state, set_rate
 
 
 def model() -> nn.Module:

@@ -8,9 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mirada.training.checkpoint import read_checkpoint, write_checkpoint
-from mirada.training.interrupts import Interrupted
-from mirada.training.training_state import kept_path, save_weights, step_of
+from mirada.training.loop import Interrupted
+from mirada.training.state import kept_path, read_checkpoint, save_weights, step_of, write_checkpoint
 from tests.training.toy import toy_training
 
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from mirada.training.schedules import SCHEDULES, rate
+from mirada.training.optimizer import SCHEDULES, rate
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mirada.training.checkpoint import read_checkpoint, write_checkpoint
+from mirada.training.state import read_checkpoint, write_checkpoint
 from tests.training.toy import toy_training
 
 SCALER = {"scale": 65536.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2000, "_growth_tracker": 3}

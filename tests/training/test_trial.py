@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mirada.training.trial import faster_threads
+from mirada.training.plan import faster_threads
 from tests.training.toy import Clock, toy_training
 
 
@@ -31,7 +31,7 @@ def test_one_thread_must_be_clearly_faster(alone: float, together: float, wanted
 def test_a_number_that_was_asked_for_is_taken_and_told_before_the_first_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirada.training.planning.faster_threads", lambda *given: 1 / 0)
+    monkeypatch.setattr("mirada.training.plan.faster_threads", lambda *given: 1 / 0)
     training = toy_training(tmp_path, steps=3, threads=2)
     settled: list[tuple[int, int]] = []
     shown: list[str] = []
@@ -43,7 +43,7 @@ def test_a_number_that_was_asked_for_is_taken_and_told_before_the_first_step(
 
 
 def test_the_variable_of_openmp_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirada.training.planning.faster_threads", lambda *given: 1 / 0)
+    monkeypatch.setattr("mirada.training.plan.faster_threads", lambda *given: 1 / 0)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     torch.set_num_threads(1)
     settled: list[int] = []
@@ -55,7 +55,7 @@ def test_the_variable_of_openmp_is_respected(tmp_path: Path, monkeypatch: pytest
 
 def test_otherwise_the_faster_way_is_taken_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr("mirada.training.planning.faster_threads", lambda *given: 1)
+    monkeypatch.setattr("mirada.training.plan.faster_threads", lambda *given: 1)
     torch.set_num_threads(2)
     training, shown, settled = toy_training(tmp_path, steps=3), [], []
     training.print_progress, training.settled = shown.append, settled.append
@@ -66,7 +66,7 @@ def test_otherwise_the_faster_way_is_taken_and_said(tmp_path: Path, monkeypatch:
 
 def test_that_all_threads_are_taken_is_said_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr("mirada.training.planning.faster_threads", lambda *given: 2)
+    monkeypatch.setattr("mirada.training.plan.faster_threads", lambda *given: 2)
     torch.set_num_threads(2)
     training, shown = toy_training(tmp_path, steps=3), []
     training.print_progress = shown.append

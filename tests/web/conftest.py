@@ -13,9 +13,9 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from mirada.runs.run import Run
-from mirada.web.limits import Limits
-from mirada.web.served import ServedRuns
-from mirada.web.server import Access, WebApp, bound_socket, server_config, web_app
+from mirada.web.app import Access, WebApp, bound_socket, server_config, web_app
+from mirada.web.options import Limits
+from mirada.web.runs import ServedRuns
 from tests.tasks.every_model import CASES
 
 QUIET = Access(log=False)

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 import mirada
 from mirada.web.api import explained
-from mirada.web.limits import Limits
+from mirada.web.options import Limits
 from tests.tasks.every_model import CASES
 from tests.web.conftest import Tried, file_of
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from mirada.web.batching import Batcher, FunctionCall, TextStream, Work
-from mirada.web.limits import Limits, Refused
 from mirada.web.metrics import ServerMetrics
+from mirada.web.options import Limits, Refused
 
 
 class Doubling(Work):

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from starlette.testclient import TestClient
 
+from mirada.web.app import Access
 from mirada.web.guard import POLICY
-from mirada.web.limits import Limits
-from mirada.web.server import Access
+from mirada.web.options import Limits
 
 Client = Callable[..., TestClient]
 SECRET = "a-token-of-some-length"

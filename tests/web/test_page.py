@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from mirada.web.pages import HOMES, Pages
-from mirada.web.server import Access
+from mirada.web.app import HOMES, Access, Pages
 from tests.web.conftest import Live, Tried
 
 CHROMIUM = "/usr/bin/chromium"

@@ -7,7 +7,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from mirada.web.limits import Limits
+from mirada.web.options import Limits
 from mirada.web.protocol import BoundedProtocol, bounded
 
 

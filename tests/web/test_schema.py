@@ -10,8 +10,8 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 from starlette.testclient import TestClient
 
-from mirada.web.limits import Limits
-from mirada.web.server import Access
+from mirada.web.app import Access
+from mirada.web.options import Limits
 
 Client = Callable[..., TestClient]
 CHECKS = [not_a_server_error, response_schema_conformance, status_code_conformance]

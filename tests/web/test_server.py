@@ -19,10 +19,10 @@ import httpx
 import pytest
 
 from mirada.runs.load import load
-from mirada.web.limits import Limits
+from mirada.web.app import address, bound_socket
 from mirada.web.metrics import memory_in_use
-from mirada.web.served import load_runs
-from mirada.web.server import address, bound_socket
+from mirada.web.options import Limits
+from mirada.web.runs import load_runs
 from tests.runs.small import pairs
 from tests.web.conftest import Live, Tried
 
@@ -266,7 +266,7 @@ def test_runs_are_loaded_in_a_thread_that_ends(trial: Trial, monkeypatch: pytest
         loaded_in.append(threading.current_thread())
         return load(path, device)
 
-    monkeypatch.setattr("mirada.web.served.load", noticed)
+    monkeypatch.setattr("mirada.web.runs.load", noticed)
     assert len(load_runs([str(trial("translate").run.folder)], "cpu")) == 1
     assert [thread.is_alive() for thread in loaded_in] == [False]
 

@@ -4,20 +4,19 @@ h_i = sum over j in N(i) of alpha_ij psi_v(x_j),   alpha_i = normalize_j(score(q
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
 from mirada.attention.cache import Cache
-from mirada.attention.clean import clean
-from mirada.attention.fit import as_part, check_tensors, fit, fit_scale
 from mirada.attention.heads import Heads
-from mirada.attention.interventions import anybody_intervenes, changed, finished
 from mirada.attention.kernels.plan import Plan, plan
 from mirada.attention.kernels.plan import run as run_planned
-from mirada.attention.kernels.reference import weigh, widen
+from mirada.attention.kernels.reference import NUMBERS_AT_ONCE, weigh, widen
 from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding, PerHead, as_neighborhood
@@ -28,14 +27,66 @@ from mirada.attention.normalizers import (
     check_known_to_count_nothing,
     publish,
 )
-from mirada.attention.observe import Event, anybody_looks, notify
+from mirada.attention.observe import Event, anybody_intervenes, anybody_looks, changed, finished, notify
 from mirada.attention.places import Places, place
 from mirada.attention.positions import Position
-from mirada.attention.rules import Parts, check_parts
+from mirada.attention.rules import Parts, as_part, check_parts, check_tensors, fit, fit_scale
 from mirada.attention.scores import Dot, Score
-from mirada.attention.warm_up import warm_up
 from mirada.errors import require
-from mirada.shapes import broadcast_heads, check_axes, check_dtype, check_size
+from mirada.shapes import broadcast_heads, check_axes, check_dtype, check_size, finite
+
+# Numbers that are not finite, where nobody may look: they are 0 before anything is computed from them.
+
+
+def clean(
+    x: Tensor, memory: Tensor, values: Tensor, where: Neighborhood, places: Places, room: int | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The inputs with 0 for every number that is not finite and stands where no query of its sample may look.
+
+    A projection's gradient multiplies its input, so a NaN in the padding would poison the weights even where the
+    gradient that meets it is zero. With `room`, the queries up to there are still to come: a key that one of them may see
+    is not hidden, as it is not in the full computation.
+    """
+    if not where.reflexive and finite(memory) and (values is memory or finite(values)):
+        return x, memory, values
+    if room is not None:
+        places = to_come(where, places, room)
+    hidden = where.unseen(places, rows_at_once=max(1, NUMBERS_AT_ONCE // max(1, places.keys)))
+    if hidden is None:
+        return x, memory, values
+    hidden = hidden.all(1)[:, places.keys - memory.shape[1] :].unsqueeze(-1)
+    cleaned = torch.where(hidden, memory.nan_to_num(0, 0, 0), memory)
+    own = cleaned if x is memory else x
+    return own, cleaned, cleaned if values is memory else torch.where(hidden, values.nan_to_num(0, 0, 0), values)
+
+
+def to_come(where: Neighborhood, places: Places, room: int) -> Places:
+    """The places of a step with all queries up to `room` behind it, or as many as a set of fixed size has."""
+    for last in range(room, places.start + places.queries, -1):
+        longer = replace(places, queries=last - places.start)
+        try:
+            where.check(replace(longer, keys=last), heads=0, exact=False)
+        except ValueError:
+            continue
+        return longer
+    return places
+
+
+# One early call of each vectorized function, on one element and one thread.
+
+
+FUNCTIONS = (torch.exp, torch.log, torch.tanh, torch.sigmoid, torch.sin, torch.cos)
+
+
+def warm_up() -> None:
+    """Call every function once, and with it the matrix product that fused kernels make from several threads."""
+    for dtype in (torch.float32, torch.float64):
+        one = torch.ones(1, 1, 1, 1, dtype=dtype)
+        for function in FUNCTIONS:
+            function(one)
+        torch.mm(one[0, 0], one[0, 0])
+        F.scaled_dot_product_attention(one, one, one)
+
 
 warm_up()
 

@@ -12,8 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.dropout import dropout
-from mirada.attention.inherited import refuse_alone
-from mirada.attention.transforms import recomputing, to_be_recomputed
+from mirada.attention.transforms import recomputing, refuse_alone, to_be_recomputed
 from mirada.errors import require
 
 Scores = Float[Tensor, "batch heads queries keys"]

@@ -1,4 +1,4 @@
-"""Observers: how a call of a layer can be looked at from outside."""
+"""Interventions: how a call of a layer can be changed from outside, before a kernel is planned for it."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,8 +11,11 @@ import torch
 from mirada.attention.cache import Cache
 from mirada.attention.kernels.plan import Plan
 from mirada.attention.kernels.request import Request
+from mirada.attention.memory import Memory
 from mirada.attention.normalizers import Draw
 from mirada.attention.transforms import recomputing
+
+# Observers: how a call of a layer can be looked at from outside.
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +68,11 @@ def notify(event: Event) -> None:
 def show(event: Event) -> None:
     if recomputing():  # it was shown when it was computed first
         return
-    for observer in here():
+    for observer in observers_here():
         observer.see(event)
 
 
-def here() -> list[Observer]:
+def observers_here() -> list[Observer]:
     return [observer for thread, observer in _observers if thread == threading.get_ident()]
 
 
@@ -80,4 +83,68 @@ def never_compiled() -> Callable[[Event], None]:
 
 def anybody_looks() -> bool:
     """Whether somebody looks at this thread; while compiling, whether anybody looks: that need not be known yet."""
-    return bool(_observers) and (torch.compiler.is_compiling() or len(here()) > 0)
+    return bool(_observers) and (torch.compiler.is_compiling() or len(observers_here()) > 0)
+
+
+class Intervention(Protocol):
+    """Somebody who changes calls from outside. What it gives back is planned and computed as any other request."""
+
+    def change(self, layer: Any, request: Request, memory: Memory | None, again: bool) -> Request:
+        """The request to run instead. `again`: the last call over this memory is only asked about, not made."""
+
+    def made(self, layer: Any, request: Request, memory: Memory | None) -> None:
+        """A changed request was run."""
+
+
+_active: list[tuple[int, Intervention]] = []  # replaced, never changed: another thread may be going through it
+
+
+@contextmanager
+def intervening(intervention: Intervention) -> Iterator[None]:
+    """Let it change every call of every layer, inside the block and in this thread."""
+    global _active
+    entry = (threading.get_ident(), intervention)
+    with _changing:
+        _active = [*_active, entry]
+    try:
+        yield
+    finally:
+        with _changing:
+            _active = [other for other in _active if other is not entry]
+
+
+def anybody_intervenes() -> bool:
+    """Whether calls of this thread are changed; while compiling, whether any thread's are: that need not be known yet."""
+    return bool(_active) and (torch.compiler.is_compiling() or len(interventions_here()) > 0)
+
+
+def changed(layer: Any, request: Request, memory: object, again: bool = False) -> Request:
+    """The request as the open interventions of this thread want it, the outermost first."""
+    return apart(change_all)(layer, request, memory if isinstance(memory, Memory) else None, again)
+
+
+def finished(layer: Any, request: Request, memory: object) -> None:
+    """Tell them that it was run."""
+    apart(tell_all)(layer, request, memory if isinstance(memory, Memory) else None)
+
+
+def interventions_here() -> list[Intervention]:
+    return [intervention for thread, intervention in _active if thread == threading.get_ident()]
+
+
+def change_all(layer: Any, request: Request, memory: Memory | None, again: bool) -> Request:
+    for intervention in interventions_here():
+        request = intervention.change(layer, request, memory, again)
+    return request
+
+
+def tell_all(layer: Any, request: Request, memory: Memory | None) -> None:
+    if recomputing():  # it was counted when it was computed first
+        return
+    for intervention in interventions_here():
+        intervention.made(layer, request, memory)
+
+
+def apart(function: Any) -> Any:
+    """The function, kept from the compiler: what it does depends on the call's number. Asking imports the compiler."""
+    return torch.compiler.disable(function) if torch.compiler.is_compiling() else function

@@ -8,19 +8,183 @@ reweight   LocalGaussian            narrows the neighborhood and multiplies the 
 """
 
 import math
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.inherited import forget
 from mirada.attention.places import Places
-from mirada.attention.rotation import angles, counted_angles, frequencies, turned
-from mirada.attention.skew import Skew, Unskew
-from mirada.attention.transforms import transformed
+from mirada.attention.transforms import each_gradient, forget, transformed
 from mirada.errors import require, unknown
 from mirada.shapes import check_integers
+
+# Between a number per distance and a number per pair, without an index for every pair.
+
+
+class Skew(torch.autograd.Function):
+    """(..., queries, 2 clip + 1) to (..., queries, keys): entry (r, j) = x[r, clip + clamp(j - start - r)]."""
+
+    @staticmethod
+    def forward(x: Tensor, start: int, keys: int) -> Tensor:
+        return skew(x, start, keys)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+        ctx.start, ctx.distances = inputs[1], inputs[0].shape[-1]
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+        [back] = each_gradient(lambda grad: (unskewed(grad, ctx.start, ctx.distances),), grad)
+        return back, None, None
+
+
+class Unskew(torch.autograd.Function):
+    """(..., queries, keys) to (..., queries, 2 clip + 1): the sum of the pairs at each clipped distance."""
+
+    @staticmethod
+    def forward(pairs: Tensor, start: int, distances: int) -> Tensor:
+        return unskew(pairs, start, distances)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+        ctx.start, ctx.keys = inputs[1], inputs[0].shape[-1]
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+        [back] = each_gradient(lambda grad: (skewed(grad, ctx.start, ctx.keys),), grad)
+        return back, None, None
+
+
+def skewed(x: Tensor, start: int, keys: int) -> Tensor:
+    """`Skew`, or plain operations where a function transform has no rule for it."""
+    return skew(x, start, keys) if transformed() else Skew.apply(x, start, keys)
+
+
+def unskewed(pairs: Tensor, start: int, distances: int) -> Tensor:
+    """`Unskew`, or plain operations where a function transform has no rule for it."""
+    return unskew(pairs, start, distances) if transformed() else Unskew.apply(pairs, start, distances)
+
+
+def skew(x: Tensor, start: int, keys: int) -> Tensor:
+    """A number per pair from a number per distance."""
+    shape = x.shape[:-1]
+    if 0 in (*shape, keys):
+        return x.new_zeros(*shape, keys)
+    left, inside, right = spans(x.shape[-2], keys, start, x.shape[-1])
+    rows = torch.cat([x[..., :1].expand(*shape, left), x[..., inside], x[..., -1:].expand(*shape, right)], dim=-1)
+    return leaning(rows, keys).contiguous()
+
+
+def unskew(pairs: Tensor, start: int, distances: int) -> Tensor:
+    """The sums per distance of a number per pair."""
+    queries, keys = pairs.shape[-2:]
+    sums = pairs.new_zeros(*pairs.shape[:-1], distances)
+    if 0 in pairs.shape:
+        return sums
+    left, inside, right = spans(queries, keys, start, distances)
+    rows = pairs.new_zeros(*pairs.shape[:-1], queries + keys - 1)
+    leaning(rows, keys).copy_(pairs)
+    sums[..., inside] = rows[..., left : rows.shape[-1] - right]
+    sums[..., 0] += rows[..., :left].sum(-1)
+    sums[..., -1] += rows[..., rows.shape[-1] - right :].sum(-1)
+    return sums
+
+
+def leaning(rows: Tensor, keys: int) -> Tensor:
+    """The view of (..., queries, queries + keys - 1) in which row r begins one place earlier than row r - 1."""
+    queries, width = rows.shape[-2:]
+    strides = (*rows.stride()[:-2], width - 1, 1)
+    return rows.as_strided((*rows.shape[:-1], keys), strides, rows.storage_offset() + queries - 1)
+
+
+def spans(queries: int, keys: int, start: int, distances: int) -> tuple[int, slice, int]:
+    """How many distances lie left of the table, which of its columns occur, and how many lie right of it."""
+    clip = distances // 2
+    lowest, highest = -(start + queries - 1), keys - 1 - start
+    left = max(0, min(highest + 1, -clip) - lowest)
+    right = max(0, highest - max(lowest - 1, clip))
+    return left, slice(max(lowest, -clip) + clip, max(min(highest, clip), max(lowest, -clip) - 1) + clip + 1), right
+
+
+# Turning pairs of coordinates by an angle, forward and backward: the arithmetic of rotary positions.
+
+
+class Turn(torch.autograd.Function):
+    """Rotate coordinate pairs. A rotation's gradient is the rotation back, so nothing but the angles is kept."""
+
+    @staticmethod
+    def forward(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+        return turn(x, cos, sin, layout)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+        _, cos, sin, ctx.layout = inputs
+        ctx.save_for_backward(cos, sin)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+        cos, sin = ctx.saved_tensors
+        [back] = each_gradient(lambda grad: (turned(grad, cos, -sin, ctx.layout),), grad)
+        return back, None, None, None
+
+
+def turned(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """Coordinate pairs, rotated. Function transforms have rules for plain operations only."""
+    if not transformed():
+        return Turn.apply(x, cos, sin, layout)
+    interleaved = layout == "interleaved"
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.unflatten(-1, (2, -1)).unbind(-2)
+    return torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1 if interleaved else -2).flatten(-2)
+
+
+def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """(a, b) -> (a cos - b sin, b cos + a sin) for every pair, in as few passes over memory as eager mode allows.
+
+    Raw views, not named rearranges: this is a measured hot path (`benchmarks/kernels.py`).
+    """
+    if layout == "interleaved" and complex_in_place(x):
+        turned = x.new_empty(x.shape)  # head by head: the kernel that reads it next is faster for it
+        pairs, turned_pairs = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (x, turned))
+        torch.mul(pairs, torch.complex(cos, sin), out=turned_pairs)
+        return turned
+    sizes, axis = ((-1, 2), -1) if layout == "interleaved" else ((2, -1), -2)
+    pairs = x.unflatten(-1, sizes)
+    turned_pairs = pairs * cos.unsqueeze(axis)
+    (a, b), (turned_a, turned_b) = pairs.unbind(axis), turned_pairs.unbind(axis)
+    turned_a.addcmul_(b, sin, value=-1)
+    turned_b.addcmul_(a, sin)
+    return turned_pairs.flatten(-2)
+
+
+def angles(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of every position and pair, with an axis for the heads if positions differ between samples."""
+    turns = positions.unsqueeze(-1) * frequencies(dim // 2, dim, base, positions.device)
+    turns = turns if turns.ndim == 2 else turns.unsqueeze(1)
+    return turns.cos().to(dtype), turns.sin().to(dtype)
+
+
+@lru_cache(maxsize=16)
+def counted_angles(
+    positions: range, dim: int, base: float, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """The angles of counted positions, kept: queries, keys and all layers of a model share them."""
+    with torch.inference_mode(False):  # what is kept must serve a later training step too
+        return angles(torch.arange(positions.start, positions.stop, device=device), dim, base, dtype)
+
+
+def complex_in_place(x: Tensor) -> bool:
+    """Whether pairs of neighboring coordinates can be read as complex numbers without a copy."""
+    if torch.compiler.is_compiling():
+        return False  # a compiler cannot trace where a tensor lies, and fuses the plain form by itself
+    return x.stride(-1) == 1 and x.storage_offset() % 2 == 0 and all(s % 2 == 0 for s in x.stride()[:-1])
+
+
+def frequencies(pairs: int, width: int, base: float, device: torch.device) -> Float[Tensor, " pairs"]:
+    """base^(-2m / width) for m = 0, 1, ..., in float64: an error here grows with the position."""
+    return base ** (-2 * torch.arange(pairs, dtype=torch.float64, device=device) / width)
+
 
 Pairs = Float[Tensor, "#batch #heads queries keys"]
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirada.cli.options import DataFile, Model, TaskName, examples
-from mirada.cli.places import check_task, data_and_keys
+from mirada.cli.arguments import DataFile, Model, TaskName, check_task, data_and_keys, examples
 from mirada.errors import require
 from mirada.files import expanded
-from mirada.terminal import echo
+from mirada.words import echo
 
 if TYPE_CHECKING:
     from mirada.data.record import Problem
@@ -59,7 +58,7 @@ def check(
 
 def is_run(word: str) -> bool:
     """Whether a word is the folder of a run, and no task."""
-    from mirada.runs.catalog import CATALOG
+    from mirada.runs.registry import CATALOG
 
     return word not in CATALOG and os.path.exists(expanded(word) / "config.json")
 
@@ -105,7 +104,7 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
 
 def entry_of(request: "TrainingRequest") -> "Task":
     """The task that was asked for."""
-    from mirada.runs.catalog import entry
+    from mirada.runs.registry import entry
 
     return entry(request.task).task()
 

@@ -6,10 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirada.cli.options import Beam, Device, Folder, Json, TableKeys, TestFile, examples, told_of_file
-from mirada.cli.places import check_folder, data_and_keys
+from mirada.cli.arguments import (
+    Beam,
+    Device,
+    Folder,
+    Json,
+    TableKeys,
+    TestFile,
+    check_folder,
+    data_and_keys,
+    examples,
+    told_of_file,
+)
 from mirada.errors import require, unknown
-from mirada.terminal import echo
+from mirada.words import echo
 
 if TYPE_CHECKING:
     from mirada.data.record import Record
@@ -39,7 +49,7 @@ def evaluate(
     check_folder("eval", folder, keys or ())
     data, keys = data_and_keys(("mirada", "eval", folder), keys, data)
     from mirada.runs.load import load
-    from mirada.runs.summary import digits
+    from mirada.training.log import digits
 
     run = load(folder, device)
     run.ask = run.asked({} if beam is None else {"beam": beam})  # refused before anything is read
@@ -68,7 +78,7 @@ def evaluate(
 
 def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> None:
     """Metrics of short and long inputs, and their plot."""
-    from mirada.drawing.plot import plot
+    from mirada.drawing.plots.lines import plot
 
     rows = by_length(run, records)
     metric = next(iter(rows[0][2]))

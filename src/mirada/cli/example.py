@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 import mirada
-from mirada.cli.options import examples
+from mirada.cli.arguments import examples
 from mirada.errors import unknown
-from mirada.terminal import echo
+from mirada.words import echo
 
 EPILOG = examples("mirada example negro")
 

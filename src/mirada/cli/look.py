@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mirada.cli.inputs import passage_text
-from mirada.cli.options import Beam, Device, examples
-from mirada.cli.places import check_folder, check_texts
+from mirada.cli.arguments import Beam, Device, check_folder, check_texts, examples, passage_text
 from mirada.errors import require, unknown
 from mirada.files import expanded
-from mirada.terminal import echo
+from mirada.words import echo
 
 if TYPE_CHECKING:
-    from mirada.looking.changes import DropHead
+    from mirada.looking.change.changes import DropHead
+    from mirada.looking.explain.relations import HeadRelation
     from mirada.looking.record import Seen
-    from mirada.looking.relations import HeadRelation
     from mirada.runs.run import Run
 
 ENDINGS = (".html", ".png", ".svg", ".pdf", ".attn")
@@ -191,9 +189,8 @@ def ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
 def relations(run: "Run", place: str) -> "list[HeadRelation]":
     """Which heads follow the relations of the sentences of a file; those that the run cannot read are counted."""
     from mirada.data.check import show as problems_of
-    from mirada.data.conllu import read_conllu
-    from mirada.looking.relations import best_heads
-    from mirada.looking.sentence_relations import sentence_relations
+    from mirada.looking.explain.alignment import sentence_relations
+    from mirada.looking.explain.relations import best_heads, read_conllu
 
     found = read_conllu(place)
     require(bool(found.records), problems_of(found.problems, 3) if found.problems else f"{place} has no sentences")
@@ -222,7 +219,7 @@ def dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
     """The heads to leave out, by layer."""
     if not spelled:
         return {}
-    from mirada.looking.changes import DropHead
+    from mirada.looking.change.changes import DropHead
 
     found: dict[str, list[DropHead]] = {}
     for text in spelled:
@@ -235,7 +232,7 @@ def dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
 
 def without_heads(run: "Run", given: str, changes: "dict[str, list[DropHead]]", methods: bool) -> "Seen":
     """The same input answered again, without some heads."""
-    from mirada.looking.intervene import intervene
+    from mirada.looking.change.intervene import intervene
 
     with intervene(run.model, {layer: list(some) for layer, some in changes.items()}):
         seen = ask_and_look(run, given, methods)
@@ -247,7 +244,7 @@ def show(
     seen: "Seen", other: "Seen | None", out: str, ending: str, layer: str, head: int | None, kind: str, language: str
 ) -> None:
     """Draw in the terminal, or write the file."""
-    from mirada.looking.views import chosen_layer
+    from mirada.looking.show import chosen_layer
 
     if not out:
         echo(seen.text(layer, head), styled=True)  # the drawing itself knows which colors there are

@@ -8,7 +8,7 @@ import typer
 
 import mirada
 from mirada.cli import bench, check, eval, example, look, run, runs, serve, tasks, train
-from mirada.terminal import echo
+from mirada.words import echo
 
 app = typer.Typer(
     name="mirada",

@@ -10,16 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mirada.cli.inputs import lines, passage_text
-from mirada.cli.options import Beam, Device, Folder, Json, examples, told_of_file, without_keys
-from mirada.cli.places import check_folder, check_texts
+from mirada.cli.arguments import (
+    Beam,
+    Device,
+    Folder,
+    Json,
+    check_folder,
+    check_texts,
+    examples,
+    lines,
+    passage_text,
+    told_of_file,
+    without_keys,
+)
 from mirada.errors import require
 from mirada.files import expanded
-from mirada.terminal import echo
+from mirada.words import echo
 
 if TYPE_CHECKING:
     from mirada.runs.answers import Answer
-    from mirada.runs.questions import Question, Questions
+    from mirada.runs.inputs import Question, Questions
     from mirada.runs.run import Run
 
 AT_ONCE = 256  # lines of a pipe that are answered together
@@ -123,9 +133,9 @@ def answer_file(
     folder: str, data: str, out: str, keys: Sequence[str], ask: Mapping[str, Any], as_json: bool, device: str
 ) -> None:
     """Answer all inputs of a file; the answers go to another file, beside what was in the first, or to standard output."""
+    from mirada.files import write_whole
+    from mirada.runs.inputs import check_out, table_text
     from mirada.runs.load import load
-    from mirada.runs.questions import check_out, table_text
-    from mirada.training.checkpoint import write_whole
     from mirada.training.progress import counted
 
     if out:
@@ -209,8 +219,8 @@ def asked_by_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequence
 
 def is_text_file(place: str, questions: "Questions") -> bool:
     """Whether questions are the lines of a text file: one column, and no table."""
-    from mirada.data.cells import LINES
-    from mirada.data.text import ending_of
+    from mirada.data.files.cells import LINES
+    from mirada.data.files.opening import ending_of
 
     return len(questions.columns) == 1 and ending_of(place) in LINES
 

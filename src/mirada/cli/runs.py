@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mirada.cli.options import Json, examples
+from mirada.cli.arguments import Json, examples
 from mirada.errors import require
 from mirada.files import expanded, read_json
-from mirada.terminal import echo
+from mirada.words import echo
 
 if TYPE_CHECKING:
-    from mirada.runs.summary import Summary
+    from mirada.training.log import Summary
 
 EPILOG = examples("mirada runs", "mirada runs experiments/", "mirada runs runs/translate runs/translate-2")
 CONFIG = "config.json"
@@ -48,8 +48,7 @@ def runs(
 
 def described(folder: Path) -> dict[str, Any]:
     """A run as plain values. One that cannot be read is listed, too, with what is wrong."""
-    from mirada.runs.summary import summary
-    from mirada.training.metrics_log import read_metrics
+    from mirada.training.log import read_metrics, summary
 
     try:
         config = read_json(folder / CONFIG)
@@ -93,7 +92,7 @@ def print_list(rows: list[dict[str, Any]]) -> None:
 
 def quality(row: dict[str, Any]) -> str:
     """The first metric: the one that people ask for."""
-    from mirada.runs.summary import digits
+    from mirada.training.log import digits
 
     return next((f"{name} {digits(value)}" for name, value in row["metrics"].items()), "")
 
@@ -114,7 +113,7 @@ def print_beside(rows: list[dict[str, Any]]) -> None:
 
 
 def number(value: float | None) -> str:
-    from mirada.runs.summary import digits
+    from mirada.training.log import digits
 
     return "-" if value is None else digits(value)
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from mirada.cli.options import Device, examples
+from mirada.cli.arguments import Device, examples
 from mirada.errors import require
-from mirada.terminal import echo
+from mirada.words import echo
 
 EPILOG = examples(
     "mirada serve runs/translate",
@@ -45,10 +45,10 @@ def serve(
     for folder in folders:
         require(os.path.isdir(os.path.expanduser(folder)), f"{folder}: no such folder. Give the folder of a run.")
 
-    from mirada.web.limits import Limits
-    from mirada.web.served import load_runs
-    from mirada.web.server import Access, address, bound_socket, is_loopback, web_app
-    from mirada.web.server import serve as answer_requests
+    from mirada.web.app import Access, address, bound_socket, is_loopback, web_app
+    from mirada.web.app import serve as answer_requests
+    from mirada.web.options import Limits
+    from mirada.web.runs import load_runs
 
     local = is_loopback(host)
     made = not local and not token

@@ -1,13 +1,13 @@
 """`mirada tasks`: what there is."""
 
-from mirada.cli.options import examples
-from mirada.terminal import echo
+from mirada.cli.arguments import examples
+from mirada.words import echo
 
 EPILOG = examples("mirada tasks")
 
 
 def tasks() -> None:
     """List the tasks, their models and the data they read."""
-    from mirada.runs.catalog import describe
+    from mirada.runs.registry import describe
 
     echo(describe())

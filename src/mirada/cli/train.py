@@ -1,13 +1,34 @@
 """`mirada train`: from data to a run with its report."""
 
+import ctypes
+import os
 import time
 from typing import Annotated
 
 import typer
 
-from mirada.cli.options import DataFile, Model, TaskName, examples
-from mirada.cli.places import check_task, data_and_keys
-from mirada.terminal import echo
+from mirada.cli.arguments import DataFile, Model, TaskName, check_task, data_and_keys, examples
+from mirada.words import echo
+
+# Memory for a long training: pages are asked for once and kept.
+
+
+TRIM, PAD, MAPPED = -1, -2, -3  # the names of glibc's mallopt: M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD
+
+
+def keep_memory() -> None:
+    """Let freed memory stay with the process and come in large pages. To be called before torch makes its first tensor.
+
+    Every step of a training asks for the same memory. Without this, much of it is given back and asked for again: tens
+    of thousands of page faults a step, a tenth of the time (docs/log.md). Elsewhere than with glibc nothing happens.
+    """
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # torch's name: tensors of 2 MB and more in large pages
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is not None:
+        mallopt(MAPPED, 2**25)  # the most it allows: below that, memory comes from the heap
+        mallopt(TRIM, 2**30)
+        mallopt(PAD, 2**26)
+
 
 EPILOG = examples(
     "mirada train translate",
@@ -40,7 +61,6 @@ def train(
     began = time.monotonic()  # a budget counts from here: importing torch takes a while, too
     check_task("train", task, keys or ())  # a wrong word is told before torch is imported
     data, keys = data_and_keys(("mirada", "train", task), keys, data)
-    from mirada.cli.allocator import keep_memory
 
     keep_memory()
     from mirada.runs.request import TrainingRequest

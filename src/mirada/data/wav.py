@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.text import opened
+from mirada.data.files.opening import opened
 from mirada.errors import require
 
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE

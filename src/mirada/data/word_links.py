@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirada.data.files.opening import read_lines
 from mirada.data.record import Found, Problem, Record
-from mirada.data.text import read_lines
 
 Links = frozenset[tuple[int, int]]  # (source word, target word), from 0
 

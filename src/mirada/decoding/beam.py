@@ -8,10 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.decoding.hypothesis import Hypothesis, stacked
-from mirada.decoding.rules import SoFar
-from mirada.decoding.search import CROWD, Search, SearchCall
-from mirada.decoding.topk import topk
+from mirada.decoding.search import CROWD, Hypothesis, Search, SearchCall, SoFar, stacked, topk
 from mirada.errors import require
 
 

@@ -1,12 +1,119 @@
-"""Greedy search: the likeliest token, again and again."""
+"""One hypothesis per entry, token by token: what greedy search and sampling share."""
 
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mirada.decoding.single_hypothesis import SingleHypothesis
-from mirada.decoding.topk import topk
+from mirada.decoding.search import CROWD, Hypothesis, Rule, Search, SearchCall, SoFar, Stepper, prepare, stacked, topk
+from mirada.errors import require
+
+
+class Choice(NamedTuple):
+    """What an entry wrote in a step, and the row of the batch in which it stood."""
+
+    entry: int
+    row: int
+    token: int
+    logprob: float
+
+
+class SingleHypothesis(Search):
+    """A search that keeps one hypothesis per entry and chooses one token per step.
+
+    `score` is the mean log-probability of a step, as Beam's by default.
+    """
+
+    @abstractmethod
+    def choose(
+        self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int
+    ) -> Int[Tensor, " rows"]:  # fmt: skip
+        """The next token of every row, whose texts have these numbers and this length."""
+
+    def search(self, call: SearchCall) -> list[list[Hypothesis]]:
+        paths: list[list[Choice]] = [[] for _ in call.most]
+        looks = []
+        for choices, look in self.steps(call):
+            looks.append(look)
+            for choice in choices:
+                paths[choice.entry].append(choice)
+        return [[hypothesis(path, looks if call.align else None, call.end)] for path in paths]
+
+    def stream(
+        self,
+        stepper: Stepper,
+        state: Any,
+        first: Int[Tensor, " 1"],
+        end: int | None,
+        most: int,
+        *,
+        rules: Sequence[Rule] = (),
+        number: int = 0,
+    ) -> Iterator[Choice]:
+        """The tokens of one text with their log-probabilities, the end too, each as soon as it is chosen.
+
+        The arguments are those of a call, and the mean of the log-probabilities is its score.
+        """
+        call = prepare(stepper, state, first, end, most, False, rules, [number] * len(first))
+        require(len(first) == 1, f"a stream is of one text: got first of batch={len(first)}. Call the search instead.")
+        return (choices[0] for choices, _ in self.steps(call))
+
+    @torch.inference_mode()  # around each step, not around what happens between two of them
+    def steps(self, call: SearchCall) -> Iterator[tuple[list[Choice], Float[Tensor, "rows keys"] | None]]:
+        """Step by step, what every entry that has not ended wrote, and where the rows of the batch looked."""
+        entries = list(range(len(call.most)))  # the entry in each row
+        going = entries  # the rows whose entries have not ended
+        texts: list[list[int]] = [[] for _ in entries]
+        tokens, state = call.first, call.state
+        for length in range(max(call.most)):
+            so_far = SoFar(length, call.end, [texts[entry] for entry in entries] if call.reads else [])
+            logits, normal, state = call.step(tokens, state, so_far)
+            tokens = self.choose(logits, [call.numbers[entry] for entry in entries], length)
+            look = call.stepper.alignment(state) if call.align else None
+            choices = written(call, entries, going, (tokens, logits, normal), length)
+            yield choices, look
+            going = [c.row for c in choices if c.token != call.end and length + 1 < call.most[c.entry]]
+            if not going:
+                return
+            for choice in choices:
+                texts[choice.entry].append(choice.token)
+            if len(going) <= CROWD * len(entries):
+                rows = torch.tensor(going, device=tokens.device)
+                state, tokens = call.stepper.reorder(state, rows), tokens.index_select(0, rows)
+                entries = [entries[row] for row in going]
+                going = list(range(len(entries)))
+
+
+def written(
+    call: SearchCall, entries: list[int], going: list[int], step: tuple[Tensor, Tensor, Tensor], length: int
+) -> list[Choice]:
+    """What the rows that go on have written: `step` has their tokens, the scores and the normalizers."""
+    tokens, logits, normal = step
+    chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
+    ids, normals = tokens.tolist(), normal.tolist()
+    choices = [Choice(entries[row], row, ids[row], chosen[row] - normals[row]) for row in going]
+    for choice in choices:
+        call.check_logprob(choice.logprob, choice.entry, length)
+    return choices
+
+
+def hypothesis(path: list[Choice], looks: list[Tensor | None] | None, end: int | None) -> Hypothesis:
+    """The text of a path; `looks` has those of every row in every step, if they are wanted."""
+    logprob, finished = sum(choice.logprob for choice in path), path[-1].token == end
+    tokens = [choice.token for choice in (path[:-1] if finished else path)]
+    alignment = None
+    if looks is not None:
+        alignment = stacked([look[choice.row] for look, choice in zip(looks, path, strict=False) if look is not None])
+    return Hypothesis(tokens, logprob, logprob / len(path), finished, alignment)
+
+
+# Greedy search: the likeliest token, again and again.
 
 
 @dataclass(frozen=True)
@@ -24,3 +131,77 @@ class Greedy(SingleHypothesis):
 
     def choose(self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int) -> Int[Tensor, " rows"]:
         return topk(logits, 1)[1].squeeze(1)
+
+
+# Sampling: a token drawn at random by its probability, again and again.
+
+
+NUCLEUS = 128  # tokens among which a nucleus is looked for first
+
+
+@dataclass(frozen=True)
+class Sample(SingleHypothesis):
+    """Draw each token from softmax(logits / temperature), among the `top_k` likeliest, then among the nucleus.
+
+    The nucleus is the smallest set of likeliest tokens whose probabilities, of those that `top_k` left, sum to at least
+    `top_p`. `top_k=0` and `top_p=1.0` leave all. A text depends on `seed` and on its number, not on its batch: draw n of a
+    text is a hash of seed, number and n.
+
+    >>> import torch
+    >>> from mirada.models.gpt import GPT, GPTConfig
+    >>> model, first = GPT(GPTConfig.tiny()).eval(), torch.tensor([3])
+    >>> once, again = (Sample(top_k=5, seed=1)(model, model.start(1), first, None, most=8) for _ in range(2))
+    >>> once[0][0].tokens == again[0][0].tokens
+    True
+
+    Top-k: Fan, Lewis and Dauphin (2018), arXiv:1805.04833; nucleus: Holtzman et al. (2020), arXiv:1904.09751.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(
+            0 < self.temperature < math.inf,
+            f"temperature must be above 0 and finite: got {self.temperature}. For the likeliest tokens use Greedy().",
+        )
+        require(self.top_k >= 0, f"top_k must be at least 1, or 0 for all tokens: got {self.top_k}")
+        require(0 < self.top_p <= 1, f"top_p must lie in (0, 1]: got {self.top_p}")
+
+    def choose(self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int) -> Int[Tensor, " rows"]:
+        draws = [[draw(self.seed, number, length)] for number in numbers]
+        u = torch.tensor(draws, dtype=torch.float64, device=logits.device)
+        p, ids = self.candidates(logits)
+        summed = p.cumsum(-1)
+        within = (summed - p < self.top_p).sum(-1, keepdim=True)  # the tokens before which less than top_p was gathered
+        last = (within - 1).clamp(min=0)
+        at = torch.searchsorted(summed, u * summed.gather(1, last), right=True).minimum(last)
+        return (at if ids is None else ids.gather(1, at)).squeeze(1)
+
+    def candidates(self, logits: Float[Tensor, "rows vocab"]) -> tuple[Tensor, Tensor | None]:
+        """Probabilities of the tokens to draw from, likeliest first if some may be left out, and the ids of these tokens."""
+        vocab = logits.shape[1]
+        if self.top_k:
+            scores, ids = topk(logits, min(self.top_k, vocab))
+            return (scores.double() / self.temperature).softmax(-1), ids
+        p = (logits.double() / self.temperature).softmax(-1)
+        if self.top_p == 1:
+            return p, None
+        count = min(NUCLEUS, vocab)
+        while True:  # to sort a whole vocabulary takes long, and a nucleus is small
+            likeliest, ids = topk(p, count)
+            if count == vocab or bool((likeliest.sum(-1) >= self.top_p).all()):
+                return likeliest, ids
+            count = min(8 * count, vocab)
+
+
+def draw(seed: int, number: int, length: int) -> float:
+    """A number in [0, 1), the same for the same arguments on every machine.
+
+    >>> draw(0, 0, 0) == draw(0, 0, 0) != draw(0, 1, 0)
+    True
+    """
+    digest = blake2b(f"{seed}/{number}/{length}".encode(), digest_size=6).digest()
+    return int.from_bytes(digest) / 2**48  # so far below 1 that no product with it rounds up

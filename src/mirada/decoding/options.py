@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mirada.decoding.beam import Beam
-from mirada.decoding.greedy import Greedy
-from mirada.decoding.sample import Sample
+from mirada.decoding.greedy import Greedy, Sample
 from mirada.errors import require
 
 

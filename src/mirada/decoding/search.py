@@ -4,17 +4,206 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mirada.decoding.hypothesis import Hypothesis
-from mirada.decoding.rules import Rule, SoFar
-from mirada.decoding.stepper import Stepper
 from mirada.errors import require
 from mirada.shapes import check_axes, check_integers
+
+# The one interface between searches and models: whatever can take a step can be searched.
+
+
+@runtime_checkable
+class Stepper(Protocol):
+    """A model that goes on token by token. `memory` is what it made of a source; `state` is its own affair.
+
+    A step may reuse the room of the state it is given: go on from the state that it returns. Its scores belong to who asked
+    for them: a search writes minus infinity over those of tokens that must not be written.
+    """
+
+    def start(self, memory: Any) -> Any:
+        """The state before the first token."""
+
+    def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
+        """The scores of every next token after these, and the state that leads on."""
+
+    def reorder(self, state: Any, index: Int[Tensor, " entries"]) -> Any:
+        """The state in which entry b goes on from what entry index[b] has: the step of a beam search.
+
+        There may be more of them than before (a beam opens) or fewer (texts have ended).
+        """
+
+    def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
+        """Where the model looked in the last step: weights over the places of the source."""
+
+
+# What a search returns.
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A text that a search proposes.
+
+    `tokens` has neither the start nor the end. `logprob` is the sum of the model's own log-probabilities, untouched by rules,
+    temperature or penalties; the end counts if it was reached, which is what `finished` says. `score` is what a search ranks
+    by. `alignment` says where the model looked, if that was asked: a row for every token, then one for the end if it was
+    reached. Where the places grow with the text (GPT), those not written yet have weight 0.
+    """
+
+    tokens: list[int]
+    logprob: float
+    score: float
+    finished: bool
+    alignment: Float[Tensor, "steps keys"] | None = None
+
+
+def stacked(looks: Sequence[Float[Tensor, " keys"]]) -> Float[Tensor, "steps keys"]:
+    """The looks of a text as one matrix; later ones may be longer.
+
+    >>> stacked([torch.tensor([1.0]), torch.tensor([0.3, 0.7])])
+    tensor([[1.0000, 0.0000],
+            [0.3000, 0.7000]])
+    """
+    keys = max(len(look) for look in looks)
+    with torch.inference_mode(False), torch.no_grad():  # an ordinary tensor, that anything may be done with
+        return torch.stack([look if len(look) == keys else F.pad(look, (0, keys - len(look))) for look in looks])
+
+
+# What a text must not be: rules that take tokens away before one is chosen.
+
+
+NEVER = -torch.inf
+
+
+@dataclass(frozen=True, eq=False)
+class SoFar:
+    """Where a search is: how many tokens every text has, the token that ends one, and the texts if a rule reads them."""
+
+    length: int
+    end: int | None
+    texts: list[list[int]]
+
+
+class Rule(ABC):
+    """Takes tokens away, in place: their scores become minus infinity."""
+
+    reads: ClassVar[bool] = False  # whether it looks at what was written
+
+    @abstractmethod
+    def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
+        """Take away what must not come next, in each row."""
+
+
+@dataclass(frozen=True)
+class Forbid(Rule):
+    """Tokens that are never written: padding, the start, perhaps the unknown word.
+
+    >>> logits = torch.zeros(1, 5)
+    >>> Forbid([0, 3]).apply(logits, SoFar(length=0, end=1, texts=[]))
+    >>> logits
+    tensor([[-inf, 0., 0., -inf, 0.]])
+    """
+
+    tokens: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", tuple(self.tokens))
+        require(all(token >= 0 for token in self.tokens), f"tokens must be at least 0: got {self.tokens}")
+
+    def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
+        vocab = logits.shape[1]
+        require(
+            all(token < vocab for token in self.tokens),
+            f"forbidden tokens must be in the vocabulary of {vocab}: got {self.tokens}",
+        )
+        logits.index_fill_(1, torch.tensor(self.tokens, dtype=torch.long, device=logits.device), NEVER)
+
+
+@dataclass(frozen=True)
+class AtLeast(Rule):
+    """No end before `count` tokens were written.
+
+    >>> logits = torch.zeros(1, 3)
+    >>> AtLeast(2).apply(logits, SoFar(length=1, end=2, texts=[]))
+    >>> logits
+    tensor([[0., 0., -inf]])
+    """
+
+    count: int
+
+    def __post_init__(self) -> None:
+        require(self.count >= 0, f"count must be at least 0: got {self.count}")
+
+    def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
+        if so_far.end is not None and so_far.length < self.count:
+            logits[:, so_far.end] = NEVER
+
+
+@dataclass(frozen=True)
+class NoRepeat(Rule):
+    """No sequence of `size` tokens twice in a text: `NoRepeat(1)` writes no token twice.
+
+    >>> logits = torch.zeros(1, 8)
+    >>> NoRepeat(2).apply(logits, SoFar(length=4, end=0, texts=[[5, 6, 7, 5]]))  # 5 was followed by 6
+    >>> logits
+    tensor([[0., 0., 0., 0., 0., 0., -inf, 0.]])
+
+    Paulus, Xiong and Socher (2018), arXiv:1705.04304, 2.5.
+    """
+
+    size: int
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require(self.size >= 1, f"size must be at least 1: got {self.size}")
+
+    def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
+        before = self.size - 1
+        for row, text in enumerate(so_far.texts):
+            last = text[len(text) - before :]
+            repeats = [text[i + before] for i in range(len(text) - before) if text[i : i + before] == last]
+            if repeats:
+                logits[row, repeats] = NEVER
+
+
+# The largest scores of a large vocabulary.
+
+
+BLOCK = 64  # tokens whose largest score is found first
+MANY = 1 << 15  # scores from which the detour pays, if there are
+FEW = 4  # times more blocks than tokens wanted
+
+
+def topk(
+    logits: Float[Tensor, "rows vocab"], count: int
+) -> tuple[Float[Tensor, "rows count"], Int[Tensor, "rows count"]]:
+    """The `count` largest scores of every row, largest first, and their tokens: `Tensor.topk`, but faster for a large vocabulary.
+
+    The largest scores are in the blocks with the largest maxima, and maxima of blocks are found by vector instructions: only
+    `count` blocks need to be sorted.
+
+    >>> topk(torch.tensor([[0.1, 0.4, 0.2]]), 2)
+    (tensor([[0.4000, 0.2000]]), tensor([[1, 2]]))
+    """
+    rows, vocab = logits.shape
+    blocks = vocab // BLOCK
+    if logits.numel() < MANY or blocks < FEW * count:
+        values, ids = logits.max(-1, keepdim=True) if count == 1 else logits.topk(count)
+        return values, ids
+    whole = blocks * BLOCK
+    # raw views in a hot path: (rows, vocab) to (rows, blocks, tokens of a block)
+    peaks = logits[:, :whole].view(rows, blocks, BLOCK).amax(-1)
+    best = peaks.topk(count, sorted=False).indices.unsqueeze(-1)
+    ids = (best * BLOCK + torch.arange(BLOCK, device=logits.device)).flatten(1)
+    if whole < vocab:
+        ids = torch.cat([ids, torch.arange(whole, vocab, device=logits.device).expand(rows, -1)], dim=1)
+    values, at = logits.gather(1, ids).topk(count)
+    return values, ids.gather(1, at)
+
 
 HALVES = (torch.float16, torch.bfloat16)
 CROWD = (

@@ -1,13 +1,155 @@
 """The page of a report: headline numbers, sections of items, commands. It knows no kind of item."""
 
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from html import escape as escape_html
+from importlib.resources import files
 from itertools import groupby
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
-from mirada.drawing.document import document, static
-from mirada.drawing.item import Item
-from mirada.drawing.markup import Markup, element, join
-from mirada.drawing.numerals import Value, written
+from mirada.words import Value, written
+
+# HTML elements whose texts are escaped by construction: only what this file wrote is trusted.
+
+
+# no place in HTML for these, and half a surrogate pair cannot be written to a file
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+VOID = frozenset({"meta", "br", "img"})
+
+
+class Markup(str):
+    """HTML that is already escaped."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = str | Markup | None
+Attribute: TypeAlias = str | int | float | bool | None
+
+
+def escape(text: str) -> Markup:
+    """The text as HTML; markup passes as it is.
+
+    >>> escape("<b> & \\x00")
+    '&lt;b&gt; &amp; \ufffd'
+    """
+    if isinstance(text, Markup):
+        return text
+    return Markup(escape_html(UNPRINTABLE.sub("\ufffd", text)))
+
+
+def join(children: Iterable[Child]) -> Markup:
+    """Children one after the other; None is left out."""
+    return Markup("".join(escape(child) for child in children if child is not None))
+
+
+def element(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
+    """An element. In attribute names a final underscore is dropped and the others are hyphens.
+
+    An attribute that is None or False is left out, one that is True has no value.
+
+    >>> element("a", "1 < 2", class_="x", aria_label='"', hidden=True, title=None)
+    '<a class="x" aria-label="&quot;" hidden>1 &lt; 2</a>'
+    """
+    opened = [name]
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        key = key.rstrip("_").replace("_", "-")
+        opened.append(key if value is True else f'{key}="{escape(str(value))}"')
+    start = f"<{' '.join(opened)}>"
+    return Markup(start if name in VOID else f"{start}{join(children)}</{name}>")
+
+
+def scroll(content: Markup, label: str) -> Markup:
+    """What may be larger than its place scrolls inside it, with the keyboard as well."""
+    return element("div", content, class_="scroll", tabindex=0, role="region", aria_label=label)
+
+
+# What a page asks of a picture: whether there is anything to see, and its markup.
+
+
+@runtime_checkable
+class Item(Protocol):
+    """Something that draws itself: a frozen dataclass of plain values, checked when made.
+
+    A page shows any item and knows none of them; neighbors of one type stand side by side. A new kind of picture is a
+    new class in a file of its own:
+
+    >>> from dataclasses import dataclass
+    >>> from mirada.drawing.page import element
+    >>> @dataclass(frozen=True)
+    ... class Quotation(Item):
+    ...     text: str
+    ...
+    ...     @property
+    ...     def empty(self) -> bool:
+    ...         return not self.text
+    ...
+    ...     def draw(self) -> Markup:
+    ...         return element("figure", self.text, class_="card")
+    >>> Quotation("1 < 2").draw()
+    '<figure class="card">1 &lt; 2</figure>'
+    """
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to see; the page leaves such an item out."""
+        ...
+
+    @property
+    def shows_attention(self) -> bool:
+        """Whether its colors are weights: the page then says what they do not prove."""
+        return False
+
+    def draw(self) -> Markup:
+        """The figure. Every text of the item is escaped by `element`."""
+        ...
+
+
+# The frame of a page: one HTML file with its style and script inside. Nothing is fetched, nothing foreign can run.
+
+
+# nothing may be loaded, except pictures that are written into the page itself
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def document(title: str, body: Markup, *, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
+    """A whole page as the text of one HTML file, to be written as UTF-8.
+
+    Styles and scripts are texts of our own (see `static`), never of the data. Only these very scripts may run, whatever
+    the body contains: the page's content security policy has their digests.
+
+    >>> page = document("1 < 2", element("p", "<script>"), scripts=("document.title = 'ready';",))
+    >>> page[:15], "<title>1 &lt; 2</title>" in page, "<p>&lt;script&gt;</p>" in page
+    ('<!doctype html>', True, True)
+    """
+    allowed = " ".join(f"'sha256-{digest(script)}'" for script in scripts) or "'none'"
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=f"{POLICY}; script-src {allowed}"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        *(element("style", Markup(style)) for style in styles),
+    )
+    # after the body, so that scripts find what they are about
+    seen = element("body", body, join(element("script", Markup(script)) for script in scripts))
+    return f"<!doctype html>\n{element('html', head, seen, lang='en')}\n"
+
+
+def digest(script: str) -> str:
+    return b64encode(sha256(script.encode()).digest()).decode()
+
+
+def static(name: str) -> str:
+    """The text of a file in static/: plain style and script, written as they are used."""
+    return files("mirada.drawing").joinpath("static", name).read_text(encoding="utf-8")
+
 
 Fact: TypeAlias = tuple[str, Value]
 
@@ -110,3 +252,29 @@ def commands(values: tuple[str, ...]) -> Markup | None:
         id="commands",
         aria_labelledby="commands-heading",
     )
+
+
+# Written texts, as they are.
+
+
+@dataclass(frozen=True)
+class TextSample(Item):
+    """A written text; `prompt` is the part that was given."""
+
+    title: str
+    text: str
+    prompt: str = ""
+
+    @property
+    def empty(self) -> bool:
+        return not (self.text or self.prompt)
+
+    def draw(self) -> Markup:
+        """A written text as it is, after what was given."""
+        prompt = element("span", self.prompt, class_="prompt", title="given") if self.prompt else None
+        return element(
+            "figure",
+            element("figcaption", element("h3", self.title, dir="auto")) if self.title else None,
+            element("pre", prompt, self.text, dir="auto", lang="", translate="no", tabindex=0),
+            class_="card sample",
+        )

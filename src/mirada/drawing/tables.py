@@ -1,11 +1,16 @@
-"""Small tables of numbers and texts."""
+"""Which class was taken for which, as a table of counts colored by their share of the row."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
-from mirada.drawing.item import Item
-from mirada.drawing.markup import Markup, element, scroll
-from mirada.drawing.numerals import Value, written
+from mirada.drawing.attention.weights import LIGHT
+from mirada.drawing.page import Item, Markup, element, join, scroll
 from mirada.errors import require
+from mirada.words import Value, number, plain, written
+
+# Small tables of numbers and texts.
 
 
 @dataclass(frozen=True)
@@ -59,3 +64,134 @@ class DataTable(Item):
             scroll(whole, self.title or "Table"),
             class_="card",
         )
+
+
+MOST = 40  # classes that a person can overlook
+
+
+@dataclass(frozen=True)
+class Confusion(Item):
+    """counts[i][j] is how many records of class i were taken for class j.
+
+    >>> Confusion(("a", "b"), ((1, 2),))
+    Traceback (most recent call last):
+    ValueError: counts must have a row and a column per class: got 1 x 2 for 2 classes
+    """
+
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        rows, classes = len(self.counts), len(self.labels)
+        columns = next((len(row) for row in self.counts if len(row) != classes), classes)
+        require(
+            (rows, columns) == (classes, classes),
+            f"counts must have a row and a column per class: got {rows} x {columns} for {classes} classes",
+        )
+
+    @property
+    def empty(self) -> bool:
+        """Beyond some dozens of classes the table of every class says more."""
+        return not 0 < len(self.labels) <= MOST
+
+    def draw(self) -> Markup:
+        """The table; the diagonal has its own color."""
+        columns = [element("th", element("span", element("bdi", label)), scope="col") for label in self.labels]
+        rows = [self.row(place) for place in range(len(self.labels))]
+        table = element(
+            "table",
+            element("thead", element("tr", element("td", "is \\ taken for", class_="corner"), *columns)),
+            element("tbody", *rows),
+            class_="matrix confusion",
+            translate="no",
+        )
+        return element(
+            "figure",
+            element("figcaption", element("h3", "Taken for what")),
+            scroll(table, "Confusion matrix"),
+            class_="card",
+        )
+
+    def row(self, place: int) -> Markup:
+        """One class; a cell is the darker the larger its share of the class."""
+        label, counts = self.labels[place], self.counts[place]
+        total = max(1, sum(counts))
+        cells = []
+        for column, count in enumerate(counts):
+            share = count / total
+            kinds = ["right"] if column == place else []
+            kinds += ["strong"] if share > LIGHT else []
+            title = f"{label} taken for {self.labels[column]}: {count:,} of {sum(counts):,}"
+            style = f"--w:{share:.3f}" if count else None
+            cells.append(
+                element("td", f"{count:,}" if count else "", class_=" ".join(kinds) or None, style=style, title=title)
+            )
+        return element("tr", element("th", element("bdi", label), scope="row"), *cells)
+
+
+# Candidates with their scores: the words that may fill a gap, best first.
+
+
+GAP = re.compile(r"_{3,}|\[MASK\]|<mask>")
+
+
+@dataclass(frozen=True)
+class Ranked(Item):
+    """A text with a gap (three or more underscores, or "[MASK]") and the words that may fill it, best first."""
+
+    text: str
+    candidates: tuple[tuple[str, float], ...]
+    wanted: str = ""
+    note: str = ""
+
+    @property
+    def empty(self) -> bool:
+        return not self.candidates
+
+    def draw(self) -> Markup:
+        """The text with its gap and a bar per candidate."""
+        signs = {self.wanted: element("span", " \u2713 wanted", class_="right")} if self.wanted else {}
+        missed = None
+        if self.wanted and self.wanted not in [word for word, _ in self.candidates]:
+            name = element("b", self.wanted, dir="auto")
+            missed = element("p", "wanted ", name, ", not among these", class_="missed wrong")
+        return element(
+            "figure",
+            element("figcaption", element("span", self.note, dir="auto")) if self.note else None,
+            element("p", gapped(self.text), class_="gapped", dir="auto", lang="", translate="no"),
+            bars(self.candidates, signs),
+            missed,
+            class_="card",
+        )
+
+
+def gapped(text: str) -> Markup:
+    """The text with its gaps drawn as gaps."""
+    parts: list[str] = []
+    end = 0
+    for gap in GAP.finditer(text):
+        parts += [text[end : gap.start()], element("span", gap.group(), class_="gap", role="img", aria_label="gap")]
+        end = gap.end()
+    return join([*parts, text[end:]])
+
+
+def bars(entries: Sequence[tuple[str, float]], signs: Mapping[str, Markup]) -> Markup:
+    """A bar for each name, with its score written out; `signs` are put after a name.
+
+    Probabilities are drawn as shares of one, other scores against the largest.
+    """
+    scores = [score for _, score in entries if isfinite(score)]
+    top = 1.0 if all(0 <= score <= 1 for score in scores) else max(scores) if max(scores) > 0 else 1.0
+    rows = []
+    for name, score in entries:
+        share = min(max(score, 0.0) / top, 1.0) if isfinite(score) else 0.0
+        bar = element("i", style=f"width:{plain(100 * share)}%")
+        rows.append(
+            element(
+                "li",
+                element("span", name, signs.get(name), dir="auto"),
+                element("span", bar, class_="bar", aria_hidden="true"),
+                element("b", number(score)),
+            )
+        )
+    return element("ol", *rows, class_="ranked", lang="", translate="no")

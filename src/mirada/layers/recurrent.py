@@ -1,6 +1,11 @@
-"""Recurrent layers: plain, GRU and LSTM, in one or two directions, over padded batches or one step at a time."""
+"""Recurrent decoders: without attention, and looking at a memory as Bahdanau's and as Luong's do.
+
+All have the same interface: `run` reads a whole target (teacher forcing), `start` and `step` go token by token. What they give
+is what an output layer reads. The memory they look at has their own width, `hidden`.
+"""
 
 import math
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -8,9 +13,21 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from mirada.attention.cache import entries
+from mirada.attention.equation import Attention
+from mirada.attention.heads import Split, linear
+from mirada.attention.memory import Memory
+from mirada.attention.neighborhoods import Monotonic, Neighborhood, Padding
+from mirada.attention.normalizers import Normalizer
+from mirada.attention.positions import LocalGaussian, Position
+from mirada.attention.scores import Score
 from mirada.errors import require, unknown
 from mirada.layers.dropout import Dropout
+from mirada.layers.model import check_state
 from mirada.shapes import check_axes, check_dtype, check_integers, check_size, show
+
+# Recurrent layers: plain, GRU and LSTM, in one or two directions, over padded batches or one step at a time.
+
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
@@ -155,3 +172,225 @@ def check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> In
         f"a recurrent layer reads lengths of 1 to {length}: got {low} to {high}. Leave empty samples out.",
     )
     return None if low == length else lengths
+
+
+Input = Float[Tensor, "batch length width"]
+States = Float[Tensor, "batch keys hidden"]
+Readout = Float[Tensor, "batch length hidden"]
+
+
+@dataclass(frozen=True, eq=False)
+class RecurrentState:
+    """Where a recurrent decoder is: what it carries, its last readout, and the memory it looks at."""
+
+    owner: nn.Module  # the decoder that made it: what it remembers is of that one's weights
+    carried: Carried
+    memory: Memory | None = None
+    fed: Tensor | None = None  # Luong's attentional state, where it is fed back
+    asked: Tensor | None = None  # what the attention was asked with last, for its weights
+    drawn: Tensor | None = None  # the weights of the last step, where asking again would draw anew
+    time: int = 0
+
+    @property
+    def batch(self) -> int:
+        """How many sequences are decoded at once."""
+        return self.carried.h.shape[1]
+
+    def reorder(self, index: Int[Tensor, " batch"]) -> "RecurrentState":
+        """Let entry b go on from what entry index[b] has: all of it, what is fed back too."""
+        index = entries(index, self.carried.h[0])
+        kept = (self.fed, self.asked, self.drawn)
+        fed, asked, drawn = (None if x is None else x.index_select(0, index) for x in kept)
+        memory = None if self.memory is None else self.memory.reorder(index)
+        return replace(self, carried=self.carried.reorder(index), memory=memory, fed=fed, asked=asked, drawn=drawn)
+
+
+class PlainDecoder(nn.Module):
+    """A recurrent decoder that never looks back: all it knows of the source is the state it starts from.
+
+    s_t = cell(y_{t-1}, s_{t-1}), and s_t is what the output layer reads
+
+    Sutskever, Vinyals and Le (2014), arXiv:1409.3215: the baseline of the lectures.
+    """
+
+    def __init__(self, cell: str, width: int, hidden: int, depth: int = 1, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.cell = Recurrent(cell, width, hidden, depth, dropout=dropout)
+
+    def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        """The state before the first step."""
+        return RecurrentState(self, carried)
+
+    def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """What the output layer reads after one more input."""
+        check_state(state, RecurrentState, self)
+        s, carried = self.cell.step(x, state.carried)
+        return s, replace(state, carried=carried, time=state.time + 1)
+
+    def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
+        """What the output layer reads at every place of a known target."""
+        return self.cell(x, carried=carried)[0]
+
+    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
+        """The weights of the last step over the memory."""
+        raise ValueError("a decoder without attention looks nowhere: it has no alignment")
+
+
+class LookingDecoder(PlainDecoder):
+    """What Bahdanau's and Luong's decoders share: an attention over the memory, asked with a state."""
+
+    attention: Attention
+
+    def look(self, s: Float[Tensor, "batch hidden"], state: RecurrentState) -> Float[Tensor, "batch context"]:
+        """The context of a state."""
+        return self.attention(s.unsqueeze(1), memory=state.memory, positions=self.now(state.time, s))[:, 0]
+
+    def now(self, time: int, like: Tensor) -> Int[Tensor, " 1"] | None:
+        """The position of a step, where the attention depends on it."""
+        counts = isinstance(self.attention.where, Monotonic)
+        return torch.tensor([time], device=like.device) if counts else None
+
+    def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        return RecurrentState(self, carried, self.attention.remember(states, padding=padding))
+
+    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
+        check_state(state, RecurrentState, self)
+        if state.asked is None:
+            raise ValueError("there is no alignment before the first step")
+        if state.drawn is not None:
+            return state.drawn
+        positions = self.now(state.time - 1, state.asked)
+        return self.attention.weights(state.asked.unsqueeze(1), memory=state.memory, positions=positions)[:, 0, 0]
+
+
+class BahdanauDecoder(LookingDecoder):
+    """Look first, with the previous state; what was seen goes into the cell.
+
+    c_t = attend(s_{t-1}, memory);  s_t = cell([y_{t-1}; c_t], s_{t-1});  readout = tanh(W [s_t; y_{t-1}; c_t])
+
+    With `gate`, the context is first scaled by sigmoid(w . s_{t-1}), one number per step: how much the picture matters for
+    this word (Show, Attend and Tell).
+
+    Bahdanau, Cho and Bengio (2015), arXiv:1409.0473; Xu et al. (2015), arXiv:1502.03044, 4.2.1.
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        width: int,
+        hidden: int,
+        depth: int,
+        score: Score,
+        normalizer: Normalizer | None = None,
+        gate: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(cell, width + hidden, hidden, depth, dropout)
+        self.attention = Attention(Split(hidden, heads=1), score=score, normalizer=normalizer)
+        self.gate = linear(hidden, 1, bias=True) if gate else None
+        self.readout = linear(hidden + width + hidden, hidden, bias=True)
+
+    def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        if self.attention.normalizer.chooses:  # what was drawn is read while it is there
+            return self.start_with_weights(states, padding, carried)
+        return super().start(states, padding, carried)
+
+    def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        check_state(state, RecurrentState, self)
+        joined, weights, state = self.advance(x, state)
+        drawn = weights.detach() if weights.shape[-1] else None
+        return torch.tanh(self.readout(joined)), replace(state, drawn=drawn)
+
+    def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
+        return self.loop(x, super().start(states, padding, carried))[0]
+
+    def run_with_weights(
+        self, x: Input, states: States, padding: Padding | None, carried: Carried
+    ) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
+        """As `run`, and the weights of every step, with their gradients."""
+        return self.loop(x, self.start_with_weights(states, padding, carried))
+
+    def start_with_weights(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        """A start with unit vectors beside the values. They read the weights: sum_j alpha_j e_j = alpha."""
+        units = torch.eye(states.shape[1], dtype=states.dtype, device=states.device).expand(len(states), -1, -1)
+        memory = self.attention.remember(states, torch.cat([states, units], dim=-1), padding)
+        return RecurrentState(self, carried, memory)
+
+    def loop(self, x: Input, state: RecurrentState) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
+        """All steps of a known target. The readouts are made at once, at the end."""
+        require(x.shape[1] > 0, "a target needs at least one place: got length=0")
+        steps = []
+        for inputs in x.unbind(1):
+            joined, weights, state = self.advance(inputs, state)
+            steps.append((joined, weights))
+        joined, weights = (torch.stack(parts, dim=1) for parts in zip(*steps, strict=True))
+        return torch.tanh(self.readout(joined)), weights
+
+    def advance(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, Tensor, RecurrentState]:
+        """One step: what the readout is made from, the weights (if unit vectors are among the values), the next state."""
+        previous = state.carried.h[-1]
+        seen = self.look(previous, state)
+        context, weights = seen[:, : self.cell.hidden], seen[:, self.cell.hidden :]
+        if self.gate is not None:
+            context = torch.sigmoid(self.gate(previous)) * context
+        s, carried = self.cell.step(torch.cat([x, context], dim=-1), state.carried)
+        state = replace(state, carried=carried, asked=previous, time=state.time + 1)
+        return torch.cat([s, x, context], dim=-1), weights, state
+
+
+class LuongDecoder(LookingDecoder):
+    """Step first, then look with the current state.
+
+    s_t = cell(y_{t-1}, s_{t-1});  c_t = attend(s_t, memory);  readout h~_t = tanh(W [c_t; s_t])
+
+    `reach` is how much of the memory a step may see: global, local-m (around its own place in time) or local-p (around a
+    place that it predicts), `half` places to each side. With `feeding`, the cell also reads h~_{t-1}, which starts as zeros;
+    then steps must wait for each other. Without it a whole target is computed at once.
+
+    Luong, Pham and Manning (2015), arXiv:1508.04025.
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        width: int,
+        hidden: int,
+        depth: int,
+        score: Score,
+        reach: str = "global",
+        half: int = 10,
+        feeding: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(cell, width + hidden * feeding, hidden, depth, dropout)
+        if reach not in ("global", "local-m", "local-p"):
+            raise unknown("reach", reach, ["global", "local-m", "local-p"])
+        where: Neighborhood | None = Monotonic(half) if reach == "local-m" else None
+        position: Position | None = LocalGaussian(hidden, half) if reach == "local-p" else None
+        self.attention = Attention(Split(hidden, heads=1), score=score, where=where, position=position)
+        self.feeding = feeding
+        self.combine = linear(2 * hidden, hidden, bias=False)
+
+    def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
+        state = super().start(states, padding, carried)
+        return replace(state, fed=torch.zeros_like(carried.h[-1])) if self.feeding else state
+
+    def step(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        check_state(state, RecurrentState, self)
+        inputs = x if state.fed is None else torch.cat([x, state.fed], dim=-1)
+        s, carried = self.cell.step(inputs, state.carried)
+        readout = torch.tanh(self.combine(torch.cat([self.look(s, state), s], dim=-1)))
+        fed = readout if self.feeding else None
+        return readout, replace(state, carried=carried, fed=fed, asked=s, time=state.time + 1)
+
+    def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
+        if not self.feeding:
+            s, _ = self.cell(x, carried=carried)
+            context = self.attention(s, memory=states, where=padding)
+            return torch.tanh(self.combine(torch.cat([context, s], dim=-1)))
+        require(x.shape[1] > 0, "a target needs at least one place: got length=0")
+        state, readouts = self.start(states, padding, carried), []
+        for inputs in x.unbind(1):
+            readout, state = self.step(inputs, state)
+            readouts.append(readout)
+        return torch.stack(readouts, dim=1)

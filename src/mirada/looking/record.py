@@ -7,6 +7,7 @@ length x dim. Weights are computed when asked for.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,17 +24,60 @@ from mirada.attention.neighborhoods import Neighborhood
 from mirada.attention.normalizers import Draw
 from mirada.attention.observe import Event, observed
 from mirada.errors import require, unknown
-from mirada.looking import file, reading
 from mirada.looking import weights as exact
-from mirada.looking.foreign import foreign_names, kind_of, watch
-from mirada.looking.frozen import fingerprint, freeze, numbers_of, same, versions
+from mirada.looking.attn import read as reading
+from mirada.looking.attn import write as file
+from mirada.looking.explain.methods import Methods
+from mirada.looking.explain.relations import HeadRelation
+from mirada.looking.huggingface import foreign_names, kind_of, watch
 from mirada.looking.labels import Labels
-from mirada.looking.methods import Methods
-from mirada.looking.pictures import SeenPictures
-from mirada.looking.relations import HeadRelation
+from mirada.looking.show import SeenPictures
 from mirada.looking.statistics import Checks, HeadStatistics
 from mirada.looking.stream import Factors, Stream, recurrent_lookers
 from mirada.shapes import broadcast_heads
+
+# What was seen stays as it was: copies of the parts that weighed, and whether a recorded tensor was changed since.
+
+
+SETTINGS = (int, float, str, type(None))  # what a part is told beside its tensors; a tuple is asked faster than a union
+
+
+def versions(request: Request) -> tuple[int, ...]:
+    """How often each recorded tensor was changed in place. Tensors of inference mode keep no count and cannot be checked."""
+    given = (request.places.positions, request.places.key_positions)
+    tensors = (request.q, request.k, request.v, *request.where.tensors(), *(x for x in given if x is not None))
+    return tuple(-1 if x.is_inference() else x._version for x in tensors)
+
+
+def fingerprint(part: nn.Module) -> Iterator[object]:
+    """Everything a part's numbers depend on beside its tensors: which part it is, and its settings."""
+    yield part
+    for value in vars(part).values():
+        if isinstance(value, SETTINGS):
+            yield value
+
+
+def numbers_of(part: nn.Module) -> list[Tensor]:
+    """The parameters and buffers of a part, in an order of their own: quicker than asking PyTorch for both."""
+    found = [x for store in (part._parameters, part._buffers) for x in store.values() if x is not None]
+    for inner in part._modules.values():
+        found += [] if inner is None else numbers_of(inner)
+    return found
+
+
+def same(tensor: Tensor, before: Tensor) -> bool:
+    """Whether a tensor still has the numbers of its copy. They are read: not every optimizer counts what it changes."""
+    return tensor.shape == before.shape and tensor.dtype == before.dtype and torch.equal(tensor, before)
+
+
+def freeze(part: nn.Module) -> nn.Module:
+    """A part with copies of its tensors, which nobody else can change."""
+    twin = copy(part)
+    for store in ("_parameters", "_buffers"):
+        kept = {name: None if x is None else x.detach().clone() for name, x in getattr(part, store).items()}
+        object.__setattr__(twin, store, kept)
+    object.__setattr__(twin, "_modules", {name: None if m is None else freeze(m) for name, m in part._modules.items()})
+    return twin
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position, norm
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
-from mirada.layers.linear_activation import ACTIVATIONS
+from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.model import Model, as_padding, check_classes, check_text, real_places, start_small
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import Encoder

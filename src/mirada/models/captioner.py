@@ -26,8 +26,7 @@ from mirada.layers.model import Model, check_pair, check_step
 from mirada.layers.norm import LayerNorm
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.parse import parse
-from mirada.layers.recurrent import Carried
-from mirada.layers.recurrent_decoder import BahdanauDecoder, RecurrentState
+from mirada.layers.recurrent import BahdanauDecoder, Carried, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
 from mirada.shapes import check_axes, check_floating, show
 

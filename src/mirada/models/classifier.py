@@ -19,12 +19,11 @@ from mirada.attention.neighborhoods import Padding
 from mirada.attention.scores import Dot
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
-from mirada.layers.convolution import Stem1d
+from mirada.layers.convolution import Stem1d, pool
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, as_padding, check_classes, real_places
 from mirada.layers.output import check_smoothing
-from mirada.layers.pool import pool
 from mirada.layers.recurrent import Recurrent
 from mirada.layers.stack import Encoder
 from mirada.shapes import check_axes

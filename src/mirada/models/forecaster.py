@@ -26,8 +26,7 @@ from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Numbers, Placed, Words
 from mirada.layers.model import Model
-from mirada.layers.recurrent import Recurrent
-from mirada.layers.recurrent_decoder import LuongDecoder, RecurrentState
+from mirada.layers.recurrent import LuongDecoder, Recurrent, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
 from mirada.shapes import check_axes, check_floating, check_size, show
 

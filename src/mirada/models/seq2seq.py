@@ -22,8 +22,7 @@ from mirada.layers.embed import Words
 from mirada.layers.model import Model, as_padding, check_pair, check_step
 from mirada.layers.output import Output
 from mirada.layers.parse import parse
-from mirada.layers.recurrent import Carried, Recurrent
-from mirada.layers.recurrent_decoder import BahdanauDecoder, LuongDecoder, PlainDecoder, RecurrentState
+from mirada.layers.recurrent import BahdanauDecoder, Carried, LuongDecoder, PlainDecoder, Recurrent, RecurrentState
 from mirada.shapes import check_axes
 
 Tokens = Integer[Tensor, "batch length"]

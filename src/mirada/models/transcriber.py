@@ -25,8 +25,7 @@ from mirada.layers.dropout import Dropout
 from mirada.layers.embed import Placed, Words
 from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
-from mirada.layers.recurrent import Carried, Recurrent
-from mirada.layers.recurrent_decoder import LuongDecoder, RecurrentState
+from mirada.layers.recurrent import Carried, LuongDecoder, Recurrent, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
 from mirada.shapes import check_axes, check_floating, check_size
 

@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from mirada.attention.heads import linear
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, EncoderLayer, input_position
-from mirada.layers.convolution import Stem2d
+from mirada.layers.convolution import Stem2d, pool
 from mirada.layers.embed import Patches, Placed
 from mirada.layers.model import Model, check_classes
 from mirada.layers.output import check_smoothing
-from mirada.layers.pool import pool
 from mirada.layers.stack import Encoder
 from mirada.shapes import show
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from mirada.native.constants import DEFINED
+from mirada.native.structures import DEFINED
 
 HERE = Path(__file__).parent
 FLAGS = ("-O3", "-march=native", "-fno-math-errno")

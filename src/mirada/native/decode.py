@@ -9,11 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.native.constants import ACTIVATIONS
 from mirada.native.library import addresses, check, library, loaded, threads_for
-from mirada.native.structures import DecodeStep
-
-__all__ = ["ACTIVATIONS", "DecodeStep", "checksum", "enlarge", "forget", "panel", "phases", "product", "step"]
+from mirada.native.structures import ACTIVATIONS, DecodeStep
 
 CHECKSUM_WORK = 2  # multiplications per byte
 

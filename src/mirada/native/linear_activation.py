@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.native.constants import ACTIVATIONS
 from mirada.native.library import check, loaded, threads_for
+from mirada.native.structures import ACTIVATIONS
 
 WORK = 16  # multiplications that a number's way through memory is worth
 KINDS = ACTIVATIONS[:3]  # silu is used by decoding only

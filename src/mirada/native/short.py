@@ -6,9 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mirada.native.constants import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
 from mirada.native.library import address, check, loaded, threads_for
-from mirada.native.structures import ShortAttention, Strides
+from mirada.native.structures import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST, ShortAttention, Strides
 
 WORK = 2  # multiplications that one of these is worth
 

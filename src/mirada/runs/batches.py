@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from mirada.data.batch import Buckets, drawn, in_order, parts
+from mirada.data.batching import Buckets, drawn, in_order, parts
 from mirada.errors import require
 from mirada.training.objectives import Microbatch
 

@@ -1,16 +1,36 @@
 """What tasks share whose answer is one of several classes: metrics, what was taken for what, and pictures of it."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from mirada.data.record import Problem, Record
-from mirada.drawing.confusion import Confusion
 from mirada.drawing.page import Section
-from mirada.drawing.tables import DataTable
+from mirada.drawing.tables import Confusion, DataTable
+from mirada.errors import require
 from mirada.runs.sources import Splits
 from mirada.training.metrics import accuracy, macro_f1
+
+# Weights of classes, as a run keeps them: rare classes may count as much as frequent ones.
+
+
+def weight_facts(weights: tuple[float, ...]) -> dict[str, Any]:
+    """What config.json holds of them: nothing where classes count as often as they come.
+
+    >>> weight_facts(()), weight_facts((0.5, 2.0))
+    ({}, {'weights': [0.5, 2.0]})
+    """
+    return {"weights": list(weights)} if weights else {}
+
+
+def restored_weights(facts: Mapping[str, Any]) -> tuple[float, ...]:
+    """What `weight_facts` kept."""
+    found = facts.get("weights", [])
+    good = isinstance(found, list) and all(isinstance(x, float) for x in found)
+    require(good, "the weights in config.json must be a list of numbers")
+    return tuple(found)
+
 
 V = TypeVar("V")
 LISTED = 10  # labels that an error names

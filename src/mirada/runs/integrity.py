@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mirada.checksums import damage, digest_of
 from mirada.errors import require
-from mirada.files import require_own
-from mirada.runs.catalog import entry
+from mirada.files import damage, digest_of, require_own
 from mirada.runs.load import MODEL, changed_files, load
+from mirada.runs.registry import entry
 from mirada.runs.seeds import SEEDS, read_seeds, seed_folders
 from mirada.runs.settings import CONFIG, Settings, read_settings
-from mirada.training.checkpoint import read_checkpoint
+from mirada.training.log import read_start
 from mirada.training.loop import CHECKPOINTS
-from mirada.training.metrics_log import read_start
 from mirada.training.recovery import is_later
-from mirada.training.training_state import AVERAGED, LAST, TrainingState, kept_path, state_of, step_of
+from mirada.training.state import AVERAGED, LAST, TrainingState, kept_path, read_checkpoint, state_of, step_of
 
 LOG = "metrics.jsonl"
 

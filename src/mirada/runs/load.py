@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from mirada.checksums import checksum_of
 from mirada.errors import require
-from mirada.files import expanded, require_file
-from mirada.runs.catalog import entry
+from mirada.files import checksum_of, expanded, require_file
+from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
 from mirada.runs.task import Task

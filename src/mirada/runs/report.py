@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirada.config import Config
-from mirada.drawing.charts import Chart
-from mirada.drawing.curves import Curve
+from mirada.drawing.charts import Chart, Curve
 from mirada.drawing.page import Fact, Report, Section, html
 from mirada.files import write_whole
 from mirada.runs.run import Measured, Run
 from mirada.runs.seeds import read_seeds, seed_section
 from mirada.runs.sources import Splits
-from mirada.runs.summary import is_number, summary
-from mirada.training.metrics_log import read_metrics
+from mirada.training.log import is_number, read_metrics, summary
 
 
 def write_report(run: Run, splits: Splits, found: Measured, example: str) -> None:

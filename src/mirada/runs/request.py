@@ -7,8 +7,8 @@ from typing import Any
 
 from mirada.errors import require
 from mirada.files import expanded
-from mirada.runs.catalog import entry
-from mirada.runs.lock import is_owned, refuse_owned
+from mirada.runs.folder import is_owned, refuse_owned
+from mirada.runs.registry import entry
 from mirada.runs.settings import CONFIG, Groups, Settings, layered, read_settings
 from mirada.runs.sources import Source, absolute
 from mirada.runs.task import Preset, Task

@@ -14,27 +14,24 @@ import torch
 from torch import Tensor
 
 from mirada import engine
-from mirada.attention.interventions import anybody_intervenes
-from mirada.attention.observe import anybody_looks
+from mirada.attention.observe import anybody_intervenes, anybody_looks
 from mirada.data.check import shared
 from mirada.data.options import DataOptions
 from mirada.data.record import Problem, Record
-from mirada.decoding.stepper import Stepper
+from mirada.decoding.search import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
-from mirada.looking.answer_methods import Explained, answer_methods
-from mirada.looking.file import version
+from mirada.looking.attn.write import version
+from mirada.looking.explain.compare import Explained, answer_methods
 from mirada.looking.labels import Labels
 from mirada.looking.record import Seen, look
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Examples
-from mirada.runs.learned import NoTrainingDataError, is_same, learned_from
-from mirada.runs.questions import Question
+from mirada.runs.inputs import Question
 from mirada.runs.settings import Settings, file_options
-from mirada.runs.sources import Source, Splits, require_good
-from mirada.runs.summary import behind, in_a_line, summary
+from mirada.runs.sources import NoTrainingDataError, Source, Splits, is_same, learned_from, require_good
 from mirada.runs.task import Task
-from mirada.training.metrics_log import read_metrics
+from mirada.training.log import behind, in_a_line, read_metrics, summary
 
 FIX_FILE = "Fix these records, or take them out of the file."
 

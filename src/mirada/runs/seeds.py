@@ -21,11 +21,9 @@ from mirada.runs.load import MODEL, load
 from mirada.runs.request import LENGTHS, TrainingRequest
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
-from mirada.runs.summary import in_a_line, is_number, summary
-from mirada.training.checkpoint import read_checkpoint
+from mirada.training.log import in_a_line, is_number, read_metrics, summary
 from mirada.training.loop import CHECKPOINTS
-from mirada.training.metrics_log import read_metrics
-from mirada.training.training_state import LAST, state_of
+from mirada.training.state import LAST, read_checkpoint, state_of
 
 SEEDS = "seeds.json"
 LOG = "metrics.jsonl"

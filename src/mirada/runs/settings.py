@@ -7,13 +7,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mirada.checksums import json_checksum
 from mirada.config import Config
 from mirada.data.options import DataOptions
 from mirada.errors import require, unknown
-from mirada.layers.model import read_json
+from mirada.files import json_checksum, read_json
 from mirada.native import library
-from mirada.runs.catalog import entry
+from mirada.runs.registry import entry
 from mirada.runs.sources import Source
 from mirada.training.recipe import Recipe
 

@@ -5,15 +5,19 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mirada.data.check import first_field, held_out, shared_out, summarized
-from mirada.data.memory import rows_in_memory
+from mirada.data.files.forms import read_records
+from mirada.data.files.memory import rows_in_memory
 from mirada.data.options import DataOptions, TableOptions
-from mirada.data.record import Found, Problem, Record
-from mirada.data.records import Fields, read_records
+from mirada.data.record import Fields, Found, Problem, Record
 from mirada.errors import require
 from mirada.files import expanded
+
+if TYPE_CHECKING:
+    from mirada.runs.run import Run
+
 
 V = TypeVar("V")
 V_co = TypeVar("V_co", covariant=True)
@@ -226,3 +230,32 @@ def absolute(path: str) -> str:
     if not path or os.path.exists(whole):
         return os.path.abspath(whole) if path else ""
     return ",".join(os.path.abspath(os.path.expanduser(part.strip())) for part in path.split(","))
+
+
+# The records that a run learned from, read again: plain baselines learn from the same.
+
+
+TrainingRecords = Callable[[], Sequence[Record]]  # read when somebody asks for them: most of a measuring needs none
+
+
+class NoTrainingDataError(ValueError):
+    """What a run learned from cannot be had any more; the message says why."""
+
+
+def learned_from(run: "Run") -> Sequence[Record]:
+    """The records that a run learned from, exactly those."""
+    try:
+        run.source.require_here()
+        splits = run.task.read(run.source, run.options)
+        if not is_same(run, splits) and run.options.bad == "skip":
+            splits = run.usable(splits, run.options)
+        place = "its data" if run.source.in_memory else run.source.data or "the builtin data"
+        require(is_same(run, splits), f"{place} has changed since this run was trained")
+    except (ValueError, OSError) as error:
+        raise NoTrainingDataError(str(error).splitlines()[0]) from None
+    return splits.train
+
+
+def is_same(run: "Run", splits: Splits) -> bool:
+    """Whether records are those that a run was trained and validated with."""
+    return fingerprint(splits, run.task.identity) == run.settings.fingerprint

@@ -15,9 +15,8 @@ from mirada.layers.model import Model
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Examples, FixedSize, in_sequence
 from mirada.runs.classes import class_lines
-from mirada.runs.learned import TrainingRecords
-from mirada.runs.questions import Questions, Table, answered_table, table_questions
-from mirada.runs.sources import Source, Splits
+from mirada.runs.inputs import Questions, Table, answered_table, table_questions
+from mirada.runs.sources import Source, Splits, TrainingRecords
 from mirada.training.objectives import BatchSource, Microbatch, ModelLoss, Objective
 from mirada.training.recipe import Recipe
 

@@ -1,6 +1,8 @@
 """`mirada.train` and `mirada train`: from data to a trained run with its measured quality, sample answers and a report."""
 
+import json
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -10,34 +12,82 @@ from typing import Any
 
 import torch
 
-from mirada.checksums import checksum_of
 from mirada.data.check import left_out
 from mirada.errors import require
-from mirada.files import remove_parts, require_own, write_whole
-from mirada.layers.model_size import TRAINED, require_memory
-from mirada.machine import physical_memory
+from mirada.files import checksum_of, physical_memory, remove_parts, require_own, write_whole
+from mirada.layers.model import TRAINED, require_memory
 from mirada.native import library
 from mirada.runs.batches import Examples
-from mirada.runs.catalog import entry
+from mirada.runs.folder import owned
 from mirada.runs.load import changed_files, load, load_known
-from mirada.runs.lock import owned
+from mirada.runs.registry import entry
 from mirada.runs.report import write_report
 from mirada.runs.request import TrainingRequest
-from mirada.runs.restarts import going_on, mark, unmark
 from mirada.runs.run import Run
 from mirada.runs.seeds import read_seeds, seed_lines, seeds_of, train_seeds
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
-from mirada.runs.summary import digits, in_a_line
 from mirada.runs.task import Task, spread, with_sizes
-from mirada.terminal import echo
-from mirada.training.checkpoint import check_room
 from mirada.training.distributed import ProcessGroup, process_group
-from mirada.training.interrupts import Interrupted
-from mirada.training.loop import CHECKPOINTS, Training
-from mirada.training.metrics_log import append_event
+from mirada.training.log import append_event, digits, in_a_line
+from mirada.training.loop import CHECKPOINTS, Interrupted, Training
 from mirada.training.progress import counted
-from mirada.training.training_state import LAST, put_weights, weights
+from mirada.training.state import LAST, check_room, put_weights, weights
+from mirada.words import echo
+
+# A restart by torchrun: after a process was lost it starts all of them again, with the same command, to go on.
+
+
+MARK = ".torchrun"
+
+
+def restarts() -> int:
+    """How often torchrun has started these processes again."""
+    told = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return int(told) if told.isdecimal() else 0
+
+
+def torchrun() -> dict[str, Any] | None:
+    """Which torchrun started this process: its job, and the process that watches over those of this machine."""
+    job = os.environ.get("TORCHELASTIC_RUN_ID")
+    return None if job is None else {"job": job, "agent": os.getppid(), "host": socket.gethostname()}
+
+
+def going_on(request: TrainingRequest, print_progress: Callable[[str], None]) -> TrainingRequest:
+    """The request; resumed, where torchrun has restarted the run that it is for."""
+    if request.resume or not restarts():
+        return request
+    resumed = replace(request, resume=True)
+    if not is_marked(resumed.folder()):
+        return request
+    print_progress(
+        f"torchrun has started the processes again (restart {restarts()}): the run goes on from its last checkpoint"
+    )
+    return resumed
+
+
+def is_marked(folder: Path) -> bool:
+    """Whether this torchrun began the run of a folder. The leader's machine is known; others know the job alone."""
+    here = torchrun()
+    try:
+        there = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        same = here is not None and there["job"] == here["job"]
+        return same and (os.environ.get("RANK", "0") != "0" or there == here)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def mark(folder: Path) -> None:
+    """Say in a folder which torchrun began its run."""
+    here = torchrun()
+    if here is not None:
+        write_whole(folder / MARK, json.dumps(here).encode())
+
+
+def unmark(folder: Path) -> None:
+    """The run has ended: there is nothing to go on with."""
+    (folder / MARK).unlink(missing_ok=True)
+
 
 Print = Callable[[str], None]
 FIX = "Fix these records, or leave them out with bad=skip."

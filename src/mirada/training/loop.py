@@ -1,32 +1,30 @@
 """The training loop, readable from top to bottom."""
 
 import math
+import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from mirada.training.checkpoint import check_room
 from mirada.training.distributed import ProcessGroup
-from mirada.training.interrupts import Interrupted, asked_to_stop
-from mirada.training.metrics_log import MetricsLog
+from mirada.training.log import MetricsLog
 from mirada.training.objectives import BatchSource, Microbatch, Objective, evaluate, moved, seed_for
-from mirada.training.optimize import adam, clip, penalize, set_rate
-from mirada.training.planning import Planning
+from mirada.training.optimizer import adam, clip, penalize, rate, set_rate
+from mirada.training.plan import Planning, spread_over
 from mirada.training.progress import Progress, Silence, as_minutes, counted
 from mirada.training.recipe import Recipe
 from mirada.training.recovery import require_best, restore_files
-from mirada.training.schedules import rate
-from mirada.training.stopping import falling, stale
-from mirada.training.training_state import (
+from mirada.training.state import (
     AVERAGED,
     LAST,
     TrainingState,
     average,
+    check_room,
     kept_path,
     load_state,
     put_weights,
@@ -35,7 +33,61 @@ from mirada.training.training_state import (
     save_weights,
     weights,
 )
-from mirada.training.trial import spread_over
+
+# Being asked to stop: Ctrl-C and SIGTERM end a run after the step it is in.
+
+
+class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
+    """Somebody asked the run to stop; it is saved and can be resumed."""
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[list[int]]:
+    """A list that fills when Ctrl-C or SIGTERM comes; a second Ctrl-C ends the program at once."""
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: whoever runs us there looks after signals
+        before = {}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# Early stopping: when it is no use to go on.
+
+
+LEAST_SHARE = 0.1  # of a run: a plateau that is shorter is no reason to stop
+
+
+def stale(step: int, steps: int, best_step: int, epoch: int, patience: float) -> bool:
+    """Whether validations have not become better for `patience` epochs (0: never ask), and for a tenth of the run.
+
+    >>> stale(step=900, steps=1000, best_step=500, epoch=100, patience=3)
+    True
+    >>> stale(step=60, steps=1000, best_step=10, epoch=2, patience=3)  # many epochs, but a small part of the run
+    False
+    """
+    return patience > 0 and step - best_step >= max(patience * epoch, LEAST_SHARE * steps)
+
+
+def falling(schedule: str, step: int, steps: int, warmup: int) -> bool:
+    """Whether the learning rate has begun to fall; where it never falls, whether it has been at its height.
+
+    >>> falling("cosine", 50, 1000, 100), falling("cosine", 200, 1000, 100), falling("constant", 200, 1000, 100)
+    (False, True, True)
+    """
+    now, next_one = rate(schedule, step, steps, warmup), rate(schedule, step + 1, steps, warmup)
+    return next_one < now or now == next_one == 1.0
+
 
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
 CHECKPOINTS = "checkpoints"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from mirada.terminal import visible
+from mirada.words import visible
 
 QUIET_SECONDS = 20.0  # between two plain lines
 REDRAW_SECONDS = 0.2

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 
 from mirada.config import Config
-from mirada.training.schedules import SCHEDULES
+from mirada.training.optimizer import SCHEDULES
 
 MOST = {
     "threads": 4096,

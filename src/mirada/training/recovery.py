@@ -6,18 +6,10 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from mirada.checksums import damage
 from mirada.errors import require
+from mirada.files import damage
 from mirada.training.recipe import Recipe
-from mirada.training.training_state import (
-    AVERAGED,
-    TrainingState,
-    kept_path,
-    read_weights,
-    save_weights,
-    step_of,
-    weights,
-)
+from mirada.training.state import AVERAGED, TrainingState, kept_path, read_weights, save_weights, step_of, weights
 
 if TYPE_CHECKING:
     from mirada.training.loop import Training

@@ -12,16 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 import mirada
-from mirada.looking.changes import changes_as_json
-from mirada.looking.intervene import intervene
-from mirada.terminal import visible
-from mirada.web.asking import Asked, answered, read_look, read_run
+from mirada.looking.change.changes import changes_as_json
+from mirada.looking.change.intervene import intervene
 from mirada.web.batching import Batcher, FunctionCall, StreamEnd, TextStream, Work
-from mirada.web.body import Body, read_body
-from mirada.web.limits import Limits, Refused
 from mirada.web.metrics import CONTENT_TYPE, ServerMetrics
-from mirada.web.responses import error_response, event, json_response
-from mirada.web.served import ServedRuns
+from mirada.web.options import Limits, Refused
+from mirada.web.protocol import error_response, event, json_response
+from mirada.web.requests import Asked, Body, answered, read_body, read_look, read_run
+from mirada.web.runs import ServedRuns
+from mirada.words import visible
 
 Handler = Callable[[Request], Awaitable[Response]]
 GONE = "the client went away"

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from mirada.web.limits import Limits, Refused
 from mirada.web.metrics import ServerMetrics
+from mirada.web.options import Limits, Refused
 
 SLICE = 0.02  # seconds that a text is written on for before others have their turn
 GATHER = 0.004  # seconds that a batch waits at most for those who were in the last one

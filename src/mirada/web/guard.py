@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
 from typing import Any
 
-from mirada.web.limits import Limits, Refused
 from mirada.web.metrics import ServerMetrics
-from mirada.web.responses import json_bytes
+from mirada.web.options import Limits, Refused
+from mirada.web.protocol import json_bytes
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

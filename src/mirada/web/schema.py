@@ -3,9 +3,9 @@
 from typing import Any
 
 import mirada
-from mirada.looking.changes import CHANGES
-from mirada.web.limits import RANGES, Limits
-from mirada.web.served import FILES, Kind, ServedRuns
+from mirada.looking.change.changes import CHANGES
+from mirada.web.options import RANGES, Limits
+from mirada.web.runs import FILES, Kind, ServedRuns
 
 Schema = dict[str, Any]
 TYPES = {int: "integer", float: "number", bool: "boolean", str: "string"}

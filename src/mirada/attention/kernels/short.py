@@ -9,8 +9,8 @@ from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.neighborhoods import lengths_of
 from mirada.attention.scores import Dot
 from mirada.native import library
-from mirada.native.constants import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
 from mirada.native.short import Keys, Output, Queries, Values, short_backward, short_forward
+from mirada.native.structures import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
 
 
 class ShortKernel:

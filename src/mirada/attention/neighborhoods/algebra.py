@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from mirada.attention.inherited import forget, refuse_alone
 from mirada.attention.places import Places
+from mirada.attention.transforms import forget, refuse_alone
 from mirada.errors import require
 from mirada.shapes import show
 

@@ -8,7 +8,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mirada.attention.inherited import place_of, refuse_alone
+from mirada.attention.transforms import place_of, refuse_alone
 from mirada.errors import require
 from mirada.shapes import show
 

@@ -1,0 +1,133 @@
+"""Papers that cite each other: what a paper is about shows in whom it cites, less in its own words."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirada.data.batching import drawn
+
+TOPICS = {
+    "databases": "query index join transaction schema relational storage log concurrency recovery table key view cache "
+    "partition replica consistency lock optimizer warehouse",
+    "language": "word sentence grammar parser corpus translation token syntax semantics dialogue speech lexicon morphology "
+    "summary tagging discourse phrase verb spelling alignment",
+    "networks": "packet router protocol bandwidth latency congestion wireless link topology throughput routing channel "
+    "antenna switch traffic firewall broadcast spectrum relay jitter",
+    "robotics": "robot arm sensor gripper motion trajectory actuator joint torque navigation obstacle grasp leg balance "
+    "odometry controller drone wheel manipulation localization",
+    "theory": "proof bound complexity theorem lemma reduction oracle automaton graph combinatorial hardness randomized "
+    "approximation decidable polynomial circuit logic conjecture matroid coloring",
+    "vision": "image pixel camera edge texture segmentation object face depth stereo contour tracking scene color shape "
+    "optical recognition video motionblur photometric",
+}
+GENERAL = (
+    "method result data model system problem approach performance experiment analysis study new based large time error rate "
+    "function set structure search learning network algorithm test measure space local global order input output number value "
+    "process design efficient general simple known"
+)
+SURVEY = "survey overview taxonomy trends"
+PAPERS = 1800
+SURVEYS = 0.08  # share of papers that tell about all topics: their citations say little
+WORDS = 12  # of a paper, about
+OWN = 0.2  # of its words that are of its topic; as many come from the topics of others
+CITED, FAITHFUL = 3, 0.78  # papers that a paper cites, and the share of them that is of its own topic
+LABELLED, VALID = 20, 300  # papers of every topic to learn from; all to validate on; the others are for the test
+
+
+@dataclass(frozen=True, eq=False)
+class Citations:
+    """Papers p1, p2, ... with their topics, the words in them (0 or 1), who cites whom, and the part each is in."""
+
+    names: tuple[str, ...]
+    topics: tuple[str, ...]
+    words: tuple[str, ...]
+    features: NDArray[np.float32]
+    edges: NDArray[np.int64]
+    parts: tuple[str, ...]
+
+
+def citations(seed: int = 0) -> Citations:
+    """A block model: papers of six topics that cite mostly papers of their own, and a few surveys that cite everything.
+
+    >>> data = citations()
+    >>> len(data.names), len(data.words), data.edges.shape[0]
+    (1800, 164, 2)
+    >>> data.names[0], data.topics[0], data.parts[0]
+    ('p1', 'databases', 'train')
+    """
+    names, words = list(TOPICS), " ".join((*TOPICS.values(), GENERAL, SURVEY)).split()
+    chance = Chance(seed)
+    topic = chance.below(len(names), PAPERS)
+    survey = chance.share(PAPERS) < SURVEYS
+    features = word_table(chance, topic, survey, words)
+    edges = cited(chance, topic, survey)
+    return Citations(
+        tuple(f"p{number}" for number in range(1, PAPERS + 1)), tuple(names[t] for t in topic), tuple(words), features,
+        np.unique(np.concatenate([edges, edges[::-1]], axis=1), axis=1), parts_of(chance, topic),
+    )  # fmt: skip
+
+
+class Chance:
+    """Random numbers that are a function of a seed, the same on every machine."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.calls = seed, 0
+
+    def share(self, count: int) -> NDArray[np.float64]:
+        """Numbers in [0, 1)."""
+        self.calls += 1
+        return (drawn(count, self.seed, 14, self.calls) >> np.uint64(11)) / 2.0**53
+
+    def below(self, top: int, count: int) -> NDArray[np.int64]:
+        """Whole numbers in [0, top)."""
+        return (self.share(count) * top).astype(np.int64)
+
+
+def word_table(chance: Chance, topic: NDArray, survey: NDArray, words: list[str]) -> NDArray[np.float32]:
+    """Which words are in which paper: some of its topic, as many of the others' topics, and the rest of no topic."""
+    places = {word: place for place, word in enumerate(words)}
+    own = [np.array([places[word] for word in text.split()]) for text in TOPICS.values()]
+    general = np.array([places[word] for word in GENERAL.split()])
+    told = [places[word] for word in SURVEY.split()]
+    table = np.zeros((PAPERS, len(words)), np.float32)
+    for number in range(PAPERS):
+        kind, which, other = (chance.share(WORDS) for _ in range(3))
+        for k, w, o in zip(kind, which, other, strict=True):
+            group = own[topic[number]] if k < OWN else own[int(o * len(own))] if k < 3 * OWN else general
+            table[number, group[int(w * len(group))]] = 1
+        if survey[number]:
+            table[number, told] = chance.share(len(told)) < 0.7
+    return table
+
+
+def cited(chance: Chance, topic: NDArray, survey: NDArray) -> NDArray[np.int64]:
+    """Sources and targets of the citations; a survey cites four times as many papers, of any topic."""
+    groups = [np.flatnonzero(topic == t) for t in range(len(TOPICS))]
+    sources, targets = [], []
+    for number in range(PAPERS):
+        count = CITED * (4 if survey[number] else 1)
+        faithful, which = chance.share(count), chance.share(count)
+        for f, w in zip(faithful, which, strict=True):
+            group = groups[topic[number]] if f < FAITHFUL and not survey[number] else np.arange(PAPERS)
+            other = int(group[int(w * len(group))])
+            if other != number:
+                sources.append(number)
+                targets.append(other)
+    return np.array([sources, targets], dtype=np.int64)
+
+
+def parts_of(chance: Chance, topic: NDArray) -> tuple[str, ...]:
+    """A few papers of every topic to learn from, some to validate on, the others for the test."""
+    order, parts = np.argsort(chance.share(PAPERS), kind="stable"), [""] * PAPERS
+    taken = [0] * len(TOPICS)
+    rest = []
+    for number in order.tolist():
+        if taken[topic[number]] < LABELLED:
+            taken[topic[number]] += 1
+            parts[number] = "train"
+        else:
+            rest.append(number)
+    for place, number in enumerate(rest):
+        parts[number] = "valid" if place < VALID else "test"
+    return tuple(parts)

@@ -1,0 +1,1 @@
+"""Files of records: opening them, and a reader for every form."""

@@ -1,0 +1,291 @@
+"""Objects: values by key, from JSON lines, a JSON list or Parquet to records."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, NoReturn
+
+from mirada.data.columns.header import CLASSES, recognize, rivalry, without_no_texts
+from mirada.data.columns.names import is_name, match
+from mirada.data.files.opening import LONGEST_LINE, Form, ending_of, nfc, scan
+from mirada.data.record import Read, Sorter
+from mirada.errors import require, unknown
+from mirada.files import LARGEST_JSON, MOST_VALUES
+
+Objects = Iterator[tuple[int, Any, str]]  # its line or its place in a list, from 1; the value, or None; what is wrong
+SAMPLE = 500  # objects that tell the keys
+SAMPLE_SIZE = 32 << 20  # letters of these: fewer objects tell them where each is huge
+OF_A_KEY = 100  # letters that a key counts as, about what it takes in memory
+LONG = 1000  # letters of a text that is looked for among those before
+LONGEST_DOCUMENT = LARGEST_JSON  # bytes of a JSON file that is one value, and has to be read as a whole
+DEEPEST = 20  # objects in objects in which keys are looked for
+WIDEST = 10_000  # keys of an object in an object in which they are looked for
+FORMS = "Write a list of objects, or an object a line (JSONL)."
+
+
+class Number(str):
+    """A number as it is written in the file: 1e3 stays 1e3."""
+
+
+def refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a value")
+
+
+DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=refuse_constant)
+
+
+def decoded(text: str) -> Any:
+    """The value of a JSON text that does not fill the memory."""
+    most = f"{MOST_VALUES:,}"
+    require(
+        text.count(",") + text.count("[") + text.count("{") <= MOST_VALUES,
+        f"more than {most} values in one text, which do not fit into memory. Write an object a line (JSONL)",
+    )
+    return DECODER.decode(text)
+
+
+def joined_lines(path: str, encoding: str, form: Form) -> str:
+    """A file that is one value as one text."""
+    lines, size = [], 0
+    for number, text, fault in scan(path, encoding, form, LONGEST_DOCUMENT):
+        require(not fault, f"{path}:{number}: {fault}")
+        lines.append(text)
+        size += len(text)
+        require(
+            size <= LONGEST_DOCUMENT,
+            f"{path}: one JSON value of more than {LONGEST_DOCUMENT >> 20} MB. Write an object a line (JSONL).",
+        )
+    return "\n".join(lines)
+
+
+def json_objects(path: str, encoding: str = "", form: Form = nfc) -> Objects:
+    """The objects of JSON lines, or of a file that is one list of them."""
+    if is_list(path, encoding):
+        return listed_objects(path, encoding, form)
+    return lined_objects(path, encoding, form)
+
+
+def is_list(path: str, encoding: str) -> bool:
+    """Whether a JSON file is one value over many lines, not a value a line: its first line is no whole object."""
+    lines = scan(path, encoding, longest=LONGEST_DOCUMENT)
+    first = next((text.strip() for _, text, fault in lines if text.strip() and not fault), "")
+    if first.startswith("["):
+        return ending_of(path) == ".json" or first == "[" or first.startswith("[{")
+    return first == "{" or (ending_of(path) == ".json" and not is_flat(first))
+
+
+def is_flat(text: str) -> bool:
+    """Whether a text is an object with a plain value under some key: a record."""
+    try:
+        value = decoded(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and not any(map(is_objects, value.values())) and not by_columns(value)
+
+
+def lined_objects(path: str, encoding: str, form: Form) -> Objects:
+    for number, text, fault in scan(path, encoding, form):
+        value = None
+        if not fault and text.strip():
+            try:
+                value = decoded(text)
+                if not isinstance(value, dict):
+                    fault = f"expected an object, found {kind_of(value)}. Each line is an object."
+                    value = None
+            except json.JSONDecodeError as error:
+                fault = f"not JSON: {error.msg} at character {error.colno}. Each line is an object."
+            except (ValueError, RecursionError) as error:
+                fault = f"not JSON: {error}. Each line is an object."
+        yield number, value, fault
+
+
+def listed_objects(path: str, encoding: str, form: Form) -> Objects:
+    """The objects of one list, by their number in it."""
+    text = joined_lines(path, encoding, form)
+    try:
+        whole = decoded(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg} at character {error.colno}. {FORMS}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: not JSON: {error}. {FORMS}") from None
+    lists = [whole] if isinstance(whole, list) else []
+    if isinstance(whole, dict):  # the list may have a name: {"data": [...]}; pandas writes columns
+        lists = [value for value in whole.values() if is_objects(value)] or [by_columns(whole)]
+    require(len(lists) == 1 and bool(lists[0]), f"{path}: found {kind_of(whole)}, no list of objects. {FORMS}")
+    for number, value in enumerate(lists[0], 1):
+        fault = "" if isinstance(value, dict) else f"expected an object, found {kind_of(value)}. {FORMS}"
+        yield number, None if fault else value, fault
+
+
+def is_objects(value: Any) -> bool:
+    """Whether a value is a list of objects."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """The objects of columns, which are lists, or objects with a key for each row; none if it is anything else.
+
+    >>> by_columns({"text": {"0": "good", "1": "bad"}, "label": {"0": "1", "1": "0"}})[1]
+    {'text': 'bad', 'label': '0'}
+    >>> by_columns({"r1": {"text": "good", "label": "1"}, "r2": {"text": "bad", "label": "0"}})[1]  # rows by name
+    {'text': 'bad', 'label': '0'}
+    """
+    columns: list[Any] = [dict(enumerate(item)) if isinstance(item, list) else item for item in whole.values()]
+    if not all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
+        return []
+    if columns and any(is_name(str(key)) for key in columns[0]) and not any(map(is_name, whole)):
+        return columns
+    return [dict(zip(whole, (column[row] for column in columns), strict=True)) for row in (columns or [{}])[0]]
+
+
+def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: tuple[str, ...]) -> Read:
+    """Records from objects, by the keys that were named, by our own, or by usual ones."""
+    sample = sampled(objects)
+    try:
+        known = plain_keys(sample)
+        found = without_no_texts(known, rows_by(known, sample)) if columns == CLASSES and not names else known
+        wanted, note = keys_of(found, columns, names)
+        if columns == CLASSES and not names and wanted == columns:
+            wanted, note = keys_by_content(sample) or (wanted, note)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    sorter = Sorter(columns)
+    keys: dict[str, bool] = {}  # every key of the file, and whether it held text where it came first
+    once: dict[str, str] = {}  # long texts: one may stand in a million records
+    for number, value, fault in chain(sample, objects):
+        where = f"{path}:{number}"
+        if fault or value is None:
+            sorter.refuse(where, fault) if fault else sorter.skip(where)
+            continue
+        value = flat(value)  # the next one is read while this one is held: of a list of millions only its kind is kept
+        keys |= {key: type(item) is str for key, item in value.items() if key not in keys}
+        faults, cells = [], []
+        for column, name in zip(columns, wanted, strict=True):
+            cell, fault = text_of(value[name]) if name in value else ("", f"no {name!r} in the object.")
+            faults += [f"{column} is {fault}." if name in value else fault] if fault else []
+            cells.append(cell if len(cell) < LONG else once.setdefault(short := cell.strip(), short))
+        if faults:
+            sorter.refuse(where, " ".join(faults))
+        else:
+            sorter.take(where, cells)
+    absent = [name for name in wanted if name not in keys]
+    if absent and keys:
+        raise ValueError(f"{path}: {absence(absent, keys, columns, names)}")
+    return sorter.read(note and f"{path}: keys: {note}")
+
+
+def sampled(objects: Objects) -> list[tuple[int, Any, str]]:
+    """The first objects, flat: as many as tell the keys of all, and do not fill the memory."""
+    found, room = [], SAMPLE_SIZE
+    for number, value, fault in islice(objects, SAMPLE):
+        value = None if value is None else flat(value)
+        found.append((number, value, fault))
+        for key, item in (value or {}).items():
+            room -= OF_A_KEY + len(key) + (len(item) if isinstance(item, str | bytes) else 0)
+        if room < 0:
+            break
+    return found
+
+
+def plain_keys(sample: Sequence[tuple[int, Any, str]]) -> list[str]:
+    """The keys of some flat objects under which there are no lists and no further objects."""
+    items = [pair for _, value, _ in sample if value is not None for pair in value.items()]
+    return list(dict.fromkeys(key for key, value in items if not isinstance(value, dict | list)))
+
+
+def keys_of(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """The keys of the columns, and what to tell about them: usual names serve where our own are not there.
+
+    >>> keys_of(["id", "Review", "stars"], ("text", "label"), ())
+    (('Review', 'stars'), 'text is Review, label is stars')
+    """
+    if names or all(column in known for column in columns):
+        return names or columns, ""
+    found = match(known, columns)
+    if found.rivals and found.partly_sure:
+        raise ValueError(rivalry(known, found, columns))
+    if not found.whole:
+        return columns, ""
+    wanted = tuple(known[place] for place in found.places)
+    return wanted, ", ".join(f"{column} is {key}" for column, key in zip(columns, wanted, strict=True))
+
+
+def rows_by(keys: Sequence[str], sample: Sequence[tuple[int, Any, str]]) -> list[list[str]]:
+    """Objects as rows of cells."""
+    return [[text_of(value.get(key, ""))[0] for key in keys] for _, value, _ in sample if value is not None]
+
+
+def keys_by_content(sample: Sequence[tuple[int, Any, str]]) -> tuple[tuple[str, ...], str] | None:
+    """The keys of texts and labels under other names, as in a table with such a header; None if our own are there.
+
+    >>> keys_by_content([(n, {"said": f"it is {n} o'clock", "ok": "no"}, "") for n in (1, 2, 3)])
+    (('said', 'ok'), 'text is said, label is ok')
+    """
+    known = plain_keys(sample)
+    rows = rows_by(known, sample)
+    if not rows or all(column in known for column in CLASSES):
+        return None
+    try:
+        found = recognize([known, *rows], CLASSES, "yes")
+    except ValueError as error:
+        raise ValueError(str(error).replace("the header (", "the keys (").replace(") names no", ") name no")) from None
+    if found is None:
+        return None
+    wanted = tuple(known[place] for place in found.picked)
+    return wanted, ", ".join(f"{column} is {key}" for column, key in zip(CLASSES, wanted, strict=True))
+
+
+def absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], names: tuple[str, ...]) -> str:
+    """The error for keys that no object of the file has."""
+    texts = [key for key, is_text in keys.items() if is_text]
+    if not names and len(absent) == len(columns) == len(texts):
+        return f"no object has the keys {', '.join(absent)}. Name those of your file: columns={','.join(texts)}"
+    return f"{unknown('key', absent[0], keys)} Name the {len(columns)} to read: columns=KEY,..."
+
+
+def flat(value: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:
+    """The values of an object by key, those of an object in it by `outer.inner`. Lists and objects themselves come empty.
+
+    >>> flat({"translation": {"en": "a house"}})["translation.en"]
+    'a house'
+    """
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        if isinstance(item, dict):
+            found[before + key] = {}
+            if depth < DEEPEST and len(item) <= WIDEST:
+                found |= flat(item, f"{before}{key}.", depth + 1)
+        else:
+            found[before + key] = [] if isinstance(item, list) else item
+    return found
+
+
+def text_of(value: object, form: Form = nfc) -> tuple[str, str]:
+    """The text of a value, and what is wrong with it, or nothing."""
+    if isinstance(value, str):
+        if len(value) > LONGEST_LINE:
+            return "", f"longer than {LONGEST_LINE >> 20} MB"
+        if "\0" in value:
+            return "", "not text: it has a NUL character"
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return "", "not text: it has half a character (a lone surrogate)"
+        return form(value), ""
+    if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return json.dumps(value), ""
+    return "", f"{kind_of(value)}, not text"
+
+
+def kind_of(value: object) -> str:
+    """A value in words: `a list`."""
+    words = {
+        type(None): "null",
+        list: "a list",
+        dict: "an object",
+        str: "a text",
+        Number: "a number",
+        float: "a number",
+    }
+    return words.get(type(value), f"of type {type(value).__name__}")

@@ -1,0 +1,105 @@
+"""Rows that are in memory already: a list of rows, columns by name, or a data frame."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from mirada.data.columns.header import CLASSES, without_no_texts
+from mirada.data.files.json import SAMPLE, keys_of, text_of
+from mirada.data.record import Read, Sorter
+from mirada.errors import require, unknown
+
+
+def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] = ()) -> Read:
+    """The records of a value that a program has: rows in the order of `columns`, a dict or a data frame with such columns.
+
+    `names` says what the columns are called there. A row of one column may be the value itself.
+
+    >>> rows_in_memory([("good film", "pos"), ("bad film",)], ("text", "label")).problems[0]
+    Problem(where='row 2', what='expected 2 values (text, label), found 1.')
+    >>> rows_in_memory({"text": ["good film"], "label": ["pos"]}, ("text", "label")).records[0].value
+    ('good film', 'pos')
+    """
+    sorter = Sorter(columns)
+    rows, note = rows_and_note(data, columns, names)
+    for number, row in enumerate(rows, 1):
+        where = f"row {number}"
+        if len(row) != len(columns):
+            found = f"expected {len(columns)} values ({', '.join(columns)}), found {len(row)}."
+            sorter.refuse(where, found)
+            continue
+        cells = [text_of(plain(value)) for value in row]
+        faults = [f"{name} is {fault}." for name, (_, fault) in zip(columns, cells, strict=True) if fault]
+        if faults:
+            sorter.refuse(where, " ".join(faults))
+        else:
+            sorter.take(where, [text for text, _ in cells])
+    return sorter.read(note)
+
+
+def rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Sequence[Sequence[Any]], str]:
+    """The rows of a value, and what was recognized: usual names serve where ours are not there."""
+    if is_frame(data) or isinstance(data, Mapping):
+        known = {str(name): name for name in (data.columns if is_frame(data) else data)}
+        some = [list(islice(data[name], SAMPLE)) for name in known.values()]
+        wanted, note = wanted_keys(list(known), columns, names, list(zip(*some, strict=False)))
+        return rows_of(data, columns, wanted), note
+    rows = rows_of(data, columns, names or columns)
+    objects = [row[0] for row in rows if len(row) == 1 and isinstance(row[0], Mapping)]
+    if not rows or len(objects) < len(rows):
+        return rows, ""
+    keys = list(dict.fromkeys(str(key) for row in objects for key in row))
+    some = [[row.get(key, "") for key in keys] for row in objects[:SAMPLE]]
+    wanted, note = wanted_keys(keys, columns, names, some)
+    return [tuple(row.get(name) for name in wanted) for row in objects], note
+
+
+def is_frame(data: Any) -> bool:
+    """Whether a value is a data frame: it has `columns`, and gives one for a name."""
+    return hasattr(data, "columns") and hasattr(data, "__getitem__")
+
+
+def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[Sequence[Any]]:
+    """The rows of a value, whatever it is, by the names of its columns."""
+    if is_frame(data) or isinstance(data, Mapping):
+        known = {str(name): name for name in (data.columns if is_frame(data) else data)}  # a name may be a number
+        for name in names:
+            if name not in known:
+                raise unknown("column", name, known)
+        taken = [list(data[known[name]]) for name in names]
+        counts = {len(column) for column in taken}
+        require(
+            len(counts) == 1, f"columns must be equally long: got {', '.join(str(len(column)) for column in taken)}"
+        )
+        return list(zip(*taken, strict=True))
+    require(
+        isinstance(data, Iterable) and not isinstance(data, str | bytes),
+        f"data in memory must be rows of ({', '.join(columns)}), a dict or a data frame: got {type(data).__name__}",
+    )
+    return [row if isinstance(row, list | tuple) else row.tolist() if is_row(row) else (row,) for row in data]
+
+
+def is_row(value: Any) -> bool:
+    """Whether a value is a row of an array."""
+    return getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist")
+
+
+def wanted_keys(
+    known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...], some: Sequence[Sequence[Any]]
+) -> tuple[tuple[str, ...], str]:
+    """The names of the columns among those that are known, and what to tell about them; `some` are the first rows."""
+    cells = [[text_of(plain(value))[0] for value in row] for row in some]
+    wanted, note = keys_of(
+        without_no_texts(known, cells) if columns == CLASSES and not names else known, columns, names
+    )
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"{unknown('column', name, known)} Say which to take: columns={','.join(columns).upper()}")
+    return wanted, note
+
+
+def plain(value: Any) -> Any:
+    """A number of an array library as the number it is; one that says that there is none, as nothing."""
+    found = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    return None if isinstance(found, float) and math.isnan(found) else found

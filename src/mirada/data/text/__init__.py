@@ -1,0 +1,1 @@
+"""Text: tokens, vectors, packing, n-grams."""

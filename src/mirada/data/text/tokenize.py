@@ -1,0 +1,434 @@
+"""From texts to token numbers and back, on Hugging Face `tokenizers`.
+
+| kind    | a token is                            | a space is                                  | decode(encode(text))  |
+|---------|---------------------------------------|---------------------------------------------|-----------------------|
+| bpe     | a piece of a word, grown by merging   | the mark at the start of the piece after it | the text              |
+| unigram | a piece of a word, left after pruning | the same                                    | the text              |
+| word    | a word, a digit or a sign             | between two words; else a mark on the sign  | with single spaces    |
+| char    | a character                           | a character                                 | the text              |
+
+The last column holds where every token is known, after Unicode's composition (NFC) and, if asked for, lower case.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf, log
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Engine
+
+from mirada.data.options import TextOptions
+from mirada.errors import require, unknown
+from mirada.files import require_file
+
+LARGEST = 256 << 20  # bytes of a tokenizer's file
+PAD, UNKNOWN, START, END, MASK = range(5)
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")  # in the order of their numbers, in every tokenizer
+
+SPACE = "▁"  # stands for a space inside a token; a text's own is read as an underscore
+ENDING = r"(?<=\p{L})['\x{2019}](?i:s|t|re|ve|m|ll|d)(?!\p{L})"  # don't and Ana's have two parts, not three
+SUBWORDS = "|".join(
+    [
+        ENDING,
+        r"▁?\p{L}[\p{L}\p{M}]*",
+        r"▁?\p{N}",  # digits one by one: a number is spelled, never guessed whole
+        r"▁?([^\p{L}\p{N}▁])\1*",  # a sign, or the same one several times
+        r"▁+(?=▁)|▁",  # of several spaces, the last belongs to what follows
+    ]
+)
+WORDS = "|".join(
+    [
+        ENDING,
+        r"[\p{L}\p{M}]+",  # the same token whatever stands beside it
+        r"▁?[^\p{L}\p{M}▁](?:▁(?=\p{L}))?",  # a sign carries the spaces around it
+    ]
+)
+CHARACTERS = r"[\s\S]"
+# tokens are joined by spaces; the one beside a sign was not in the text unless the sign says so
+BESIDE_A_SIGN = r" (?!\p{L}|<unk>|<mask>)|(?<![\p{L}\p{M}]|<unk>|<mask>) "
+SEED = 3  # the pieces that a unigram model is pruned from, as a multiple of those it keeps
+KEPT = 0.75  # the share of pieces that one round of pruning leaves
+LONGEST = 16  # characters in a piece of a unigram model
+WHITESPACE = "".join(character for character in map(chr, range(1, 0x3001)) if character.isspace() and character != " ")
+VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "␣"}
+BLANKS = re.compile("_{3,}")
+BLANK = "ꙮ"  # stands in for a blank: it is a letter, so that signs beside it are cut as beside a word
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A token and the characters that it covers: `text` is what stands at start:end of the input, without spaces around it."""
+
+    text: str
+    start: int
+    end: int
+    id: int
+
+
+class Tokenizer:
+    """Cut texts into tokens, and glue tokens together to the same text.
+
+    >>> texts = ["the red house.", "the red car.", "a red house?"]
+    >>> tokenizer = Tokenizer.train(texts, kind="word")
+    >>> tokenizer.encode("the red house?")
+    [8, 5, 7, 9]
+    >>> tokenizer.decode([2, 8, 5, 7, 9, 3])
+    'the red house?'
+    >>> [(piece.text, piece.start) for piece in tokenizer.pieces("the car.")]
+    [('the', 0), ('car', 4), ('.', 7)]
+
+    Text never becomes a special token: "<mask>" is a word between two signs. `encode_blanks` is the way to MASK.
+
+    Sennrich, Haddow and Birch (2016), arXiv:1508.07909; Kudo (2018), arXiv:1804.10959.
+    """
+
+    kind: str
+
+    def __init__(self, engine: Engine) -> None:
+        """Take a tokenizer of Hugging Face that was made here; `train` and `load` are the ways to one."""
+        known = engine.get_vocab()
+        require(
+            [known.get(token) for token in SPECIAL] == list(range(len(SPECIAL))),
+            f"a tokenizer must number {', '.join(SPECIAL)} from 0: got {[known.get(token) for token in SPECIAL]}",
+        )
+        require(
+            max(known.values()) == len(known) - 1,
+            f"a tokenizer must number its {len(known)} tokens without a gap: got numbers up to {max(known.values())}",
+        )
+        engine.encode_special_tokens = True  # a special token's name in a text is text
+        self.engine = engine
+        self.kind = _kind(engine)
+        self._ids = known
+        self._tokens = sorted(known, key=known.__getitem__)
+        # a line break or a hard space where none was learned is a space
+        self._spaces = dict.fromkeys(map(ord, set(WHITESPACE).difference("".join(known))), " ")
+
+    @classmethod
+    def train(cls, texts: Iterable[str], kind: str = "bpe", vocab: int = 8000, lowercase: bool = False) -> Self:
+        """Learn at most `vocab` tokens, the special ones included. The same texts give the same file, byte by byte.
+
+        Where `vocab` has no room for every character, the rarest become UNKNOWN.
+        """
+        if kind not in LEARNERS:
+            raise unknown("kind of tokenizer", kind, LEARNERS)
+        require(vocab > len(SPECIAL) + 1, f"vocab must be at least {len(SPECIAL) + 2}: got {vocab}")
+        texts = list(map(_cleaning(lowercase).normalize_str, texts))
+        require(any(text.strip() for text in texts), f"a tokenizer learns from texts: got {len(texts)}, all empty")
+        engine = _pipeline(kind, lowercase)
+        engine.model = LEARNERS[kind](engine, texts, vocab)
+        return cls(engine)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __repr__(self) -> str:
+        return f"Tokenizer(kind={self.kind!r}, vocab={len(self)})"
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text; never a special one, except UNKNOWN."""
+        return self.encode_all([text])[0]
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of many texts, at once."""
+        texts = [text.translate(self._spaces) for text in texts]
+        if self.kind != "char":
+            return [encoding.ids for encoding in self.engine.encode_batch_fast(texts, add_special_tokens=False)]
+        cleaned = map(
+            self.engine.normalizer.normalize_str, texts
+        )  # then one look each is quicker than the engine's way
+        return [[self._ids.get(character, UNKNOWN) for character in text] for text in cleaned]
+
+    def encode_blanks(self, text: str) -> list[int]:
+        """The tokens of a text with blanks: each `___`, three underscores or more, is one MASK.
+
+        >>> tokenizer = Tokenizer.train(["Ana ve una nueva casa."], kind="word")
+        >>> [tokenizer.token(id) for id in tokenizer.encode_blanks("Ana ve una ___.")]
+        ['Ana', 've', 'una', '<mask>', '.']
+        """
+        parts = BLANKS.split(text.translate(self._spaces))
+        places = {len(BLANK.join(parts[: i + 1])) for i in range(len(parts) - 1)}
+        encoding = self.engine.encode(BLANK.join(parts), add_special_tokens=False)
+        ids: list[int] = []
+        for id, token, (start, end) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True):
+            blanks = sum(place in places for place in range(start, end)) if token.strip(SPACE) else 0
+            if blanks and self.kind in ("bpe", "unigram") and token[0] != SPACE and ids[-1:] == [self._ids.get(SPACE)]:
+                ids.pop()  # a masked piece has its space inside
+            ids += [MASK] * blanks if blanks else [id]
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens; PAD, START and END are left out."""
+        kept = [id for id in map(int, ids) if id not in (PAD, START, END)]
+        wrong = [id for id in kept if not 0 <= id < len(self)]
+        require(not wrong, f"tokens must lie in 0..{len(self) - 1}: got {wrong[:5]}. Is it another run's tokenizer?")
+        return self.engine.decode(kept, skip_special_tokens=False)
+
+    def pieces(self, text: str) -> list[Piece]:
+        """The tokens of a text with the places they cover. A token that is only the mark of a first word covers nothing."""
+        encoding = self.engine.encode(text.translate(self._spaces), add_special_tokens=False)
+        nexts = [start for start, _ in encoding.offsets[1:]] + [len(text)]
+        pieces = []
+        for i, (id, token, (start, end)) in enumerate(
+            zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
+        ):
+            while end < nexts[i] and not text[end].isspace():
+                end += (
+                    1  # the engine counts a letter and its accent, or the parts of a Korean one, as the first of them
+                )
+            if self.kind != "char" and not token.strip(SPACE):
+                end = start + len(token) - (i == 0)  # the first mark is not in the text
+            elif self.kind != "char":
+                end -= len(text[start:end]) - len(text[start:end].rstrip())
+                start += len(text[start:end]) - len(text[start:end].lstrip())
+            pieces.append(Piece(text[start:end], start, end, id))
+        return pieces
+
+    def token(self, id: int) -> str:
+        """A token as people read it: without the mark of a space, and never blank."""
+        require(0 <= id < len(self), f"a token must lie in 0..{len(self) - 1}: got {id}")
+        plain = self._tokens[id] if self.kind == "char" else self._tokens[id].replace(SPACE, "")
+        return VISIBLE.get(plain, plain)
+
+    def spaced(self, id: int) -> str:
+        """A token with the space that stands before it, where the tokenizer keeps spaces at the beginning of tokens.
+
+        >>> tokenizer = Tokenizer.train(["la casa", "la cosa"], vocab=20)
+        >>> "".join(tokenizer.spaced(id) for id in tokenizer.encode("la cosa"))
+        ' la cosa'
+        """
+        require(0 <= id < len(self), f"a token must lie in 0..{len(self) - 1}: got {id}")
+        return self._tokens[id] if self.kind in ("char", "word") else self._tokens[id].replace(SPACE, " ")
+
+    def to_json(self) -> str:
+        """The whole tokenizer in Hugging Face's format, which `tokenizers.Tokenizer.from_file` reads; white space that was
+        never learned is unknown there, and a space here.
+        """
+        return self.engine.to_str(pretty=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write `to_json` to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The tokenizer of a file that `save` wrote."""
+        try:
+            require_file(Path(path), LARGEST)
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError:
+            raise ValueError(f"{path} cannot be read. Is this the folder of a saved run?") from None
+        except ValueError as error:
+            raise ValueError(f"{path} is not a text file: {error}") from None
+        try:
+            tokenizer = cls(Engine.from_str(text))
+            tokenizer.encode(BLANK)  # a file may lack what only an unknown letter asks for
+        except Exception as error:  # the engine has no type of error of its own
+            raise ValueError(f"{path} does not hold a tokenizer of mirada: {error}") from None
+        return tokenizer
+
+
+def _cleaning(lowercase: bool) -> normalizers.Normalizer:
+    return normalizers.Sequence([*([normalizers.Lowercase()] if lowercase else []), normalizers.NFC()])
+
+
+def _pipeline(kind: str, lowercase: bool) -> Engine:
+    """All but the vocabulary: how a text is cleaned and cut, and how tokens are glued."""
+    engine = Engine(_table([]))
+    cleaning = _cleaning(lowercase)
+    if kind == "char":
+        engine.normalizer = cleaning
+        engine.pre_tokenizer = pre_tokenizers.Split(Regex(CHARACTERS), "isolated")
+        engine.decoder = decoders.Fuse()
+        return engine
+    spaces = Regex(r"\s+") if kind == "word" else " "
+    marking = [normalizers.Replace(SPACE, "_"), normalizers.Prepend(SPACE), normalizers.Replace(spaces, SPACE)]
+    engine.normalizer = normalizers.Sequence([cleaning, *marking])
+    plain = [decoders.Replace(SPACE, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    if kind == "word":
+        engine.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
+        joined = [decoders.WordPiece("##", cleanup=False), decoders.Fuse(), decoders.Replace(Regex(BESIDE_A_SIGN), "")]
+        engine.decoder = decoders.Sequence(joined + plain)
+    else:
+        engine.pre_tokenizer = pre_tokenizers.Split(Regex(SUBWORDS), "isolated")
+        apart = decoders.Replace(SPECIAL[MASK], SPACE + SPECIAL[MASK])  # a masked piece has its space inside
+        engine.decoder = decoders.Sequence([apart, *plain])
+    return engine
+
+
+def _kind(engine: Engine) -> str:
+    """The kind of tokenizer, read from its parts: Hugging Face's format has no place for a word of ours."""
+    kinds = {"BPE": "bpe", "Unigram": "unigram", "WordLevel": "word"}
+    name = type(engine.model).__name__
+    require(name in kinds, f"a tokenizer must be one of {', '.join(kinds)}: got {name}")
+    return "char" if isinstance(engine.decoder, decoders.Fuse) else kinds[name]
+
+
+def _table(tokens: Iterable[str]) -> models.WordLevel:
+    """The special tokens and others, numbered in this order."""
+    return models.WordLevel({token: i for i, token in enumerate([*SPECIAL, *tokens])}, unk_token=SPECIAL[UNKNOWN])
+
+
+def _most_frequent(counts: Counter[str]) -> list[str]:
+    """From the most frequent to the rarest; among equals, in the order of the alphabet."""
+    return sorted(counts, key=lambda token: (-counts[token], token))
+
+
+def _common(texts: list[str], vocab: int) -> list[str]:
+    """The texts, with spaces for the rarest characters if `vocab` has no room for every one."""
+    counts = Counter("".join(texts))
+    del counts[" "]  # it has its mark
+    rare = _most_frequent(counts)[vocab - len(SPECIAL) - 1 :]
+    return [text.translate(dict.fromkeys(map(ord, rare), " ")) for text in texts] if rare else texts
+
+
+def _trained(engine: Engine, model: models.Model, texts: list[str], trainer: trainers.Trainer) -> models.Model:
+    """The model alone: training also registers the special tokens, which then would be found in texts."""
+    learner = Engine(model)
+    learner.normalizer, learner.pre_tokenizer = engine.normalizer, engine.pre_tokenizer
+    learner.train_from_iterator(texts, trainer, length=len(texts))
+    return learner.model
+
+
+def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
+    return _table(_most_frequent(Counter("".join(texts)))[: vocab - len(SPECIAL)])
+
+
+def _words(engine: Engine, texts: list[str], vocab: int) -> models.Model:
+    trainer = trainers.WordLevelTrainer(vocab_size=vocab, special_tokens=list(SPECIAL), show_progress=False)
+    return _trained(engine, _table([]), texts, trainer)
+
+
+def _bpe(engine: Engine, texts: list[str], vocab: int) -> models.Model:
+    """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again."""
+    model = models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True)
+    known = list(SPECIAL)
+    trainer = trainers.BpeTrainer(vocab_size=vocab, min_frequency=2, special_tokens=known, show_progress=False)
+    return _trained(engine, model, _common(texts, vocab), trainer)
+
+
+def _unigram(engine: Engine, texts: list[str], vocab: int) -> models.Model:
+    """A unigram language model: a word is cut where the product of p(piece) is largest.
+
+    It starts from the pieces of a larger byte-pair encoding, counts them on the best paths, and drops those that are
+    missed the least. The trainer of Hugging Face adds in the order of a hash table: two runs give two vocabularies.
+    """
+    texts = _common(texts, vocab)
+    words: Counter[str] = Counter()
+    for text in texts:
+        words.update(word for word, _ in engine.pre_tokenizer.pre_tokenize_str(engine.normalizer.normalize_str(text)))
+    seed = Engine(_bpe(engine, texts, SEED * vocab)).get_vocab()
+    pieces = sorted((piece for piece in set(seed) - set(SPECIAL) if len(piece) <= LONGEST), key=seed.__getitem__)
+    scores = _scores(pieces, _occurrences(words, set(pieces)))
+    while True:
+        counts, paths = Counter[str](), _paths(scores)
+        for found, count in zip(paths.encode_batch_fast(list(words)), words.values(), strict=True):
+            for id in found.ids:
+                counts[pieces[id - len(SPECIAL)]] += count
+        scores = _scores(pieces, counts)
+        if len(pieces) <= vocab - len(SPECIAL):
+            return _paths(scores).model
+        missed = {piece: _missed(piece, counts[piece], scores) for piece in pieces}
+        room = max(vocab - len(SPECIAL), int(KEPT * len(pieces)))
+        pieces = sorted(pieces, key=lambda piece: (-missed[piece], piece))[:room]
+        scores = {piece: scores[piece] for piece in pieces}
+
+
+def _occurrences(words: Counter[str], pieces: Container[str]) -> Counter[str]:
+    """How often each piece stands somewhere in the words."""
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for start in range(len(word)):
+            for end in range(start + 1, min(start + LONGEST, len(word)) + 1):
+                if word[start:end] in pieces:
+                    counts[word[start:end]] += count
+    return counts
+
+
+def _scores(pieces: Sequence[str], counts: Counter[str]) -> dict[str, float]:
+    """log p of every piece; one that was not seen counts as half seen."""
+    total = sum(max(counts[piece], 0.5) for piece in pieces)
+    return {piece: round(log(max(counts[piece], 0.5) / total), 6) for piece in pieces}
+
+
+def _paths(scores: dict[str, float]) -> Engine:
+    """The engine that finds best paths, for words that are cut already."""
+    return Engine(models.Unigram([*((token, 0.0) for token in SPECIAL), *scores.items()], unk_id=UNKNOWN))
+
+
+def _missed(piece: str, count: int, scores: dict[str, float]) -> float:
+    """What log p of the texts loses if a piece is dropped and its characters take the next best path; a character stays."""
+    if len(piece) == 1:
+        return inf
+    best = [0.0] + [-inf] * len(piece)
+    for start, end in combinations(range(len(piece) + 1), 2):
+        if end - start < len(piece) and piece[start:end] in scores:
+            best[end] = max(best[end], best[start] + scores[piece[start:end]])
+    return count * (scores[piece] - best[-1])
+
+
+LEARNERS = {"bpe": _bpe, "unigram": _unigram, "word": _words, "char": _characters}
+
+
+# What a task learns from texts before a model does: its tokens, and the labels they can have.
+
+
+TOKENIZER = "tokenizer.json"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A tokenizer and, where texts are classified, the labels in their order."""
+
+    files: ClassVar[tuple[str, ...]] = (TOKENIZER,)
+
+    tokenizer: Tokenizer
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def learn(
+        cls, texts: Iterable[str], options: TextOptions, start: "Vocabulary | None", labels: Iterable[str] = ()
+    ) -> Self:
+        """The tokens of these texts; those of the run to start from, where there is one."""
+        if start is not None:
+            return cls(start.tokenizer, tuple(labels))
+        return cls(Tokenizer.train(texts, options.tokenizer, options.vocab, options.lowercase), tuple(labels))
+
+    def __len__(self) -> int:
+        return len(self.tokenizer)
+
+    @property
+    def tokens(self) -> list[str]:
+        """All tokens, in the order of their numbers."""
+        return [self.tokenizer.token(number) for number in range(len(self))]
+
+    def fitted(self, tokens: list[int], most: int, text: str, truncate: bool = False) -> list[int]:
+        """The tokens of an input that a model can read: all, or where it may be cut, the first and the last of them."""
+        require(
+            truncate or len(tokens) <= most,
+            f"an input has {len(tokens)} tokens and the model reads at most {most}: {text[:60]!r}... "
+            "Cut it, or let it be cut: --truncate (in Python and JSON: truncate).",
+        )
+        return tokens if len(tokens) <= most else [*tokens[: most - 1], tokens[-1]]
+
+    def facts(self) -> dict[str, Any]:
+        """What config.json holds of it."""
+        return {"labels": list(self.labels)} if self.labels else {}
+
+    def contents(self) -> dict[str, bytes]:
+        """Its files, by name."""
+        return {TOKENIZER: self.tokenizer.to_json().encode()}
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
+        """What `facts` and `contents` kept; `paths` has the places of its files."""
+        labels = facts.get("labels", [])
+        require(
+            isinstance(labels, list) and all(isinstance(label, str) for label in labels),
+            "the labels in config.json must be a list of texts",
+        )
+        return cls(Tokenizer.load(paths[TOKENIZER]), tuple(labels))

@@ -1,0 +1,1 @@
+"""Weights over words and pictures, as SVG and HTML."""

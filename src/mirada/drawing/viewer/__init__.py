@@ -1,0 +1,1 @@
+"""The page that shows `.attn` records: one HTML file with its own ES modules."""

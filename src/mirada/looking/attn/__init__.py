@@ -1,0 +1,1 @@
+"""The `.attn` file: its format, writing one, reading one."""

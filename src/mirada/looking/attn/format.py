@@ -1,0 +1,452 @@
+"""How weights are stored: bytes of their square roots, plain numbers, or queries and keys to recompute them from.
+
+`docs/attn.md` has the table. Every encoding is checked against the exact weights when it is written.
+"""
+
+import json
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Integer, UInt8
+from torch import Tensor
+
+from mirada.attention.normalizers import masked_softmax
+from mirada.errors import require
+from mirada.looking.statistics import Checks
+from mirada.looking.stream import NUMBERS_AT_ONCE, Factors, Stream
+
+# The manifest of an attention file, read with suspicion: every value is checked before it is used.
+
+
+FORMAT, VERSION = "mirada.attn", 1
+PNG = b"\x89PNG\r\n\x1a\n"  # how every PNG begins
+LARGEST_SIDE = 2**24  # places of an axis
+
+
+class Fields:
+    """The fields of a JSON object by type. A wrong one is named by its path."""
+
+    def __init__(self, value: Any, path: str = "manifest") -> None:
+        if not isinstance(value, dict):
+            raise ValueError(f"{path} must be an object: got {shown(value)}")
+        self.value, self.path = value, path
+
+    def __contains__(self, name: str) -> bool:
+        return self.value.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.value)
+
+    def wrong(self, name: str, expected: str) -> ValueError:
+        if name not in self.value:
+            return ValueError(f"{self.path} has no {name!r}")
+        return ValueError(f"{self.path}.{name} must be {expected}: got {shown(self.value[name])}")
+
+    def text(self, name: str, default: str | None = None) -> str:
+        if default is not None and name not in self:
+            return default
+        if not isinstance(self.value.get(name), str):
+            raise self.wrong(name, "a string")
+        return str(self.value[name])
+
+    def whole(self, name: str, low: int = 0, high: int = LARGEST_SIDE) -> int:
+        value = self.value.get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self.wrong(name, f"a whole number from {low} to {high}")
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float:
+        if default is not None and name not in self:
+            return default
+        value = self.value.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not finite(value):
+            raise self.wrong(name, "a number")
+        return float(value)
+
+    def maybe_number(self, name: str) -> float | None:
+        return self.number(name) if name in self else None
+
+    def flag(self, name: str) -> bool:
+        if not isinstance(self.value.get(name, False), bool):
+            raise self.wrong(name, "true or false")
+        return bool(self.value.get(name, False))
+
+    def object(self, name: str) -> "Fields":
+        if name not in self.value:
+            raise self.wrong(name, "an object")
+        return Fields(self.value[name], f"{self.path}.{name}")
+
+    def items(self, name: str, needed: bool = False) -> list[Any]:
+        if name not in self and not needed:
+            return []
+        if not isinstance(self.value.get(name), list):
+            raise self.wrong(name, "a list")
+        return list(self.value[name])
+
+    def objects(self, name: str, needed: bool = False) -> "list[Fields]":
+        return [Fields(item, f"{self.path}.{name}[{place}]") for place, item in enumerate(self.items(name, needed))]
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        found = self.items(name)
+        if not all(isinstance(item, str) for item in found):
+            raise self.wrong(name, "a list of strings")
+        return tuple(found)
+
+    def numbers(self, name: str, count: int | None = None) -> tuple[float, ...]:
+        found = self.items(name)
+        good = all(isinstance(x, int | float) and not isinstance(x, bool) and finite(x) for x in found)
+        if not good or (count is not None and len(found) != count):
+            raise self.wrong(name, "a list of numbers" if count is None else f"a list of {count} numbers")
+        return tuple(float(item) for item in found)
+
+
+def finite(value: int | float) -> bool:
+    return abs(value) <= 1e308 if isinstance(value, int) else math.isfinite(value)
+
+
+def shown(value: Any) -> str:
+    """A value of a file in an error: short, and on one line."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def parse(content: bytes) -> Fields:
+    """The manifest, if it is one that this version reads."""
+    try:
+        found = json.loads(content.decode("utf-8"), parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its manifest.json is not JSON: {str(error).splitlines()[0][:120]}") from None
+    fields = Fields(found)
+    if fields.value.get("format") != FORMAT:
+        raise ValueError(f"its manifest.json is not that of an attention file: format is {shown(found.get('format'))}")
+    version = fields.whole("version", 1, 2**31)
+    if version > VERSION:
+        raise ValueError(f"it has version {version}, and this mirada reads up to {VERSION}: install a newer one")
+    return fields
+
+
+def refuse(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+LARGEST_ERROR = 0.004
+SAMPLE = 2**18  # weights that are deflated to guess how small all of them would be
+DEFLATE_LEVEL = 6
+
+
+def compand(weights: Float[Tensor, "..."]) -> UInt8[Tensor, "..."]:
+    """A byte b for a weight in [0, 1] such that (b / 255)^2 is near it: small weights keep more digits than large ones.
+
+    >>> expand(compand(torch.tensor([0.0, 0.0001, 0.5, 1.0])))
+    tensor([0.0000e+00, 1.3841e-04, 4.9827e-01, 1.0000e+00])
+    """
+    return (weights.clamp(0, 1).sqrt() * 255).round().to(torch.uint8)
+
+
+def expand(codes: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
+    return (codes.float() / 255).square()
+
+
+def bytes_hold(checks: Checks) -> bool:
+    """Whether all weights lie in [0, 1], up to rounding, and are numbers."""
+    return checks.nan_rows == 0 and checks.weight_min >= 0 and checks.weight_max <= 1 + 1e-5
+
+
+@dataclass
+class WeightBytes:
+    """The weights of a stream on their way into a file, (heads, queries, keys); `error` is known when all are out."""
+
+    stream: Stream
+    error: float = 0.0
+
+    def companded(self) -> Iterator[bytes]:
+        for weights in by_head(self.stream):
+            codes = compand(weights)
+            if weights.numel():
+                self.error = max(self.error, float((expand(codes) - weights).abs().max()))
+            yield codes.numpy().tobytes()
+
+    def float32(self) -> Iterator[bytes]:
+        return (little(weights) for weights in by_head(self.stream))
+
+
+HELD = 2**26  # bytes of weights held in memory while the rows of a head are brought together
+
+
+def by_head(stream: Stream) -> Iterator[Float[Tensor, "rows keys"]]:
+    """The weights head by head, as the file has them, in pieces of some rows.
+
+    Recomputed pieces have all heads of some rows. Where all fit they are computed once and transposed, else some heads at a
+    time; bounded memory is worth the second pass.
+    """
+    size = 4 * stream.queries * stream.keys
+    at_once = max(1, min(stream.heads, HELD // max(1, size)))
+    for first in range(0, stream.heads, at_once):
+        heads = slice(first, min(first + at_once, stream.heads))
+        if size <= HELD:
+            kept = torch.zeros(heads.stop - first, stream.queries, stream.keys)
+            for row, piece in stream.pieces():
+                kept[:, row : row + piece.shape[1]] = piece[heads]
+            yield from kept
+        else:
+            yield from (piece[first] for _, piece in stream.pieces())
+
+
+def little(x: Tensor) -> bytes:
+    """The numbers in C order, little-endian."""
+    array = x.contiguous().numpy()
+    return array.astype(array.dtype.newbyteorder("<")).tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class HalfProduct:
+    """weights = softmax(scale q.k) inside the mask, from float16."""
+
+    q: Float[Tensor, "heads queries dim"]
+    k: Float[Tensor, "heads keys dim"]
+    scale: float
+    mask: dict[str, Any]  # as in the manifest
+    bits: UInt8[Tensor, " bytes"] | None = None
+
+    def may_see(self, first: int, last: int) -> Bool[Tensor, "rows keys"]:
+        """Who may be seen by the rows first, ..., last - 1."""
+        keys = self.k.shape[1]
+        if self.bits is None:
+            return shape_mask(self.mask, first, last, keys)
+        begin, end = first * keys, last * keys
+        part = np.unpackbits(self.bits[begin // 8 : math.ceil(end / 8)].numpy())
+        return torch.from_numpy(part[begin % 8 : begin % 8 + end - begin].astype(bool)).view(last - first, keys)
+
+    def scores(self, heads: slice, first: int, last: int) -> Float[Tensor, "heads rows keys"]:
+        return self.scale * (self.q[heads, first:last].float() @ self.k[heads].float().transpose(1, 2))
+
+    def weights(self, heads: slice, first: int, last: int) -> Float[Tensor, "heads rows keys"]:
+        return masked_softmax(self.scores(heads, first, last)[None], self.may_see(first, last)[None, None])[0]
+
+
+def shape_mask(mask: dict[str, Any], first: int, last: int, keys: int) -> Bool[Tensor, "rows keys"]:
+    """The masks that need no bits: complete, causal, window."""
+    i, j = torch.arange(first, last).view(-1, 1), torch.arange(keys)
+    if mask["kind"] == "causal":
+        return j <= i
+    if mask["kind"] == "window":
+        return (j >= i - mask["left"]) & (j <= i + mask["right"])
+    return torch.ones(last - first, keys, dtype=torch.bool)
+
+
+def half_product(stream: Stream, checks: Checks) -> tuple[HalfProduct, float] | None:
+    """The stream as float16 queries and keys, and their largest error; None where they do not fit it or are not smaller."""
+    if stream.stepped or stream.edges is not None or not bytes_hold(checks) or not stream.queries * stream.keys:
+        return None
+    factors = stream.factors()
+    if factors is None or not factors.plain or not smaller(stream, factors):
+        return None
+    mask = described_mask(stream)
+    if mask is None:
+        return None
+    halves = HalfProduct(factors.q.half(), factors.k.half(), factors.scale, *mask)
+    error = 0.0
+    for first, weights in stream.pieces():
+        again = halves.weights(slice(None), first, first + weights.shape[1])
+        error = max(error, float((again - weights).abs().nan_to_num(nan=1.0).max()))
+        if error > LARGEST_ERROR:
+            return None
+    return halves, error
+
+
+def smaller(stream: Stream, factors: Factors) -> bool:
+    """Whether the product would take less room than bytes, by deflating some of both."""
+    halves = 2 * (factors.q.numel() + factors.k.numel())
+    all_weights = stream.heads * stream.queries * stream.keys
+    if halves >= all_weights:
+        return False
+    rows = max(1, SAMPLE // max(1, stream.heads * stream.keys))
+    middle = max(0, stream.queries // 2 - rows // 2)
+    found = stream.last.weights(rows=slice(middle, min(middle + rows, stream.queries)))[stream.sample]
+    codes = compand(found.detach().cpu().float())
+    some = little(factors.k.half().flatten()[:SAMPLE])
+    return halves * deflated(some) < all_weights * deflated(codes.numpy().tobytes())
+
+
+def deflated(content: bytes) -> float:
+    packer = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -15, 9, zlib.Z_FILTERED)
+    return len(packer.compress(content) + packer.flush()) / max(1, len(content))
+
+
+def described_mask(stream: Stream) -> tuple[dict[str, Any], UInt8[Tensor, " bytes"] | None] | None:
+    """The mask by its shape, or as bits; None where heads have different ones."""
+    left, right = getattr(stream.last.where, "band", (math.inf, math.inf))
+    candidates: list[dict[str, Any]] = [{"kind": "complete"}, {"kind": "causal"}]
+    if math.isfinite(left) and math.isfinite(right):
+        candidates.append({"kind": "window", "left": int(left), "right": int(right)})
+    rows, packed, rest = max(1, NUMBERS_AT_ONCE // stream.keys), [], np.zeros(0, dtype=bool)
+    for first in range(0, stream.queries, rows):
+        last = min(first + rows, stream.queries)
+        mask = stream.mask(first, last)
+        if not bool((mask == mask[:1]).all()):
+            return None
+        candidates = [c for c in candidates if torch.equal(shape_mask(c, first, last, stream.keys), mask[0])]
+        rest = np.concatenate([rest, mask[0].numpy().ravel()])
+        whole = len(rest) // 8 * 8 if last < stream.queries else len(rest)
+        packed.append(np.packbits(rest[:whole]))
+        rest = rest[whole:]
+    if candidates:
+        return candidates[0], None
+    return {"kind": "bits"}, torch.from_numpy(np.concatenate(packed))
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """Weights as they stand in a file: bytes of square roots, or float32."""
+
+    stored: UInt8[Tensor, "..."] | Float[Tensor, "..."]  # (heads, queries, keys) or (heads, edges)
+
+    def weights(self, heads: slice, first: int, last: int) -> Float[Tensor, "heads rows keys"]:
+        part = self.stored[heads, first:last]
+        return expand(part) if part.dtype == torch.uint8 else part
+
+    def all(self, heads: slice) -> Float[Tensor, "heads edges"]:
+        """For edges: one weight each."""
+        part = self.stored[heads]
+        return expand(part) if part.dtype == torch.uint8 else part
+
+
+def as_tensor(content: bytes, dtype: str, shape: tuple[int, ...]) -> Integer[Tensor, "..."] | Float[Tensor, "..."]:
+    """A blob as a tensor. Its size was checked before."""
+    array = np.frombuffer(content, dtype=np.dtype(dtype).newbyteorder("<")).reshape(shape)
+    return torch.from_numpy(array.astype(np.dtype(dtype)))
+
+
+# The ZIP around an attention file: written in pieces, read within limits.
+
+
+MANIFEST = "manifest.json"
+LARGEST_MANIFEST, LARGEST_WHOLE = 64 * 2**20, 512 * 2**20
+MOST_ENTRIES = 2**16
+BEGINNING = (1980, 1, 1, 0, 0, 0)  # of ZIP's time: the same content gives the same bytes
+
+
+class BlobWriter:
+    """Adds numbered blobs to a ZIP, never more in memory than a piece."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=DEFLATE_LEVEL)
+        self.count = self.total = 0
+
+    def __enter__(self) -> "BlobWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.zip.close()
+
+    def add(self, pieces: Iterable[bytes], ending: str = "bin") -> str:
+        """The name of a new blob with these bytes."""
+        name = f"data/{self.count}.{ending}"
+        self.count += 1
+        self._write(name, pieces, zipfile.ZIP_STORED if ending == "png" else zipfile.ZIP_DEFLATED)
+        return name
+
+    def finish(self, manifest: bytes) -> None:
+        require(
+            len(manifest) <= LARGEST_MANIFEST, f"the labels take {len(manifest) / 2**20:.0f} MB: at most 64 MB are read"
+        )
+        self._write(MANIFEST, [manifest], zipfile.ZIP_DEFLATED)
+
+    def _write(self, name: str, pieces: Iterable[bytes], method: int) -> None:
+        info = zipfile.ZipInfo(name, BEGINNING)
+        info.compress_type = method
+        info._compresslevel = DEFLATE_LEVEL  # type: ignore[attr-defined]
+        with self.zip.open(info, "w") as entry:
+            if name != MANIFEST and method == zipfile.ZIP_DEFLATED and hasattr(entry, "_compressor"):
+                # weights are like noise, which this strategy packs a tenth smaller; zipfile has no setting for it
+                entry._compressor = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -15, 9, zlib.Z_FILTERED)
+            for piece in pieces:
+                self.total += len(piece)
+                require(
+                    self.total <= LARGEST_WHOLE,
+                    "this is more than 512 MB of attention, which no reader takes: choose some with layers=[...], "
+                    "or look at a shorter input",
+                )
+                entry.write(piece)
+
+
+class BlobReader:
+    """The entries of a ZIP. All are checked at once, before anything is inflated; each is read once, to its exact size.
+
+    No more than 512 MB is ever inflated: a blob that several streams name would be one for each of them.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        try:
+            self.zip = zipfile.ZipFile(file)
+            entries = self.zip.infolist()
+        except (zipfile.BadZipFile, struct.error, OSError, ValueError, NotImplementedError, OverflowError) as error:
+            raise ValueError(f"it is no ZIP, or cut short: {first_line(error)}") from None
+        require(len(entries) <= MOST_ENTRIES, f"it has {len(entries)} entries: at most {MOST_ENTRIES} are read")
+        self.entries: dict[str, zipfile.ZipInfo] = {}
+        for entry in entries:
+            check_entry(entry)
+            require(entry.filename not in self.entries, f"it has {shown(entry.filename)} twice")
+            self.entries[entry.filename] = entry
+        self.taken: set[str] = set()
+        total = sum(entry.file_size for entry in entries)
+        require(total <= LARGEST_WHOLE, f"it would unpack to {total / 2**20:.0f} MB: at most 512 MB are read")
+
+    def manifest(self) -> bytes:
+        require(MANIFEST in self.entries, "it has no manifest.json")
+        size = self.entries[MANIFEST].file_size
+        require(size <= LARGEST_MANIFEST, f"its manifest.json has {size / 2**20:.0f} MB: at most 64 MB are read")
+        return self._inflate(MANIFEST)
+
+    def blob(self, name: Any, size: int | None = None) -> bytes:
+        """A blob, which must have exactly that size."""
+        if not isinstance(name, str) or name not in self.entries or name == MANIFEST:
+            raise ValueError(f"it names a blob that is not there: {shown(name)}")
+        found = self.entries[name].file_size
+        if size is not None and found != size:
+            raise ValueError(f"{name} has {found} bytes, and its stream says {size}")
+        require(name not in self.taken, f"it names {name} twice: every blob belongs to one place")
+        self.taken.add(name)
+        return self._inflate(name)
+
+    def _inflate(self, name: str) -> bytes:
+        entry = self.entries[name]
+        try:
+            with self.zip.open(entry) as file:
+                content = file.read(entry.file_size + 1)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            OSError,
+            NotImplementedError,
+            RuntimeError,
+            ValueError,
+        ) as error:
+            raise ValueError(f"{name} is damaged: {first_line(error)}") from None
+        require(len(content) == entry.file_size, f"{name} holds {len(content)} bytes, and says {entry.file_size}")
+        return content
+
+
+def check_entry(entry: zipfile.ZipInfo) -> None:
+    """Refuse what a file of ours never has."""
+    name = entry.filename
+    known = name == MANIFEST or (name.startswith("data/") and ".." not in name.split("/") and "\\" not in name)
+    require(known and "\0" not in entry.orig_filename, f"it has an entry {shown(entry.orig_filename)}; "
+            "only manifest.json and data/... belong there")  # fmt: skip
+    require(not entry.flag_bits & 1, f"{name} is encrypted")
+    require(
+        entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+        f"{name} is packed by method {entry.compress_type}: only stored and deflated are read",
+    )
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,462 @@
+"""Attention files as they are read: from a manifest and blobs to layers that can be asked. Nothing of a bad file is loaded."""
+
+import glob
+import io
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mirada.errors import require
+from mirada.looking.attn.format import (
+    LARGEST_SIDE,
+    PNG,
+    BlobReader,
+    Codes,
+    Fields,
+    HalfProduct,
+    as_tensor,
+    finite,
+    first_line,
+    parse,
+    shown,
+)
+from mirada.looking.attn.write import MOST_ROWS, MOST_STREAMS, MOST_WEIGHTS
+from mirada.looking.explain.methods import Agreement, Methods
+from mirada.looking.explain.relations import HeadRelation
+from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, Span, TextLabels, TimeLabels, WrittenStep
+from mirada.looking.statistics import Checks, HeadStatistics, Sink
+from mirada.looking.stream import Factors, Stream
+
+# A layer read from a file: what it says of itself, and its weights on demand.
+
+
+@dataclass(frozen=True)
+class PrintedPart:
+    """A part of a layer as it printed itself."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """The kernel that a stored layer ran on."""
+
+    kernel: str
+
+
+@dataclass(frozen=True, eq=False)
+class StoredVectors:
+    """Queries, keys and values as the file has them; queries and keys only where the score is their product."""
+
+    values: Float[Tensor, "heads keys value_dim"]
+    q: Float[Tensor, "heads queries dim"] | None = None
+    k: Float[Tensor, "heads keys dim"] | None = None
+    scale: float = 1.0
+    plain: bool = False  # a softmax of their scaled product, inside the mask, is all there is
+
+
+@dataclass(frozen=True, eq=False)
+class StoredCall:
+    """One layer of a file, asked like a call that was just recorded. Its batch has one sample."""
+
+    name: str
+    kind: str
+    heads: int
+    queries: int
+    keys: int
+    content: Codes | HalfProduct
+    edges: Int[Tensor, "2 edges"] | None = None
+    vectors: StoredVectors | None = None
+    made_of: Mapping[str, str] = field(default_factory=dict)  # kernel, score, where, position, normalizer
+    head_statistics: tuple[HeadStatistics, ...] | None = None
+    stored_checks: Checks | None = None
+    error: float | None = None  # how far the weights may be from those that were used
+    start: int = 0  # a file says where its rows stand by the statistics that were written
+
+    @property
+    def batch(self) -> int:
+        return 1
+
+    @property
+    def cached(self) -> bool:
+        return False
+
+    @property
+    def dropout(self) -> float:
+        return self.stored_checks.dropout if self.stored_checks else 0.0
+
+    @property
+    def where(self) -> PrintedPart:
+        return PrintedPart(self.made_of.get("where", ""))
+
+    @property
+    def plan(self) -> StoredPlan:
+        return StoredPlan(self.made_of.get("kernel", ""))
+
+    @property
+    def calls(self) -> "Sequence[StoredCall]":
+        return [self]
+
+    def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
+        """The weights as stored: (1, heads, queries, keys), without the heads axis for one head; per edge for a graph."""
+        heads, first, last = self._asked(head, rows)
+        if self.edges is not None:
+            require(rows is None, "the weights of a graph are per edge: select them by `edges`, not by rows")
+            assert isinstance(self.content, Codes)
+            found = self.content.all(heads)
+        else:
+            found = self.content.weights(heads, first, last)
+        return found[None] if head is None else found
+
+    def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
+        """What the normalizer was given, where the file holds queries and keys and nothing was added to their product."""
+        heads, first, last = self._asked(head, rows)
+        vectors = self.vectors
+        exact = vectors is not None and (vectors.plain or not self.made_of.get("position"))
+        if vectors is None or vectors.q is None or vectors.k is None or not exact:
+            raise ValueError(f"the file holds weights of {self.name!r}, not its scores: look at the model itself")
+        found = vectors.scale * (vectors.q[heads, first:last] @ vectors.k[heads].transpose(1, 2))
+        return found[None] if head is None else found
+
+    def _asked(self, head: int | None, rows: slice | None) -> tuple[slice, int, int]:
+        if not isinstance(head, int | None) or not isinstance(rows, slice | None):
+            raise ValueError(f"weights takes a head's number and a slice of rows: got head={head!r}, rows={rows!r}")
+        first, last, stride = (rows or slice(None)).indices(self.queries)
+        require(stride == 1, f"rows must be consecutive: got {rows}")
+        if head is None:
+            return slice(None), first, max(first, last)
+        require(-self.heads <= head < self.heads, f"head must lie in 0..{self.heads - 1}: got {head}")
+        return slice(head % self.heads, head % self.heads + 1), first, max(first, last)
+
+    def values(self) -> Float[Tensor, "batch heads keys value_dim"]:
+        """The values that the weights mixed, where the file holds them."""
+        if self.vectors is None:
+            raise ValueError(f"the file holds no values of {self.name!r}: they were too large to be kept")
+        return self.vectors.values[None]
+
+    def factors(self) -> Factors | None:
+        """Queries and keys, where the file holds them."""
+        if isinstance(self.content, HalfProduct):
+            return Factors(self.content.q[None].float(), self.content.k[None].float(), self.content.scale, True)
+        if self.vectors is None or self.vectors.q is None or self.vectors.k is None:
+            return None
+        return Factors(self.vectors.q[None], self.vectors.k[None], self.vectors.scale, self.vectors.plain)
+
+    def mask(self, first: int, last: int) -> Tensor:
+        """Who may be seen, as the file tells it; where it has no mask, what had weight in some head."""
+        if isinstance(self.content, HalfProduct):
+            return self.content.may_see(first, last)[None, None]
+        told = self.made_of.get("where", "")
+        if told in ("", "Complete()") or self.edges is not None:
+            return torch.ones(1, 1, last - first, self.keys, dtype=torch.bool)
+        if told == "Causal()":  # the last row sees all keys
+            later = max(0, self.keys - self.queries)
+            return (torch.arange(self.keys) <= torch.arange(first + later, last + later).view(-1, 1))[None, None]
+        return (self.weights(rows=slice(first, last)) != 0).any(1, keepdim=True)
+
+    def parts(self) -> dict[str, str]:
+        return dict(self.made_of)
+
+    def continues(self, other: Any) -> bool:
+        return False
+
+    def statistics(self) -> list[HeadStatistics]:
+        """What every head does: as it was written, or worked out from the stored weights."""
+        return list(self.head_statistics) if self.head_statistics else Stream((self,)).statistics()[0]
+
+    def checks(self) -> Checks:
+        """What is to be warned of."""
+        return self.stored_checks or Stream((self,)).statistics()[1]
+
+    def __repr__(self) -> str:
+        shape = f"heads={self.heads}, queries={self.queries}, keys={self.keys}"
+        return f"StoredCall({self.name!r}, {self.kind}, {shape}, where={self.where}, kernel={self.plan.kernel})"
+
+
+KINDS = ("self", "cross", "recurrent", "vision", "graph")
+MOST_PLACES = 2**20  # of all axes whose places the file does not name
+
+
+class Loaded:
+    """All that a file holds."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.blobs = BlobReader(file)
+        manifest = parse(self.blobs.manifest())
+        self.unnamed = 0  # places of axes without names, so far
+        self.axes = {name: self.axis(manifest.object("axes").object(name)) for name in manifest.object("axes")}
+        streams = manifest.objects("streams", needed=True)
+        require(len(streams) <= MOST_STREAMS, f"it has {len(streams)} streams: at most {MOST_STREAMS} are read")
+        self.places: dict[str, tuple[str, str]] = {}
+        self.calls: dict[str, StoredCall] = {}
+        for fields in streams:
+            name = fields.text("name")
+            require(name not in self.calls, f"it has two streams named {shown(name)}")
+            self.calls[name] = self.stream(fields)
+        self.methods = self.read_methods(manifest.object("methods")) if "methods" in manifest else None
+        self.relations = tuple(relation(fields) for fields in manifest.objects("relations"))
+        self.labels = self.read_labels(manifest)
+
+    def axis(self, fields: Fields) -> AxisLabels:
+        kind, size = fields.text("kind"), fields.whole("size", 0, LARGEST_SIDE)
+        if kind == "grid":
+            return self.grid(fields, size)
+        tokens = (
+            fields.texts("tokens")
+            if "tokens" in fields
+            else AxisLabels.numbered(self.without_names(fields, size)).tokens
+        )
+        require(len(tokens) == size, f"{fields.path} has {len(tokens)} tokens, and its size is {size}")
+        if kind == "text":
+            text = fields.text("text", "")
+            return TextLabels(tokens, text, tuple(span(item, fields, len(text)) for item in fields.items("spans")))
+        if kind == "time":
+            return TimeLabels(tokens, tuple(number_or_nan(item, fields) for item in fields.items("values")))
+        return NodeLabels(tokens, node_places(fields)) if kind == "graph" else AxisLabels(tokens)
+
+    def without_names(self, fields: Fields, size: int) -> int:
+        """The size of an axis whose places are to be named here: of all such axes together it is bounded."""
+        self.unnamed += size
+        require(
+            self.unnamed <= MOST_PLACES,
+            f"{fields.path} has {size} places without names, {self.unnamed} with the axes before it: "
+            f"at most {MOST_PLACES} in all are read",
+        )
+        return size
+
+    def grid(self, fields: Fields, size: int) -> GridLabels:
+        height, width, before = fields.whole("height", 1), fields.whole("width", 1), fields.texts("before")
+        require(
+            height * width + len(before) == size and size <= MOST_PLACES,
+            f"{fields.path} has {len(before)} + {height} x {width} cells, and its size is {size}",
+        )
+        if "tokens" not in fields:
+            self.without_names(fields, size)
+        picture = self.blobs.blob(fields.text("picture")) if "picture" in fields else b""
+        require(not picture or picture.startswith(PNG), f"{fields.path}.picture is no PNG")
+        tokens = fields.texts("tokens") if "tokens" in fields else GridLabels.of(height, width, before).tokens
+        require(len(tokens) == size, f"{fields.path} has {len(tokens)} tokens, and its size is {size}")
+        return GridLabels(tokens, height, width, before, picture)
+
+    def axis_named(self, fields: Fields, field: str, size: int | None = None) -> str:
+        name = fields.text(field)
+        require(name in self.axes, f"{fields.path}.{field} names an axis that is not there: {shown(name)}")
+        found = self.axes[name].size
+        require(
+            size is None or found == size,
+            f"{fields.path}.{field}: the axis {shown(name)} has {found} places, not {size}",
+        )
+        return name
+
+    def stream(self, fields: Fields) -> StoredCall:
+        name, kind = fields.text("name"), fields.text("kind")
+        require(kind in KINDS, f"{fields.path}.kind must be one of {', '.join(KINDS)}: got {shown(kind)}")
+        heads, queries, keys = fields.whole("heads", 1, 2**16), fields.whole("queries"), fields.whole("keys")
+        require(
+            heads * max(queries, keys) <= MOST_ROWS,
+            f"{fields.path} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read",
+        )
+        self.places[glob.escape(name)] = (
+            self.axis_named(fields, "rows", queries),
+            self.axis_named(fields, "columns", keys),
+        )
+        edges, content = self.weights(fields, heads, queries, keys)
+        statistics = [head_statistics(item, keys) for item in fields.objects("statistics")]
+        require(len(statistics) in (0, heads), f"{fields.path} has statistics of {len(statistics)} heads, not {heads}")
+        parts = ("kernel", "score", "where", "position", "normalizer")
+        vectors = None
+        if "vectors" in fields:
+            vectors = self.vectors(fields.object("vectors"), heads, queries, keys)
+        known = fields.object("checks") if "checks" in fields else None
+        return StoredCall(
+            name, kind, heads, queries, keys, content, edges, vectors, {part: fields.text(part, "") for part in parts},
+            tuple(statistics) or None, None if known is None else checks(known),
+            None if known is None else known.maybe_number("error"),
+        )  # fmt: skip
+
+    def weights(
+        self, fields: Fields, heads: int, queries: int, keys: int
+    ) -> tuple[torch.Tensor | None, Codes | HalfProduct]:
+        encoding, data = fields.text("encoding"), fields.object("data")
+        count = heads * queries * keys
+        if encoding == "edges8":
+            return self.edges(data, heads, queries, keys)
+        require(count <= MOST_WEIGHTS, f"{fields.path} has {count} weights: at most 2^31 are read")
+        shape = (heads, queries, keys)
+        if encoding == "sqrt8":
+            return None, Codes(self.tensor(data, "weights", "uint8", shape))
+        if encoding == "float32":
+            return None, Codes(self.tensor(data, "weights", "float32", shape))
+        require(
+            encoding == "qk16", f"{fields.path}.encoding must be sqrt8, float32, qk16 or edges8: got {shown(encoding)}"
+        )
+        return None, self.half_product(data, heads, queries, keys)
+
+    def tensor(self, fields: Fields, name: str, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+        size = math.prod(shape) * torch.empty(0, dtype=getattr(torch, dtype)).element_size()
+        return as_tensor(self.blobs.blob(fields.text(name), size), dtype, shape)
+
+    def edges(self, data: Fields, heads: int, queries: int, keys: int) -> tuple[torch.Tensor, Codes]:
+        name = data.text("edges")
+        listed = self.blobs.entries.get(name)
+        require(listed is not None, f"it names a blob that is not there: {shown(name)}")
+        count = 0 if listed is None else listed.file_size // 8
+        edges = self.tensor(data, "edges", "int32", (2, count))
+        for row, size, word in ((edges[0], keys, "keys"), (edges[1], queries, "queries")):
+            good = not count or (int(row.min()) >= 0 and int(row.max()) < size)
+            require(good, f"{data.path}.edges names {word} outside 0..{size - 1}")
+        kind = data.text("weights_type", "uint8")
+        require(kind in ("uint8", "float32"), f"{data.path}.weights_type must be uint8 or float32: got {shown(kind)}")
+        return edges.long(), Codes(self.tensor(data, "weights", kind, (heads, count)))
+
+    def half_product(self, data: Fields, heads: int, queries: int, keys: int) -> HalfProduct:
+        dim, scale, fields = data.whole("dim", 1), data.number("scale"), data.object("mask")
+        kind = fields.text("kind")
+        mask: dict[str, Any] = {"kind": kind}
+        bits = None
+        if kind == "window":
+            mask |= {"left": fields.whole("left"), "right": fields.whole("right")}
+        elif kind == "bits":
+            bits = self.tensor(fields, "data", "uint8", (math.ceil(queries * keys / 8),))
+        else:
+            require(kind in ("complete", "causal"), f"{fields.path}.kind must be complete, causal, window or bits: "
+                    f"got {shown(kind)}")  # fmt: skip
+        q = self.tensor(data, "q", "float16", (heads, queries, dim))
+        k = self.tensor(data, "k", "float16", (heads, keys, dim))
+        require(
+            bool(q.isfinite().all() and k.isfinite().all()), f"{data.path} has queries or keys that are not numbers"
+        )
+        return HalfProduct(q, k, scale, mask, bits)
+
+    def vectors(self, fields: Fields, heads: int, queries: int, keys: int) -> StoredVectors:
+        values = self.tensor(fields, "v", "float32", (heads, keys, fields.whole("value_dim")))
+        if "q" not in fields:
+            return StoredVectors(values)
+        dim = fields.whole("dim")
+        q, k = (self.tensor(fields, name, "float32", (heads, n, dim)) for name, n in (("q", queries), ("k", keys)))
+        return StoredVectors(values, q, k, fields.number("scale"), fields.flag("plain"))
+
+    def read_methods(self, fields: Fields) -> Methods:
+        rows, columns = self.axis_named(fields, "rows"), self.axis_named(fields, "columns")
+        shape = (self.axes[rows].size, self.axes[columns].size)
+        matrices = {}
+        for item in fields.objects("matrices"):
+            matrix = self.tensor(item, "data", "float32", shape)
+            good = bool(matrix.isfinite().all() and (matrix >= 0).all())
+            require(good, f"{item.path} has a share that is negative or no number")
+            matrices[item.text("name")] = matrix
+        agreement = tuple(
+            Agreement(item.text("a"), item.text("b"), item.number("spearman"), item.number("top"))
+            for item in fields.objects("agreement")
+        )
+        return Methods(matrices, agreement, rows, columns)
+
+    def read_labels(self, manifest: Fields) -> Labels:
+        made = manifest.object("made") if "made" in manifest else Fields({})
+        answer = manifest.object("answer") if "answer" in manifest else None
+        return Labels(
+            self.axes,
+            self.places,
+            {name: made.text(name) for name in made},
+            None if answer is None else (answer.text("text"), answer.maybe_number("score")),
+            tuple(written_step(item) for item in manifest.objects("outputs")),
+            tuple(box(item) for item in manifest.objects("boxes")),
+            tuple(dict(item.value) for item in manifest.objects("changes")),
+        )
+
+
+def load(path: str | os.PathLike[str]) -> Loaded:
+    """A file; a ValueError names it and what is wrong."""
+    try:
+        with open(Path(path), "rb") as file:
+            return Loaded(file)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or first_line(error)}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is no attention file that can be read: {first_line(error)}") from None
+
+
+def from_bytes(content: bytes) -> Loaded:
+    try:
+        return Loaded(io.BytesIO(content))
+    except ValueError as error:
+        raise ValueError(f"this is no attention file that can be read: {first_line(error)}") from None
+
+
+def span(item: Any, fields: Fields, length: int) -> Span | None:
+    if item is None:
+        return None
+    good = isinstance(item, list) and len(item) == 2 and all(type(x) is int for x in item)
+    require(
+        good and 0 <= item[0] <= item[1] <= length, f"{fields.path}.spans must be places in its text: got {shown(item)}"
+    )
+    return item[0], item[1]
+
+
+def node_places(fields: Fields) -> tuple[int, ...]:
+    found = fields.items("places")
+    good = all(type(item) is int and 0 <= item < MOST_WEIGHTS for item in found)
+    require(good, f"{fields.path}.places must be whole numbers from 0 on")
+    return tuple(found)
+
+
+def number_or_nan(item: Any, fields: Fields) -> float:
+    good = item is None or (isinstance(item, int | float) and not isinstance(item, bool) and finite(item))
+    require(good, f"{fields.path}.values must be numbers: got {shown(item)}")
+    return math.nan if item is None else float(item)
+
+
+def head_statistics(fields: Fields, keys: int) -> HeadStatistics:
+    sink = None
+    if "sink" in fields:
+        found = fields.object("sink")
+        sink = Sink(found.whole("key", 0, keys - 1), found.number("mass"))
+    names = ("distance", "previous", "next", "first", "self")
+    return HeadStatistics(
+        fields.number("entropy", 0.0),
+        fields.number("normalized_entropy", 0.0),
+        **{name: fields.maybe_number(name) for name in names},
+        sink=sink,
+    )
+
+
+def checks(fields: Fields) -> Checks:
+    return Checks(
+        fields.number("row_sum_min", 1.0), fields.number("row_sum_max", 1.0),
+        fields.whole("nan_rows", 0, MOST_WEIGHTS) if "nan_rows" in fields else 0,
+        fields.whole("empty_rows", 0, MOST_WEIGHTS) if "empty_rows" in fields else 0,
+        fields.flag("identical_rows"), fields.number("dropout", 0.0), fields.number("weight_min", 0.0),
+        fields.number("weight_max", 1.0),
+    )  # fmt: skip
+
+
+def relation(fields: Fields) -> HeadRelation:
+    return HeadRelation(
+        fields.text("relation"), fields.text("stream"), fields.whole("head"), fields.number("accuracy"),
+        fields.number("baseline"), fields.whole("offset", -LARGEST_SIDE), fields.whole("count", 0, 2**53),
+    )  # fmt: skip
+
+
+def written_step(fields: Fields) -> WrittenStep:
+    ranked = []
+    for item in fields.items("ranked"):
+        good = isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)
+        good = good and isinstance(item[1], int | float) and not isinstance(item[1], bool) and finite(item[1])
+        require(good, f"{fields.path}.ranked must be pairs of a text and a number: got {shown(item)}")
+        ranked.append((item[0], float(item[1])))
+    return WrittenStep(fields.whole("row"), fields.text("text"), fields.maybe_number("probability"), tuple(ranked))
+
+
+def box(fields: Fields) -> tuple[int, tuple[float, float, float, float]]:
+    x0, y0, x1, y1 = fields.numbers("box", 4)
+    return fields.whole("row"), (x0, y0, x1, y1)

@@ -1,0 +1,269 @@
+"""Attention in one file: `seen.save("x.attn")` and `Seen.load("x.attn")`. `docs/attn.md` describes it.
+
+Layers are written one after the other, their weights in pieces of some rows: memory does not grow with the file.
+"""
+
+import io
+import json
+import math
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from mirada.errors import require
+from mirada.looking.attn import format as encodings
+from mirada.looking.attn.format import FORMAT, PNG, VERSION, BlobWriter, HalfProduct, WeightBytes, little
+from mirada.looking.explain.methods import Methods
+from mirada.looking.labels import AxisLabels, GridLabels, NodeLabels, TextLabels, TimeLabels
+from mirada.looking.statistics import Checks, HeadStatistics
+from mirada.looking.stream import Stream, sample_told, tidy
+
+if TYPE_CHECKING:
+    from mirada.looking.record import Seen
+
+
+MOST_STREAMS, MOST_WEIGHTS = 4096, 2**31
+MOST_ROWS = 2**26  # heads x places of a layer: there are numbers for each, whatever the encoding
+SMALL_VECTORS, ALL_VECTORS = 2**16, 2**19  # numbers of one layer, and of all, that are kept for the arithmetic
+EXACT_WEIGHTS = 2**13  # of one layer: so few are kept as they are, and numbers on a blackboard stay what they are
+
+
+def save(
+    seen: "Seen", path: str | os.PathLike[str], sample: int | None = None, layers: Sequence[str] | None = None
+) -> None:
+    """Write the file at once or not at all."""
+    with whole(Path(path)) as file:
+        write(seen, file, sample, layers)
+
+
+def to_bytes(seen: "Seen", sample: int | None = None, layers: Sequence[str] | None = None) -> bytes:
+    file = io.BytesIO()
+    write(seen, file, sample, layers)
+    return file.getvalue()
+
+
+def write(seen: "Seen", file: IO[bytes], sample: int | None = None, layers: Sequence[str] | None = None) -> None:
+    """The attention of one sample as an attention file."""
+    names = list(seen.names if layers is None else layers)
+    require(len(names) > 0, "there is no attention to save: no layer was called inside look")
+    require(len(names) <= MOST_STREAMS, f"a file holds at most {MOST_STREAMS} layers: got {len(names)}")
+    streams = [Stream.of(seen[name].calls, sample) for name in names]
+    with BlobWriter(file) as blobs:
+        Writing(seen, blobs, streams).all()
+
+
+@dataclass(eq=False)
+class Writing:
+    """A file on its way: what was seen, the ZIP, the axes found so far."""
+
+    seen: "Seen"
+    blobs: BlobWriter
+    streams: list[Stream]
+    vectors_left: int = ALL_VECTORS
+
+    def all(self) -> None:
+        labels, seen = self.seen.labels, self.seen
+        self.axes: dict[str, AxisLabels] = dict(labels.axes)
+        streams = [self.stream(stream) for stream in self.streams]
+        found: dict[str, Any] = {
+            "format": FORMAT, "version": VERSION, "made": self.made(),
+            "answer": None if labels.answer is None else {"text": labels.answer[0], "score": number(labels.answer[1])},
+            "streams": streams,
+            "outputs": [
+                {"row": step.row, "text": step.text, "probability": number(step.probability),
+                 "ranked": [[text, share] for text, share in step.ranked if math.isfinite(share)]}
+                for step in labels.outputs
+            ],
+            "methods": None if seen.methods is None else self.methods(seen.methods),
+            "relations": [asdict(relation) for relation in seen.relations],
+            "changes": [dict(change) for change in labels.changes],
+        }  # fmt: skip
+        if labels.boxes:
+            found["boxes"] = [{"row": row, "box": list(box)} for row, box in labels.boxes]
+        found["axes"] = {name: self.axis(axis) for name, axis in self.axes.items()}
+        try:
+            manifest = json.dumps(found, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the labels hold something that JSON cannot: {error}") from None
+        self.blobs.finish(manifest)
+
+    def made(self) -> dict[str, str]:
+        told = {name: str(value) for name, value in self.seen.labels.made.items()}
+        return {**version(), **told, **sample_told(self.streams)}
+
+    def stream(self, stream: Stream) -> dict[str, Any]:
+        heads, queries, keys = stream.heads, stream.queries, stream.keys
+        require(
+            heads * queries * keys <= MOST_WEIGHTS or stream.edges is not None,
+            f"{stream.name} has {heads} x {queries} x {keys} weights: at most 2^31 are read. Look at a shorter input.",
+        )
+        require(
+            heads * max(queries, keys) <= MOST_ROWS,
+            f"{stream.name} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read. "
+            "Look at a shorter input, or at a part of the graph.",
+        )
+        rows, columns = self.seen.labels.axes_of(stream.name, queries, keys) or (
+            self.numbered(queries), self.numbered(keys),
+        )  # fmt: skip
+        statistics, checks = stream.statistics()
+        encoding, data, error = self.weights(stream, checks)
+        error += getattr(stream.last, "error", None) or 0.0
+        parts = stream.last.parts()
+        known = ("kernel", "score", "where", "position", "normalizer")
+        return {
+            "name": stream.name, "kind": self.kind(stream, rows, columns), "heads": heads, "queries": queries, "keys": keys,
+            "rows": rows, "columns": columns, **{name: parts.get(name, "") for name in known},
+            "encoding": encoding, "data": data, "vectors": self.vectors(stream),
+            "statistics": [stated(one) for one in statistics], "checks": warned(checks, error),
+        }  # fmt: skip
+
+    def kind(self, stream: Stream, rows: str, columns: str) -> str:
+        """Pictures and graphs are named for what is looked at, recurrent decoders for who looks: they stand beside a recurrent
+        net, or look step by step where nothing has a cache.
+        """
+        if stream.edges is not None:
+            return "graph"
+        if isinstance(self.axes[columns], GridLabels):
+            return "vision"
+        cached = any(call.cached for other in self.streams for call in other.calls)
+        foreign = stream.name in self.seen.foreign  # of another library: it keeps its own cache
+        steps = stream.name in self.seen.recurrent or (stream.stepped and not cached and not foreign)
+        if steps and stream.last.kind == "cross":
+            return "recurrent"
+        same = (
+            rows == columns and rows in self.seen.labels.axes
+        )  # the same words look at each other, however they were passed
+        return "self" if same else stream.last.kind
+
+    def numbered(self, size: int) -> str:
+        name = f"places {size}"
+        self.axes.setdefault(name, AxisLabels.numbered(size))
+        return name
+
+    def weights(self, stream: Stream, checks: Checks) -> tuple[str, dict[str, Any], float]:
+        edges = stream.edges
+        if edges is not None:
+            return self.edges(stream, tidy(edges).int(), checks)
+        found = encodings.half_product(stream, checks)
+        if found is not None:
+            return "qk16", self.half_product(found[0]), found[1]
+        few = stream.heads * stream.queries * stream.keys <= EXACT_WEIGHTS
+        weights, fits = WeightBytes(stream), encodings.bytes_hold(checks) and not few
+        blob = self.blobs.add(weights.companded() if fits else weights.float32())
+        return "sqrt8" if fits else "float32", {"weights": blob}, weights.error
+
+    def edges(self, stream: Stream, edges: Any, checks: Checks) -> tuple[str, dict[str, Any], float]:
+        weights, error = stream.edge_weights(), 0.0
+        data: dict[str, Any] = {"count": edges.shape[1], "edges": self.blobs.add([little(edges)])}
+        if encodings.bytes_hold(checks):
+            codes = encodings.compand(weights)
+            error = float((encodings.expand(codes) - weights).abs().max()) if weights.numel() else 0.0
+            return "edges8", data | {"weights": self.blobs.add([little(codes)])}, error
+        return "edges8", data | {"weights_type": "float32", "weights": self.blobs.add([little(weights)])}, error
+
+    def half_product(self, found: HalfProduct) -> dict[str, Any]:
+        mask = dict(found.mask)
+        if found.bits is not None:
+            mask["data"] = self.blobs.add([little(found.bits)])
+        q, k = (self.blobs.add([little(x)]) for x in (found.q, found.k))
+        return {"q": q, "k": k, "dim": found.q.shape[-1], "scale": found.scale, "mask": mask}
+
+    def vectors(self, stream: Stream) -> dict[str, Any] | None:
+        """Queries, keys and values, where they are few."""
+        try:
+            values = stream.values()
+        except ValueError:  # a file that was read had none
+            return None
+        factors = stream.factors()
+        q, k = (None, None) if factors is None else (factors.q, factors.k)
+        size = sum(x.numel() for x in (q, k, values) if x is not None)
+        if size > min(SMALL_VECTORS, self.vectors_left) or values.shape[1] != stream.keys or not size:
+            return None
+        self.vectors_left -= size
+        found: dict[str, Any] = {"v": self.blobs.add([little(values)]), "value_dim": values.shape[-1]}
+        if factors is None or q is None or k is None or k.shape[1] != stream.keys:
+            return found
+        return found | {
+            "q": self.blobs.add([little(q)]), "k": self.blobs.add([little(k)]), "dim": q.shape[-1], "scale": factors.scale,
+            "plain": factors.plain,
+        }  # fmt: skip
+
+    def methods(self, methods: Methods) -> dict[str, Any]:
+        shape = next(iter(methods.matrices.values())).shape
+        rows, columns = methods.rows or self.numbered(shape[0]), methods.columns or self.numbered(shape[1])
+        for name, size in zip((rows, columns), shape, strict=True):
+            require(
+                name in self.axes and self.axes[name].size == size,
+                f"the methods' axis {name!r} must be one of the labels' axes with {size} places",
+            )
+        return {
+            "rows": rows, "columns": columns,
+            "matrices": [{"name": name, "data": self.blobs.add([little(tidy(x))])} for name, x in methods.matrices.items()],
+            "agreement": [asdict(one) for one in methods.agreement],
+        }  # fmt: skip
+
+    def axis(self, axis: AxisLabels) -> dict[str, Any]:
+        found: dict[str, Any] = {"kind": axis.kind, "size": axis.size, "tokens": list(axis.tokens)}
+        if isinstance(axis, TextLabels):
+            spans = [span for span in axis.spans if span is not None]
+            good = all(0 <= first <= last <= len(axis.text) for first, last in spans)
+            require(good, f"the spans of a text axis must lie in its {len(axis.text)} characters: got {spans[:5]}...")
+            found |= {"text": axis.text, "spans": [None if span is None else list(span) for span in axis.spans]}
+        elif isinstance(axis, TimeLabels):
+            found |= {"values": [number(value) for value in axis.values]}
+        elif isinstance(axis, NodeLabels) and axis.places:
+            found |= {"places": list(axis.places)}
+        elif isinstance(axis, GridLabels):
+            found |= {"height": axis.height, "width": axis.width, "before": list(axis.before)}
+            if axis.tokens == GridLabels.of(axis.height, axis.width, axis.before).tokens:
+                del found["tokens"]
+            if axis.picture:
+                require(axis.picture.startswith(PNG), "the picture of a grid must be a PNG")
+                found["picture"] = self.blobs.add([axis.picture], "png")
+        return found
+
+
+def stated(statistics: HeadStatistics) -> dict[str, Any]:
+    found = {name: number(value) for name, value in vars(statistics).items() if name != "sink"}
+    sink = statistics.sink
+    return found | {"sink": None if sink is None else {"key": sink.key, "mass": sink.mass}}
+
+
+def warned(checks: Checks, error: float) -> dict[str, Any]:
+    found: Mapping[str, Any] = vars(checks)
+    return {name: number(value) if isinstance(value, float) else value for name, value in found.items()} | {
+        "error": number(error)
+    }
+
+
+def number(value: float | None) -> float | None:
+    """A number that JSON can hold."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def version() -> dict[str, str]:
+    try:
+        return {"mirada": metadata.version("mirada")}
+    except metadata.PackageNotFoundError:
+        return {}
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of the one at `path` when all went well."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(beside, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Beside the weights: gradients, rollout, ablation, importance, relations, alignment."""

@@ -1,0 +1,365 @@
+"""Raw attention beside value norms, rollout, gradients and ablation, for one input of any model with logits or other numbers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mirada.attention.equation import Attention
+from mirada.errors import require
+from mirada.looking.change.changes import MaskKey
+from mirada.looking.change.intervene import intervene
+from mirada.looking.explain.measures import (
+    Differentiable,
+    call_model,
+    cross_rollout,
+    differentiable,
+    drops,
+    hidden,
+    logits_in,
+    rollout,
+    value_norms,
+)
+from mirada.looking.explain.methods import Matrix, Methods
+from mirada.looking.labels import ANSWER
+from mirada.looking.record import Seen, unwrapped
+from mirada.looking.stream import Stream
+
+MOST_PLACES = 4096
+Inputs = Sequence[Any] | Mapping[str, Any]
+RowScore = Callable[[Any], Float[Tensor, "..."]]  # (rows,) or (rows, parts)
+
+
+def nothing() -> None:
+    """What happens between two passes, unless somebody wants more."""
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+def compare_methods(
+    model: nn.Module,
+    inputs: Inputs,
+    target: Sequence[int] | Int[Tensor, " rows"] | int | None = None,
+    *,
+    logits: Callable[[Any], Tensor] | None = None,
+    score: RowScore | None = None,
+    reader: int | Sequence[int] | None = None,
+    sample: int | None = None,
+    without: Callable[[int], Inputs] | None = None,
+    rows: str = "",
+    columns: str = "",
+    between: Callable[[], object] = nothing,
+) -> Methods:
+    """What every output depended on, by five methods, and how far they agree.
+
+    The model's output has logits of (1, rows, vocab) or (1, classes), or `logits` finds them in it; `target` is the token of
+    every row or the class, the likeliest by default. An output that chooses nothing, such as a forecast, has a `score`
+    instead: a number for every row, or several, whose changes count without their signs. The places are those of the input:
+    what the encoder reads where there is cross-attention, else the places of self-attention. The attention is that of the
+    same row, or of the queries `reader` (0 for a [CLS] token), or of a class the mean over all. Ablation hides a place from
+    every layer; `without(place)` gives other inputs for it, such as a token replaced. `sample` chooses the attention where
+    the layers see several at once; `rows` and `columns` name axes of the labels. A model of Hugging Face transformers will do.
+    `between` is called before every further pass: what it raises ends the comparison.
+
+    >>> from mirada.models.transformer import Transformer, TransformerConfig
+    >>> model = Transformer(TransformerConfig.tiny()).eval()
+    >>> found = compare_methods(model, (torch.tensor([[1, 2, 3]]), None, torch.tensor([[0, 4]])))
+    >>> list(found.matrices), found.matrices["rollout"].shape
+    (['attention', 'value_norm', 'rollout', 'gradient', 'ablation'], torch.Size([2, 3]))
+    """
+    require(
+        not model.training, "the model is in training mode, where dropout makes every pass another: call model.eval()"
+    )
+    run = differentiable(model, inputs)
+    asked = RowValues.of(run.result, target, logits, score)
+    values = asked.values(run.result)
+    layers = InputLayers.of(run.seen, sample)
+    read = AnswerRows.of(layers, len(values), reader)
+    matrices = {"attention": read.mean([x.weights()[0].cpu().float() for x in layers.looking()])}
+    matrices["value_norm"] = read.mean([value_norms(call) for call in layers.looking()])
+    if layers.around:
+        matrices["rollout"] = read.chosen(layers.rolled())
+    matrices["gradient"] = gradients(
+        run, layers, values.flatten(1).sum(1) if values.ndim > 1 else values, asked.size, between
+    )
+
+    def now(given: Inputs = inputs) -> Tensor:
+        between()
+        return asked.values(call_model(model, given if isinstance(given, Mapping) else tuple(given)))
+
+    if without is None:
+        change = drops(now, hiding(model, layers.hiding()), layers.places)
+    else:
+        with torch.no_grad():
+            whole = now()
+            change = torch.stack([whole - now(without(place)) for place in range(layers.places)], dim=1)
+    sizes = asked.size(change.detach().cpu())
+    matrices["ablation"] = sizes.flatten(2).sum(2) if sizes.ndim > 2 else sizes
+    return Methods.of(matrices, rows, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class RowValues:
+    """The numbers that are explained, one or several a row, and how much of a change of them counts."""
+
+    values: RowScore
+    size: Callable[[Tensor], Tensor]
+
+    @classmethod
+    def of(
+        cls, result: Any, target: Any, logits: Callable[[Any], Tensor] | None, score: RowScore | None
+    ) -> "RowValues":
+        """The log-probability of the targets, whose fall counts; or a score, which may move either way."""
+        if score is not None:
+            require(target is None and logits is None, "score says what is explained: leave target and logits out")
+            return cls(score, torch.abs)
+        scores = rows_of(result, logits)
+        wanted = as_target(target, scores)
+
+        def log_probability(output: Any) -> Float[Tensor, " rows"]:
+            found = rows_of(output, logits).log_softmax(-1)
+            return found[torch.arange(len(wanted)), wanted].float()
+
+        return cls(log_probability, partial(torch.clamp, min=0))
+
+
+def hiding(model: nn.Module, names: Sequence[str]) -> Callable[[int], AbstractContextManager[None]]:
+    """What hides a place from these layers: theirs by their neighborhoods, those of another library by an intervention."""
+    layers = [layer_named(model, name) for name in names]
+    if all(isinstance(layer, Attention) for layer in layers):
+        return partial(hidden, cast(list[Attention], layers))
+    return lambda place: intervene(model, dict.fromkeys(names, MaskKey(place)))
+
+
+def rows_of(result: Any, logits: Callable[[Any], Tensor] | None) -> Float[Tensor, "rows vocab"]:
+    """The logits of the one sample."""
+    found: Any = result if logits is None else logits(result)
+    if isinstance(found, tuple) or isinstance(getattr(found, "logits", None), Tensor):
+        found = logits_in(found)
+    require(
+        isinstance(found, Tensor) and found.ndim in (2, 3) and found.shape[0] == 1,
+        "comparing methods needs one sample and logits of (1, rows, vocab) or (1, classes): "
+        f"got {tuple(found.shape) if isinstance(found, Tensor) else type(result).__name__}. Say where they are with logits=",
+    )
+    return found[0] if found.ndim == 3 else found
+
+
+def as_target(target: Any, scores: Float[Tensor, "rows vocab"]) -> Int[Tensor, " rows"]:
+    """The token of every row."""
+    if target is None:
+        return scores.detach().argmax(-1)
+    found = torch.as_tensor(target, device=scores.device).reshape(-1)
+    require(
+        len(found) == len(scores) and not found.is_floating_point(),
+        f"the target needs a token for each of the {len(scores)} rows: got {len(found)}",
+    )
+    vocab = scores.shape[1]
+    require(int(found.min()) >= 0 and int(found.max()) < vocab, f"the target's tokens must lie in 0..{vocab - 1}")
+    return found.long()
+
+
+@dataclass(frozen=True, eq=False)
+class InputLayers:
+    """The layers that look at the input: `cross` from a decoder, `around` among the places of the input themselves."""
+
+    cross: dict[str, Stream]
+    around: dict[str, Stream]
+
+    @classmethod
+    def of(cls, seen: Seen, sample: int | None = None) -> "InputLayers":
+        """Where there is cross-attention, self-attention counts if it is not the decoder's: of another part of the model."""
+        streams = {name: Stream.of(seen[name].calls, sample) for name in seen.names}
+        streams = {name: stream for name, stream in streams.items() if stream.edges is None}
+        cross = {name: stream for name, stream in streams.items() if stream.last.kind == "cross"}
+        around = {name: stream for name, stream in streams.items() if stream.last.kind == "self"}
+        if cross:
+            writing, places = set(map(part_of, cross)), next(reversed(cross.values())).keys
+            cross = {name: stream for name, stream in cross.items() if stream.keys == places}
+            around = {name: s for name, s in around.items() if part_of(name) not in writing}
+        else:
+            places = next(reversed(around.values())).keys if around else 0
+        around = {name: s for name, s in around.items() if (s.queries, s.keys) == (places, places)}
+        require(bool(cross or around), "the model has no dense attention over the places of its input")
+        require(places <= MOST_PLACES, f"methods are compared over at most {MOST_PLACES} places: got {places}")
+        return cls(cross, around)
+
+    @property
+    def places(self) -> int:
+        return next(iter((self.cross or self.around).values())).keys
+
+    @property
+    def sample(self) -> int:
+        return next(iter((self.cross or self.around).values())).sample
+
+    def looking(self) -> "list[JoinedCall]":
+        """The streams whose rows stand for the outputs."""
+        return [JoinedCall(stream) for stream in (self.cross or self.around).values()]
+
+    def hiding(self) -> list[str]:
+        return [*self.around, *self.cross]
+
+    def rolled(self) -> Matrix:
+        around = (whole(stream) for stream in self.around.values())
+        return cross_rollout(map(whole, self.cross.values()), around) if self.cross else rollout(around)
+
+
+def part_of(name: str) -> str:
+    """The part of a model that a layer belongs to: its encoder, its decoder, or what its name begins with.
+
+    >>> part_of("model.decoder.layers.0.encoder_attn"), part_of("encoder.layers.1.self"), part_of("h.0.attn")
+    ('decoder', 'encoder', 'h')
+    """
+    words = name.split(".")
+    return next((word for word in words if "coder" in word), words[0])
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedCall:
+    """A stream asked like one call: all steps at once."""
+
+    stream: Stream
+
+    def weights(self) -> Float[Tensor, "1 heads queries keys"]:
+        return whole(self.stream)[None]
+
+    def values(self) -> Float[Tensor, "1 heads keys value_dim"]:
+        return self.stream.values()[None]
+
+
+def whole(stream: Stream) -> Float[Tensor, "heads queries keys"]:
+    return torch.cat([piece for _, piece in stream.pieces()], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerRows:
+    """From rows of attention to rows of the answer: the same ones, those of readers, or for a class the mean of all."""
+
+    layers: InputLayers
+    rows: int
+    readers: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, layers: InputLayers, rows: int, reader: int | Sequence[int] | None) -> "AnswerRows":
+        if reader is None or isinstance(reader, int):
+            return cls(layers, rows, None if reader is None else (reader,) * rows)
+        require(len(reader) == rows, f"there must be a reader for each of the {rows} rows: got {len(reader)}")
+        return cls(layers, rows, tuple(reader))
+
+    def mean(self, layers: Sequence[Float[Tensor, "heads queries keys"]]) -> Matrix:
+        return self.chosen(torch.stack([weights.mean(0) for weights in layers]).mean(0))
+
+    def chosen(self, matrix: Float[Tensor, "queries keys"]) -> Matrix:
+        if self.readers is not None:
+            wrong = [reader for reader in self.readers if not 0 <= reader < len(matrix)]
+            require(not wrong, f"reader must lie in 0..{len(matrix) - 1}: got {wrong[0] if wrong else 0}")
+            return matrix[list(self.readers)]
+        if len(matrix) == self.rows:
+            return matrix
+        require(self.rows == 1, f"{self.rows} rows of logits do not fit {len(matrix)} rows of attention")
+        return matrix.mean(0, keepdim=True)
+
+
+def gradients(
+    run: Differentiable,
+    layers: InputLayers,
+    values: Float[Tensor, " rows"],
+    size: Callable[[Tensor], Tensor],
+    between: Callable[[], object] = nothing,
+) -> Matrix:
+    """alpha x d value / d alpha, as much of it as counts, over all layers, heads and queries that look at the input."""
+    names, found = layers.hiding(), []
+    weights = {name: [call.weights() for call in run.seen[name].calls] for name in names}
+    for value in values:
+        between()
+        total = torch.zeros(layers.places)
+        for name, by_call in run.gradients(value, names).items():
+            for alpha, gradient in zip(weights[name], by_call, strict=True):
+                mass = size(alpha * gradient)[layers.sample].sum((0, 1)).cpu().float()
+                total[: len(mass)] += mass
+        found.append(total)
+    return torch.stack(found)
+
+
+def layer_named(model: nn.Module, name: str) -> nn.Module:
+    """The layer that `look` calls by that name."""
+    named = {
+        n.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): m
+        for n, m in unwrapped(model).named_modules()
+    }
+    return named[name]
+
+
+# The methods beside raw attention, for an answer: from its labels it is known what was written, and which axes
+# they have.
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """What an answer is made of, where it is not the logits of every row of the model's output.
+
+    `logits` finds those of the labels' outputs, a row for each of them in their order. A `score` is what a model says that
+    chooses nothing: numbers for every row. `sample` is the one that is shown, where the layers see several at once.
+    """
+
+    logits: Callable[[Any], Tensor] | None = None
+    score: RowScore | None = None
+    sample: int | None = None
+
+
+def answer_methods(
+    model: nn.Module,
+    inputs: Sequence[Any],
+    output: Any,
+    seen: Seen,
+    explained: Explained | None = None,
+    between: Callable[[], object] = nothing,
+) -> Methods:
+    """`compare_methods` for what the labels of `seen` say was answered; where they do not say, for the likeliest."""
+    explained = explained or Explained()
+    if explained.score is not None:
+        found = compare_methods(model, inputs, score=explained.score, sample=explained.sample, between=between)
+    elif explained.logits is not None:
+        steps = seen.labels.outputs
+        tokens = [step.token for step in steps if step.token is not None]
+        readers = [step.row for step in steps]
+        target = tokens if len(tokens) == len(steps) else None
+        found = compare_methods(model, inputs, target, logits=explained.logits, reader=readers, between=between)
+    else:
+        found = compare_methods(model, inputs, written(output, seen), reader=reader(output, seen), between=between)
+    size = next(iter(found.matrices.values())).shape
+    rows, columns = named_axes(seen, size[0], size[1], explained.sample)
+    return Methods(found.matrices, found.agreement, rows, columns)
+
+
+def written(output: Any, seen: Seen) -> Tensor:
+    """The token of every row: what was written from it or answered, else the likeliest."""
+    target = rows_of(output, None).argmax(-1).clone()
+    if seen.labels.chosen is not None and len(target) == 1:
+        target[0] = seen.labels.chosen
+    for step in seen.labels.outputs:
+        if step.token is not None and step.row < len(target):
+            target[step.row] = step.token
+    return target
+
+
+def reader(output: Any, seen: Seen) -> int | None:
+    """The query that decides on a class, where there is one."""
+    steps = seen.labels.outputs
+    return steps[0].row if steps and len(rows_of(output, None)) == 1 else None
+
+
+def named_axes(seen: Seen, rows: int, columns: int, sample: int | None = None) -> tuple[str, str]:
+    """The axes of the labels that rows and columns of these sizes are; nothing where no layer has such."""
+    across = sorted(seen.names, key=lambda name: seen[name].kind != "cross")
+    streams = [seen.stream(name, sample) for name in across]
+    found = [seen.labels.axes_of(stream.name, stream.queries, stream.keys) for stream in streams]
+    axes = seen.labels.axes
+    read = next((pair[1] for pair in found if pair and axes[pair[1]].size == columns), "")
+    if ANSWER in axes and axes[ANSWER].size == rows:
+        return ANSWER, read
+    return next((pair[0] for pair in found if pair and axes[pair[0]].size == rows), ""), read

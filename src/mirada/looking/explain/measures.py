@@ -1,0 +1,248 @@
+"""How much a result depends on each weight: weights times the size of what they bring, weights times their gradient."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mirada.attention.equation import Attention
+from mirada.attention.kernels import reference
+from mirada.attention.neighborhoods import Mask, Neighborhood
+from mirada.attention.observe import Event, observed
+from mirada.attention.places import Places
+from mirada.errors import require
+from mirada.looking.record import Call, Seen, look
+
+# Running any model, and finding the logits in what it gives: a tensor, several of them, or an output with names.
+
+
+def call_model(model: nn.Module, inputs: Any) -> Any:
+    """What a model gives for its arguments: a tensor, a tuple of several, or a dict by name."""
+    if isinstance(inputs, Mapping):
+        return model(**inputs)
+    return model(*(inputs if isinstance(inputs, tuple) else (inputs,)))
+
+
+def logits_in(output: Any) -> Tensor | None:
+    """The logits of an output: itself, what it calls `logits`, or the first of several tensors; None where there are none.
+
+    >>> import torch
+    >>> logits_in((torch.zeros(2), torch.zeros(3))).shape, logits_in("text")
+    (torch.Size([2]), None)
+    """
+    if isinstance(output, Tensor):
+        return output
+    named = getattr(output, "logits", None)
+    if isinstance(named, Tensor):
+        return named
+    parts = output.values() if isinstance(output, Mapping) else output if isinstance(output, tuple | list) else ()
+    return next((part for part in parts if isinstance(part, Tensor) and part.ndim), None)
+
+
+# Attention through several layers at once: the product of their weights, each mixed with the residual.
+
+
+RESIDUAL = 0.5  # the share of a layer's output that did not go through its attention
+
+
+def rollout(layers: Iterable[Float[Tensor, "heads places places"]]) -> Float[Tensor, "places places"]:
+    """What every place has seen of every input place after all layers, from the first to the last.
+
+    >>> swap = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])
+    >>> rollout([swap]).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    >>> uniform = torch.full((1, 2, 2), 0.5)
+    >>> rollout([uniform, uniform]).tolist()
+    [[0.625, 0.375], [0.375, 0.625]]
+    """
+    product = None
+    for weights in layers:
+        mixed = RESIDUAL * torch.eye(weights.shape[-1], dtype=weights.dtype) + (1 - RESIDUAL) * weights.mean(0)
+        mixed = mixed / mixed.sum(-1, keepdim=True)  # a row that sees nothing keeps what it was
+        product = mixed if product is None else mixed @ product
+    if product is None:
+        raise ValueError("rollout needs at least one layer of self-attention: got none")
+    return product
+
+
+def cross_rollout(
+    cross: Iterable[Float[Tensor, "heads queries keys"]], encoder: Iterable[Float[Tensor, "heads keys keys"]]
+) -> Float[Tensor, "queries keys"]:
+    """What every row of a decoder has seen of the input: its cross-attention, mean of layers and heads, through the encoder.
+
+    >>> cross_rollout([torch.tensor([[[1.0, 0.0]]])], [torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])]).tolist()
+    [[0.5, 0.5]]
+    """
+    looked = torch.stack([weights.mean(0) for weights in cross]).mean(0)
+    return looked @ rollout(encoder)
+
+
+# What happens without a place of the input: hidden from every layer, one place after the other.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Without(Neighborhood):
+    """Every key but one: N(i) = {j: j != key}.
+
+    >>> Without(1).dense(1, 3).int().tolist()
+    [[[[1, 0, 1]]]]
+    """
+
+    key: int
+
+    def sees(self, places: Places) -> Mask:
+        return places.column != self.key
+
+
+@contextmanager
+def hidden(layers: Sequence[Attention], key: int) -> Iterator[None]:
+    """No query of these layers sees the key, inside the block."""
+    before = [layer.where for layer in layers]
+    for layer in layers:
+        layer.where = layer.where & Without(key)
+    try:
+        yield
+    finally:
+        for layer, where in zip(layers, before, strict=True):
+            layer.where = where
+
+
+def drops(
+    values: Callable[[], Float[Tensor, "..."]], hide: Callable[[int], AbstractContextManager[None]], places: int
+) -> Float[Tensor, "rows places ..."]:
+    """By how much the value of each row falls while each place is hidden; what it says of itself through the residual
+    stream stays.
+    """
+    with torch.no_grad():
+        whole = values()
+        columns = []
+        for key in range(places):
+            with hide(key):
+                columns.append(whole - values())
+    return torch.stack(columns, dim=1)
+
+
+def value_norms(call: Any, sample: int = 0) -> Float[Tensor, "heads queries keys"]:
+    """alpha_ij |v_j|: a key that brings a vector of zeros brings nothing, however much it is looked at.
+
+    Kobayashi et al. (2020), arXiv:2004.10102, who also follow the values through the output projection.
+    """
+    weights, values = call.weights()[sample].cpu().float(), call.values()[sample].cpu().float()
+    return weights * values.norm(dim=-1).unsqueeze(-2)
+
+
+@dataclass
+class HeadOutputs:
+    """An observer that keeps what the heads of every call gave, with its gradient."""
+
+    calls: dict[Any, list[Tensor]] = field(default_factory=dict)
+
+    def see(self, event: Event) -> None:
+        if event.output is not None:
+            self.calls.setdefault(event.layer, []).append(event.output)
+
+
+@dataclass(eq=False)
+class Differentiable:
+    """A pass of a model that can be asked for the gradient of a result with respect to the weights of every call."""
+
+    seen: Seen
+    result: Any  # what the model returned
+    outputs: dict[str, list[Tensor]]  # of every layer's calls, before the heads were merged
+
+    def gradients(
+        self, target: Float[Tensor, ""], layers: Collection[str] | None = None
+    ) -> dict[str, list[Float[Tensor, "batch heads queries keys"]]]:
+        """d target / d alpha for every call of every layer, or of some; the weights are as if each could be changed alone.
+
+        The heads' outputs are linear in the weights, h = mix(alpha, v), so the gradient of h, which autograd has on any kernel,
+        gives that of alpha. Over the edges of a graph there is none.
+        """
+        found: dict[str, list[Tensor]] = {}
+        missing = [name for name in (self.seen.names if layers is None else layers) if name not in self.outputs]
+        require(
+            not missing,
+            f"no gradient of the weights is known for {', '.join(missing)}: its heads' outputs were not seen",
+        )
+        names = [name for name in self.outputs if layers is None or name in layers]
+        flat = [(name, place) for name in names for place in range(len(self.outputs[name]))]
+        outputs = [self.outputs[name][place] for name, place in flat]
+        gradients = torch.autograd.grad(target, outputs, retain_graph=True, allow_unused=True)
+        for (name, place), output, gradient in zip(flat, outputs, gradients, strict=True):
+            call = self.seen[name].calls[place]
+            found.setdefault(name, []).append(
+                through_mix(call, torch.zeros_like(output) if gradient is None else gradient)
+            )
+        return found
+
+
+def through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_dim"]) -> Tensor:
+    """The gradient of the heads' outputs as one of the weights that made them."""
+    require(call.edges is None, f"{call.name or 'the layer'} has a weight per edge: gradients are of dense weights")
+    request = call._restored()
+    _, v = request.visible()
+    with torch.enable_grad():
+        weights = call.weights().requires_grad_()
+        mixed = reference.mix(request, weights, reference.widen(v.detach()), 0, request.queries)
+        return torch.autograd.grad(mixed, weights, gradient.to(mixed.dtype))[0]
+
+
+def differentiable(model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any]) -> Differentiable:
+    """Run a model on its arguments, in a row or by name, keeping its attention and the gradients to come.
+
+    >>> from mirada import Attention, MultiHead
+    >>> layer = Attention(MultiHead(width=4, heads=2))
+    >>> one = differentiable(layer, [torch.randn(1, 3, 4)])
+    >>> one.gradients(one.result.sum())[""][0].shape
+    torch.Size([1, 2, 3, 3])
+    """
+    outputs = HeadOutputs()
+    with torch.inference_mode(False), torch.enable_grad(), trainable(model), look(model) as seen, observed(outputs):
+        result = call_model(model, ordinary(inputs))
+    kept = {name: outputs.calls[layer] for layer, name in seen._names.items() if layer in outputs.calls}
+    return Differentiable(seen, result, kept)
+
+
+def ordinary(inputs: Sequence[Any] | Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
+    """Arguments that autograd takes: tensors of inference mode are copied."""
+
+    def copied(x: Any) -> Any:
+        return x.clone() if isinstance(x, Tensor) and x.is_inference() else x
+
+    if isinstance(inputs, Mapping):
+        return {name: copied(x) for name, x in inputs.items()}
+    return tuple(map(copied, (inputs,) if isinstance(inputs, Tensor) else inputs))
+
+
+@contextmanager
+def trainable(model: nn.Module) -> Iterator[None]:
+    """Parameters that are frozen have gradients inside, so that something in the pass has."""
+    frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
+    for parameter in frozen:
+        parameter.requires_grad_(True)
+    try:
+        yield
+    finally:
+        for parameter in frozen:
+            parameter.requires_grad_(False)
+
+
+def weight_gradients(
+    model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any], target: Callable[[Any], Float[Tensor, ""]]
+) -> tuple[Seen, dict[str, list[Tensor]]]:
+    """What was seen, and for every call of every layer the gradient of `target(model(*inputs))` by its weights.
+
+    The model keeps its kernels, and may be one of Hugging Face transformers; `inputs` are in a row, or a dict by name.
+
+    >>> from mirada import Attention, MultiHead
+    >>> seen, gradients = weight_gradients(Attention(MultiHead(width=4, heads=2)), [torch.randn(1, 3, 4)], torch.sum)
+    >>> (seen[""].weights() * gradients[""][0]).shape
+    torch.Size([1, 2, 3, 3])
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        run = differentiable(model, inputs)
+        return run.seen, run.gradients(target(run.result))

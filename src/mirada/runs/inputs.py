@@ -1,0 +1,150 @@
+"""Inputs from a file, without the answers to them, and the file that the answers are written to."""
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from mirada.data.files.cells import read_cells
+from mirada.data.files.json import Number
+from mirada.data.options import TableOptions
+from mirada.errors import require, unknown
+from mirada.files import expanded
+from mirada.runs.answers import Answer
+from mirada.training.log import plain
+
+Table = tuple[Sequence[str], Iterable[Sequence[Any]]]  # the names of the columns, and the rows
+ADDED = ("answer", "score", "error")
+ENDINGS = (".csv", ".tsv", ".jsonl")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """An input, where it was found, and what stood beside it. One that cannot be read has an error."""
+
+    where: str
+    input: Any
+    cells: tuple[Any, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The inputs of a file, and what its columns are called."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Question]
+    notes: Sequence[str] = ()  # what was recognized, for the person
+
+
+def table_questions(
+    place: str, asks: tuple[str, ...], options: TableOptions, parse: Callable[[str], Any]
+) -> Questions:  # fmt: skip
+    """The inputs in one column of a table, or the lines of a text file."""
+    found = read_cells(place, asks, options)
+
+    def question(where: str, cells: tuple[str, ...], fault: str) -> Question:
+        given = cells[found.input] if not fault else ""
+        try:
+            require(not fault, fault)
+            return Question(where, parse(given), cells)
+        except ValueError as error:
+            return Question(where, given, cells, str(error))
+
+    return Questions(found.columns, [question(*row) for row in found.rows], found.notes)
+
+
+def answered_table(questions: Questions, answers: Sequence[Answer]) -> Table:
+    """What was in the file, then answer, score and error; a column of the file that is called so keeps its name, with a mark."""
+    columns = unlike([f"{name}_given" if name in ADDED else name for name in questions.columns])
+    width = len(columns)
+    rows = (
+        (*fitted(question.cells, width), answer.text, "" if answer.error else answer.score, answer.error)
+        for question, answer in zip(questions.rows, answers, strict=True)
+    )
+    return (*columns, *ADDED), rows
+
+
+def unlike(names: Sequence[str]) -> list[str]:
+    """Names of columns, those that come again with a number: a row of JSON has each once.
+
+    >>> unlike(["text", "label", "label"])
+    ['text', 'label', 'label_2']
+    """
+    found: list[str] = []
+    for name in names:
+        others = (f"{name}_{number}" for number in count(2))
+        found.append(name if name not in found else next(other for other in others if other not in (*found, *names)))
+    return found
+
+
+def fitted(cells: Sequence[Any], width: int) -> tuple[Any, ...]:
+    """The cells of a row, as many as there are columns."""
+    return (*cells[:width], *[""] * (width - len(cells)))
+
+
+def check_out(out: str, source: str) -> None:
+    """Refuse a file for answers before anything is computed: of a form that is unknown, or the file of the inputs itself."""
+    ending = os.path.splitext(out)[1].lower()
+    if ending not in ENDINGS:
+        raise ValueError(f"{out}: {unknown('format', ending, ENDINGS)}")
+    folder = expanded(out).parent
+    require(folder.is_dir(), f"{out}: there is no folder {folder}. Make it first.")
+    same = os.path.exists(source) and os.path.exists(out) and os.path.samefile(source, out)
+    require(not same, f"{out} is the file of the inputs: answers go to another file")
+
+
+def table_text(out: str, table: Table) -> str:
+    r"""A table as a file of the form that its name says.
+
+    >>> table_text("a.tsv", (("text", "score"), [("a\tb", 0.5)]))
+    'text\tscore\na b\t0.5\n'
+    >>> table_text("a.jsonl", (("text", "score"), [("a", 0.5)]))
+    '{"text": "a", "score": 0.5}\n'
+    """
+    columns, rows = table
+    ending = os.path.splitext(out)[1].lower()
+    if ending == ".jsonl":
+        objects = ({name: number_or(plain(value)) for name, value in zip(columns, row, strict=True)} for row in rows)
+        return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in objects)
+    lines = (columns, *([cell_text(cell) for cell in row] for row in rows))
+    if ending == ".tsv":  # quotes are letters there: a cell has neither tabs nor line ends
+        return "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines)
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(lines)
+    return file.getvalue()
+
+
+def number_or(value: Any) -> Any:
+    """A value of a JSON file, with numbers as numbers, which are read as they are written.
+
+    >>> number_or({"a": [Number("5"), Number("2.50"), Number("1e999")], "b": "7"})
+    {'a': [5, 2.5, '1e999'], 'b': '7'}
+    """
+    if isinstance(value, dict):
+        return {key: number_or(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [number_or(item) for item in value]
+    if not isinstance(value, Number):
+        return value
+    try:
+        found = json.loads(value)
+    except ValueError:  # more digits than Python reads
+        return str(value)
+    return found if isinstance(found, int) or math.isfinite(found) else str(value)
+
+
+def cell_text(value: Any) -> str:
+    """A value in a cell of a table: nothing where there is none, and what is no text as JSON writes it.
+
+    >>> [cell_text(value) for value in ("a", 0.5, None, True, {"a": [Number("5")]})]
+    ['a', '0.5', '', 'true', '{"a": [5]}']
+    """
+    if isinstance(value, bool | dict | list):
+        return json.dumps(number_or(value), ensure_ascii=False)
+    return "" if value is None else str(value)

@@ -1,0 +1,170 @@
+"""The tasks by name, with all that the command line says about them. Importing this imports no torch."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from mirada.errors import unknown
+
+if TYPE_CHECKING:
+    from mirada.runs.task import Task
+
+
+GROUP = "mirada.tasks"  # entry points of other packages: each names a TaskEntry
+
+
+@dataclass(frozen=True)
+class TaskEntry:
+    """What a person wants done, and what it takes. The first model is the default."""
+
+    about: str
+    models: tuple[str, ...]
+    builtin: str
+    reads: str
+    metric: str
+    home: str  # module:class of the task
+    takes: str = "texts"  # what `mirada run` is given
+    answers: str = "text, score"  # what comes back; the words are the fields of --json
+
+    def task(self) -> "Task":
+        """The task itself; this is where torch is imported."""
+        module, name = self.home.split(":")
+        return getattr(import_module(module), name)()
+
+
+CATALOG = {
+    "translate": TaskEntry(
+        "write a sentence in another language",
+        ("transformer", "bahdanau", "luong", "luong-local-m", "luong-local-p", "rnn"),
+        "English to Spanish sentences of a grammar (reverse=yes: Spanish to English)",
+        "pairs: TSV, CSV, JSON, Parquet, or two aligned text files (train.en,train.es)",
+        "BLEU, chrF",
+        "mirada.tasks.translate.task:Translate",
+        takes="sentences",
+        answers="text, score, with --best ranked",
+    ),
+    "classify": TaskEntry(
+        "give a text one of the labels it was trained with",
+        ("transformer", "lstm-attention", "conv-attention"),
+        "reviews with negation and contrast",
+        "texts and labels: TSV, CSV, JSON, Parquet, fastText lines, or a folder of text files for each class",
+        "accuracy, macro F1",
+        "mirada.tasks.classify.task:Classify",
+        takes="texts",
+        answers="text (the label), score (its probability), ranked (all labels)",
+    ),
+    "answer": TaskEntry(
+        "find the answer to a question in a passage",
+        ("reader",),
+        "short stories in English and Spanish: who is where, who has what, when and why",
+        "questions with their passages: SQuAD JSON, or JSONL with question, context, answer (and start)",
+        "exact match, F1",
+        "mirada.tasks.answer.task:AnswerQuestions",
+        takes="questions, with --passage FILE or --passage -",
+        answers='text ("" if the passage has no answer), score (its probability), start and end in characters',
+    ),
+    "recognize": TaskEntry(
+        "tell what a picture shows, and which part of it decided",
+        ("vit", "conv-attention"),
+        "drawn objects in clutter, with their places",
+        "pictures: a folder per class, idx files (IMAGES,LABELS, as MNIST), FILE.npz with images and labels",
+        "accuracy, macro F1",
+        "mirada.tasks.recognize.task:Recognize",
+        takes="paths of pictures; FILE.npz:17 is one of many",
+        answers="text (the class), score (its probability), ranked (all classes)",
+    ),
+    "caption": TaskEntry(
+        "say in a sentence what a picture shows",
+        ("soft", "hard", "transformer"),
+        "drawn scenes: a red circle left of a blue square",
+        "a folder of pictures with captions.txt, .tsv, .csv or .jsonl (name, caption)",
+        "BLEU, CIDEr, pointing",
+        "mirada.tasks.caption.task:Caption",
+        takes="paths of pictures",
+        answers="text, score, with --best ranked",
+    ),
+    "write": TaskEntry(
+        "go on with a text",
+        ("gpt",),
+        "the documentation that comes with Python",
+        "text files, or folders of them",
+        "perplexity, bits per character",
+        "mirada.tasks.write.task:Write",
+        takes="beginnings of texts",
+        answers="text, score",
+    ),
+    "fill": TaskEntry(
+        "find the word that is missing in a text, and tell whether a sentence follows another",
+        ("bert",),
+        "two sentences about a place, in Spanish or English",
+        "text files, or folders of them, or pairs of sentences: TSV, CSV, JSON, Parquet",
+        "accuracy of hidden words and of the order",
+        "mirada.tasks.fill.task:Fill",
+        takes="texts with a gap ___, or two sentences with a tab between them",
+        answers="text (the word), score, with --best or --candidates ranked",
+    ),
+    "label": TaskEntry(
+        "give the nodes of a graph the labels that some of them have",
+        ("gat", "gatv2"),
+        "papers of six topics that cite each other",
+        "a graph: FILE.npz (edge_index, features, y, masks), or a folder with edges.csv, features.csv, labels.csv",
+        "accuracy of the test nodes",
+        "mirada.tasks.label.task:Label",
+        takes="names of nodes; with --data a folder with features.csv and edges.csv of new nodes",
+        answers="text (the label), score (its probability), ranked (all labels), neighbors (the weights of the edges)",
+    ),
+    "forecast": TaskEntry(
+        "say how a series goes on",
+        ("transformer", "lstm-attention"),
+        "prices of three companies, one of which follows another",
+        "a table with a row per time step: CSV, TSV; target=, inputs=, time=, lookback=, horizon=, split=",
+        "MSE, MAE, beside repeating the last value and a linear model",
+        "mirada.tasks.forecast.task:Forecast",
+        takes="CSV files of the latest rows",
+        answers="text (a CSV of the next rows), times, columns, values",
+    ),
+    "transcribe": TaskEntry(
+        "write down what is said in a recording",
+        ("transformer", "luong"),
+        "Morse code keyed by hand, in noise",
+        "a folder of wav files with transcripts.tsv, .csv or .jsonl (name, text), or with a NAME.txt beside each NAME.wav",
+        "word and character error rate (WER, CER)",
+        "mirada.tasks.transcribe.task:Transcribe",
+        takes="paths of wav files (after training on the builtin data also texts to be keyed: morse:sos)",
+        answers="text, score, with --best ranked",
+    ),
+}
+
+
+def entry(name: str) -> TaskEntry:
+    """The entry of a task, of ours or of another package that brings one.
+
+    >>> entry("translat")
+    Traceback (most recent call last):
+    ValueError: unknown task 'translat'; known: ... Did you mean 'translate'?
+    """
+    if name not in CATALOG:
+        for point in entry_points(group=GROUP):
+            if point.name == name:
+                CATALOG[name] = point.load()
+                return CATALOG[name]
+        raise unknown("task", name, CATALOG)
+    return CATALOG[name]
+
+
+def describe() -> str:
+    """The table that `mirada tasks` prints."""
+    lines = []
+    for name, item in CATALOG.items():
+        lines += [
+            f"{name}: {item.about}",
+            f"  models   {', '.join(item.models)} (the first is the default)",
+            f"  reads    {item.reads}",
+            f"  builtin  {item.builtin}",
+            f"  run      {item.takes} -> {item.answers}",
+            f"  metric   {item.metric}",
+            f"  try      mirada train {name}",
+            "",
+        ]
+    return "\n".join(lines[:-1])

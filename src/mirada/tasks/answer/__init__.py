@@ -1,0 +1,1 @@
+"""answer: a question and a passage in, the span that answers it out."""

@@ -1,0 +1,345 @@
+"""A question and its passage as a reader is given them: tokens with their places, marks, and windows of a long passage.
+
+<s> question </s> <s> passage        the second <s> stands for "there is no answer here"
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from mirada.data.batching import pad
+from mirada.data.options import TextOptions
+from mirada.data.text.tokenize import END, PAD, START, Tokenizer, Vocabulary
+from mirada.errors import require
+from mirada.tasks.answer.questions import CharacterSpan, PassageQuestion
+from mirada.training.objectives import Microbatch
+
+WORD = re.compile(r"\w+")
+STEM = 5  # letters that words with other endings share: nation and national, habló and hablaron
+SAME, ALIKE = 1, 2  # how a word occurs in the other text
+SHAPES = 4  # of a word as it is written: small, capital, digit, sign
+MARKS = 3 * SHAPES
+AROUND = 3  # tokens that are neither question nor passage
+LONG = 0.99  # share of the answers that are not longer than what is searched for
+
+
+class EncodedText(NamedTuple):
+    """The tokens of a text, the characters that each covers, the word that it is part of, and how that is written."""
+
+    ids: tuple[int, ...]
+    places: tuple[CharacterSpan, ...]
+    words: tuple[str, ...]
+    shapes: tuple[int, ...]
+
+
+class Reading(NamedTuple):
+    """A question, its passage and the tokens of the answer, first and last; None: the passage has no answer."""
+
+    question: EncodedText
+    passage: EncodedText
+    wanted: tuple[int, int] | None = None
+
+    def room(self, length: int) -> int:
+        """How many tokens of the passage fit beside the question into what a model of this length reads at once."""
+        return length - len(self.question.ids) - AROUND
+
+    def first_tokens(self, length: int) -> list[int]:
+        """Where the windows of the passage begin.
+
+        Each begins in the middle of the one before, so that what is cut by one stands whole in another.
+        """
+        room = self.room(length)
+        stride = max(1, room // 2)
+        return [number * stride for number in range(1 + -(-max(0, len(self.passage.ids) - room) // stride))]
+
+    def windows(self, firsts: Sequence[int], length: int) -> list["PassageWindow"]:
+        """The question and as much of the passage as fits, from each of these tokens on."""
+        asked = [START, *self.question.ids, END]
+        before, after = [0, *marks(self.question, self.passage), 0, 0], marks(self.passage, self.question)
+        found = []
+        for first in firsts:
+            last = first + self.room(length)
+            told = [START, *self.passage.ids[first:last]]
+            segments = [0] * len(asked) + [1] * len(told)
+            found.append(PassageWindow(asked + told, segments, before + after[first:last], len(asked) + 1, first))
+        return found
+
+    def window(self, first: int, length: int) -> "PassageWindow":
+        """One of the windows."""
+        return self.windows([first], length)[0]
+
+    def unreadable(self, length: int) -> str:
+        """Why a model of this length cannot read it, or nothing: half of a window is for the passage, half of that overlaps."""
+        asked, most = len(self.question.ids), length // 2
+        if asked + AROUND > most:
+            room = max(0, most - AROUND)
+            return (
+                f"too long: the question has {asked} tokens, at most {room} fit. Shorten it, or take a longer length."
+            )
+        if self.wanted and self.wanted[1] - self.wanted[0] >= most // 2:
+            tokens = self.wanted[1] - self.wanted[0] + 1
+            return f"too long: the answer has {tokens} tokens, at most {most // 2} fit. Take a longer length."
+        return ""
+
+
+class PassageWindow(NamedTuple):
+    """What a model reads at once: the question and a part of the passage, which is its tokens from `first` on.
+
+    `offset` is where the passage begins among the tokens; the place before it, `none`, stands for "no answer".
+    """
+
+    tokens: list[int]
+    segments: list[int]
+    marks: list[int]
+    offset: int
+    first: int
+
+    @property
+    def none(self) -> int:
+        return self.offset - 1
+
+    def place(self, token: int) -> int:
+        """Where a token of the passage stands in the window."""
+        return token - self.first + self.offset
+
+    def token(self, place: int) -> int:
+        """The token of the passage at a place of the window."""
+        return place - self.offset + self.first
+
+
+def encoded(tokenizer: Tokenizer, text: str) -> EncodedText:
+    """The tokens of a text with what is known about each. One that covers no character, a mark of a space, is left out."""
+    words = [(match.start(), match.end(), match.group().lower()) for match in WORD.finditer(text)]
+    ids, places, parts, shapes, at = [], [], [], [], 0
+    for piece in tokenizer.pieces(text):
+        if piece.start == piece.end or not piece.text.strip():
+            continue
+        while at < len(words) and words[at][1] <= piece.start:
+            at += 1
+        inside = at < len(words) and words[at][0] < piece.end
+        ids.append(piece.id)
+        places.append((piece.start, piece.end))
+        parts.append(words[at][2] if inside else "")
+        shapes.append(shape(text[words[at][0]] if inside else ""))
+    return EncodedText(tuple(ids), tuple(places), tuple(parts), tuple(shapes))
+
+
+def shape(letter: str) -> int:
+    """How a word is written that begins with this letter.
+
+    >>> [shape(letter) for letter in ("a", "Ñ", "7", "")]
+    [0, 1, 2, 3]
+    """
+    return 3 if not letter else 2 if letter.isdigit() else 1 if letter.isupper() else 0
+
+
+def readings(values: Sequence[PassageQuestion], tokenizer: Tokenizer) -> list[Reading]:
+    """Questions with their passages as tokens; a passage that comes several times is encoded once."""
+    passages = {text: encoded(tokenizer, text) for text in dict.fromkeys(value.passage for value in values)}
+    found = []
+    for value in values:
+        passage = passages[value.passage]
+        wanted = covering(passage.places, value.span) if value.span else None
+        found.append(Reading(encoded(tokenizer, value.question), passage, wanted))
+    return found
+
+
+def marks(text: EncodedText, other: EncodedText) -> list[int]:
+    """For every token, whether its word occurs in the other text, or one that begins alike, and how it is written."""
+    known = set(other.words) - {""}
+    stems = {word[:STEM] for word in known if len(word) >= STEM}
+    occurs = {word: SAME if word in known else ALIKE * (word[:STEM] in stems) for word in set(text.words)}
+    return [occurs[word] * SHAPES + shape for word, shape in zip(text.words, text.shapes, strict=True)]
+
+
+def covering(places: Sequence[CharacterSpan], span: CharacterSpan) -> tuple[int, int] | None:
+    """The first and last tokens that cover some of these characters; None if none does.
+
+    >>> covering([(0, 3), (4, 8), (8, 9)], (5, 9))
+    (1, 2)
+    """
+    inside = [token for token, (start, end) in enumerate(places) if start < span[1] and span[0] < end]
+    return (inside[0], inside[-1]) if inside else None
+
+
+def collated(windows: Sequence[PassageWindow], marked: bool) -> dict[str, Tensor]:
+    """Windows as the model is given them."""
+    tokens, lengths = pad([part.tokens for part in windows], PAD)
+    inputs = {"tokens": tokens, "segments": pad([part.segments for part in windows])[0], "lengths": lengths}
+    return inputs | ({"marks": pad([part.marks for part in windows])[0]} if marked else {})
+
+
+class SpanFound(NamedTuple):
+    """The first and last tokens of a passage's span with its log-probability in a window; no span: nothing is there."""
+
+    score: float
+    window: PassageWindow
+    span: tuple[int, int] | None = None
+
+    def characters(self, item: Reading) -> CharacterSpan | None:
+        """Where it stands in the passage."""
+        places = item.passage.places
+        return (places[self.span[0]][0], places[self.span[1]][1]) if self.span else None
+
+    def overlaps(self, other: "SpanFound") -> bool:
+        """Whether both have a token in common."""
+        return bool(self.span and other.span and self.span[0] <= other.span[1] and other.span[0] <= self.span[1])
+
+
+def ranked_spans(found: Sequence[SpanFound], best: int, unanswerable: bool) -> list[SpanFound]:
+    """The likeliest spans of all windows, each elsewhere than those before it; where there may be no answer, that too.
+
+    There is none in the passage if there is none in any of its windows: the one that is least sure of it counts.
+    """
+    ranked: list[SpanFound] = []
+    for span in sorted((each for each in found if each.span), key=lambda each: -each.score):
+        if len(ranked) < best and not any(map(span.overlaps, ranked)):
+            ranked.append(span)
+    if unanswerable:
+        ranked.append(min((each for each in found if not each.span), key=lambda each: each.score))
+        ranked.sort(key=lambda each: -each.score)
+    return ranked[:best]
+
+
+@dataclass(frozen=True)
+class ReadingVocabulary(Vocabulary):
+    """The tokens of questions and passages, how many an answer has at most, and whether some questions have none."""
+
+    longest: int = 1
+    unanswerable: bool = False
+
+    @classmethod
+    def of(cls, values: Sequence[PassageQuestion], options: TextOptions, start: "ReadingVocabulary | None") -> Self:
+        """What these questions teach; tokens are those of the run to start from, where there is one."""
+        texts = [*dict.fromkeys(value.passage for value in values), *(value.question for value in values)]
+        tokenizer = Vocabulary.learn(texts, options, start).tokenizer
+        answers = [value.passage[slice(*value.span)] for value in values if value.span]
+        require(bool(answers), "no question has an answer in its passage: there is nothing to learn from")
+        lengths = sorted(map(len, tokenizer.encode_all(answers)))
+        longest = lengths[min(len(lengths) - 1, int(LONG * len(lengths)))]
+        return cls(tokenizer, (), max(1, longest), any(not value.spans for value in values))
+
+    def facts(self) -> dict[str, Any]:
+        return {"longest": self.longest, "unanswerable": self.unanswerable}
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
+        longest, unanswerable = facts.get("longest"), facts.get("unanswerable")
+        whole = type(longest) is int and longest >= 1 and type(unanswerable) is bool
+        require(whole, "the facts in config.json must have longest, a number, and unanswerable, true or false")
+        return cls(Vocabulary.restore({}, paths).tokenizer, (), longest, unanswerable)  # type: ignore[arg-type]
+
+
+# Questions and passages as a reader learns from them: one window at a time.
+
+
+TURNS = 3  # epochs, in one of which a long passage is read where its answer is not
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Questions as the model learns from them: one window of each at a time, a function of (epoch, question)."""
+
+    items: Sequence[Reading]
+    length: int
+    marked: bool
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def lengths(self) -> list[tuple[int, ...]]:
+        sizes = [len(item.question.ids) + len(item.passage.ids) + AROUND for item in self.items]
+        return [(min(self.length, size),) for size in sizes]
+
+    def take(self, rows: Sequence[int]) -> "Readings":
+        return replace(self, items=[self.items[row] for row in rows])
+
+    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        windows, starts, ends = zip(*(self.window(row, epoch) for row in rows), strict=True)
+        inputs = collated(windows, self.marked)
+        tokens = int(inputs["lengths"].sum())
+        return Microbatch({**inputs, "starts": torch.tensor(starts), "ends": torch.tensor(ends)}, (len(rows),), tokens)
+
+    def window(self, row: int, epoch: int) -> tuple[PassageWindow, int, int]:
+        """The part of a passage that is read in an epoch, and the first and last places of the answer there.
+
+        In most epochs it is one that has the answer, by turns if there are several; then one that has nothing of it.
+        """
+        item = self.items[row]
+        firsts, room = item.first_tokens(self.length), item.room(self.length)
+        if item.wanted is not None:
+            start, end = item.wanted
+            holding = [first for first in firsts if first <= start and end < first + room]
+            apart = [first for first in firsts if end < first or first + room <= start]
+            if not apart or epoch % TURNS < TURNS - 1:
+                found = item.window(holding[epoch % len(holding)], self.length)
+                return found, found.place(start), found.place(end)
+            firsts = apart
+        found = item.window(firsts[(epoch // TURNS + row) % len(firsts)], self.length)
+        return found, found.none, found.none
+
+
+# The plain baseline of reading: the name or number around which the words of the question are densest.
+
+
+SENTENCE = re.compile(r"[.!?…]\s|\n")  # what a run of names does not go across
+
+
+def window_answer(question: str, passage: str) -> tuple[int, int]:
+    """The span of the candidate that has the most words of the question around it, the rare ones counting more.
+
+    score(c) = sum over words w of the question near c of log(1 + 1 / count of w in the passage)
+
+    Near are as many words on each side as the question has. Candidates are names and numbers, which are runs of words that
+    begin with a capital or a digit and that neither the question has nor the passage in small letters; where there are
+    none, single words. The first of equals is taken. Nothing is learned.
+
+    >>> passage = "Ana went to Rome in 1990. After some years she left the city, and her brother Luis stayed in Bilbao."
+    >>> questions = ("When did Ana go to Rome?", "In which city did her brother stay?")
+    >>> [passage[slice(*window_answer(question, passage))] for question in questions]
+    ['1990', 'Luis']
+
+    Richardson, Burges and Renshaw (2013), D13-1020; Rajpurkar et al. (2016), arXiv:1606.05250, 5.1.
+    """
+    words = [(match.group().lower(), match.start(), match.end()) for match in WORD.finditer(passage)]
+    if not words:
+        return (0, 0)
+    asked = set(WORD.findall(question.lower()))
+    counts = Counter(word for word, _, _ in words)
+    weights = [math.log(1 + 1 / counts[word]) if word in asked else 0.0 for word, _, _ in words]
+    reach = max(1, len(WORD.findall(question)))
+    best, span = -1.0, (words[0][1], words[0][2])
+    for first, last in candidates(passage, words, asked):
+        near = range(max(0, first - reach), min(len(words), last + reach + 1))
+        score = sum({words[place][0]: weights[place] for place in near}.values())
+        if score > best:
+            best, span = score, (words[first][1], words[last][2])
+    return span
+
+
+def candidates(passage: str, words: list[tuple[str, int, int]], asked: set[str]) -> list[tuple[int, int]]:
+    """The first and last words of names and numbers that the question does not have; else of all other words."""
+    runs: list[list[int]] = []
+    small = {
+        word for word, start, _ in words if passage[start].islower()
+    }  # some stand at the beginning of a sentence, too
+    for place, (word, start, _) in enumerate(words):
+        letter = passage[start]
+        if not (letter.isupper() or letter.isdigit()) or word in asked or word in small:
+            continue
+        joined = runs and runs[-1][1] == place - 1 and not SENTENCE.search(passage[words[place - 1][2] : start])
+        if joined:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    if runs:
+        return [(first, last) for first, last in runs]
+    return [(place, place) for place, (word, _, _) in enumerate(words) if word not in asked]

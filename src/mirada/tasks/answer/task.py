@@ -1,0 +1,366 @@
+"""answer: a question and a passage in, the words of the passage that answer it out, with where the model looked."""
+
+import math
+import shlex
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+
+from mirada.corpora.stories import StoryAsked, stories
+from mirada.data.batching import in_order
+from mirada.data.options import TextOptions
+from mirada.data.record import Problem, Record
+from mirada.drawing.page import Section
+from mirada.drawing.tables import DataTable
+from mirada.errors import require
+from mirada.hub.vectors import start_from_vectors
+from mirada.layers.model import Model
+from mirada.models.reader import Reader, best_spans, span_mass
+from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.batches import Bucketed, in_buckets
+from mirada.runs.inputs import Question, Questions, Table
+from mirada.runs.run import Run
+from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
+from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.tasks.answer.metrics import answer_metrics, exact_match
+from mirada.tasks.answer.questions import CharacterSpan, PassageQuestion, read_questions, read_unanswered
+from mirada.tasks.answer.reading import (
+    AROUND,
+    MARKS,
+    EncodedText,
+    PassageWindow,
+    Reading,
+    Readings,
+    ReadingVocabulary,
+    SpanFound,
+    collated,
+    ranked_spans,
+    readings,
+    window_answer,
+)
+from mirada.tasks.answer.report import BOTH_ENDS, MarkedPassage, heat_of, passage_labels
+from mirada.training.objectives import Microbatch
+from mirada.training.recipe import Recipe
+
+QuestionRecord = Record[PassageQuestion]
+PLACES = ("start", "end")  # of an answer, in characters of its passage
+READ_AT_ONCE = 8192  # tokens
+SHOWN = 6  # examples and errors in the report
+KINDS = 12  # beginnings of questions in the report
+CUT = "--truncate (in Python and JSON: truncate) cuts it."
+CANDIDATES = 20  # spans of a window for each that is asked for: most of them overlap
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionOptions(TextOptions):
+    """Words in lower case, and only the frequent ones: the others are known by their marks, and soon learned by heart."""
+
+    tokenizer: str = "word"
+    vocab: int = 2000
+    lowercase: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageAsk(AskOptions):
+    """How many spans are wanted; the `passage` of questions that come without one; `truncate` cuts questions that are too
+    long, `aligned` asks for what was looked at.
+    """
+
+    best: int = 1
+    passage: str = ""
+    truncate: bool = False
+    aligned: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.best >= 1, f"best must be at least 1: got {self.best}")
+
+
+class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary]):
+    name, input_kind = "answer", "question"
+    Data = QuestionOptions
+    Ask = PassageAsk
+    Known = ReadingVocabulary
+    glance = 200
+    presets: ClassVar[Mapping[str, Preset]] = {"reader": Preset(Reader, {"marks": MARKS, "position": "rotary"})}
+
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        recipe = {"smoothing": 0.0, "warmup": 200}
+        if source.builtin:
+            sizes = {"width": 96, "hidden": 192, "depth": 3, "heads": 4, "dropout": 0.0, "length": 128}
+            return {"model": sizes, "recipe": recipe | {"lr": 2e-3, "batch_tokens": 2048, "epochs": 8}}
+        sizes = {"width": 128, "hidden": 256, "depth": 2, "heads": 4, "dropout": 0.3, "length": 256, "convolutions": 2}
+        return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 6}}
+
+    def read(self, source: Source, options: QuestionOptions) -> Splits[PassageQuestion]:
+        if source.builtin:
+            return builtin()
+        splits = splits_of(source, partial(read_questions, options=options), options, group=passage_of)
+        known = {record.value.passage for record in splits.train}
+        again = [sum(record.value.passage in known for record in part) for part in (splits.valid, splits.test)]
+        notes = [
+            f"{count:,} questions of {name} are about passages that are learned from: they measure less than they seem to"
+            for count, name in zip(again, SETS[1:], strict=True)
+            if count
+        ]
+        return replace(splits, notes=[*splits.notes, *notes])
+
+    def identity(self, value: PassageQuestion) -> bytes:
+        return "\x1f".join((value.question, value.passage, str(value.spans))).encode()
+
+    def learn(
+        self, splits: Splits[PassageQuestion], options: QuestionOptions, start: ReadingVocabulary | None
+    ) -> ReadingVocabulary:
+        return ReadingVocabulary.of([record.value for record in splits.train], options, start)
+
+    def sizes(self, known: ReadingVocabulary) -> dict[str, Any]:
+        return {"vocab": len(known)}
+
+    def prepare(self, model: Model, known: ReadingVocabulary, options: QuestionOptions) -> None:
+        if options.vectors:
+            start_from_vectors(model, options.vectors, known.tokens)
+
+    def examples(self, records: Sequence[QuestionRecord], known: ReadingVocabulary, config: Any) -> Readings:
+        require(config.marks in (0, MARKS), f"marks must be {MARKS}, or 0 for none: got {config.marks}")
+        items = readings([record.value for record in records], known.tokenizer)
+        return Readings(items, config.length, config.marks > 0)
+
+    def problems(self, records: Sequence[QuestionRecord], examples: Readings, config: Any) -> list[Problem]:
+        found = []
+        for record, item in zip(records, examples.items, strict=True):
+            what = item.unreadable(config.length)
+            if not what and record.value.span and item.wanted is None:
+                what = "the answer has no token. Fix it, or take the record out."
+            found += [Problem(record.where, what)] if what else []
+        return found
+
+    def batches(self, examples: Readings, recipe: Recipe) -> Bucketed:
+        return Bucketed(examples, recipe.batch_tokens, recipe.seed)
+
+    def in_order(self, examples: Readings, recipe: Recipe) -> list[Microbatch]:
+        return in_buckets(examples, recipe.batch_tokens)
+
+    def parse(self, text: str) -> PassageQuestion:
+        """A question, or a question and its passage with a tab between them."""
+        question, _, passage = text.partition("\t")
+        return PassageQuestion(question.strip(), passage)
+
+    def is_one(self, given: Any) -> bool:
+        return not isinstance(given, list)  # a pair is a question and its passage
+
+    def answer(self, run: Run, inputs: Sequence[Any], ask: PassageAsk) -> list[Answer]:
+        values = [with_passage(self.parse(given) if isinstance(given, str) else given, ask.passage) for given in inputs]
+        items, length = readings(values, run.known.tokenizer), run.model.config.length
+        items = [with_short_question(item, length) for item in items] if ask.truncate else items
+        for value, item in zip(values, items, strict=True):
+            fault = item.unreadable(length)
+            require(not fault, f"{fault} The question is {shortened(value.question)}. {CUT}")
+            require(bool(item.passage.ids), f"there is nothing to read in the passage of {shortened(value.question)}")
+        windows = [item.windows(item.first_tokens(length), length) for item in items]
+        parts = [(row, part) for row, some in enumerate(windows) for part in some]
+        found: list[list[SpanFound]] = [[] for _ in items]
+        for places in in_order([(len(part.tokens),) for _, part in parts], READ_AT_ONCE):
+            together = search(run, [parts[place][1] for place in places], ask.best)
+            for place, spans in zip(places, together, strict=True):
+                found[parts[place][0]] += spans
+        return [answered(run, *each, ask) for each in zip(values, items, found, strict=True)]
+
+    def questions(self, run: Run, place: str) -> Questions:
+        assert isinstance(run.ask, PassageAsk)
+        options = run.reading
+        assert isinstance(options, TextOptions)
+        columns, rows = read_unanswered(place, options, run.ask.passage)
+        return Questions(columns, [Question(row.where, row.value or "", row.cells, row.fault) for row in rows])
+
+    def table(self, questions: Questions, answers: Sequence[Answer]) -> Table:
+        given = tuple(f"{name}_given" if name in PLACES else name for name in questions.columns)
+        columns, rows = super().table(replace(questions, columns=given), answers)
+        places = [[answer.more.get(name) for name in PLACES] for answer in answers]
+        shown = [["" if place is None else place for place in pair] for pair in places]
+        return (*columns, *PLACES), ((*row, *pair) for row, pair in zip(rows, shown, strict=True))
+
+    def measure(self, run: Run, records: Sequence[QuestionRecord]) -> tuple[dict[str, float], list[Answer]]:
+        answers = run([record.value for record in records])
+        texts, references = [answer.text for answer in answers], [record.value.answers for record in records]
+        return answer_metrics(texts, references), answers
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[QuestionRecord]) -> dict[str, float]:
+        """The name or number around which the words of the question are densest: nothing is learned."""
+        values = [record.value for record in records]
+        found = [value.passage[slice(*window_answer(value.question, value.passage))] for value in values]
+        metrics = answer_metrics(found, [value.answers for value in values])
+        return {f"{name}_window": figure for name, figure in metrics.items()}
+
+    def length(self, value: PassageQuestion) -> int:
+        return len(value.question.split())
+
+    def amount(self, records: Sequence[QuestionRecord]) -> str:
+        return f"{len(records):,} question{'' if len(records) == 1 else 's'}"
+
+    def samples(self, run: Run, splits: Splits[PassageQuestion]) -> list[str]:
+        values = [record.value for record in spread(splits.test or splits.valid, SAMPLES)]
+        return [f"{value.question}\t{value.passage}" for value in values]
+
+    def example(self, run: Run, samples: Sequence[str]) -> str:
+        value = self.parse(min(samples, key=len, default="...\t..."))
+        folder, question = shlex.quote(str(run.folder)), shlex.quote(value.question)
+        return f"echo {shlex.quote(value.passage)} | mirada run {folder} {question} --passage -"
+
+    def sections(self, run: Run, records: Sequence[QuestionRecord], answers: Sequence[Answer]) -> list[Section]:
+        pairs = list(zip(answers, records, strict=True))
+        wrong = [pair for pair in pairs if not exact_match(pair[0].text, pair[1].value.answers)]
+        wrong.sort(key=lambda pair: -pair[0].score)
+        about = (
+            "The darker a word, the more the first and last words of the answer looked at it in the last attention layer, "
+            "over all heads; where there is none, the place that says so."
+        )
+        return [
+            Section("Examples", about, tuple(marked(run, record) for _, record in spread(pairs, SHOWN))),
+            Section(
+                "Worst errors",
+                "Wrong answers, the surest first, with where they looked.",
+                tuple(marked(run, record) for _, record in wrong[:SHOWN]),
+            ),
+            Section("Kinds of questions", "By their first words.", (by_first_words(pairs),)),
+        ]
+
+
+def builtin() -> Splits[PassageQuestion]:
+    """Stories about who is where and who has what."""
+    data = stories()
+
+    def value(asked: StoryAsked) -> PassageQuestion:
+        return PassageQuestion(asked.question, asked.story, (asked.answer,) if asked.answer else ())
+
+    train, valid, test = (numbered(name, map(value, getattr(data, name))) for name in SETS)
+    return Splits(train, valid, test)
+
+
+def passage_of(value: PassageQuestion) -> str:
+    """What questions are grouped by: those about one passage are learned from, or measured with, together."""
+    return value.passage
+
+
+def with_passage(given: Any, passage: str) -> PassageQuestion:
+    """An input as a question with its passage: the one that came with it, or that of the options."""
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given):
+        given = PassageQuestion(*given)
+    if not isinstance(given, PassageQuestion):
+        raise ValueError(f"an input is a question, or a pair of a question and its passage: got {shortened(given)}")
+    require(bool(given.question.strip()), "there is no question in an input. Give one, such as 'Where is Ana?'")
+    value = given if given.passage else replace(given, passage=passage)
+    require(
+        bool(value.passage.strip()),
+        f"a question needs a passage in which its answer stands: {shortened(value.question)} has none. Give it with "
+        "--passage FILE (in Python and JSON: passage), or after the question and a tab.",
+    )
+    return value
+
+
+def shortened(value: Any) -> str:
+    text = str(value)
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def with_short_question(item: Reading, length: int) -> Reading:
+    """A question with its passage, cut to what a model of this length can read beside one."""
+    room = max(1, length // 2 - AROUND)
+    ids, places, words, shapes = item.question
+    return item._replace(question=EncodedText(ids[:room], places[:room], words[:room], shapes[:room]))
+
+
+class AnswerPlace(NamedTuple):
+    """Where an answer stands in its passage, None if it has none; where the tokens stand that were read with it; and where
+    its first and last are among what the model read, or the place that says that there is none.
+    """
+
+    span: CharacterSpan | None
+    read: Sequence[CharacterSpan]
+    ends: tuple[int, int]
+
+
+def search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[SpanFound]]:
+    """For every window, how likely it is that no answer is there, and the likeliest spans."""
+    inputs = collated(windows, run.model.config.marks > 0)
+    scores = run.model(**{name: x.to(run.device) for name, x in inputs.items()})
+    start, end = (side.float().log_softmax(-1).cpu() for side in scores)
+    none = torch.tensor([[part.none] for part in windows])
+    absent = (start.gather(1, none) + end.gather(1, none))[:, 0]
+    start = start.scatter(1, none, -torch.inf)
+    places, logs = best_spans(start, end, run.known.longest, CANDIDATES * best)
+    mass = span_mass(start, end, run.known.longest).logaddexp(absent)  # pairs of ends that are no spans do not count
+    absent, logs = absent - mass, logs - mass.unsqueeze(1)
+    found = []
+    for part, nothing, spans, values in zip(windows, absent.tolist(), places.tolist(), logs.tolist(), strict=True):
+        ranked = [(log, span) for log, span in zip(values, spans, strict=True) if log > -math.inf]
+        there = [SpanFound(log, part, (part.token(first), part.token(last))) for log, (first, last) in ranked]
+        found.append([SpanFound(nothing, part), *there])
+    return found
+
+
+def answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[SpanFound], ask: PassageAsk) -> Answer:
+    """The likeliest span of all windows, then others elsewhere; or none, where that is likelier in every window."""
+    ranked = ranked_spans(found, ask.best, run.known.unanswerable)
+    require(
+        bool(ranked), "the scores of this model are not numbers: its training diverged. Train it with a smaller lr."
+    )
+    spans = [each.characters(item) for each in ranked]
+    texts = [value.passage[slice(*span)] if span else "" for span in spans]
+    listed = [(text, math.exp(each.score)) for text, each in zip(texts, ranked, strict=True)]
+    text, score = listed[0]
+    note = "" if text else f"the passage has no answer to {shortened(value.question)} (probability {score:.2f})"
+    window = ranked[0].window
+    inputs = collated([window], run.model.config.marks > 0)
+    first, last = (window.place(token) for token in ranked[0].span) if ranked[0].span else (window.none, window.none)
+    place = AnswerPlace(spans[0], item.passage.places[window.first : window.token(len(window.tokens))], (first, last))
+    answer = Answer(
+        value.question, text, score, place, more=dict(zip(PLACES, spans[0] or (None, None), strict=True)), note=note,
+        ranked=tuple(listed) if ask.best > 1 else (), shown=len(listed) if ask.best > 1 else 0,
+        replay=partial(run.look, inputs["tokens"], inputs["segments"], None, inputs.get("marks"), explained=BOTH_ENDS,
+                       labels=partial(passage_labels, value, item, window, place.ends, listed[0])),
+    )  # fmt: skip
+    return with_weights(answer, value, item, window) if ask.aligned else answer
+
+
+def with_weights(answer: Answer, value: PassageQuestion, item: Reading, window: PassageWindow) -> Answer:
+    """An answer with how much every token of the question looked at those of the passage, mean of heads.
+
+    In the last layer but one, if there are several: in the last, only what the places of the passage see is used.
+    """
+    seen = answer.look()
+    weights = seen[seen.names[-2:][0]].weights()[0].mean(0)
+    written = tuple(value.question[slice(*place)] for place in item.question.places)
+    read = tuple(value.passage[slice(*place)] for place in answer.value.read)
+    return replace(answer, weights=weights[1 : 1 + len(written), window.offset :], written=written, read=read)
+
+
+def marked(run: Run, record: QuestionRecord) -> MarkedPassage:
+    """A passage with the answer that was found, the ones that were wanted, and where the answer's ends looked at last."""
+    value, answer = record.value, run(record.value)
+    (item,) = readings([value], run.known.tokenizer)
+    seen, told = answer.look(), answer.value.read
+    weights = seen[seen.names[-1]].weights()[0].mean(0)
+    offset = len(weights) - len(told)
+    ends = [
+        offset + token for token, place in enumerate(told) if answer.value.span and set(place) & set(answer.value.span)
+    ]
+    row = weights[[ends[0], ends[-1]] if ends else [offset - 1]].mean(0).tolist()
+    return MarkedPassage(
+        value.passage, value.question, answer.value.span, tuple(dict.fromkeys(value.spans)), heat_of(told, row[-len(told) :]),
+        score=answer.score, right=exact_match(answer.text, value.answers), asked=heat_of(item.question.places, row[1:]),
+    )  # fmt: skip
+
+
+def by_first_words(pairs: Sequence[tuple[Answer, QuestionRecord]]) -> DataTable:
+    """Exact match and F1 of questions that begin alike, the most frequent first."""
+    kinds: dict[str, list[tuple[Answer, QuestionRecord]]] = defaultdict(list)
+    for answer, record in pairs:
+        kinds[" ".join(record.value.question.lower().split()[:2]).strip("¿¡\"'?.")].append((answer, record))
+    rows = []
+    for kind, some in sorted(kinds.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:KINDS]:
+        found = answer_metrics([answer.text for answer, _ in some], [record.value.answers for _, record in some])
+        rows.append((kind, len(some), found["exact"], found["f1"]))
+    return DataTable("", ("first words", "questions", "exact", "F1"), tuple(rows))

@@ -1,0 +1,1 @@
+"""caption: a picture in, a sentence about it out."""

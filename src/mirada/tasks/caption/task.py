@@ -1,0 +1,394 @@
+"""caption: a picture in, a sentence about it out, with where the model looked for every word."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isqrt
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from mirada.corpora.scenes import Scene, scenes
+from mirada.data.batching import pad
+from mirada.data.check import too_long
+from mirada.data.image import Pixels, as_numbers, fit, pixels_of, thumbnails
+from mirada.data.record import Problem
+from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
+from mirada.decoding.options import SearchOptions
+from mirada.decoding.search import Forbid, Hypothesis
+from mirada.drawing.attention.picture import HeatPanel, PictureHeat, png
+from mirada.drawing.page import Section
+from mirada.drawing.tables import DataTable
+from mirada.files import expanded, write_whole
+from mirada.hub.vectors import start_from_vectors
+from mirada.layers.model import Model
+from mirada.layers.output import IGNORED
+from mirada.models.captioner import Captioner
+from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.batches import in_sequence
+from mirada.runs.inputs import Question, Questions, table_questions
+from mirada.runs.run import Run
+from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
+from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.tasks.caption.captions import (
+    CaptionedPicture,
+    CaptionRecord,
+    PictureOptions,
+    captions_file,
+    captions_files,
+    in_size,
+    learned_too,
+    pictures_in,
+    read_captions,
+)
+from mirada.tasks.caption.labels import WordBoxes, caption_labels
+from mirada.tasks.caption.metrics import Misnamed, Pointed, cider, each_cider, misnamed, pointed, pointing, words_of
+from mirada.tasks.caption.reinforce import Reinforce
+from mirada.training.baselines import majority, nearest
+from mirada.training.metrics import bleu_of_several, sentence_chrf
+from mirada.training.objectives import Microbatch, ModelLoss, Objective
+from mirada.training.recipe import Recipe
+
+AT_ONCE = 64  # pictures that are captioned together
+LONGEST = 60  # words of a caption
+SHOWN = 4  # examples and errors in the report
+DRAWS = 100  # looks of a hard model that the report counts
+MOST_WORDS = 30  # rows of a table in the report
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaptionAsk(SearchOptions, AskOptions):
+    """How a caption is searched for."""
+
+
+class Caption(Task[Any, CaptionedPicture, Vocabulary]):
+    """An input is a path, a Pillow image or an array of pixels."""
+
+    name, input_kind = "caption", "picture"
+    Data = PictureOptions
+    Ask = CaptionAsk
+    Known = Vocabulary
+    glance = 64
+    presets: ClassVar[Mapping[str, Preset]] = {
+        # without a price of uneven looks, in some trainings all words look at the larger thing; a high one spreads them
+        "soft": Preset(Captioner, {"encoder": "coordinates", "penalty": 0.03}),
+        "hard": Preset(Captioner, {"encoder": "coordinates", "gaze": "hard:0.5", "penalty": 0.0}),
+        "transformer": Preset(Captioner, {"encoder": "coordinates", "decoder": "transformer", "decoder_depth": 2}),
+    }
+
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        if source.builtin:
+            sizes = {"width": 64, "hidden": 128, "dropout": 0.0}
+            lr = 3e-3 if model == "hard" else 1.5e-3  # faster, soft looks settle on the larger thing and stay there
+            recipe = {"batch_size": 32, "lr": lr, "warmup": 100, "smoothing": 0.0, "patience": 0, "epochs": 16}
+            return {"model": sizes, "data": {"size": 48}, "recipe": recipe}
+        sizes = {"width": 256, "hidden": 512, "dropout": 0.3}
+        return {"model": sizes, "recipe": {"batch_size": 64, "lr": 1e-3, "epochs": 30}}
+
+    # from data to batches
+
+    def read(self, source: Source, options: PictureOptions) -> Splits[CaptionedPicture]:
+        if source.builtin:
+            return builtin(options)
+        splits = splits_of(located(source), partial(read_captions, options=options), options, attrgetter("digest"))
+        repeated = learned_too(splits.train, (*splits.valid, *splits.test))
+        return replace(splits, problems=[*splits.problems, *repeated])
+
+    def identity(self, value: CaptionedPicture) -> bytes:
+        return value.identity
+
+    def learn(self, splits: Splits[CaptionedPicture], options: PictureOptions, start: Vocabulary | None) -> Vocabulary:
+        return Vocabulary.learn([text for record in splits.train for text in record.value.captions], options, start)
+
+    def sizes(self, known: Vocabulary) -> dict[str, Any]:
+        return {"vocab": len(known)}
+
+    def prepare(self, model: Model, known: Vocabulary, options: PictureOptions) -> None:
+        if options.vectors:
+            start_from_vectors(model, options.vectors, known.tokens)
+
+    def examples(self, records: Sequence[CaptionRecord], known: Vocabulary, config: Any) -> "CaptionExamples":
+        counts = [len(record.value.captions) for record in records]
+        tokens = iter(known.tokenizer.encode_all([text for record in records for text in record.value.captions]))
+        captions = [[next(tokens) for _ in range(count)] for count in counts]
+        return CaptionExamples([record.value.pixels for record in records], captions)
+
+    def problems(self, records: Sequence[CaptionRecord], examples: "CaptionExamples", config: Any) -> list[Problem]:
+        lengths = [(max(map(len, captions)),) for captions in examples.captions]
+        return too_long(records, lengths, config.length - 1, ("caption",))
+
+    def objective(self, model: Model, recipe: Recipe) -> Objective:
+        hard = model.config.decoder == "lstm" and model.config.gaze.startswith("hard")
+        return (Reinforce if hard else ModelLoss)(model, recipe.smoothing)
+
+    def in_order(self, examples: "CaptionExamples", recipe: Recipe) -> Sequence[Microbatch]:
+        return in_sequence(examples.each_caption(), recipe.batch_size)
+
+    # from inputs to answers
+
+    def answer(self, run: Run, inputs: Sequence[Any], ask: CaptionAsk) -> list[Answer]:
+        options: Any = run.options
+        names = [name_of(given) for given in inputs]
+        pictures = [
+            given.pixels if isinstance(given, CaptionedPicture) else fit(pixels_of(given), options.size, options.resize)
+            for given in inputs
+        ]
+        answers = []
+        for first in range(0, len(pictures), AT_ONCE):
+            part = pictures[first : first + AT_ONCE]
+            found = written(run, part, ask)
+            answers += [
+                as_answer(run, name, pixels, ranked, given.boxes if isinstance(given, CaptionedPicture) else {})
+                for name, pixels, ranked, given in zip(names[first:], part, found, inputs[first:], strict=False)
+            ]
+        return answers
+
+    def questions(self, run: Run, place: str) -> Questions:
+        folder = expanded(place)
+        if not folder.is_dir():
+            beside = folder.parent
+            return table_questions(place, ("name", "image", "picture"), run.reading, lambda text: str(beside / text))  # type: ignore[arg-type]
+        paths = pictures_in(folder)
+        return Questions(("name",), [Question(path, path, (str(Path(path).relative_to(folder)),)) for path in paths])
+
+    # from answers to a report
+
+    def measure(self, run: Run, records: Sequence[CaptionRecord]) -> tuple[dict[str, float], list[Answer]]:
+        answers = run([record.value for record in records])
+        texts, references = [answer.text for answer in answers], wanted(run, records)
+        found = [item for pair in zip(answers, records, strict=True) for item in pointed_at(run, *pair)]
+        right = sum(map(is_right, texts, references))
+        metrics = {"bleu": bleu_of_several(texts, references), "cider": cider(texts, references)}
+        return metrics | {"exact": 100 * right / len(texts)} | pointing(found), answers
+
+    def details(self, run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answer]) -> dict[str, Any]:
+        found = [item for pair in zip(answers, records, strict=True) for item in pointed_at(run, *pair)]
+        written, hits = (Counter(item.word for item in found if item.hit or not only) for only in (False, True))
+        words = {word: {"written": n, "pointing": 100 * hits[word] / n} for word, n in written.most_common()}
+        return {"words": words} if words else {}
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[CaptionRecord]) -> dict[str, float]:
+        references, train = wanted(run, records), learned()
+        captions = wanted(run, train)
+        often = [majority([text for texts in captions for text in texts])] * len(records)
+        known, asked = (thumbnails([record.value.pixels for record in part]) for part in (train, records))
+        near = [captions[n][0] for n in nearest(known, asked)]
+        return {
+            f"{metric.__name__.removesuffix('_of_several')}_{name}": metric(texts, references)
+            for name, texts in (("majority", often), ("nearest", near))
+            for metric in (bleu_of_several, cider)
+        }
+
+    def samples(self, run: Run, splits: Splits[CaptionedPicture]) -> list[str]:
+        """Pictures that can be asked about. The builtin ones are written into the run's folder, so that they are files."""
+        records = spread(splits.test or splits.valid, SAMPLES)
+        if run.source.builtin:
+            return [as_file(run.folder / "samples", record) for record in records]
+        return [record.value.name for record in records if Path(record.value.name).is_file()]
+
+    def amount(self, records: Sequence[CaptionRecord]) -> str:
+        return f"{len(records):,} picture{'' if len(records) == 1 else 's'}"
+
+    def sections(
+        self, run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answer]
+    ) -> list[Section]:  # fmt: skip
+        pairs = list(zip(answers, records, strict=True))
+        references = wanted(run, records)
+        alike = each_cider([answer.text for answer in answers], references)
+        ranked = sorted(range(len(pairs)), key=lambda row: alike[row])
+        wrong = [pairs[row] for row in ranked if not is_right(answers[row].text, references[row])]
+        looks = "one cell for every word" if is_hard(run) else "the more color, the more it looked there"
+        draws = f"How often each cell was drawn for a word in {DRAWS} draws, as in training."
+        return [
+            Section(
+                "Examples",
+                f"Where the model looked while it wrote each word: {looks}.",
+                tuple(heat(*pair, pair[0].weights) for pair in spread(pairs, SHOWN)),
+            ),
+            Section("Draws", draws, tuple(drawn(run, *pair) for pair in spread(pairs, 2) if is_hard(run))),
+            Section(
+                "Worst errors",
+                "Captions that have the least in common with what was wanted (CIDEr), and where the model looked.",
+                (*blame(pairs), *(heat(*pair, pair[0].weights) for pair in wrong[:SHOWN])),
+            ),
+            Section("Words", "", words_table(self.details(run, records, answers))),
+        ]
+
+
+@dataclass(frozen=True)
+class CaptionExamples:
+    """Pictures, and the tokens of all captions of each. An epoch sees every picture with one caption, the next with another."""
+
+    pictures: Sequence[UInt8[np.ndarray, "size size 3"]]
+    captions: Sequence[Sequence[list[int]]]
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        texts = [self.captions[row][(row + epoch) % len(self.captions[row])] for row in rows]
+        target, _ = pad([[START, *text] for text in texts], PAD)
+        wanted, counts = pad([[*text, END] for text in texts], IGNORED)
+        inputs = {"pictures": as_numbers([self.pictures[row] for row in rows]), "target": target, "wanted": wanted}
+        return Microbatch(inputs, (int(counts.sum()),), int(counts.sum()))
+
+    def take(self, rows: Sequence[int]) -> "CaptionExamples":
+        return CaptionExamples([self.pictures[row] for row in rows], [self.captions[row] for row in rows])
+
+    def each_caption(self) -> "CaptionExamples":
+        """Every caption as an example of its own."""
+        pairs = [
+            (picture, [text]) for picture, texts in zip(self.pictures, self.captions, strict=True) for text in texts
+        ]
+        return CaptionExamples([picture for picture, _ in pairs], [texts for _, texts in pairs])
+
+
+def builtin(options: PictureOptions) -> Splits[CaptionedPicture]:
+    """The drawn scenes, in the size that was asked for."""
+
+    def picture(scene: Scene) -> CaptionedPicture:
+        return in_size(scene.pixels, (scene.caption,), {word: [box] for word, box in scene.boxes.items()}, options)
+
+    data = scenes()
+    train, valid, test = (numbered(name, map(picture, getattr(data, name))) for name in SETS)
+    return Splits(train, valid, test)
+
+
+def located(source: Source) -> Source:
+    """The captions file in the place of its folder: pictures called train.png and test.png do not divide it."""
+    divided = not isinstance(source.data, str) or not captions_files(source.data)
+    return source if divided else replace(source, data=captions_file(source.data))
+
+
+def name_of(given: Any) -> str:
+    """An input in words."""
+    if isinstance(given, CaptionedPicture):
+        return given.name
+    return str(given) if isinstance(given, str | Path) else "picture"
+
+
+def written(run: Run, pictures: Sequence[UInt8[np.ndarray, "size size 3"]], ask: CaptionAsk) -> list[list[Hypothesis]]:
+    """The best captions for each of some pictures."""
+    stepper: Any = run.stepper
+    state = stepper.start(stepper.encode(as_numbers(pictures).to(run.device)))
+    most = min(run.model.config.length - 1, ask.tokens or LONGEST)
+    first = torch.full((len(pictures),), START, device=run.device)
+    never = Forbid((PAD, START, MASK, UNKNOWN))
+    return ask.search()(stepper, state, first, END, most, align=True, rules=[never])
+
+
+def as_answer(run: Run, name: str, pixels: Pixels, ranked: list[Hypothesis], boxes: WordBoxes) -> Answer:
+    """The best caption as text, with where the model looked for every word of it."""
+    best, tokenizer = ranked[0], run.known.tokenizer
+    texts = [tokenizer.decode(hypothesis.tokens) for hypothesis in ranked]
+    assert best.alignment is not None
+    weights = best.alignment[: len(best.tokens)].float().cpu()
+    side = isqrt(weights.shape[1])
+    labels = partial(caption_labels, tokenizer, name, pixels, best, boxes)
+    return Answer(
+        name, texts[0], best.score, pixels,
+        ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
+        shown=len(ranked) if len(ranked) > 1 else 0,
+        read=tuple(f"row {1 + cell // side}, column {1 + cell % side}" for cell in range(weights.shape[1])),
+        written=tuple(map(tokenizer.token, best.tokens)), tokens=tuple(best.tokens), weights=weights,
+        replay=partial(run.look, as_numbers([pixels]), torch.tensor([[START, *best.tokens]]), labels=labels),
+    )  # fmt: skip
+
+
+def wanted(run: Run, records: Sequence[CaptionRecord]) -> list[list[str]]:
+    """The captions of every picture, in lower case where the model writes so."""
+    lower = getattr(run.options, "lowercase", False)
+    return [[text.lower() if lower else text for text in record.value.captions] for record in records]
+
+
+def is_right(text: str, references: Sequence[str]) -> bool:
+    """Whether a caption is one of those that were wanted, word for word.
+
+    >>> is_right("a dog .", ["the dog", "A dog"])
+    True
+    """
+    return words_of(text) in map(words_of, references)
+
+
+def pointed_at(run: Run, answer: Answer, record: CaptionRecord) -> list[Pointed]:
+    """Where the model looked for the words whose place is known."""
+    if not record.value.boxes or answer.weights is None:
+        return []
+    words = [word.lower() for word in answer.written]
+    return pointed(words, answer.weights, record.value.boxes, len(record.value.pixels))
+
+
+def as_file(folder: Path, record: CaptionRecord) -> str:
+    """The path of a picture file with a builtin picture in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{record.where.removeprefix('builtin ').replace(':', '-')}.png"
+    write_whole(path, png(record.value.pixels))
+    return str(path)
+
+
+def is_hard(run: Run) -> bool:
+    """Whether the model looks at one place for every word."""
+    config: Any = run.model.config
+    return config.decoder == "lstm" and config.gaze.startswith("hard")
+
+
+def heat(
+    answer: Answer, record: CaptionRecord, weights: Float[Tensor, "written cells"] | None
+) -> PictureHeat:  # fmt: skip
+    """A picture with weights for every written word, and the boxes of the words whose place is known."""
+    value = record.value
+    if weights is None:
+        return PictureHeat(value.pixels, ())
+    side = isqrt(weights.shape[1])
+    panels = tuple(
+        HeatPanel(word, tuple(map(tuple, row.reshape(side, side).tolist())), tuple(value.boxes.get(word.lower(), ())))
+        for word, row in zip(answer.written, weights, strict=True)
+    )
+    note = "; ".join([record.where, *map(str, errors(answer, record))])
+    return PictureHeat(value.pixels, panels, wanted=closest(answer, record), note=note, score=answer.score)
+
+
+def closest(answer: Answer, record: CaptionRecord) -> str:
+    """The reference that an answer is most like."""
+    return max(record.value.captions, key=lambda text: sentence_chrf(answer.text, text))
+
+
+def errors(answer: Answer, record: CaptionRecord) -> list[Misnamed]:
+    """The words that stand where others were wanted."""
+    if answer.weights is None:
+        return []
+    written, size = [word.lower() for word in answer.written], len(record.value.pixels)
+    return misnamed(written, words_of(closest(answer, record)), answer.weights, record.value.boxes, size)
+
+
+def blame(pairs: Sequence[tuple[Answer, CaptionRecord]]) -> tuple[DataTable, ...]:
+    """How many wrong words came from a look at the wrong place, where the places are known."""
+    found = [error.looked for pair in pairs for error in errors(*pair) if error.looked is not None]
+    if not found:
+        return ()
+    seen = sum(found)
+    rows = (("looked at the thing and named it wrongly", seen), ("looked elsewhere", len(found) - seen))
+    return (DataTable("Wrong names of things", ("the model", "words"), rows),)
+
+
+def words_table(details: Mapping[str, Any]) -> tuple[DataTable, ...]:
+    """How often each word was written, and how often the model looked at what it names."""
+    words = details.get("words", {})
+    rows = tuple((word, found["written"], found["pointing"]) for word, found in words.items())
+    return (
+        (DataTable("Words whose place is known", ("word", "written", "pointing %"), rows[:MOST_WORDS]),) if rows else ()
+    )
+
+
+def drawn(run: Run, answer: Answer, record: CaptionRecord) -> PictureHeat:
+    """How often each cell was drawn for each word of an answer: what a hard look is in training."""
+    model: Any = run.model
+    pictures = as_numbers([record.value.pixels]).to(run.device)
+    target = torch.tensor([[START, *answer.tokens[:-1]]], device=run.device)
+    return heat(answer, record, model.drawn_shares(pictures, target, DRAWS)[0].cpu())

@@ -1,0 +1,1 @@
+"""classify: a text in, one of the labels out."""

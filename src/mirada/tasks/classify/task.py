@@ -1,0 +1,337 @@
+"""classify: a text in, one of the labels it was trained with out, with the words the model looked at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.corpora.sentiment import sentiment
+from mirada.data.batching import in_order, pad
+from mirada.data.check import summarized, too_long
+from mirada.data.columns.numbers import number_first
+from mirada.data.options import TextOptions
+from mirada.data.record import Fields, Problem, TableRow
+from mirada.data.text.ngrams import KINDS
+from mirada.data.text.tokenize import END, PAD
+from mirada.drawing.attention.weights import Weighed
+from mirada.drawing.page import Section
+from mirada.drawing.tables import DataTable
+from mirada.errors import require
+from mirada.hub.vectors import start_from_vectors
+from mirada.layers.model import Model
+from mirada.looking.labels import AxisLabels, Labels, Span, TextLabels, read_axis
+from mirada.looking.record import Seen
+from mirada.models.classifier import Classifier, ClassifierConfig
+from mirada.runs.answers import Answer, TextRankAsk
+from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
+from mirada.runs.classes import class_details, class_metrics, class_sections, every_class_learned, unseen_classes
+from mirada.runs.run import Run
+from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, from_tables, numbered, parts_held_out
+from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.tasks.classify.readers import TextClasses, loudest_words
+from mirada.training.baselines import linear_bag_of_words, majority
+from mirada.training.metrics import accuracy, calibration_error
+from mirada.training.objectives import ClassLoss, Microbatch, class_weights
+from mirada.training.recipe import Recipe
+
+READ_AT_ONCE = 8192  # tokens
+HEARD = 1000  # texts whose words are listened to
+SHOWN = 6  # examples and errors in the report
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifyOptions(TextOptions):
+    """Words in lower case: few texts are enough for most of them.
+
+    `balance` lets rare labels count as much as frequent ones. `beside` is the linear model that answers together with the
+    network: over words and their pairs, over letters as well (pieces of words), or none.
+    """
+
+    of_files: ClassVar[tuple[str, ...]] = (*TextOptions.of_files, "balance")
+
+    tokenizer: str = "word"
+    vocab: int = 10_000
+    lowercase: bool = True
+    balance: bool = False
+    beside: str = "none"
+
+    def check(self) -> None:
+        super().check()
+        self.one_of("beside", "none", *KINDS)
+
+
+COLUMNS = ("text", "label")
+Labelled = tuple[list[int], int]  # the tokens of a text, the number of its label
+
+
+class Classify(Task[str, Fields, TextClasses]):
+    name = "classify"
+    Data = ClassifyOptions
+    Ask = TextRankAsk
+    Known = TextClasses
+    asks = ("text",)
+    glance = 200
+    presets: ClassVar[Mapping[str, Preset]] = {
+        "transformer": Preset(Classifier, {"encoder": "transformer", "position": "rotary"}),
+        "lstm-attention": Preset(Classifier, {"encoder": "lstm", "units": 64}),
+        "conv-attention": Preset(Classifier, {"encoder": "convolution", "units": 64}),
+    }
+
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        recipe = {"batch_tokens": 1024, "warmup": 100, "patience": 8}
+        if source.builtin:
+            sizes = {"width": 64, "hidden": 128, "depth": 2, "dropout": 0.0}
+            return {"model": sizes, "recipe": recipe | {"lr": 3e-3, "smoothing": 0.0, "epochs": 12}}
+        sizes = {
+            "width": 128,
+            "hidden": 128,
+            "depth": 1,
+            "dropout": 0.5,
+        }  # texts with labels are few: they are soon known by heart
+        return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 5}, "data": {"beside": "letters"}}
+
+    def read(self, source: Source, options: ClassifyOptions) -> Splits[Fields]:
+        if source.builtin:
+            return builtin()
+        splits = from_tables(source, COLUMNS, options)
+        splits = every_class_learned(splits, label_of, parts_held_out(source))
+        known = sorted({label_of(record.value) for record in splits.train}, key=number_first)
+        unseen = unseen_classes([*splits.valid, *splits.test], known, label_of) if known else []
+        return replace(splits, problems=[*splits.problems, *unseen])
+
+    def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
+        texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
+        labels = sorted(set(given), key=number_first)
+        require(
+            len(labels) > 1,
+            f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?",
+        )
+        known = TextClasses.learn(texts, options, start, labels)
+        known = replace(known, weights=class_weights(given, labels)) if options.balance else known
+        return known if options.beside == "none" else known.with_linear(texts, given, options.beside)
+
+    def sizes(self, known: TextClasses) -> dict[str, Any]:
+        return {"vocab": len(known), "classes": len(known.labels)}
+
+    def prepare(self, model: Model, known: TextClasses, options: ClassifyOptions) -> None:
+        if options.vectors:
+            start_from_vectors(model, options.vectors, known.tokens)
+
+    def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labelled]:
+        texts = closed([record.value[0] for record in records], known, config)
+        numbers = {label: number for number, label in enumerate(known.labels)}
+        items = [(text, numbers.get(record.value[1], -1)) for text, record in zip(texts, records, strict=True)]
+        return EncodedRecords(items, [(len(text),) for text in texts], partial(collate, weights=known.weights))
+
+    def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labelled], config: Any) -> list[Problem]:
+        return too_long(records, examples.lengths, config.length, COLUMNS[:1])
+
+    def objective(self, model: Model, recipe: Recipe) -> ClassLoss:
+        return ClassLoss(model, recipe.smoothing)
+
+    def batches(self, examples: EncodedRecords[Labelled], recipe: Recipe) -> Bucketed:
+        return Bucketed(examples, recipe.batch_tokens, recipe.seed)
+
+    def in_order(self, examples: EncodedRecords[Labelled], recipe: Recipe) -> list[Microbatch]:
+        return in_buckets(examples, recipe.batch_tokens)
+
+    def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
+        items = closed(list(inputs), run.known, run.model.config)
+        for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
+            require(item[0] != END and bool(text.strip()), f"there is nothing to classify in {text!r}")
+            items[row] = run.known.fitted(item, run.model.config.length, text, ask.truncate)
+        labels = run.known.labels
+        for name in ask.candidates:
+            require(name in labels, f"candidate {name!r} is not a label of this run; known: {', '.join(labels)}")
+        readers = run.known.readers(network_scores(run, items), inputs)
+        alone = {name: [labels[number] for number in found.argmax(1).tolist()] for name, found in readers.items()}
+        shares = run.known.scores(readers).softmax(-1).tolist()
+        answers = []
+        for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
+            ranked = sorted(zip(labels, shares[row], strict=True), key=lambda pair: -pair[1])
+            ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
+            words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
+            read = (*words, *["</s>"] * (len(item) - len(words)))
+            said = {name: found[row] for name, found in alone.items()}
+            seen_as = partial(labels_of, run, text, item, ranked[0])
+            replay = partial(run.look, torch.tensor([item]), labels=seen_as)
+            answers.append(Answer(text, *ranked[0], said, read=read, replay=replay, **ask.ranking(ranked)))
+        return [with_weights(run, answer) for answer in answers] if ask.aligned else answers
+
+    def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
+        texts = [record.value[0] for record in records]
+        readers = run.known.readers(network_scores(run, closed(texts, run.known, run.model.config)), texts)
+        wanted = torch.tensor([run.known.labels.index(record.value[1]) for record in records])
+        return run.known.calibrated(readers, wanted)
+
+    def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
+        unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
+        require(not unseen, summarized(unseen, NAMED))
+        answers = run([record.value[0] for record in records])
+        given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
+        return class_metrics(given, wanted), answers
+
+    def details(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> dict[str, Any]:
+        given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
+        right = [one == other for one, other in zip(given, wanted, strict=True)]
+        ece = calibration_error([answer.score for answer in answers], right)
+        return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": self.alone(answers, wanted)}
+
+    def detail_lines(self, details: dict[str, Any]) -> list[str]:
+        return [*super().detail_lines(details), *reader_lines(details["alone"], details["ece"])]
+
+    def alone(self, answers: Sequence[Answer], wanted: Sequence[str]) -> dict[str, float]:
+        """How many answers everybody who reads a text has right without the others."""
+        return {name: accuracy([answer.value[name] for answer in answers], wanted) for name in answers[0].value}
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
+        texts, labels = zip(*(record.value for record in learned()), strict=True)
+        wanted = [record.value[1] for record in records]
+        linear = linear_bag_of_words(texts, labels, [record.value[0] for record in records])
+        often = [majority(labels)] * len(wanted)
+        return {"accuracy_linear": accuracy(linear, wanted), "accuracy_majority": accuracy(often, wanted)}
+
+    def length(self, value: Fields) -> int:
+        return len(value[0].split())
+
+    def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
+        return [record.value[0] for record in spread(splits.test or splits.valid, SAMPLES)]
+
+    def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
+        pairs = list(zip(answers, records, strict=True))
+        wrong = sorted((p for p in pairs if p[0].text != p[1].value[1]), key=lambda pair: -pair[0].score)
+        about = "The darker a word, the more the last attention layer looked at it, over all places and heads."
+        given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
+        return [
+            *class_sections(given, wanted, run.known.labels),
+            *reader_section(
+                run.known, [r.value[0] for r in records], self.alone(answers, wanted), accuracy(given, wanted)
+            ),
+            Section("Examples", about, tuple(weighed(run, *pair) for pair in spread(pairs, SHOWN))),
+            Section(
+                "Worst errors", "Wrong answers, the surest first.", tuple(weighed(run, *pair) for pair in wrong[:SHOWN])
+            ),
+        ]
+
+
+def builtin() -> Splits[Fields]:
+    """Reviews with negation and contrast."""
+    data = sentiment()
+    train, valid, test = (numbered(name, ((item.text, item.label) for item in getattr(data, name))) for name in SETS)
+    return Splits(train, valid, test)
+
+
+def label_of(value: Fields) -> str:
+    return value[1]
+
+
+def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]:
+    """The tokens of texts, closed by the end; where a convolution needs more of them, by several."""
+    least = config.kernel if config.encoder == "convolution" else 1
+    return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in known.tokenizer.encode_all(texts)]
+
+
+def labels_of(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> Labels:
+    """What the rows and columns of a classifier are: tokens; after a convolution, the tokens that it reads at once."""
+    words, kernel = read_axis(run.known.tokenizer, text, item), run.model.config.kernel
+    axes: dict[str, AxisLabels] = {"text": words, "query": AxisLabels(("[query]",))}
+    if run.model.config.encoder == "convolution":
+        axes["text"] = windows(words, kernel)
+    places = {"pool*": ("query", "text"), "*": ("text", "text")}
+    return Labels(axes, places, {"input": text}, answer, chosen=run.known.labels.index(answer[0]))
+
+
+def windows(words: TextLabels, size: int) -> TextLabels:
+    """The places of a convolution without margins: so many tokens each, from the first to the last that stand in the text."""
+    spans = list[Span | None]()
+    for first in range(len(words.tokens) - size + 1):
+        inside = [span for span in words.spans[first : first + size] if span is not None]
+        spans.append((inside[0][0], inside[-1][1]) if inside else None)
+    tokens = (" ".join(words.tokens[first : first + size]) for first in range(len(spans)))
+    return TextLabels(tuple(tokens), words.text, tuple(spans))
+
+
+def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts classes"]:
+    """What the network says of tokens, in batches of texts of similar lengths."""
+    scores = torch.empty(len(items), len(run.known.labels))
+    for rows in in_order([(len(item),) for item in items], READ_AT_ONCE):
+        tokens, lengths = pad([items[row] for row in rows], PAD)
+        scores[rows] = run.model(tokens.to(run.device), lengths.to(run.device)).float().cpu()
+    return scores
+
+
+def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
+    tokens, lengths = pad([text for text, _ in items], PAD)
+    classes = torch.tensor([label for _, label in items])
+    inputs = {"tokens": tokens, "lengths": lengths, "classes": classes}
+    if weights:
+        inputs["weights"] = torch.tensor(weights)[classes]
+    return Microbatch(inputs, (len(items),), int(lengths.sum()))
+
+
+def looked(seen: Seen, config: ClassifierConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
+    """The last look of the network, from which it decides: of the pooling query or of the first place, mean of heads; where
+    all places are pooled alike, the mean of all their looks.
+
+    A place of a convolution reads several tokens, which share its weight.
+    """
+    rows = slice(0, 1) if config.pool in ("first", "attention") else None
+    weights = seen[seen.names[-1]].weights(rows=rows)[0].float().mean((0, 1)).cpu()
+    if config.encoder != "convolution":
+        return weights.unsqueeze(0)
+    shares = torch.zeros(1, tokens)
+    for place in range(config.kernel):
+        shares[0, place : place + len(weights)] += weights / config.kernel
+    return shares
+
+
+def with_weights(run: Run, answer: Answer) -> Answer:
+    """An answer with how much the network looked at every token for it; the linear model beside it looks nowhere."""
+    return replace(answer, written=(answer.text,), weights=looked(answer.look(), run.model.config, len(answer.read)))
+
+
+def weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
+    """An answer with how much the network looked at each word at last."""
+    shares = looked(answer.look(), run.model.config, len(answer.read))[0].tolist()
+    return Weighed(answer.read, tuple(shares), answer.text, record.value[1], score=answer.score)
+
+
+def reader_lines(alone: Mapping[str, float], ece: float) -> list[str]:
+    """How good everybody is who reads the texts, and how far probabilities can be trusted, as lines for a terminal."""
+    names = {"attention": "attention alone", "words": "single words alone"}
+    lines = [f"{names[name]:<20} {value:.2f}" for name, value in alone.items()] if len(alone) > 1 else []
+    return [*lines, f"{'calibration error':<20} {ece:.2f}"]
+
+
+def reader_section(known: TextClasses, texts: Sequence[str], alone: Mapping[str, float], both: float) -> list[Section]:
+    """What attention and single words reach alone and together, and which words speak loudest for each label."""
+    if known.linear is None or not known.scales:
+        return []
+    names = {"attention": "the network with attention", "words": "single words, linear"}
+    shares = zip(alone.items(), known.scales, strict=True)
+    rows: list[tuple[str, float, float | None]] = [(names[name], value, scale) for (name, value), scale in shares]
+    rows.append(("both", both, None))
+    loudest = loudest_words(known.linear, texts[:HEARD])
+    about = (
+        "An answer has two readers: the network, whose attention the pictures show, and a linear model, in which every "
+        "word, pair of words and piece of a word speaks for itself. Their scores are scaled as the validation asks for, "
+        "and added."
+    )
+    return [
+        Section(
+            "Who decides",
+            about,
+            (
+                DataTable("Alone and together", ("reader", "accuracy", "scale"), tuple(rows)),
+                DataTable(
+                    "Words that speak loudest by themselves",
+                    ("label", "words"),
+                    tuple((label, ", ".join(words)) for label, words in zip(known.labels, loudest, strict=True)),
+                ),
+            ),
+        )
+    ]

@@ -1,0 +1,1 @@
+"""fill: texts with a gap in, the missing words out; and whether one sentence follows another."""

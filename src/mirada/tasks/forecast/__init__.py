@@ -1,0 +1,1 @@
+"""forecast: the latest rows of a series in, the next rows out."""

@@ -1,0 +1,236 @@
+"""How far forecasts are from what came, beside plain forecasts, and what that means in a sentence."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+# A linear forecast of every column from its own past: what a model has to be better than, learned in seconds.
+
+
+Values = NDArray[np.float64]  # (rows, columns)
+Starts = NDArray[np.int64]  # the first row of every window
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # for every window that is learned from
+MOST_LEARNED, MOST_TRIED = 20_000, 4_000  # windows; more of them change little
+RIDGE_WINDOWS_AT_ONCE = 2_048  # windows
+
+
+class Ridge(NamedTuple):
+    """The weights of a linear forecast for every column, with the bias in the last row, and the penalty of each."""
+
+    weights: NDArray[np.float64]  # (columns, lookback + 1, horizon)
+    penalties: tuple[float, ...]
+
+    @property
+    def lookback(self) -> int:
+        return self.weights.shape[1] - 1
+
+    def forecast(self, values: Values, starts: Starts) -> NDArray[np.float64]:
+        """The next rows after each window, (windows, horizon, columns)."""
+        found = np.empty((len(starts), self.weights.shape[2], values.shape[1]))
+        for column in range(values.shape[1]):
+            for first in range(0, len(starts), RIDGE_WINDOWS_AT_ONCE):
+                x, last = known(values[:, column], starts[first : first + RIDGE_WINDOWS_AT_ONCE], self.lookback)
+                found[first : first + RIDGE_WINDOWS_AT_ONCE, :, column] = (
+                    last + x @ self.weights[column, :-1] + self.weights[column, -1]
+                )
+        return found
+
+
+def fit_ridge(values: Values, learned: Starts, tried: Starts, lookback: int, horizon: int) -> Ridge:
+    """Ridge regression from the last `lookback` values of a column to the next `horizon`, all relative to the last value.
+
+    W = argmin sum over windows of |(y - y_last) - (x - y_last) W - b|^2 + penalty x windows x |W|^2
+
+    Relative to the last value a penalty pulls towards repeating that, and not towards zero: on prices this is a much better
+    plain forecast, elsewhere about the same (Zeng et al. call it NLinear). The penalty is the best one for `tried`.
+
+    >>> line = np.arange(40.0)[:, None]
+    >>> ridge = fit_ridge(line, np.arange(20), np.arange(20, 30), lookback=3, horizon=2)
+    >>> ridge.forecast(line, np.array([30])).round(2).tolist()
+    [[[33.0], [34.0]]]
+
+    Hoerl and Kennard (1970); Zeng et al. (2023), arXiv:2205.13504.
+    """
+    learned, tried = thinned(learned, MOST_LEARNED), thinned(tried, MOST_TRIED)
+    found = [fit_column(values[:, column], learned, tried, lookback, horizon) for column in range(values.shape[1])]
+    return Ridge(np.stack([weights for weights, _ in found]), tuple(penalty for _, penalty in found))
+
+
+def fit_column(
+    column: NDArray[np.float64], learned: Starts, tried: Starts, lookback: int, horizon: int
+) -> tuple[NDArray[np.float64], float]:
+    """The weights of one column with the bias below them, and their penalty."""
+    (x, last), y = known(column, learned, lookback), wanted(column, learned, lookback, horizon)
+    x_mean, y_mean = x.mean(0), (y - last).mean(0)
+    x, y = x - x_mean, y - last - y_mean
+    sizes, directions = np.linalg.eigh(x.T @ x)  # once for all penalties
+    turned = directions.T @ (x.T @ y)
+    (x, last), y = known(column, tried, lookback), wanted(column, tried, lookback, horizon)
+    best, found = np.inf, (np.zeros((lookback + 1, horizon)), PENALTIES[-1])
+    for penalty in PENALTIES:
+        weights = directions @ (turned / (np.maximum(sizes, 0) + penalty * len(learned))[:, None])
+        bias = y_mean - x_mean @ weights
+        error = float(np.square(last + x @ weights + bias - y).mean())
+        if error < best:
+            best, found = error, (np.vstack([weights, bias]), penalty)
+    return found
+
+
+def known(
+    column: NDArray[np.float64], starts: Starts, lookback: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What is known in each window, relative to its last value, and that value, (windows, lookback) and (windows, 1)."""
+    seen = sliding_window_view(column, lookback)[starts]
+    return seen - seen[:, -1:], seen[:, -1:]
+
+
+def wanted(column: NDArray[np.float64], starts: Starts, lookback: int, horizon: int) -> NDArray[np.float64]:
+    """What comes after each window."""
+    return sliding_window_view(column, horizon)[starts + lookback]
+
+
+def thinned(starts: Starts, most: int) -> Starts:
+    """At most so many windows, from all of them.
+
+    >>> thinned(np.arange(7), 3).tolist()
+    [0, 3, 6]
+    """
+    return starts[:: max(1, -(-len(starts) // most))]
+
+
+FORECASTS = {"": "this model", "_repeat": "repeating the last value", "_linear": "a linear model of each column's past"}
+METRICS = ("mse", "mae")
+Forecasts = Iterable[tuple[Sequence[NDArray[np.float64]], NDArray[np.float64]]]  # several, and what came; part by part
+Errors = NDArray[np.float64]  # (windows, forecasts, metrics, targets)
+WINDOWS_AT_ONCE = 256  # windows
+STEPS = 20  # parts that shares are made of
+CLEAR = 0.01  # difference of two errors, as a share, that is worth a word
+
+
+def errors_of(forecasts: Sequence[NDArray[np.float64]], wanted: NDArray[np.float64]) -> Errors:
+    """The errors of several forecasts of the same windows, each (windows, horizon, targets), averaged over the horizon.
+
+    >>> errors_of([np.array([[[1.0], [4.0]]])], np.array([[[0.0], [2.0]]])).tolist()
+    [[[[2.5], [1.5]]]]
+    """
+    differences = [forecast - wanted for forecast in forecasts]
+    return np.stack([np.stack([np.square(d).mean(1), np.abs(d).mean(1)], axis=1) for d in differences], axis=1)
+
+
+def plain_forecasts(
+    values: NDArray[np.float64], starts: NDArray[np.int64], linear: NDArray[np.float32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What comes after some windows if the last value stays, and by a linear forecast with these weights."""
+    ridge = Ridge(linear.astype(np.float64), ())
+    found = ridge.forecast(values, starts)
+    return np.broadcast_to(values[starts + ridge.lookback - 1][:, None], found.shape), found
+
+
+def combined(shares: Sequence[float], forecasts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The weighted sum of several forecasts of the same windows.
+
+    >>> combined((0.5, 0.0, 0.5), [np.array([2.0]), np.array([9.0]), np.array([4.0])])
+    array([3.])
+    """
+    return np.sum([share * forecast for share, forecast in zip(shares, forecasts, strict=True)], axis=0)
+
+
+def best_shares(products: NDArray[np.float64]) -> tuple[float, ...]:
+    """How much of each forecast makes the best mixture: shares in steps of a twentieth that add up to 1.
+
+    `products` are the means of the products of their errors, two by two. Errors that are not alike cancel each other:
+
+    >>> best_shares(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.5, 0.5, 9.0]]))
+    (0.5, 0.5, 0.0)
+
+    Bates and Granger (1969), The Combination of Forecasts.
+    """
+    grid = [(a, b, STEPS - a - b) for a in range(STEPS + 1) for b in range(STEPS + 1 - a)]
+    tried = np.array(sorted(grid, reverse=True)) / STEPS  # of equals, the one with most of the first
+    return tuple(tried[np.einsum("ni,ij,nj->n", tried, products, tried).argmin()].tolist())
+
+
+def forecasts_and_truth(
+    ours: Callable[[range], NDArray[np.float64]],
+    values: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    linear: NDArray[np.float32],
+) -> Iterator[tuple[list[NDArray[np.float64]], NDArray[np.float64]]]:
+    """Our forecasts, the last value and the linear forecast, (windows, horizon, targets), and what came, part by part.
+
+    `ours` gives the forecasts of some windows; `values` are the targets, (rows, targets).
+    """
+    for at in range(0, len(starts), WINDOWS_AT_ONCE):
+        some = starts[at : at + WINDOWS_AT_ONCE]
+        first = some + linear.shape[1] - 1
+        wanted = sliding_window_view(values, linear.shape[2], axis=0)[first].transpose(0, 2, 1)
+        yield [ours(range(at, at + len(some))), *plain_forecasts(values, some, linear)], wanted
+
+
+def products_of(parts: Forecasts) -> NDArray[np.float64]:
+    """The means of the products of the errors of several forecasts, two by two."""
+    total, count = np.zeros(()), 0
+    for forecasts, wanted in parts:
+        errors = np.stack([(forecast - wanted).ravel() for forecast in forecasts])
+        total, count = total + errors @ errors.T, count + errors.shape[1]
+    return total / max(1, count)
+
+
+def errors_beside_plain(parts: Forecasts, shares: Sequence[float]) -> Errors:
+    """The errors of the combined forecast, of repeating the last value, and of the linear forecast."""
+    return np.concatenate([errors_of([combined(shares, found), *found[1:]], wanted) for found, wanted in parts])
+
+
+def metrics_of(errors: Errors) -> dict[str, float]:
+    """The metrics by name, over all windows and targets: mse, mae, mse_repeat, ..."""
+    means = errors.mean((0, 3))
+    return {
+        f"{metric}{name}": float(means[place, number])
+        for place, name in enumerate(FORECASTS)
+        for number, metric in enumerate(METRICS)
+    }
+
+
+def by_column(errors: Errors, names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """The same for every target."""
+    return {name: metrics_of(errors[..., place : place + 1]) for place, name in enumerate(names)}
+
+
+def verdict(metrics: dict[str, float]) -> str:
+    """Whether the model is worth its while.
+
+    >>> verdict({"mse": 0.40, "mse_repeat": 1.3, "mse_linear": 0.5})
+    "The model is better than both plain forecasts: its MSE is 20 % below that of a linear model of each column's past."
+    >>> verdict({"mse": 0.09, "mse_repeat": 0.08, "mse_linear": 0.1})
+    'A plain forecast is better: repeating the last value has an MSE of 0.0800, the model 0.0900 (+12 %). Use that instead.'
+    """
+    ours = metrics["mse"]
+    best, name = min((metrics[f"mse{key}"], told) for key, told in FORECASTS.items() if key)
+    if best <= 0:
+        return f"Nothing changes here: {name} has no error at all."
+    if ours < best * (1 - CLEAR):
+        return f"The model is better than both plain forecasts: its MSE is {1 - ours / best:.0%} below that of {name}.".replace(
+            "%", " %"
+        )
+    share = f"{ours / best - 1:+.0%}".replace("%", " %")
+    if ours > best * (1 + CLEAR):
+        return f"A plain forecast is better: {name} has an MSE of {best:.4f}, the model {ours:.4f} ({share}). Use that instead."
+    return f"The model is no better than a plain forecast: {name} has an MSE of {best:.4f}, the model {ours:.4f} ({share})."
+
+
+def apart(order: Sequence[int], places: NDArray[np.int64], distance: int, count: int) -> list[int]:
+    """The first windows of an order that do not overlap with those before them.
+
+    >>> apart([3, 2, 0, 1], np.array([10, 11, 12, 13]), distance=2, count=2)
+    [3, 0]
+    """
+    chosen: list[int] = []
+    for window in order:
+        if all(abs(places[window] - places[other]) >= distance for other in chosen):
+            chosen.append(int(window))
+        if len(chosen) == count:
+            break
+    return chosen

@@ -1,0 +1,257 @@
+"""A forecast over its dates: the known past, what was predicted, what came true, and where the model looked."""
+
+import re
+from dataclasses import dataclass
+from math import isfinite
+from typing import TypeAlias
+
+from mirada.drawing.attention.weights import ColorScale
+from mirada.drawing.charts import (
+    LETTER,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Axis,
+    Curve,
+    Stroke,
+    cross,
+    feet,
+    grid,
+    legend,
+    linear,
+    polylines,
+    stroke_of,
+    warnings,
+)
+from mirada.drawing.page import Item, Markup, element, scroll
+from mirada.errors import require
+from mirada.words import number, plain
+
+Series: TypeAlias = tuple[float | None, ...]
+
+HEIGHT, FLOOR = 300, 216
+STRIP, ABOVE = 40, 16  # height of the strip of weights, and the room above it
+# names with the numbers of their looks: the truth has a color of its own and no dashes, the forecast is dashed above it
+KNOWN, TRUTH, FORECAST = ("known", 0), ("truth", 8), ("forecast", 1)
+MIDNIGHT = re.compile(r"[ T]00:00(:00)?(\.0+)?$")
+SECONDS = re.compile(r"(?<=\d\d:\d\d):00(\.0+)?$")
+
+
+@dataclass(frozen=True)
+class ForecastChart(Item):
+    """Values over time: `past` that the model knew, then `forecast` beside the `truth`, with the times of both parts.
+
+    `weights`, one per step of the past, is how much the model looked at it; `others` are the same for other columns that it
+    read, by name. A value that is None leaves a gap.
+
+    >>> ForecastChart("price", ("Mon", "Tue", "Wed"), (1.0, 2.0), (2.5,), truth=(2.25,), weights=(0.1, 0.9)).empty
+    False
+    """
+
+    title: str
+    times: tuple[str, ...]
+    past: Series
+    forecast: Series
+    truth: Series = ()
+    weights: tuple[float, ...] = ()
+    y: str = ""
+    note: str = ""
+    others: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        steps = len(self.past) + len(self.forecast)
+        require(len(self.times) == steps, f"there must be a time per step: got {len(self.times)} for {steps} steps")
+        require(
+            len(self.truth) in (0, len(self.forecast)),
+            f"the truth must have a value per predicted step, or none: got {len(self.truth)} for {len(self.forecast)}",
+        )
+        for weights in (self.weights, *(weights for _, weights in self.others)):
+            require(
+                len(weights) in (0, len(self.past)),
+                f"there must be a weight per known step, or none: got {len(weights)} for {len(self.past)} steps",
+            )
+
+    @property
+    def empty(self) -> bool:
+        return not self.forecast
+
+    @property
+    def shows_attention(self) -> bool:
+        return bool(self.strips)
+
+    @property
+    def strips(self) -> tuple[tuple[str, tuple[float, ...]], ...]:
+        """The weights of every column, by the name that stands beside them."""
+        named = ((self.title if self.others else "weight", self.weights), *self.others)
+        return tuple((name, weights) for name, weights in named if weights)
+
+    @property
+    def scale(self) -> ColorScale:
+        """One scale for all strips: they are to be compared."""
+        return ColorScale.of(tuple(weights for _, weights in self.strips))
+
+    def strokes(self) -> list[Stroke]:
+        """The lines, in the order of the legend and of the columns of the table."""
+        now = len(self.past)
+        parts = ((KNOWN, 0, self.past), (TRUTH, now, self.truth), (FORECAST, now, self.forecast))
+        curves = [(Curve(look[0], tuple(enumerate(values, start))), look[1]) for look, start, values in parts]
+        return [stroke_of(curve, index) for curve, index in curves if not curve.empty]
+
+    def draw(self) -> Markup:
+        """The chart, its legend, and all values in a folded table."""
+        lines = self.strokes()
+        drawn = any(line.drawn for line in lines)
+        return element(
+            "figure",
+            element(
+                "figcaption",
+                element("h3", self.title, dir="auto"),
+                element("span", self.note, class_="remark", dir="auto") if self.note else None,
+            ),
+            legend(lines, self.weight_entry() if self.strips else None),
+            self.svg(lines) if drawn else element("p", "There is no finite value to draw.", class_="caution"),
+            warnings(lines),
+            element("p", self.looked(), class_="remark") if self.strips else None,
+            self.table(lines, self.axes(lines)[0] if drawn else None),
+            class_="chart forecast-chart card",
+        )
+
+    def weight_entry(self) -> Markup:
+        """The line of the legend where the script writes the weight under the pointer."""
+        sign = element("i", class_="bar-sign", aria_hidden="true")
+        found = [value for _, weights in self.strips for value in weights if isfinite(value)]
+        top = number(max(found, default=None))
+        return element(
+            "li", sign, element("span", "weight"), element("small", "largest"), element("b", top, class_="now")
+        )
+
+    def axes(self, lines: list[Stroke]) -> tuple[Axis, Axis]:
+        """Steps from left to right with their times, values from bottom to top."""
+        values = [value for line in lines for _, value in line.drawn]
+        low, high, ticks = linear(min(values), max(values), 4, whole=True)
+        y = Axis(low, high, FLOOR, TOP, ticks)
+        labels = [label for _, label in ticks]
+        labels += [number(self.scale.top), *(shortened_name(name) for name, _ in self.strips)] if self.strips else []
+        left = 14 + LETTER * max(map(len, labels))
+        last = max(len(self.times) - 1, 1)
+        return Axis(0, last, left, WIDTH - RIGHT, self.ticks(WIDTH - RIGHT - left)), y
+
+    def ticks(self, room: float) -> tuple[tuple[float, str], ...]:
+        """As many times as there is room for, the first and the last among them."""
+        names = shortened(self.times)
+        fitting = int(room // (LETTER * max(map(len, names)) + 16))
+        count = min(max(fitting, 1), 5, len(names))
+        places = {round(index * (len(names) - 1) / max(count - 1, 1)) for index in range(count)}
+        return tuple((float(place), names[place]) for place in sorted(places))
+
+    def svg(self, lines: list[Stroke]) -> Markup:
+        x, y = self.axes(lines)
+        now = plain(x(len(self.past) - 0.5)) if self.past else None
+        foot = FLOOR + (STRIP + ABOVE) * len(self.strips)
+        return element(
+            "svg",
+            grid(x, y), feet(x, foot),
+            element("text", self.y, x=4, y=12, class_="name") if self.y else None,
+            element("line", x1=now, x2=now, y1=TOP, y2=plain(foot), class_="present") if now else None,
+            element("text", "forecast", x=plain(float(now) + 4), y=TOP - 3, class_="name") if now and fits(now) else None,
+            *(self.strip(x, place) for place in range(len(self.strips))),
+            *(polylines(line, x, y, lambda step: self.times[int(step)]) for line in lines),
+            cross(x, y),
+            viewBox=f"0 0 {WIDTH} {foot + 26}",
+            role="img",
+            aria_label=f"{self.title}. {self.told(lines)}",
+        )  # fmt: skip
+
+    def told(self, lines: list[Stroke]) -> str:
+        """The picture in words."""
+        spans = [
+            f"{line.name}: {number(line.drawn[0][1])} at {self.times[int(line.drawn[0][0])]} "
+            f"to {number(line.drawn[-1][1])} at {self.times[int(line.drawn[-1][0])]}."
+            for line in lines
+            if line.drawn
+        ]
+        return " ".join([*spans, *([self.looked()] if self.strips else [])])
+
+    def looked(self) -> str:
+        """The strongest steps in words."""
+        finite = [
+            (value, f"{name} " if self.others else "", index)
+            for name, weights in self.strips
+            for index, value in enumerate(weights)
+            if isfinite(value)
+        ]
+        order = sorted(finite, key=lambda found: -abs(found[0]))[:3]
+        named = ", ".join(f"{name}{self.times[index]} ({number(value)})" for value, name, index in order)
+        even = 1 / sum(len(weights) for _, weights in self.strips)
+        return f"Looked most at {named}; even would be {number(even)}.{self.shares()}"
+
+    def shares(self) -> str:
+        """How much of the looking fell on every column."""
+        totals = [(sum(filter(isfinite, weights)), name) for name, weights in self.strips]
+        whole = sum(total for total, _ in totals)
+        if len(totals) < 2 or not whole > 0:
+            return ""
+        return " In all: " + ", ".join(f"{name} {100 * total / whole:.0f} %" for total, name in totals) + "."
+
+    def strip(self, x: Axis, place: int) -> Markup:
+        """A bar per known step: its height is the weight. Steps too narrow to be seen share a bar, the highest wins."""
+        name, weights = self.strips[place]
+        base, scale = FLOOR + (STRIP + ABOVE) * (place + 1), self.scale
+        together = max(1, round(len(weights) / (x(len(weights)) - x(0))))
+        points = [(x.start, float(base))]
+        for start in range(0, len(weights), together):
+            end = min(start + together, len(weights))
+            height = max(scale.share(value) for value in weights[start:end]) * STRIP
+            left, right = max(x(start - 0.5), x.start), min(x(end - 0.5), x.end)
+            points += [(left, base - height), (right, base - height)]
+        points.append((points[-1][0], base))
+        path = " ".join(f"{plain(across)},{plain(up)}" for across, up in points)
+        title = f"{name}: weights of the known steps, up to {number(scale.top)}"
+        return element(
+            "g",
+            element("polygon", element("title", title), points=path, class_="looked-at"),
+            element("text", number(scale.top), x=plain(x.start - 6), y=plain(base - STRIP + 9), class_="end")
+            if place == 0
+            else None,
+            element("line", x1=plain(x.start), x2=plain(points[-1][0]), y1=plain(base), y2=plain(base), class_="floor"),
+            element("text", shortened_name(name), x=plain(x.start - 6), y=plain(base - 3), class_="end name"),
+        )
+
+    def table(self, lines: list[Stroke], x: Axis | None) -> Markup:
+        """All values, folded away; the script reads the places of the times from here."""
+        now = len(self.past)
+        columns = {"known": (0, self.past), "forecast": (now, self.forecast), "truth": (now, self.truth)}
+        shown = [columns[line.name] for line in lines] + [(0, weights) for _, weights in self.strips]
+        rows = []
+        for step, time in enumerate(self.times):
+            cells = [
+                element("td", number(values[step - start]) if 0 <= step - start < len(values) else None)
+                for start, values in shown
+            ]
+            place = plain(x(step)) if x is not None else None
+            rows.append(element("tr", element("th", time, scope="row"), *cells, data_x=place))
+        seen = [f"weight of {name}" if self.others else name for name, _ in self.strips]
+        names = ["time", *(line.name for line in lines), *seen]
+        head = element("tr", *(element("th", name, scope="col") for name in names))
+        whole = element("table", element("thead", head), element("tbody", *rows), class_="numbers")
+        return element("details", element("summary", "Values"), scroll(whole, f"Values of {self.title}"))
+
+
+def fits(now: str) -> bool:
+    return float(now) + 4 + LETTER * len("forecast") < WIDTH
+
+
+def shortened_name(name: str) -> str:
+    return name if len(name) <= 9 else f"{name[:8]}\u2026"
+
+
+def shortened(times: tuple[str, ...]) -> tuple[str, ...]:
+    """Times without what all of them share and nobody needs: midnights, whole minutes.
+
+    >>> shortened(("2016-07-01 00:00:00", "2016-07-02 00:00:00")), shortened(("2016-07-01 05:15:00", "07:30"))
+    (('2016-07-01', '2016-07-02'), ('2016-07-01 05:15:00', '07:30'))
+    """
+    for ending in (MIDNIGHT, SECONDS):
+        if all(ending.search(time) for time in times):
+            times = tuple(ending.sub("", time) for time in times)
+    return tuple(time if len(time) <= 19 else f"{time[:18]}\u2026" for time in times)

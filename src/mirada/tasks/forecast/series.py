@@ -1,0 +1,565 @@
+"""A series: a table with a row per time step, from a file or from memory, and the bad rows named.
+
+path or value -> rows of cells (series_table.py) -> the column of times -> the columns of numbers -> a TimeSeries
+"""
+
+import csv
+import io
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirada.data.columns.header import TITLES, is_title, number, usual_width
+from mirada.data.columns.numbers import is_numeric, mark_of, numbers
+from mirada.data.columns.times import (
+    NUMBERS,
+    Moment,
+    Spacing,
+    TimeAxis,
+    numbered_axis,
+    pattern_of,
+    readable,
+    text_of_time,
+    time_axis,
+)
+from mirada.data.files.csv import TableLine, is_one_column, line_rows, of_numbers
+from mirada.data.files.forms import OBJECTS, table_rows
+from mirada.data.files.opening import ending_of
+from mirada.data.options import TableOptions
+from mirada.data.record import Problem
+from mirada.errors import require, unknown
+
+# The cells of a series, from a file or from memory: named columns, the place of every row, and the rows that do
+# not fit.
+
+
+CLOCK = re.compile(r"([01]?\d|2[0-3])(:[0-5]\d(:[0-5]\d)?|\.[0-5]\d\.[0-5]\d)")  # 17:24, 17.24.00; 17.24 is a price
+HEAD = 50  # rows that tell whether the first one names the columns
+MEMORY = "the data"  # the place of what is in memory
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesTable:
+    """Columns by name. A row that is not `whole` has no cells: it could not be read."""
+
+    place: str
+    columns: dict[str, list[Any]]
+    where: list[str]
+    whole: list[bool]
+    problems: list[Problem]
+    separator: str = ","
+    above: int = 0  # titles that were left out
+
+    def form(self) -> str:
+        """The way out for a table that is not a series."""
+        way = "" if self.place == MEMORY else " If its cells are divided by something else, say separator=."
+        return f"A series has a row per time step: a time, then numbers.{way}"
+
+    def turned(self) -> "SeriesTable":
+        """The rows from the last to the first."""
+        columns = {name: cells[::-1] for name, cells in self.columns.items()}
+        return replace(self, columns=columns, where=self.where[::-1], whole=self.whole[::-1])
+
+    def missing(self, name: str, known: Iterable[str]) -> ValueError:
+        """That there is no such column. One that was named where the file names none is a forgotten header."""
+        numbered = not name.isdecimal() and all(other.isdecimal() for other in self.columns)
+        header = (
+            " The first line names no columns: add a header, as in the data that was learned from." if numbered else ""
+        )
+        return ValueError(f"{self.place}: {unknown('column', name, known)}{header}")
+
+
+def table_of(place: Any, options: TableOptions) -> SeriesTable:
+    """The table in a file, or in memory."""
+    table = table_in_file(place, options) if isinstance(place, str) else table_in_memory(place)
+    require(len(table.where) > 0, f"{table.place} has no rows. {table.form()}")
+    if not options.names:
+        return table
+    for name in options.names:
+        if name not in table.columns:
+            raise table.missing(name, table.columns)
+    return replace(table, columns={name: table.columns[name] for name in options.names})
+
+
+def table_in_file(path: str, options: TableOptions) -> SeriesTable:
+    """The rows of a CSV or TSV file. Empty lines at its end are nothing."""
+    require(
+        ending_of(path) not in OBJECTS, f"{path}: a series is a CSV or TSV file, or columns in memory. Save it as CSV."
+    )
+    delimiter = options.delimiter or of_numbers(path, options.encoding)
+    if not delimiter and is_one_column(path, options.encoding):
+        rows, shown = line_rows(path, options.encoding), "\n"  # no comma divides cells there
+    else:
+        rows, shown = table_rows(path, 2, replace(options, separator=delimiter))
+    found = list(rows)
+    while found and not found[-1][2] and not any(map(str.strip, found[-1][1])):
+        found.pop()
+    require(bool(found), f"{path}: the file has no rows. A series has a row per time step: a time, then numbers.")
+    above = titles(found)
+    places = [(f"{path}:{number}", cells, fault) for number, cells, fault in found[above:]]
+    told = sum(any(map(str.strip, cells)) for _, cells, _ in found[:above])
+    return replace(fitted(path, places, options.header, shown), above=told)
+
+
+def with_clock(table: SeriesTable, at: str | None) -> SeriesTable:
+    """The table with one column of times, where it has dates in one and clocks in another: 16/12/2006, 17:24:00."""
+    days = [] if at is None else [text_of_time(cell) for cell in table.columns[at]]
+    whole = [row for row, fits in enumerate(table.whole) if fits]
+    if at is None or ":" in "".join(days[:HEAD]) or len({days[row] for row in whole}) == len(whole):
+        return table
+    for name, cells in table.columns.items():
+        if name != at and all(CLOCK.fullmatch(str(cells[row]).strip()) for row in whole):
+            clocks = [str(cell).strip().replace(".", ":") for cell in cells]
+            times = [
+                f"{day} {clock.zfill(len(clock) + (clock[1:2] == ':'))}"
+                for day, clock in zip(days, clocks, strict=True)
+            ]
+            others = {key: values for key, values in table.columns.items() if key not in (at, name)}
+            return replace(table, columns={at: times, **others})
+    return table
+
+
+def titles(rows: Sequence[TableLine]) -> int:
+    """How many lines stand above a table: remarks, and titles in one cell that is neither a number nor a time."""
+    stripped = [[cell.strip() for cell in cells] for _, cells, fault in rows[:HEAD] if not fault]
+    width = usual_width(stripped, 1) if stripped else 1
+    for count, (_, cells, fault) in enumerate(rows[: TITLES + 1]):
+        filled = [cell.strip() for cell in cells if cell.strip()]
+        title = bool(filled) and is_title([cell.strip() for cell in cells], width)
+        title = title and not number(filled[0]) and not pattern_of(filled[:1])
+        title = title and not (len(cells) == width == 2 and cells[1:] == filled)  # an index without a name
+        if fault or width == 1 or (filled and not title):
+            return count
+    return 0
+
+
+def table_in_memory(data: Any) -> SeriesTable:
+    """Columns by name (a dict, or a data frame, whose index may hold the times), or rows (an array, a list of rows)."""
+    frame = hasattr(data, "columns") and hasattr(data, "__getitem__")
+    if frame or isinstance(data, Mapping):
+        columns = {str(name): list(data[name]) for name in (data.columns if frame else data)}
+        index = getattr(data, "index", None) if frame else None
+        if getattr(getattr(index, "dtype", None), "kind", "") == "M":  # dates
+            columns = {str(getattr(index, "name", None) or "time"): list(index), **columns}  # type: ignore[arg-type]
+        sizes = {len(cells) for cells in columns.values()}
+        require(bool(columns), "the data has no columns. Give numbers by the names of their columns.")
+        require(
+            len(sizes) == 1, f"columns must be equally long: got {', '.join(str(len(c)) for c in columns.values())}"
+        )
+        count = sizes.pop()
+        return SeriesTable(MEMORY, columns, [f"row {n}" for n in range(1, count + 1)], [True] * count, [])
+    require(
+        isinstance(data, Iterable) and not isinstance(data, bytes),
+        f"a series in memory is a dict of columns, a data frame, rows or an array: got {type(data).__name__}",
+    )
+    rows = [list(row) if isinstance(row, Iterable) and not isinstance(row, str) else [row] for row in data]
+    require(bool(rows), "the data has no rows. A series has a row per time step: a time, then numbers.")
+    return fitted(MEMORY, [(f"row {n}", row, "") for n, row in enumerate(rows, 1)], "", ",")
+
+
+def fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str, separator: str) -> SeriesTable:
+    """Rows as columns; what does not fit is named."""
+    first = next((row for row in rows if not row[2] and not blank(row[1])), None)
+    if first is None:
+        raise ValueError(f"{place}: no row can be read: {rows[0][2] or 'all are empty'}")
+    width, start = len(first[1]), rows.index(first)
+    for where, _, fault in rows[:start]:
+        require(not fault, f"{where}: {fault}")  # perhaps it is the header
+    heads = has_header(
+        [row[1] for row in rows[start : start + HEAD] if not row[2] and len(row[1]) == width], header, separator
+    )
+    names = column_names(place, first[1]) if heads else [str(number + 1) for number in range(width)]
+    places, whole, cells, problems = [], [], [], []
+    for place_of_row, row, fault in rows[start + 1 if heads else start :]:
+        fault = fault or misfit(row, width)
+        problems += [Problem(place_of_row, fault)] if fault else []
+        places.append(place_of_row)
+        whole.append(not fault)
+        cells.append(row if not fault else [""] * width)
+    others = [len(row) for _, row, fault in rows[start + 1 :] if not fault and not blank(row)]
+    require(
+        not others or min(others) <= width,
+        f"{''.join(map(str, problems[:1]))} All rows are longer than the first: is a comma decimal, or in a text? Put such "
+        "cells in quotes, or divide cells by another character.",
+    )
+    columns = (
+        {name: list(column) for name, column in zip(names, zip(*cells, strict=True), strict=True)} if cells else {}
+    )
+    return SeriesTable(place, columns, places, whole, problems, separator)
+
+
+def misfit(row: Sequence[Any], width: int) -> str:
+    """What is wrong with the length of a row."""
+    if blank(row):
+        return "empty line. Take it out."
+    return "" if len(row) == width else f"expected {width} column{'s' * (width > 1)}, found {len(row)}. Fix the row."
+
+
+def blank(row: Sequence[Any]) -> bool:
+    return all(cell is None or str(cell).strip() == "" for cell in row)
+
+
+def has_header(rows: Sequence[Sequence[Any]], said: str, separator: str) -> bool:
+    """Whether the first row names the columns: it has words where the others have times or numbers."""
+    if said:
+        return said == "yes"
+    if len(rows) < 2:
+        return False
+    named = numeric = 0
+    for place, (cell, *rest) in enumerate(zip(*rows, strict=True)):
+        texts = [text_of_time(value) for value in rest]
+        pattern = pattern_of(texts)
+        timed = pattern not in ("", NUMBERS)
+        if timed or is_numeric(rest, numbers(rest, separator)[1]):
+            word = not blank([cell]) and not (
+                pattern_of([text_of_time(cell)]) if timed else not numbers([cell], separator)[1]
+            )
+            if place == 0 and timed and blank([cell]):
+                continue  # pandas writes an index without a name
+            if place == 0 and timed:
+                return word
+            named, numeric = named + word, numeric + (not word)
+    return named > numeric
+
+
+def column_names(place: str, cells: Sequence[Any]) -> list[str]:
+    """The names in a header; a column without one is called by its number."""
+    names = [str(cell).strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
+    for name in names:
+        require(names.count(name) == 1, f"{place}: several columns are named {name!r}. Rename all but one.")
+    return names
+
+
+def stem(path: str) -> str:
+    """The name of a file without its folder and endings.
+
+    >>> stem("stocks/AAPL.csv.gz")
+    'AAPL'
+    """
+    return os.path.basename(path).split(".")[0]
+
+
+TIME_NAMES = (
+    "time", "date", "datetime", "timestamp", "day", "month", "year", "week", "hour", "period", "step", "index", "ds", "t",
+    "fecha", "hora", "tiempo", "dia", "día", "mes", "año", "ano", "semana", "periodo", "paso",
+)  # fmt: skip
+REGULAR = 0.9  # share of equal steps that makes a column of whole numbers one of times
+TURNED = "the newest row comes first: the rows are read from the last to the first"
+NAMED = 3  # things that a note names
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesOptions(TableOptions):
+    """Columns over time. `time` names the column of times (no: there is none), `target` those to predict, `inputs` those to
+    read; without them, all columns of numbers are both.
+
+    `lookback` rows are read and the `horizon` next ones predicted (0: 336 and 96, or fewer where rows are few). `split` are
+    shares or numbers of rows to learn from, to validate on and to be measured with, in the order of time.
+    """
+
+    of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "time")
+    fixed: ClassVar[tuple[str, ...]] = ("target", "inputs", "lookback", "horizon")
+
+    time: str = ""
+    target: str = ""
+    inputs: str = ""
+    lookback: int = 0
+    horizon: int = 0
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "lookback", "horizon")
+
+    def check_split(self) -> None:
+        """Require shares that add up to 1, or numbers of rows."""
+        parts = self.shares
+        whole = all(part >= 1 and part == int(part) for part in parts)
+        if parts and (len(parts) not in (2, 3) or not (whole or (min(parts) > 0 and abs(sum(parts) - 1) < 1e-6))):
+            raise ValueError(
+                "split must be shares of train, valid and test that add up to 1, such as 0.7,0.1,0.2, or numbers of rows, "
+                f"such as 8640,2880,2880: got {self.split!r}"
+            )
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns to predict, as they were asked for."""
+        return named_in(self.target)
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns to read, as they were asked for."""
+        return named_in(self.inputs)
+
+
+def named_in(text: str) -> tuple[str, ...]:
+    """Names with commas between them; one that has a comma stands in quotes.
+
+    >>> named_in('A, B'), named_in('"price, EUR",B')
+    (('A', 'B'), ('price, EUR', 'B'))
+    """
+    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []) if name.strip())
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names as `named_in` reads them."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="").writerow(names)
+    return file.getvalue()
+
+
+@dataclass(frozen=True, eq=False)
+class TimeSeries:
+    """Columns of numbers over time. Columns that are read come first, and among these the targets.
+
+    A row that is not `good` carries the values of the row before it: it may be read, and nobody has to predict it.
+    """
+
+    place: str
+    inputs: tuple[str, ...]
+    targets: tuple[str, ...]
+    values: NDArray[np.float64]  # (rows, columns)
+    good: NDArray[np.bool_]
+    where: Sequence[str]  # the place of every row
+    times: TimeAxis
+    time: str = ""  # the name of the column of times
+    problems: Sequence[Problem] = ()
+    notes: Sequence[str] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns: those that are read, then the targets that are not."""
+        return (*self.inputs, *(name for name in self.targets if name not in self.inputs))
+
+    def of(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Some columns."""
+        return self.values[:, [self.columns.index(name) for name in names]]
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A short name for exactly these numbers."""
+        found = blake2b(np.ascontiguousarray(self.values).tobytes(), digest_size=8)
+        found.update(self.good.tobytes() + "\x1f".join((*self.inputs, "", *self.targets)).encode())
+        return found.digest()
+
+    def first_rows(self, count: int) -> "TimeSeries":
+        """The beginning of the series."""
+        if count >= len(self):
+            return self
+        return TimeSeries(
+            self.place, self.inputs, self.targets, self.values[:count], self.good[:count], self.where[:count],
+            self.times.take(range(count)), self.time, self.problems, self.notes,
+        )  # fmt: skip
+
+
+def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: Spacing | None = None) -> TimeSeries:
+    r"""What a path or a value in memory holds: a dict of columns, a data frame, rows, or an array.
+
+    `pattern` and `spacing` are what is known about its times.
+
+    >>> series = read_series({"day": ["2024-01-30", "2024-01-31"], "A": [1.0, 2.0], "B": [5.0, 4.0]}, SeriesOptions())
+    >>> series.targets, series.times.after(1), series.values.tolist()
+    (('A', 'B'), ('2024-02-01',), [[1.0, 5.0], [2.0, 4.0]])
+    >>> read_series([["1", "2"], ["x", "3"], ["4", "5"]], SeriesOptions(time="no")).problems[0]
+    Problem(where='row 2', what="text 'x' in a column of numbers: 1. Fix it, or ...
+    """
+    table = table_of(place, options)
+    at = time_column(table, options)
+    table = with_clock(table, at)
+    times = axis_of(table, at, pattern, spacing)
+    turned = newest_first(times.moments)
+    if turned:
+        table = table.turned()
+        times = axis_of(table, at, pattern, spacing)
+    measured = {name: cells for name, cells in table.columns.items() if name != at}
+    usual = mark_of(list(measured.values()))
+    found = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
+    inputs, targets = roles(table, found, options)
+    columns = (*inputs, *(name for name in targets if name not in inputs))
+    problems = list(table.problems)
+    for name in columns:
+        problems += [bad_cell(table.where[row], name, what) for row, what in found[name][1].items() if table.whole[row]]
+    backward = out_of_order(times.moments)
+    problems += [misplaced(table, times, row, before) for row, before in backward.items()]
+    problems += [
+        unreadable(table, times, row) for row, moment in enumerate(times.moments) if moment is None and table.whole[row]
+    ]
+    values = np.stack([found[name][0] for name in columns], axis=1)
+    good = (
+        np.isfinite(values).all(1) & np.array([moment is not None for moment in times.moments]) & np.array(table.whole)
+    )
+    kept = [row for row in range(int(good.argmax()) if good.any() else 0, len(good)) if row not in backward]
+    order = {where: row for row, where in enumerate(table.where)}
+    return TimeSeries(
+        table.place, inputs, targets, carried(values[kept], good[kept]), good[kept], [table.where[row] for row in kept],
+        times.take(kept), at or "", sorted(problems, key=lambda problem: order.get(problem.where, -1)),
+        [*notes(table, at, times, found, backward), *([f"{table.place}: {TURNED}"] if turned else [])],
+    )  # fmt: skip
+
+
+def newest_first(moments: Sequence[Moment | None]) -> bool:
+    """Whether every time is before the one above it.
+
+    >>> newest_first([3.0, 2.0, None, 1.0]), newest_first([3.0, 2.0, 4.0]), newest_first([2.0, 1.0])
+    (True, False, False)
+    """
+    known = [moment for moment in moments if moment is not None]
+    return len(known) > 2 and all(b < a for a, b in pairwise(known))  # type: ignore[operator]
+
+
+# columns
+
+
+def time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
+    """The name of the column of times, or None: as said, or a first column that holds times."""
+    names = list(table.columns)
+    if options.time.casefold() == "no":
+        return None
+    if options.time:
+        if options.time not in names:
+            raise ValueError(f"{table.place}: {unknown('column', options.time, names)} time=no: there is none.")
+        return options.time
+    likely = [name for name in names[1:] if name.casefold() in TIME_NAMES]
+    for name in (*names[:1], *likely):
+        cells = [text_of_time(cell) for cell in table.columns[name]]
+        pattern = pattern_of(cells)
+        counts = pattern == NUMBERS and (name.casefold() in TIME_NAMES or counted(cells)) and len(names) > 1
+        if counts or pattern not in ("", NUMBERS):
+            return name
+    return None
+
+
+def counted(cells: Sequence[str]) -> bool:
+    """Whether cells count on by whole numbers, by nearly always the same step."""
+    try:
+        found = np.array([int(cell) for cell in cells if cell])
+    except ValueError:
+        return False
+    steps = np.diff(found)
+    return len(steps) > 1 and bool(np.median(steps) > 0) and bool((steps == np.median(steps)).mean() >= REGULAR)
+
+
+def axis_of(table: SeriesTable, name: str | None, pattern: str, spacing: Spacing | None) -> TimeAxis:
+    """The times of the rows."""
+    if name is None:
+        return numbered_axis(len(table.where))
+    cells = [text_of_time(cell) for cell in table.columns[name]]
+    axis = time_axis(cells, pattern, spacing if pattern else None)
+    if not any(moment is not None for moment in axis.moments):
+        raise ValueError(
+            f"{table.place}: the times in {name} cannot be read: {cells[0]!r}. Write them as YYYY-MM-DD hh:mm, or say time=no."
+        )
+    return axis if axis.pattern == pattern else time_axis(cells, axis.pattern)
+
+
+def roles(table: SeriesTable, found: dict[str, Any], options: SeriesOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns to read and those to predict. Targets that are read come first in both."""
+    numeric = [name for name, (_, faults) in found.items() if is_numeric(table.columns[name], faults)]
+    some = ", ".join(f"{name} has {table.columns[name][0]!r}" for name in list(found)[:NAMED] if table.columns[name])
+    require(bool(numeric), f"{table.place}: no column holds numbers{f' ({some})' * bool(some)}. {table.form()}")
+    for name in (*options.targets, *options.read):
+        if name not in found:
+            raise table.missing(name, found)
+        faults = found[name][1]
+        some = next((what for what in faults.values() if what.startswith("text")), "no number")
+        require(name in numeric, f"{table.place}: the column {name} holds no numbers but {some}. Choose another one.")
+    twice = [name for names in (options.targets, options.read) for name in names if names.count(name) > 1]
+    require(not twice, f"{table.place}: the column {''.join(twice[:1])} is named twice")
+    read, targets = options.read or tuple(numeric), options.targets or tuple(numeric)
+    own = tuple(name for name in targets if name in read)
+    return (*own, *(name for name in read if name not in own)), (*own, *(name for name in targets if name not in own))
+
+
+# what is wrong
+
+
+def bad_cell(where: str, name: str, what: str) -> Problem:
+    if what == "no number":
+        return Problem(
+            where, f"no number in a column of numbers: {name}. Fill it in, or carry the row before on with bad=skip."
+        )
+    return Problem(where, f"{what} in a column of numbers: {name}. Fix it, or carry the row before on with bad=skip.")
+
+
+def out_of_order(moments: Sequence[Moment | None]) -> dict[int, int]:
+    """The rows whose times do not come after all before them, each with the row of the latest time before it."""
+    found: dict[int, int] = {}
+    latest = -1
+    for row, moment in enumerate(moments):
+        if moment is None:
+            continue
+        if latest >= 0 and moment <= moments[latest]:  # type: ignore[operator]
+            found[row] = latest
+        else:
+            latest = row
+    return found
+
+
+def misplaced(table: SeriesTable, times: TimeAxis, row: int, before: int) -> Problem:
+    kind = "the same time twice" if times.moments[row] == times.moments[before] else "time goes back"
+    there = f"{times.texts[row]} after {times.texts[before]} in {table.where[before]}"
+    return Problem(table.where[row], f"{kind}: {there}. Sort the rows, or leave this one out with bad=skip.")
+
+
+def unreadable(table: SeriesTable, times: TimeAxis, row: int) -> Problem:
+    form = "a number" if times.pattern == NUMBERS else readable(times.pattern)
+    return Problem(table.where[row], f"no time: {times.texts[row]!r} is not written as {form}. Fix it.")
+
+
+def carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The values, in a bad row those of the last good one.
+
+    >>> carried(np.array([[1.0], [np.nan], [3.0]]), np.array([True, False, True])).tolist()
+    [[1.0], [1.0], [3.0]]
+    """
+    rows = np.maximum.accumulate(np.where(good, np.arange(len(good)), 0))
+    return np.nan_to_num(values[rows])
+
+
+# what was recognized
+
+
+def notes(
+    table: SeriesTable, at: str | None, times: TimeAxis, found: dict[str, Any], backward: dict[int, int]
+) -> list[str]:  # fmt: skip
+    """What a person should know about how a file was read."""
+    texts = [name for name, (_, faults) in found.items() if not is_numeric(table.columns[name], faults)]
+    if at is None:
+        told = ["no column of times: the rows are numbered (time=NAME names one)"]
+    else:
+        form = "numbers" if times.pattern == NUMBERS else readable(times.pattern)
+        told = [f"the times are in {at}: {form}, {times.spacing.text()} apart"]
+        told += uneven(table, times, backward)
+    if table.above:
+        told.append(f"{table.above} line{'s' * (table.above > 1)} at the top left out")
+    if texts:
+        named = ", ".join(texts[:NAMED]) + (", ..." if len(texts) > NAMED else "")
+        told.append(
+            f"{named} {'has' if len(texts) == 1 else 'have'} no numbers and {'is' if len(texts) == 1 else 'are'} not read"
+        )
+    return [f"{table.place}: {text}" for text in told]
+
+
+def uneven(table: SeriesTable, times: TimeAxis, backward: dict[int, int]) -> list[str]:
+    """A note on rows that are farther from the row before than others, unless these are holidays."""
+    rows = [row for row, moment in enumerate(times.moments) if moment is not None and row not in backward]
+    jumps = [
+        b for a, b in pairwise(rows)
+        if times.spacing.after(times.moments[a], 1)[0] < times.moments[b]  # type: ignore[arg-type, operator]
+    ]  # fmt: skip
+    if not jumps or times.spacing.kind == "business days":
+        return []
+    return [
+        f"{len(jumps):,} {'row is' if len(jumps) == 1 else 'rows are'} farther apart, the first at {table.where[jumps[0]]}; "
+        "all are taken as one step each"
+    ]

@@ -1,0 +1,1 @@
+"""label: the nodes of a graph in, their labels out."""

@@ -1,0 +1,187 @@
+"""What was seen on some nodes of a graph: the exact weights of the whole graph, without the rest of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mirada.attention.neighborhoods import Edges, Mask
+from mirada.attention.places import Places
+from mirada.errors import require
+from mirada.looking import weights as exact
+from mirada.looking.explain.measures import RESIDUAL
+from mirada.looking.explain.methods import Methods
+from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, NodeLabels, WrittenStep
+from mirada.looking.record import Call, Seen, versions
+
+
+def node_labels(
+    names: tuple[str, ...], row: int, nodes: int, ranked: Sequence[tuple[str, float]], places: Sequence[int] = ()
+) -> Labels:
+    """What the rows and columns are if a node was labelled that stands at `row`; `nodes` are in the whole graph, and `places`
+    are those of a part in it.
+    """
+    made = {"input": names[row]}
+    if len(names) < nodes:
+        made["shown"] = f"{len(names):,} of {nodes:,} nodes: those that {names[row]} and its neighbors looked at"
+    step = WrittenStep(row, *ranked[0], tuple(ranked[:RANKED]))
+    axes = {"nodes": NodeLabels(names, tuple(places)), ANSWER: AxisLabels((names[row],))}
+    return Labels(axes, {"*": ("nodes", "nodes")}, made, ranked[0], (step,))
+
+
+def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
+    """The same calls, with the rows of `targets` and the columns of `nodes`; rows of other nodes are empty.
+
+    A weight depends on the two nodes of its edge and on the other edges of its target. So it stays what it is, if all
+    sources of a target are among the nodes.
+
+    >>> from mirada import Attention, look
+    >>> from mirada.attention.heads import Tied
+    >>> from mirada.attention.scores import Graph
+    >>> layer = Attention(Tied(3, heads=1, dim=2), score=Graph(dim=2, heads=1))
+    >>> with look(layer) as seen:
+    ...     _ = layer(torch.ones(1, 4, 3), where=Edges(torch.tensor([[0, 1, 3], [2, 2, 1]]), 4))
+    >>> part = subgraph(seen, [0, 1, 2], [2])
+    >>> part[""].edges.tolist(), part[""].weights(head=0).tolist()
+    ([[0, 1], [2, 2]], [[0.5, 0.5]])
+    """
+    index, rows = torch.tensor(nodes), torch.tensor(targets)
+    found = Seen({})
+    found.recurrent, found.foreign = seen.recurrent, seen.foreign
+    for name in seen.names:
+        calls: list[Call] = []
+        calls.extend(restricted(call, index, rows, calls) for call in seen[name].calls)
+        found._calls[name] = calls
+    return found.labelled(seen.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class UsedWeights:
+    """The weights between some nodes as they were used: what changed them cannot be asked again without the other nodes."""
+
+    weights: Float[Tensor, "batch heads nodes nodes"]
+    whole: bool = True
+
+    def __call__(self, weights: Tensor, places: Places, mask: Mask) -> Tensor:
+        return self.weights.to(weights)
+
+
+def restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: list[Call]) -> Call:
+    """One call, on some nodes only."""
+    request = call._request
+    graph = exact.edges_of(request)
+    if graph is None:
+        raise ValueError(f"{call.name or 'the layer'} attends over no graph: it has no subgraph")
+    source, target = graph.pairs.cpu()
+    kept = torch.isin(target, targets) & torch.isin(source, nodes)
+    place = torch.full((call.keys,), -1).index_put_((nodes,), torch.arange(len(nodes)))
+    where = Edges(torch.stack([place[source[kept]], place[target[kept]]]), len(nodes)).to(request.q.device)
+    index = nodes.to(request.q.device)
+    q, k, v = (x.index_select(2, index) for x in (request.q, request.k, request.v))
+    places = Places.count(len(nodes), len(nodes), device=request.q.device)
+    smaller = replace(request, q=q, k=k, v=v, where=where, places=places, reweigh=None)
+    if request.reweigh is not None or len(request.where.conjuncts()) > 1:  # places of the whole graph decide too
+        used = torch.zeros(call.batch, call.heads, len(nodes), len(nodes))
+        used[..., place[target[kept]], place[source[kept]]] = call.weights()[..., kept].cpu().float()
+        smaller = replace(smaller, reweigh=UsedWeights(used))
+    return replace(call, calls=calls, _request=smaller, _versions=versions(smaller))
+
+
+class GraphNeighborhood(NamedTuple):
+    """Nodes around a node, and those of them whose neighbors are all among them."""
+
+    nodes: list[int]
+    targets: list[int]
+
+
+def neighborhood(
+    node: int, sources: Sequence[int], offsets: Sequence[int], weights: Sequence[float], most: int
+) -> GraphNeighborhood:
+    """A node with all its neighbors; then theirs, those of the strongest first, as long as there is room.
+
+    >>> neighborhood(0, [1, 2, 0, 3, 0], [0, 2, 4, 5, 5], [0.7, 0.3, 0.5, 0.5, 1.0], most=9)
+    GraphNeighborhood(nodes=[0, 1, 2, 3], targets=[0, 1, 2])
+    """
+    mine = range(offsets[node], offsets[node + 1])
+    found = dict.fromkeys([node, *(sources[edge] for edge in mine)])
+    targets = [node]
+    for edge in sorted(mine, key=lambda edge: -weights[edge]):
+        other = sources[edge]
+        theirs = sources[offsets[other] : offsets[other + 1]]
+        if other != node and len(found.keys() | set(theirs)) <= most:
+            targets.append(other)
+            found |= dict.fromkeys(theirs)
+    return GraphNeighborhood(sorted(found), sorted(targets))
+
+
+# Raw attention beside value norms, rollout and ablation, for one node of a graph.
+
+
+@torch.inference_mode(False)
+@torch.no_grad()
+def graph_methods(
+    model: nn.Module,
+    features: Float[Tensor, "nodes features"],
+    edges: Edges,
+    seen: Seen,
+    node: int,
+    wanted: int,
+    shown: Sequence[int],
+) -> Methods:
+    """What the class `wanted` of a node depended on, among the nodes `shown`: one row, by four methods.
+
+    Ablation takes away the edges that lead from a node, one node after the other, and reads how far the log-probability
+    falls; a node that no path of the layers' depth leads from changes nothing and is not tried.
+    """
+    require(
+        not model.training, "the model is in training mode, where dropout makes every pass another: call model.eval()"
+    )
+    calls = [seen[name] for name in seen.names]
+    require(all(call.edges is not None for call in calls), "the model has layers that attend over no graph")
+    features = features.clone() if features.is_inference() else features
+    index = torch.tensor(list(shown))
+    rolled = edge_rollout(calls, node)
+
+    def log_probability(graph: Edges) -> float:
+        return float(model(features, graph)[node].float().log_softmax(-1)[wanted])
+
+    whole, falls = log_probability(edges), torch.zeros(len(index))
+    source = edges.pairs[0]
+    for place, other in enumerate(shown):
+        if rolled[other] > 0 and bool((source == other).any()):
+            falls[place] = whole - log_probability(Edges(edges.pairs[:, source != other], edges.nodes))
+    matrices = {
+        "attention": torch.stack([node_row(call, node) for call in calls]).mean(0)[index],
+        "value_norm": torch.stack([node_row(call, node, norms=True) for call in calls]).mean(0)[index],
+        "rollout": rolled[index],
+        "ablation": falls.clamp(min=0),
+    }
+    return Methods.of({name: row.unsqueeze(0) for name, row in matrices.items()}, ANSWER, "nodes")
+
+
+def node_row(call: Call, node: int, norms: bool = False) -> Float[Tensor, " nodes"]:
+    """How much a node looked at every node, the mean of heads; with `norms`, times the size of what it brought."""
+    assert call.edges is not None
+    source, target = call.edges.cpu()
+    mine = target == node
+    weights = call.weights()[0][:, mine.to(call._request.q.device)].cpu().float()
+    if norms:
+        weights = weights * call.values()[0].cpu().float().norm(dim=-1)[:, source[mine]]
+    return torch.zeros(call.keys).index_add_(0, source[mine], weights.mean(0))
+
+
+def edge_rollout(calls: Sequence[Call], node: int) -> Float[Tensor, " nodes"]:
+    """What a node has seen of every node after all layers: `rollout`, one row of it, edge by edge."""
+    row = torch.zeros(calls[-1].queries)
+    row[node] = 1
+    for call in reversed(calls):
+        assert call.edges is not None
+        source, target = call.edges.cpu()
+        weights = call.weights()[0].cpu().float().mean(0)
+        sums = torch.zeros(call.queries).index_add_(0, target, weights)
+        rows = row / (RESIDUAL + (1 - RESIDUAL) * sums)  # a node that sees nothing keeps what it was
+        row = RESIDUAL * rows + torch.zeros(call.keys).index_add_(0, source, (1 - RESIDUAL) * weights * rows[target])
+    return row

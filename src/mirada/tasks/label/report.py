@@ -1,0 +1,179 @@
+"""A node of a graph among its neighbors: how much it looked at each, as a drawing and as a list."""
+
+from dataclasses import dataclass
+from math import cos, isfinite, pi, sin
+
+from mirada.drawing.attention.weights import ColorScale, cautions, head, total, verdict
+from mirada.drawing.page import Item, Markup, element, scroll
+from mirada.drawing.tables import bars
+from mirada.errors import require
+from mirada.words import number, plain
+
+WIDTH, HEIGHT = 380, 300
+CENTER = (WIDTH / 2, HEIGHT / 2)
+RADII = (118, 108)  # of the ellipse on which neighbors stand: names need room at both sides
+MOST = 12  # neighbors that can be told apart around a node
+LONGEST = 11  # letters of a name in the drawing
+THICKEST, THINNEST = 9.0, 0.8
+RELATIONS = {"same": "labelled as answered", "missed": "as wanted", "other": "otherwise"}  # of a neighbor to the answer
+
+
+@dataclass(frozen=True)
+class NeighborGraph(Item):
+    """A node and its neighbors with their weights; the node itself may be among them.
+
+    `kinds` are the neighbors' labels, one each, such as the class of a paper; `answer` is the label given to the node.
+
+    >>> NeighborGraph("p7", (("p7", 0.5), ("p1", 0.3), ("p4", 0.2)), answer="theory").empty
+    False
+    """
+
+    node: str
+    neighbors: tuple[tuple[str, float], ...]
+    kinds: tuple[str, ...] = ()
+    answer: str = ""
+    wanted: str = ""
+    note: str = ""
+    score: float | None = None
+    shows_attention = True
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.kinds) in (0, len(self.neighbors)),
+            f"kinds must be one per neighbor, or none: got {len(self.kinds)} for {len(self.neighbors)} neighbors",
+        )
+
+    @property
+    def empty(self) -> bool:
+        return not self.neighbors
+
+    @property
+    def ordered(self) -> list[tuple[str, float, str]]:
+        """Name, weight and kind, the strongest first; what is no number is last."""
+        kinds = self.kinds or ("",) * len(self.neighbors)
+        found = [(name, value, kind) for (name, value), kind in zip(self.neighbors, kinds, strict=True)]
+        return sorted(found, key=lambda entry: -abs(entry[1]) if isfinite(entry[1]) else 1.0)
+
+    def draw(self) -> Markup:
+        """The drawing of the strongest, and the list of all."""
+        weights = tuple(value for _, value in self.neighbors)
+        rows = [
+            (" ".join(filter(None, (name, f"({kind})" if kind else "", "itself" if name == self.node else ""))), value)
+            for name, value, kind in self.ordered
+        ]
+        return element(
+            "figure",
+            head(self.note, None),
+            self.svg(),
+            self.key(),
+            element("p", *verdict(self.answer, self.wanted, self.score), class_="verdict") if self.answer else None,
+            self.left_out(),
+            scroll(bars(rows, {}), f"Weights of the neighbors of {self.node}"),
+            element("p", f"even would be {number(1 / len(weights))}", class_="remark"),
+            *(element("p", text, class_="caution") for text in cautions((weights,), tuple(n for n, _ in self.neighbors))),
+            class_="card neighbor-graph",
+        )  # fmt: skip
+
+    def relation(self, kind: str) -> str:
+        """What the label of a neighbor has to do with the answer: the same, the wanted one that was missed, or neither."""
+        if not kind or not self.answer:
+            return ""
+        return "same" if kind == self.answer else "missed" if kind == self.wanted else "other"
+
+    def key(self) -> Markup | None:
+        """What the dots mean, as far as there are such dots."""
+        found = {self.relation(kind) for name, _, kind in self.ordered if name != self.node}
+        told = [
+            element("span", element("i", class_=f"dot {name}"), text)
+            for name, text in RELATIONS.items()
+            if name in found
+        ]
+        return element("p", *told, class_="dots remark") if told else None
+
+    def left_out(self) -> Markup | None:
+        """What the drawing does not show."""
+        others = [value for name, value, _ in self.ordered if name != self.node]
+        if len(others) <= MOST:
+            return None
+        whole = total(abs(value) for value in others if isfinite(value))
+        share = (
+            total(abs(value) for value in others[:MOST] if isfinite(value)) / whole
+            if whole and isfinite(whole)
+            else 0.0
+        )
+        text = f"Drawn: {MOST} of {number(len(others))} neighbors, with {share:.0%} of their weight. The list has all."
+        return element("p", text, class_="remark")
+
+    def svg(self) -> Markup:
+        """The node in the middle, the strongest neighbors around it; the thicker an edge, the larger its weight."""
+        scale = ColorScale.of((tuple(value for _, value in self.neighbors),))
+        around = [entry for entry in self.ordered if entry[0] != self.node][:MOST]
+        edges, dots = [], []
+        for index, (name, value, kind) in enumerate(around):
+            # the first stands on top, the others follow clockwise
+            angle = 2 * pi * index / len(around) - pi / 2
+            place = (CENTER[0] + RADII[0] * cos(angle), CENTER[1] + RADII[1] * sin(angle))
+            title = f"{name}{f' ({kind})' if kind else ''}: {number(value)}"
+            edges.append(edge(place, value, scale, title))
+            dots.append(dot(place, (name, number(value)), title, angle, self.relation(kind)))
+        own = [value for name, value in self.neighbors if name == self.node]
+        told = ", ".join(f"{name} {number(value)}" for name, value, _ in around)
+        return element(
+            "svg",
+            *edges, *(loop(value, scale, self.node) for value in own), *dots,
+            element("circle", element("title", self.node), cx=plain(CENTER[0]), cy=plain(CENTER[1]), r=11, class_="node center"),
+            element("text", cut(self.node), x=plain(CENTER[0]), y=plain(CENTER[1] + (36 if own else 26)), class_="middle center"),
+            viewBox=f"0 0 {WIDTH} {HEIGHT}",
+            role="img",
+            aria_label=f"{self.node} and its neighbors: {told}",
+        )  # fmt: skip
+
+
+def cut(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}\u2026"
+
+
+def width_of(value: float, scale: ColorScale) -> str:
+    return plain(THINNEST + (THICKEST - THINNEST) * scale.share(value))
+
+
+def kind_of(value: float) -> str:
+    return "edge bad" if not isfinite(value) else "edge negative" if value < 0 else "edge"
+
+
+def edge(place: tuple[float, float], value: float, scale: ColorScale, title: str) -> Markup:
+    """A line to a neighbor; one with a weight below zero, or that is no number, is dashed."""
+    x, y = place
+    return element(
+        "line",
+        element("title", title),
+        x1=plain(CENTER[0]), y1=plain(CENTER[1]), x2=plain(x), y2=plain(y),
+        stroke_width=width_of(value, scale),
+        stroke_dasharray=None if isfinite(value) and value >= 0 else "5 4",
+        class_=kind_of(value),
+    )  # fmt: skip
+
+
+def loop(value: float, scale: ColorScale, name: str) -> Markup:
+    """The weight of the node itself: a ring around it."""
+    title = element("title", f"{name} itself: {number(value)}")
+    x, y = (plain(place) for place in CENTER)
+    return element(
+        "circle", title, cx=x, cy=y, r=17, stroke_width=width_of(value, scale), class_=f"{kind_of(value)} ring"
+    )
+
+
+def dot(place: tuple[float, float], written: tuple[str, str], title: str, angle: float, relation: str) -> Markup:
+    """A neighbor with its name and weight beside it, on the side away from the middle."""
+    x, y = place
+    name, value = written
+    side = "middle" if abs(cos(angle)) < 0.3 else "end" if cos(angle) < 0 else None
+    shift = 0 if side == "middle" else -10 if side == "end" else 10
+    lift = (-20 if sin(angle) < 0 else 20) if side == "middle" else -1
+    kind = f"node {relation}".strip()
+    return element(
+        "g",
+        element("circle", element("title", title), cx=plain(x), cy=plain(y), r=5.5, class_=kind),
+        element("text", cut(name), x=plain(x + shift), y=plain(y + lift), class_=side),
+        element("text", value, x=plain(x + shift), y=plain(y + lift + 12), class_=f"{side or ''} amount".strip()),
+    )

@@ -1,0 +1,406 @@
+"""label: a node of a graph in, one of the labels it was trained with out, with the neighbors the model looked at."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mirada.attention.neighborhoods import Edges
+from mirada.corpora.citations import citations
+from mirada.data.check import show
+from mirada.data.columns.numbers import number_first
+from mirada.data.files.forms import TABLES
+from mirada.data.files.opening import ending_of
+from mirada.data.record import Problem, Record
+from mirada.drawing.page import Section
+from mirada.drawing.tables import DataTable
+from mirada.errors import require
+from mirada.looking.record import Seen, look
+from mirada.models.gat import GAT
+from mirada.runs.answers import Answer, RankAsk
+from mirada.runs.batches import Whole
+from mirada.runs.classes import class_details, class_metrics, class_sections, unseen_classes
+from mirada.runs.inputs import Question, Questions
+from mirada.runs.run import Run
+from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, parts_of, require_good
+from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.tasks.label.files import GraphOptions, read_graph, read_new_nodes
+from mirada.tasks.label.graph import (
+    PARTS,
+    FeatureScale,
+    KnownGraph,
+    LabelledGraph,
+    Node,
+    SparseRows,
+    in_order_of,
+    places_in,
+    with_parts,
+)
+from mirada.tasks.label.labels import graph_methods, neighborhood, node_labels, subgraph
+from mirada.tasks.label.report import NeighborGraph
+from mirada.training.baselines import linear_on_features, majority
+from mirada.training.metrics import accuracy
+from mirada.training.objectives import Microbatch, class_weights
+from mirada.training.recipe import Recipe
+
+SHOWN = 6  # examples and errors in the report
+TOLD = 10  # neighbors of an answer in --json
+WHOLE_GRAPH = 150  # nodes that are looked at together: of a larger graph, a neighborhood
+DEGREES = (1, 2, 4, 8, 16)  # neighbors; the last group is open
+NodeRecord = Record[Node]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeExamples:
+    """Some nodes of one graph with their classes. The model is given the whole graph: nodes see each other."""
+
+    nodes: Float[Tensor, "nodes features"]
+    edges: Edges
+    numbers: Int[Tensor, " some"]
+    classes: Int[Tensor, " some"]
+    weights: tuple[float, ...] = ()  # of the labels, where rare ones count as much as frequent ones
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        every = len(rows) == len(self)
+        numbers, classes = (x if every else x[list(rows)] for x in (self.numbers, self.classes))
+        wanted = torch.zeros(len(self.nodes), dtype=torch.int64).index_put_((numbers,), classes)
+        known: Bool[Tensor, " nodes"] = torch.zeros(len(self.nodes), dtype=torch.bool).index_fill_(0, numbers, True)
+        inputs = {"nodes": self.nodes, "edges": self.edges, "classes": wanted, "known": known}
+        if self.weights:
+            inputs["weights"] = torch.tensor(self.weights)[wanted[known]]
+        return Microbatch(inputs, (len(numbers),), len(self.nodes))
+
+    def take(self, rows: Sequence[int]) -> "NodeExamples":
+        return replace(self, numbers=self.numbers[list(rows)], classes=self.classes[list(rows)])
+
+
+class Label(Task[str | Node, Node, KnownGraph]):
+    name, input_kind, asks = "label", "node", ("node", "nodo", "name", "id")
+    Data, Ask, Known = GraphOptions, RankAsk, KnownGraph
+    glance = 1000
+    presets: ClassVar[Mapping[str, Preset]] = {
+        "gat": Preset(GAT, {"score": "graph"}),
+        "gatv2": Preset(GAT, {"score": "graphv2"}),
+    }
+
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        # as in the paper, but for the learning rate: twice as high, it validates as well in two thirds of the epochs
+        recipe = {"lr": 1e-2, "schedule": "constant", "warmup": 1, "l2": 5e-4, "clip": 0.0, "smoothing": 0.0}
+        return {"recipe": recipe | {"epochs": 1000, "patience": 100, "validate": 10, "average": 0}}
+
+    # from data to batches
+
+    def read(self, source: Source, options: GraphOptions) -> Splits[Node]:
+        if source.builtin:
+            graph = builtin()
+            train, valid, test = (records(graph.nodes(part)) for part in PARTS)
+            return Splits(train, valid, test, whole=graph)
+        places = parts_of(source.data)
+        if source.measured:
+            found = read_graph(places.get("test", source.data), options)
+            wanted = found.graph.nodes("test") or found.graph.nodes()
+            return Splits((), (), records(wanted), problems=found.problems, notes=found.notes, whole=found.graph)
+        if source.has_valid or places:
+            return several_graphs(source, places, options)
+        found = read_graph(source.data, options)
+        where = source.data if isinstance(source.data, str) else "data"
+        graph, notes = with_parts(found.graph, options.shares, where)
+        train, valid, test = (records(graph.nodes(part)) for part in PARTS)
+        splits = Splits(train, valid, test, problems=found.problems, notes=(*found.notes, *notes), whole=graph)
+        return checked(splits, options)
+
+    def identity(self, value: Node) -> bytes:
+        return "\x1f".join((value.name, value.label, value.graph.digest)).encode()
+
+    def learn(self, splits: Splits[Node], options: GraphOptions, start: KnownGraph | None) -> KnownGraph:
+        labels = sorted({record.value.label for record in splits.train}, key=number_first)
+        bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
+        told = f"nodes are told apart by at least two labels: all of these to learn from have {labels[0]!r}"
+        require(len(labels) > 1, bad + told)
+        given = [record.value.label for record in splits.train]
+        if start is None:
+            weights = class_weights(given, labels) if options.balance else ()
+            scale = FeatureScale.fit(splits.whole.features, options.normalize)
+            return KnownGraph(splits.whole, tuple(labels), scale, weights)
+        new = [label for label in labels if label not in start.labels]
+        require(
+            not new, f"label {new[0] if new else ''!r} is not known to the run to start from: {', '.join(start.labels)}"
+        )
+        features = in_order_of(start.graph, splits.whole.features, splits.whole.columns, "the graph")
+        graph = replace(splits.whole, features=features, columns=start.graph.columns or splits.whole.columns)
+        weights = class_weights(given, start.labels) if options.balance else ()
+        return KnownGraph(graph, start.labels, start.scale, weights)
+
+    def sizes(self, known: KnownGraph) -> dict[str, Any]:
+        return {"features": known.graph.features.width, "classes": len(known.labels)}
+
+    def examples(self, records: Sequence[NodeRecord], known: KnownGraph, config: Any) -> NodeExamples:
+        nodes = [record.value for record in records]
+        graphs = {id(node.graph): node.graph for node in nodes}
+        (graph,) = graphs.values() or (known.graph,)
+        x, edges = encoded(known, graph, config.self_loops)
+        numbers = torch.tensor([node.number for node in nodes], dtype=torch.int64)
+        classes = torch.from_numpy(places_in([node.label for node in nodes], known.labels)).long()
+        return NodeExamples(x, edges, numbers, classes, known.weights)
+
+    def batches(self, examples: NodeExamples, recipe: Recipe) -> Whole:
+        return Whole(examples)
+
+    def in_order(self, examples: NodeExamples, recipe: Recipe) -> list[Microbatch]:
+        return [examples.part(range(len(examples)), 0)]
+
+    # from inputs to answers
+
+    def knows(self, run: Run, text: str) -> bool:
+        return text in run.known.graph.names
+
+    def answer(self, run: Run, inputs: Sequence[str | Node], ask: RankAsk) -> list[Answer]:
+        known: KnownGraph = run.known
+        nodes = [given if isinstance(given, Node) else Node(known.graph, known.graph.number(given)) for given in inputs]
+        for name in ask.candidates:
+            require(
+                name in known.labels, f"candidate {name!r} is not a label of this run; known: {', '.join(known.labels)}"
+            )
+        passes = {graph: GraphPass(run, graph) for graph in dict.fromkeys(node.graph for node in nodes)}
+        return [passes[node.graph].answer(node, ask) for node in nodes]
+
+    def questions(self, run: Run, place: str) -> Questions:
+        options, columns = run.reading, ("node",)
+        assert isinstance(options, GraphOptions)
+        if place.lower().endswith(".npz"):
+            found = read_graph(place, options)
+            require_good(found.problems, options, "Fix these, or leave them out with bad=skip.")
+            other, where = found.graph, f"{place}: node"
+            rows = [Question(f"{where} {name}", Node(other, n), (name,)) for n, name in enumerate(other.names)]
+            return Questions(columns, rows, (f"{place}: a graph of its own, all of its nodes are labelled",))
+        if ending_of(place) in TABLES:  # of known nodes
+            return super().questions(run, place)
+        new = read_new_nodes(place, run.known.graph, options, options.directed)
+        return Questions(columns, [Question(one.where, one.node or one.name, (one.name,), one.error) for one in new])
+
+    # from answers to a report
+
+    def measure(self, run: Run, records: Sequence[NodeRecord]) -> tuple[dict[str, float], list[Answer]]:
+        unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
+        require(not unseen, show(unseen, NAMED))
+        answers = run([record.value for record in records])
+        return class_metrics(*given_and_wanted(records, answers)), answers
+
+    def details(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> dict[str, Any]:
+        return class_details(*given_and_wanted(records, answers), run.known.labels)
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[NodeRecord]) -> dict[str, float]:
+        known = learned()
+        labels, wanted = ([record.value.label for record in some] for some in (known, records))
+        train, test = (self.examples(some, run.known, run.model.config) for some in (known, records))
+        alone = linear_on_features(train.nodes[train.numbers], labels, test.nodes[test.numbers])
+        often = [majority(labels)] * len(wanted)
+        return {"accuracy_features": accuracy(alone, wanted), "accuracy_majority": accuracy(often, wanted)}
+
+    def samples(self, run: Run, splits: Splits[Node]) -> list[str]:
+        mine = [record.value.name for record in splits.test or splits.valid if record.value.graph is splits.whole]
+        return list(spread(mine or list(run.known.graph.names), SAMPLES))
+
+    def amount(self, records: Sequence[NodeRecord]) -> str:
+        return f"{len(records):,} node{'' if len(records) == 1 else 's'}"
+
+    def sections(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> list[Section]:
+        pairs = list(zip(answers, records, strict=True))
+        wrong = sorted((pair for pair in pairs if pair[0].text != pair[1].value.label), key=lambda pair: -pair[0].score)
+        told = [
+            pair for pair in pairs if 2 < len(pair[0].read) <= 12
+        ] or pairs  # as many neighbors as one can see at once
+        about = "The thicker an edge, the more the last layer looked along it, over all heads. In brackets: a neighbor's label."
+        return [
+            *class_sections(*given_and_wanted(records, answers), run.known.labels),
+            Section("Neighbors", agreement(pairs), (by_degree(pairs),)),
+            Section("Examples", about, tuple(drawn_node(*pair) for pair in spread(told, SHOWN))),
+            Section("Worst errors", "Wrong answers, the surest first.", tuple(drawn_node(*p) for p in wrong[:SHOWN])),
+        ]
+
+
+# Reading
+
+
+def builtin() -> LabelledGraph:
+    """Papers that cite each other."""
+    data = citations()
+    features = SparseRows.from_dense(data.features)
+    places = tuple(f"builtin {name}" for name in data.names)
+    return LabelledGraph(data.names, features, data.edges, data.topics, data.parts, places, data.words)
+
+
+def records(nodes: Sequence[Node]) -> list[NodeRecord]:
+    return [Record(node.where, node) for node in nodes]
+
+
+def several_graphs(source: Source, places: Mapping[str, str], options: GraphOptions) -> Splits[Node]:
+    """A graph to learn from and others to validate on and to be measured with."""
+    require(not options.split, "split= divides one graph, and here the parts are given. Leave it out.")
+    parts = {"train": places.get("train", source.data), "valid": source.valid or places.get("valid", "")}
+    parts |= {"test": places["test"]} if "test" in places else {}
+    require(bool(parts["valid"]), f"{source.data}: there is a train, but no valid beside it")
+    found = {part: read_graph(place, options) for part, place in parts.items()}
+    nodes = {part: records(one.graph.nodes(part) or one.graph.nodes()) for part, one in found.items()}
+    if "test" not in found:
+        nodes["test"] = records(found["train"].graph.nodes("test"))
+    problems = [problem for one in found.values() for problem in one.problems]
+    notes = [note for one in found.values() for note in one.notes]
+    whole = found["train"].graph
+    for part, one in found.items():
+        where = parts[part] if isinstance(parts[part], str) else f"the graph of {part}"
+        in_order_of(whole, one.graph.features, one.graph.columns, where)
+    return checked(
+        Splits(nodes["train"], nodes["valid"], nodes["test"], problems=problems, notes=notes, whole=whole), options
+    )
+
+
+def checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
+    """Splits without nodes of labels that cannot be learned or measured; these are problems. How features are scaled is told."""
+    every = Counter(record.value.label for part in (splits.train, splits.valid, splits.test) for record in part)
+    known = sorted({record.value.label for record in splits.train})
+    problems, kept = list(splits.problems), []
+    for part in (splits.train, splits.valid, splits.test):
+        good = []
+        for record in part:
+            label = record.value.label
+            if every[label] == 1:
+                problems.append(
+                    Problem(record.where, f"label of one node only: {label!r}. Label more nodes so, or none.")
+                )
+            elif label not in known:
+                problems += unseen_classes([record], known, label_of)
+            else:
+                good.append(record)
+        kept.append(good)
+    scale = FeatureScale.fit(splits.whole.features, options.normalize)
+    train, valid, test = kept
+    return replace(splits, train=train, valid=valid, test=test, problems=problems, notes=(*splits.notes, scale.text))
+
+
+def label_of(value: Node) -> str:
+    return value.label
+
+
+# The model's view
+
+
+@lru_cache(maxsize=4)
+def encoded(known: KnownGraph, graph: LabelledGraph, self_loops: bool) -> tuple[Float[Tensor, "nodes features"], Edges]:
+    """The features and edges of a graph as the model reads them; kept, since every question is about the same few graphs."""
+    features = graph.features
+    if graph is not known.graph:
+        features = in_order_of(known.graph, features, graph.columns, "the graph")
+    edges = Edges(torch.from_numpy(graph.edges), len(graph))
+    return torch.from_numpy(known.scale(features)), edges.with_self_loops() if self_loops else edges
+
+
+class GraphPass:
+    """One pass of the model over a graph: the probabilities of every node, and the weights of every edge in the last layer."""
+
+    def __init__(self, run: Run, graph: LabelledGraph) -> None:
+        self.run, self.graph = run, graph
+        x, edges = encoded(run.known, graph, run.model.config.self_loops)
+        self.inputs = x.to(run.device), edges.to(run.device)
+        with look(run.model) as seen:
+            scores = run.model(*self.inputs)
+        self.probabilities = scores.float().softmax(-1).cpu()
+        call = seen[seen.names[-1]]
+        self.weights = call.weights()[0].float().mean(0).cpu()
+        self.sources, self.offsets = edges.pairs[0].tolist(), edges.offsets.tolist()
+
+    def answer(self, node: Node, ask: RankAsk) -> Answer:
+        """The answer for one node of the graph."""
+        labels: tuple[str, ...] = self.run.known.labels
+        ranked = sorted(zip(labels, self.probabilities[node.number].tolist(), strict=True), key=lambda pair: -pair[1])
+        ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
+        mine = slice(self.offsets[node.number], self.offsets[node.number + 1])
+        neighbors = [Node(self.graph, number) for number in self.sources[mine]]
+        weights = self.weights[mine]
+        strongest = sorted(zip(neighbors, weights.tolist(), strict=True), key=lambda pair: -pair[1])[:TOLD]
+        told = [{"node": other.name, "label": other.label, "weight": weight} for other, weight in strongest]
+        return Answer(
+            node.name, *ranked[0], value=tuple(neighbors), read=tuple(map(described, neighbors)), written=(node.name,),
+            weights=weights.unsqueeze(0), more={"neighbors": told}, replay=partial(self.look, node, ranked),
+            **ask.ranking(ranked),
+        )  # fmt: skip
+
+    def look(self, node: Node, ranked: Sequence[tuple[str, float]], methods: bool = False) -> Seen:
+        """All attention of the pass; of a large graph, what the node and its strongest neighbors looked at."""
+        kept = neighborhood(node.number, self.sources, self.offsets, self.weights.tolist(), WHOLE_GRAPH)
+        whole = len(self.graph) <= WHOLE_GRAPH
+        nodes = list(range(len(self.graph))) if whole else kept.nodes
+        names = tuple(self.graph.names[number] for number in nodes)
+        labels = node_labels(names, nodes.index(node.number), len(self.graph), ranked, () if whole else nodes)
+        seen = self.run.look(*self.inputs, labels=lambda _: labels)
+        found = seen if whole else subgraph(seen, nodes, kept.targets)
+        if methods:
+            wanted = self.run.known.labels.index(ranked[0][0])
+            found.methods = graph_methods(self.run.model, *self.inputs, seen, node.number, wanted, nodes)
+        return found
+
+
+def described(node: Node) -> str:
+    """A node with its label, where that is known."""
+    return f"{node.name} ({node.label})" if node.label else node.name
+
+
+# The report
+
+
+def given_and_wanted(records: Sequence[NodeRecord], answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
+    return [answer.text for answer in answers], [record.value.label for record in records]
+
+
+def drawn_node(answer: Answer, record: NodeRecord) -> NeighborGraph:
+    """A node among its neighbors, with how much the model looked at each."""
+    assert answer.weights is not None
+    named = ((node.name, weight) for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True))
+    known = tuple(node.label for node in answer.value)
+    return NeighborGraph(record.value.name, tuple(named), known, answer.text, record.value.label, score=answer.score)
+
+
+def agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:
+    """How much of the attention falls on neighbors of a node's own label, in words, beside what even weights would give."""
+    looked = even = whole = 0.0
+    for answer, record in pairs:
+        assert answer.weights is not None
+        others = [
+            (weight, node.label == record.value.label)
+            for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True)
+            if node.number != record.value.number and node.label
+        ]
+        if total := sum(weight for weight, _ in others):
+            looked += sum(weight for weight, same in others if same) / total
+            even += sum(same for _, same in others) / len(others)
+            whole += 1
+    if not whole:
+        return "How often answers are right, by the number of neighbors."
+    return (
+        f"Of the attention to others, {100 * looked / whole:.0f} % falls on neighbors with a node's own label; even weights "
+        f"would give {100 * even / whole:.0f} %. Below: how often answers are right, by the number of neighbors."
+    )
+
+
+def by_degree(pairs: Sequence[tuple[Answer, NodeRecord]]) -> DataTable:
+    """Quality by the number of neighbors, the node itself not counted."""
+    groups: dict[int, list[bool]] = {}
+    for answer, record in pairs:
+        degree = sum(node.number != record.value.number for node in answer.value)
+        place = next((place for place, most in enumerate(DEGREES) if degree <= most), len(DEGREES))
+        groups.setdefault(place, []).append(answer.text == record.value.label)
+    rows = []
+    for place, right in sorted(groups.items()):
+        low, high = (DEGREES[place - 1] + 1 if place else 0), DEGREES[place] if place < len(DEGREES) else math.inf
+        name = f"{low}+" if high == math.inf else str(low) if low == high else f"{low} to {high}"
+        rows.append((name, len(right), accuracy(right, [True] * len(right))))
+    return DataTable("By neighbors", ("neighbors", "nodes", "accuracy"), tuple(rows))

@@ -1,0 +1,1 @@
+"""recognize: a picture in, its class out."""

@@ -1,0 +1,288 @@
+"""What tasks share whose inputs are pictures: which of them can be used, and batches of them, changed whenever they come."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, UInt8, UInt64
+
+from mirada.data.batching import drawn
+from mirada.data.image import Box, placed
+from mirada.data.options import DataOptions
+from mirada.data.record import Problem, Record
+from mirada.errors import require
+from mirada.runs.classes import every_class_learned, restored_weights, weight_facts
+from mirada.runs.sources import Source, Splits, parts_held_out, parts_of, splits_of
+from mirada.tasks.recognize.pictures import Fitting, LabelledPicture, Picture, decode, read_images
+from mirada.training.objectives import Microbatch
+
+# Pictures as a model reads them, and the small changes that let it see each one anew: shifted, mirrored, in other
+# light.
+
+
+Squares = UInt8[np.ndarray, "n size size channels"]
+Numbers = Float[np.ndarray, "n channels size size"]
+
+HALF = np.float32(127.5)  # of what a byte holds
+
+
+def numbers(squares: Squares) -> Numbers:
+    """Bytes as numbers from -1 to 1, channels first.
+
+    >>> numbers(np.array([[[[0], [255]], [[51], [204]]]], np.uint8)).round(2).tolist()
+    [[[[-1.0, 1.0], [-0.6..., 0.6...]]]]
+    """
+    whole = np.empty((len(squares), squares.shape[3], *squares.shape[1:3]), np.float32)
+    np.multiply(squares.transpose(0, 3, 1, 2), 1 / HALF, out=whole)
+    whole -= 1
+    return whole
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """What may be changed: a shift by up to so many pixels both ways, a mirror image, how light it is and how much contrast.
+
+    What is shifted in at a border is the border itself, repeated. The light changes by up to `light` of the whole range.
+    """
+
+    shift: int = 0
+    flip: bool = False
+    light: float = 0.0
+
+    def __call__(self, squares: Squares, chance: UInt64[np.ndarray, " n"]) -> Numbers:
+        """Changed pictures as numbers; what happens to each is decided by its 64 random bits alone.
+
+        >>> row = np.arange(4, dtype=np.uint8).reshape(1, 1, 4, 1).repeat(4, 1)
+        >>> shifted = Augmentation(shift=1)(row, np.array([0], np.uint64))  # to the right, and down
+        >>> ((shifted + 1) * 127.5).round()[0, 0, 0].tolist()
+        [0.0, 0.0, 1.0, 2.0]
+        """
+        down, right, mirror, light = (
+            np.ascontiguousarray(chance).astype("<u8").view("<u2").reshape(-1, 4).T.astype(np.int64)
+        )
+        if self.shift or self.flip:
+            squares = moved(squares, self.places(down), self.places(right), (mirror & 1 & self.flip).astype(bool))
+        found = numbers(squares)
+        if self.light:
+            # the upper byte decides the contrast, the lower one the light
+            gain, offset = (((part & 255) / 127.5 - 1) * self.light for part in (light >> 8, light))
+            found *= (1 + gain).astype(np.float32)[:, None, None, None]
+            found += offset.astype(np.float32)[:, None, None, None]
+        return found
+
+    def places(self, bits: np.ndarray) -> np.ndarray:
+        """16 bits as a shift: -shift, ..., shift, all alike."""
+        return (bits * (2 * self.shift + 1) >> 16) - self.shift
+
+
+def moved(squares: Squares, down: np.ndarray, right: np.ndarray, mirrored: np.ndarray) -> Squares:
+    """All pictures shifted, each in its own way, by one gather."""
+    size = squares.shape[1]
+    rows = np.clip(np.arange(size) + down[:, None], 0, size - 1)
+    columns = np.clip(np.arange(size) + right[:, None], 0, size - 1)
+    columns = np.where(mirrored[:, None], columns[:, ::-1], columns)
+    return squares[np.arange(len(squares))[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+
+# What a model for pictures must know of its data: the classes, how a picture is brought to its form, how it is
+# changed.
+
+
+KINDS = {  # as config.json holds them
+    "labels": list, "size": int, "channels": int, "fit": str, "patch": int, "shift": int, "flip": bool, "light": float,
+}  # fmt: skip
+UNCHANGED = Augmentation()
+
+
+@dataclass(frozen=True)
+class PictureClasses:
+    """The labels in their order, what is seen of a picture, the side of a patch of it, and what changes while one learns."""
+
+    files: ClassVar[tuple[str, ...]] = ()
+
+    labels: tuple[str, ...]
+    fitting: Fitting
+    patch: int
+    augmentation: Augmentation = UNCHANGED
+    weights: tuple[float, ...] = ()  # of the classes, where rare ones count as much as frequent ones
+
+    @property
+    def grid(self) -> int:
+        """Patches along a side."""
+        return self.fitting.size // self.patch
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The names of the patches, row by row.
+
+        >>> PictureClasses(("cat", "dog"), Fitting(8, 3), patch=4).places[1]
+        'row 1, column 2'
+        """
+        numbers = range(1, self.grid + 1)
+        return tuple(f"row {row}, column {column}" for row in numbers for column in numbers)
+
+    def seen_box(self, picture: Picture, box: Box) -> Box:
+        """Where a box of a picture is in what is seen of it."""
+        return placed(picture.height, picture.width, self.fitting.size, self.fitting.way).box(box)
+
+    def touched(self, picture: Picture, box: Box) -> Bool[np.ndarray, " patches"]:
+        """The patches that a box touches, row by row.
+
+        >>> known = PictureClasses(("cat", "dog"), Fitting(8, 3), patch=4)
+        >>> known.touched(Picture(np.zeros((8, 8), np.uint8)), (0, 3, 4, 5)).tolist()
+        [True, False, True, False]
+        """
+        left, top, right, bottom = self.seen_box(picture, box)
+        starts = np.arange(self.grid) * self.patch
+        rows, columns = (
+            (starts < end) & (starts + self.patch > start) for start, end in ((top, bottom), (left, right))
+        )
+        return (rows[:, None] & columns[None, :]).reshape(-1)
+
+    def facts(self) -> dict[str, Any]:
+        """What config.json holds of it."""
+        fitting, change = self.fitting, self.augmentation
+        return {
+            "labels": list(self.labels), "size": fitting.size, "channels": fitting.channels, "fit": fitting.way,
+            "patch": self.patch, "shift": change.shift, "flip": change.flip, "light": change.light,
+            **weight_facts(self.weights),
+        }  # fmt: skip
+
+    def contents(self) -> dict[str, bytes]:
+        return {}
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
+        """What `facts` kept."""
+        wrong = [name for name, kind in KINDS.items() if not isinstance(facts.get(name), kind)]
+        require(not wrong, f"config.json does not say how pictures are read: {', '.join(wrong)} is missing or broken")
+        labels = tuple(map(str, facts["labels"]))
+        change = Augmentation(facts["shift"], facts["flip"], facts["light"])
+        fitting = Fitting(facts["size"], facts["channels"], facts["fit"])
+        return cls(labels, fitting, facts["patch"], change, restored_weights(facts))
+
+
+def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Different labels in their order: numbers by their value.
+
+    >>> in_order(["10", "9", "10"]), in_order(["b", "a", "10"])
+    (('9', '10'), ('10', 'a', 'b'))
+    """
+    names = set(labels)
+    return tuple(sorted(names, key=int) if all(name.isdecimal() for name in names) else sorted(names))
+
+
+def chosen_patch(size: int) -> int:
+    """The side of a patch that suits a size: a power of 2, so that there are up to 10 patches along a side.
+
+    >>> chosen_patch(28), chosen_patch(48), chosen_patch(224)
+    (4, 8, 32)
+    """
+    patch = 4
+    while size > 10 * patch:
+        patch *= 2
+    divisors = [number for number in range(2, size + 1) if size % number == 0]
+    require(
+        size % patch == 0,
+        f"size={size} does not divide into patches of {patch} x {patch}: take size={max(patch, size // patch * patch)}, or give "
+        f"patch={', '.join(map(str, divisors[:4]))}.",
+    )
+    return patch
+
+
+LabelledRecord = Record[LabelledPicture]
+Rows = Sequence[int] | Int[np.ndarray, " some"]
+FEW = 2000  # records: of fewer than these, a larger share is held out
+EPOCH = 6400  # pictures of an epoch at least: where there are fewer, each comes several times, changed in other ways
+AUGMENTED = 1  # sets these random numbers apart from those that order an epoch
+
+
+@dataclass(frozen=True, eq=False)
+class PictureExamples:
+    """Pictures as bytes, the numbers of their classes, and how many places a model makes of one."""
+
+    squares: UInt8[np.ndarray, "n size size channels"]
+    classes: Int[np.ndarray, " n"]
+    places: int
+    augmentation: Augmentation
+    problems: tuple[Problem, ...] = ()
+    weights: tuple[float, ...] = ()  # of the classes, where rare ones count as much as frequent ones
+
+    def __len__(self) -> int:
+        return len(self.squares)
+
+    def part(self, rows: Rows, epoch: int) -> Microbatch:
+        return self.batch(numbers(self.squares[rows]), rows)
+
+    def batch(self, pictures: Float[np.ndarray, "n channels size size"], rows: Rows) -> Microbatch:
+        given = {"pictures": torch.from_numpy(pictures), "classes": torch.from_numpy(self.classes[rows])}
+        if self.weights:
+            given["weights"] = torch.tensor(self.weights)[given["classes"]]
+        return Microbatch(given, (len(rows),), len(rows) * self.places)
+
+    def take(self, rows: Sequence[int]) -> Self:
+        return replace(self, squares=self.squares[rows], classes=self.classes[rows])
+
+
+class AugmentedExamples:
+    """The same pictures, changed in another way whenever they come: a function of (seed, epoch, row).
+
+    Where there are few, each comes several times in an epoch.
+    """
+
+    def __init__(self, examples: PictureExamples, seed: int) -> None:
+        self.examples, self.seed = examples, seed
+        self.times = max(1, EPOCH // max(1, len(examples)))
+        self.chance: tuple[int, Any] = (-1, None)  # of one epoch: its steps come together
+
+    def __len__(self) -> int:
+        return self.times * len(self.examples)
+
+    def part(self, rows: Rows, epoch: int) -> Microbatch:
+        if self.chance[0] != epoch:
+            self.chance = (epoch, drawn(len(self), self.seed, epoch, AUGMENTED))
+        turns, examples = np.asarray(rows), self.examples
+        mine = turns % len(examples)
+        return examples.batch(examples.augmentation(examples.squares[mine], self.chance[1][turns]), mine)
+
+    def take(self, rows: Sequence[int]) -> Self:
+        return type(self)(self.examples.take([row for row in rows if row < len(self.examples)]), self.seed)
+
+
+def label_of(value: LabelledPicture) -> str:
+    return value.label
+
+
+def labelled_splits(source: Source, options: DataOptions) -> Splits[LabelledPicture]:
+    """The records of a source, divided; of few of them, more are held out than of many."""
+    read = cache(read_images) if isinstance(source.data, str) else read_images
+    group = lambda value: value.picture.identity.hex()  # noqa: E731  the same picture twice stays together
+    splits = splits_of(source, read, options, group)
+    given = source.measured or source.has_valid or options.split or parts_of(source.data)
+    count = len(splits.train) + len(splits.valid)
+    if not given and 2 < count < FEW:
+        share = 0.2 if count < FEW / 5 else 0.1
+        splits = splits_of(source, read, replace(options, split=f"{1 - share},{share}"), group)
+    return every_class_learned(splits, label_of, parts_held_out(source))
+
+
+def unreadable(records: Sequence[LabelledRecord], fitting: Fitting) -> list[Problem]:
+    """The records whose pictures cannot be decoded."""
+    faults = decode([record.value.picture for record in records], fitting)
+    return [Problem(records[row].where, text.removeprefix(f"{records[row].where}: ")) for row, text in faults.items()]
+
+
+def alone(record: LabelledRecord) -> Problem:
+    what = f"the only picture of {record.value.label!r}. A class needs two at least: one to learn from, one to validate on."
+    return Problem(record.where, what)
+
+
+def without(splits: Splits[LabelledPicture], found: Sequence[Problem]) -> Splits[LabelledPicture]:
+    """Splits without some bad records, which are told among the problems."""
+    bad = {problem.where for problem in found}
+    train, valid, test = ([r for r in part if r.where not in bad] for part in (splits.train, splits.valid, splits.test))
+    return replace(splits, train=train, valid=valid, test=test, problems=[*splits.problems, *found])

@@ -1,0 +1,515 @@
+"""Pictures with labels, from wherever they are.
+
+FOLDER/cat/1.jpg, ... | IMAGES,LABELS (idx) | FILE.npz | {"images": ..., "labels": ...} | [(picture, label), ...]
+"""
+
+import hashlib
+import os
+import re
+import struct
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
+from mirada.data.files.npz import ArrayError, read_arrays
+from mirada.data.files.opening import near, opened
+from mirada.data.image import ENDINGS, GRAY, WAYS, Box, Pixels, fit, header_of, pixels_of
+from mirada.data.record import Found, Problem, Record
+from mirada.errors import require
+from mirada.files import expanded
+
+# Many pictures of any kinds and sizes, brought to one form: decoded once, kept as bytes, with a bound on memory.
+
+
+Square = UInt8[np.ndarray, "size size channels"]
+Squares = UInt8[np.ndarray, "n size size channels"]
+SMALLEST, FINE, LARGEST = 32, 40, 64  # sizes that are chosen: up to FINE they are multiples of 4, above of 8
+EXACT = 28  # squares from here on keep their size
+DECODERS = 4  # threads: most of the work is done outside of Python
+LUMA = np.array([299, 587, 114], np.uint32)  # how bright red, green and blue are, in thousandths: Rec. 601, as Pillow
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What a model sees of a picture: a square of `size` pixels, gray (1 channel) or in color (3)."""
+
+    size: int
+    channels: int
+    way: str = "pad"
+
+    def __post_init__(self) -> None:
+        fits = self.size >= 1 and self.channels in (1, 3)
+        require(
+            fits, f"a picture is seen as a square of 1 or 3 channels: got size={self.size}, channels={self.channels}"
+        )
+        require(self.way in WAYS, f"a picture is fitted by {', '.join(WAYS)}: got {self.way!r}")
+
+    def of(self, pixels: Pixels) -> Square:
+        """What is seen of these pixels."""
+        square = fit(pixels, self.size, self.way)
+        return square if self.channels == 3 else brightness(square)
+
+    def room(self, pictures: int) -> int:
+        """The bytes that so many pictures take."""
+        return pictures * self.size * self.size * self.channels
+
+
+@dataclass(eq=False)
+class Picture:
+    """A picture of a file or in memory: its sides, and what is seen of it, which is kept as it was asked for last.
+
+    A path is opened when this is made, and decoded when it is looked at; either is a ValueError if it cannot be read.
+
+    >>> picture = Picture(np.zeros((4, 6), np.uint8))
+    >>> picture
+    Picture(name='a picture of 4 x 6', height=4, width=6, gray=True)
+    >>> picture.seen(Fitting(2, 1)).shape
+    (2, 2, 1)
+    """
+
+    given: Any = field(repr=False)  # a path, an array, or a Pillow image
+    name: str = ""
+    height: int = 0
+    width: int = 0
+    gray: bool = False
+    _kept: tuple[Fitting, Square] | None = field(default=None, repr=False)
+    _identity: bytes = field(default=b"", repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.given, str | Path):
+            header, self.name = header_of(self.given), self.name or str(self.given)
+            self.height, self.width, self.gray = header.height, header.width, header.gray
+            return
+        gray = self.given.mode in GRAY if isinstance(self.given, Image.Image) else None
+        if gray is not None or not is_plain(self.given):
+            self.given = pixels_of(self.given)
+        self.height, self.width = self.given.shape[:2]
+        self.gray = self.given.shape[2:] in ((), (1,)) if gray is None else gray
+        self.name = self.name or f"a picture of {self.height} x {self.width}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def seen(self, fitting: Fitting) -> Square:
+        """What a model sees of it."""
+        if self._kept is None or self._kept[0] != fitting:
+            self._kept = (fitting, self._fitted(fitting))
+        return self._kept[1]
+
+    def keep(self, fitting: Fitting, square: Square) -> None:
+        """Keep pixels that are in a larger array, and let go of our own."""
+        self._kept = (fitting, square)
+
+    def _fitted(self, fitting: Fitting) -> Square:
+        array = self.given if isinstance(self.given, np.ndarray) else None
+        if array is not None and array.shape[:2] == (fitting.size, fitting.size):
+            array = array[..., None] if array.ndim == 2 else array
+            if array.shape[2] == fitting.channels:
+                return array
+        return fitting.of(pixels_of(self.given))
+
+    @property
+    def identity(self) -> bytes:
+        """What tells it from other pictures: the bytes of its file, or its pixels."""
+        if not self._identity:
+            digest = hashlib.blake2b(digest_size=16)
+            if isinstance(self.given, np.ndarray):
+                digest.update(repr(self.given.shape).encode() + self.given.tobytes())
+            else:
+                with opened(self.given) as file:
+                    digest.update(file.read())
+            self._identity = digest.digest()
+        return self._identity
+
+
+def is_plain(given: Any) -> bool:
+    """Whether it is an array of bytes that needs no conversion."""
+    plain = isinstance(given, np.ndarray) and given.dtype == np.uint8 and min(given.shape, default=0) > 0
+    return plain and (given.ndim == 2 or (given.ndim == 3 and given.shape[2] in (1, 3)))
+
+
+def brightness(pixels: UInt8[np.ndarray, "*places 3"]) -> UInt8[np.ndarray, "*places 1"]:
+    """How bright colors are; gray stays what it is.
+
+    >>> brightness(np.array([[7, 7, 7], [255, 0, 0]], np.uint8)).tolist()
+    [[7], [76]]
+    """
+    return ((pixels @ LUMA + 500) // 1000).astype(np.uint8)[..., None]
+
+
+def chosen_size(pictures: Sequence[Picture], multiple: int = 0) -> int:
+    """The side of the square that suits some pictures: their own, or the median of their longer sides, 32 to 64 pixels.
+
+    It is a multiple of `multiple`, or else of what divides it into few patches.
+
+    >>> chosen_size([Picture(np.zeros((28, 28), np.uint8))]), chosen_size([Picture(np.zeros((480, 600), np.uint8))])
+    (28, 64)
+    """
+    sides = {(picture.height, picture.width) for picture in pictures}
+    longest = sorted(max(each.height, each.width) for each in pictures)
+    middle = longest[len(longest) // 2]
+    own = sides == {(middle, middle)} and EXACT <= middle <= LARGEST
+    wanted = middle if own else min(max(middle, SMALLEST), LARGEST)
+    step = multiple or (4 if wanted <= FINE else 8)
+    return max(1, round(wanted / step)) * step
+
+
+def described(pictures: Sequence[Picture], fitting: Fitting) -> str:
+    """How many sizes there are, and what becomes of them, in words.
+
+    >>> described([Picture(np.zeros((9, 16), np.uint8)), Picture(np.zeros((8, 8), np.uint8))], Fitting(32, 1))
+    'gray pictures of 2 sizes, 8 x 8 to 9 x 16: scaled to 32 x 32, those that are not square padded at their borders'
+    """
+    sides = sorted({(each.height, each.width) for each in pictures}, key=lambda pair: (pair[0] * pair[1], pair))
+    kind = "gray pictures" if fitting.channels == 1 else "pictures in color"
+    least, most = (f"{high} x {wide}" for high, wide in (sides[0], sides[-1]))
+    kind += f" of {least}" if len(sides) == 1 else f" of {len(sides):,} sizes, {least} to {most}"
+    if sides == [(fitting.size, fitting.size)]:
+        return kind
+    done = f"{kind}: scaled to {fitting.size} x {fitting.size}"
+    if all(high == wide for high, wide in sides):
+        return done
+    how = {"pad": "padded at their borders", "crop": "cropped to their middle", "stretch": "stretched"}[fitting.way]
+    return f"{done}, those that are not square {how}"
+
+
+def require_room(pictures: int, fitting: Fitting, gigabytes: float) -> None:
+    """Require pictures that fit into so much memory."""
+    needed = fitting.room(pictures) / 1e9
+    require(
+        needed <= gigabytes,
+        f"{pictures:,} pictures of {fitting.size} x {fitting.size} take {needed:.1f} GB, and at most {gigabytes:g} GB are kept. "
+        "Give a smaller size=, fewer pictures, or more memory=.",
+    )
+
+
+def decode(pictures: Sequence[Picture], fitting: Fitting) -> dict[int, str]:
+    """Let pictures be decoded and kept; those that cannot be are told by their number, with the reason."""
+
+    def fault(picture: Picture) -> str:
+        try:
+            picture.seen(fitting)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    files = [row for row, picture in enumerate(pictures) if not isinstance(picture.given, np.ndarray)]
+    with warnings.catch_warnings(), ThreadPoolExecutor(DECODERS) as pool:  # threads would restore each other's filters
+        faults = pool.map(lambda row: fault(pictures[row]), files)
+        return {row: text for row, text in zip(files, faults, strict=True) if text}
+
+
+def stacked(pictures: Sequence[Picture], fitting: Fitting) -> Squares:
+    """What is seen of some pictures, as one array, in which they keep it from now on."""
+    whole = np.empty((len(pictures), fitting.size, fitting.size, fitting.channels), np.uint8)
+    for square, picture in zip(whole, pictures, strict=True):
+        square[:] = picture.seen(fitting)
+        picture.keep(fitting, square)
+    return whole
+
+
+# Arrays in idx files, the format of MNIST: a header with the sizes, then one byte per number; plain or gzipped.
+
+
+BYTES = 0x08  # the type that pictures and labels have; others are numbers of several bytes
+MOST_AXES = 4
+MOST_BYTES = 16 << 30  # a damaged header may ask for anything
+
+
+def read_idx(path: str | Path) -> UInt8[np.ndarray, "*axes"]:
+    """The array of a file: two zero bytes, the type, the number of axes, their sizes as 32-bit numbers, then the bytes.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "labels")
+    >>> _ = path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3]) + b"abc")
+    >>> read_idx(path)
+    array([97, 98, 99], dtype=uint8)
+
+    LeCun, Cortes and Burges, http://yann.lecun.com/exdb/mnist.
+    """
+    with opened(path) as file:
+        start = file.read(4)
+        known = len(start) == 4 and start[:2] == b"\0\0" and 1 <= start[3] <= MOST_AXES
+        require(
+            known,
+            f"{path}: not an idx file: it begins with {start.hex(' ')}, not with 00 00 08. Is it of MNIST's form?",
+        )
+        require(start[2] == BYTES, f"{path}: an idx file of type 0x{start[2]:02x}: only bytes (0x08) are read.")
+        header = file.read(4 * start[3])
+        require(
+            len(header) == 4 * start[3], f"{path}: the idx file is cut short: it ends within its header. Copy it again."
+        )
+        sizes = struct.unpack(f">{start[3]}I", header)
+        wanted = int(np.prod(sizes, dtype=object))
+        by = " x ".join(f"{size:,}" for size in sizes)
+        require(wanted <= MOST_BYTES, f"{path}: the idx file claims {by} bytes, which is too much. Is it damaged?")
+        content = file.read(wanted + 1)
+    require(
+        len(content) == wanted,
+        f"{path}: the idx file must have {by} bytes after its header: it has "
+        f"{'more' if len(content) > wanted else f'{len(content):,}'}. Copy or download it again.",
+    )
+    return np.frombuffer(content, np.uint8).reshape(sizes)
+
+
+FORMS = "a folder with a folder per class, two idx files IMAGES,LABELS, or a FILE.npz with images and labels"
+ARRAYS = ("images", "labels")  # of the npz form
+NUMBERED = re.compile(r"(.+):(\d+)")  # one picture of a file with many
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledPicture:
+    """A picture, what it shows, and where in it that is, if that is known: left, top, right, bottom in its pixels."""
+
+    picture: Picture
+    label: str
+    box: Box | None = None
+
+
+Labelled = Record[LabelledPicture]
+
+
+def read_images(place: Any) -> Found[LabelledPicture]:
+    """The labelled pictures of a place: a path, or data in memory. Pictures are opened here, and decoded when looked at.
+
+    >>> found = read_images({"images": np.zeros((2, 8, 8), np.uint8), "labels": ["cat", "dog"]})
+    >>> [(record.where, record.value.label) for record in found.records]
+    [('row 1', 'cat'), ('row 2', 'dog')]
+    """
+    if not isinstance(place, str):
+        return in_memory(place)
+    path = os.path.expanduser(place)
+    if os.path.isdir(path):
+        return from_folders(place)
+    if "," in place and not os.path.exists(path):
+        images, labels, path = idx_pair(place)
+        return Found(numbered(images, labels, lambda row: f"{path}:{row}"))
+    if place.lower().endswith(".npz"):
+        return Found(numbered(*npz_arrays(place), lambda row: f"{place}:{row}"))
+    require(os.path.exists(path), f"{place}: no such file or folder. {near(path)}")
+    raise ValueError(f"{place}: a file whose form is unknown. Give {FORMS}.")
+
+
+# folders
+
+
+def from_folders(place: str) -> Found[LabelledPicture]:
+    """A folder of class folders; whatever is in one of them, at any depth, is a picture of that class."""
+    folder = expanded(place)
+    classes = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+    require(
+        bool(classes),
+        f"{place}: there is no folder in it. Pictures to learn from are in a folder per class, such as {place}/cat/1.jpg.",
+    )
+    loose = [path for path in files_in(folder, deep=False) if path.suffix.lower() in ENDINGS]
+    records: list[Labelled] = []
+    problems = [
+        Problem(str(path), "a picture beside the class folders. Put it into the folder of its class.") for path in loose
+    ]
+    for home in classes:
+        paths = files_in(home)
+        if not paths:
+            problems.append(Problem(str(home), "a class without pictures. Put some there, or remove the folder."))
+        for path in paths:
+            found = opened_picture(str(path))
+            if isinstance(found, Problem):
+                problems.append(found)
+            else:
+                records.append(Record(str(path), LabelledPicture(found, home.name)))
+    return Found(records, problems)
+
+
+def files_in(folder: Path, deep: bool = True) -> list[Path]:
+    """The files of a folder, but for hidden ones and what file managers leave behind."""
+    found = folder.rglob("*") if deep else folder.iterdir()
+    return sorted(path for path in found if path.is_file() and not is_hidden(path.relative_to(folder)))
+
+
+def is_hidden(path: Path) -> bool:
+    return path.name.lower() in ("thumbs.db", "desktop.ini") or any(part.startswith(".") for part in path.parts)
+
+
+def opened_picture(given: Any, where: str = "") -> Picture | Problem:
+    """A picture, or what is wrong with it; the place is told once."""
+    try:
+        return Picture(given, where)
+    except ValueError as error:
+        if where in ("", str(given)):
+            return Problem(str(given), str(error).removeprefix(f"{given}: "))
+        return Problem(where, str(error))
+
+
+def unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
+    """The pictures of a place that needs no labels, each with a name: files of a folder, or all of an idx or npz file."""
+    path = os.path.expanduser(place)
+    if os.path.isdir(path):
+        folder = Path(path)
+        found = [(str(file.relative_to(folder)), opened_picture(str(file))) for file in files_in(folder)]
+        require(bool(found), f"{place}: there is no file in it. Give a folder of pictures.")
+        return found
+    if place.lower().endswith(".npz"):
+        images = read_npz(place, ARRAYS[:1])["images"]
+    elif is_idx(place.split(",")[0].strip()):
+        place = place.split(",")[0].strip()
+        images = read_idx(place)
+    else:
+        return [(os.path.basename(place), opened_picture(place))]
+    check_images(images, place)
+    names = [f"{place}:{row}" for row in range(1, len(images) + 1)]
+    return [(name, Picture(image, name)) for name, image in zip(names, images, strict=True)]
+
+
+def numbered_picture(text: str) -> Picture | None:
+    """Picture 17 of a file with many, for a text such as FILE.npz:17; None if it is no such text."""
+    found = NUMBERED.fullmatch(text)
+    place = found.group(1) if found else ""
+    if (
+        not found
+        or not os.path.isfile(os.path.expanduser(place))
+        or not (place.lower().endswith(".npz") or is_idx(place))
+    ):
+        return None
+    images, number = (
+        (read_npz(place, ARRAYS[:1])["images"] if place.lower().endswith(".npz") else read_idx(place)),
+        int(found.group(2)),
+    )
+    check_images(images, place)
+    require(1 <= number <= len(images), f"{place} has pictures 1 to {len(images):,}: there is no {number}")
+    return Picture(images[number - 1], text)
+
+
+def is_idx(place: str) -> bool:
+    """Whether a file begins as an idx file does."""
+    try:
+        with opened(place) as file:
+            return file.read(3) == b"\0\0\x08"
+    except ValueError:
+        return False
+
+
+# arrays
+
+
+def idx_pair(place: str) -> tuple[np.ndarray, list[str], str]:
+    """The pictures and labels of two idx files, in whichever order they are given, and the file of the pictures."""
+    paths = [part.strip() for part in place.split(",")]
+    require(len(paths) == 2, f"{place}: two idx files have one comma between them: IMAGES,LABELS")
+    (images, path), (labels, other) = sorted(((read_idx(p), p) for p in paths), key=lambda pair: -pair[0].ndim)
+    require(labels.ndim == 1, f"{other}: labels have one axis, and it has {labels.ndim}. Give IMAGES,LABELS.")
+    require(
+        images.ndim in (3, 4),
+        f"{path}: pictures have the axes (n, height, width), and it has {images.ndim}. Give IMAGES,LABELS.",
+    )
+    check_arrays(images, labels, path, f"{path} has", f"{other} has ")
+    return images, [str(label) for label in labels.tolist()], path
+
+
+def npz_arrays(path: str) -> tuple[np.ndarray, list[str]]:
+    """The arrays of a file: images (n, height, width[, channels]) of bytes, and labels."""
+    found = read_npz(path, ARRAYS)
+    images, labels = (found[name] for name in ARRAYS)
+    check_arrays(images, labels, path)
+    return images, [str(label) for label in names_of(labels, path)]
+
+
+def read_npz(path: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Some arrays of an npz file."""
+    try:
+        return read_arrays(path, names)
+    except ArrayError as error:
+        raise ValueError(
+            f"{path}: its arrays cannot be read: {error.name}: {error}. Save plain arrays of numbers and texts."
+        ) from None
+
+
+def check_images(images: np.ndarray, where: str) -> None:
+    """Require pictures of bytes."""
+    if images.dtype != np.uint8:
+        bad = ", with NaN" if images.dtype.kind == "f" and np.isnan(images).any() else ""
+        raise ValueError(
+            f"{where}: images must be uint8, 0 to 255: got {images.dtype}{bad}. "
+            "Convert them, such as (255 * images).round().astype('uint8') for shares of 1."
+        )
+    fits = images.ndim == 3 or (images.ndim == 4 and images.shape[3] in (1, 3, 4))
+    require(
+        fits and min(images.shape[1:]) > 0,
+        f"{where}: images must be (n, height, width) or (n, height, width, channels) with 1, 3 or 4 channels: "
+        f"got shape {images.shape}",
+    )
+    require(len(images) > 0, f"{where}: there are no pictures")
+
+
+def check_arrays(
+    images: np.ndarray, labels: np.ndarray, where: str, images_have: str = "there are", labels_have: str = ""
+) -> None:
+    """Require pictures of bytes, and a label for each."""
+    check_images(images, where)
+    require(labels.ndim > 0, f"{where}: labels must have one axis: got shape {labels.shape}")
+    require(
+        len(images) == len(labels),
+        f"{where}: every picture needs a label: {images_have} {len(images):,} pictures and "
+        f"{labels_have}{len(labels):,} labels",
+    )
+
+
+def names_of(labels: np.ndarray, where: str) -> list[Any]:
+    """Labels as an array holds them: whole numbers or texts."""
+    require(labels.ndim == 1, f"{where}: labels must have one axis: got shape {labels.shape}")
+    require(
+        labels.dtype.kind in "iubUS",
+        f"{where}: labels must be whole numbers or texts: got {labels.dtype}. Convert them, such as labels.astype(int).",
+    )
+    names = labels.tolist()
+    return [name.decode(errors="replace") for name in names] if labels.dtype.kind == "S" else names
+
+
+def numbered(images: np.ndarray, labels: Iterable[str], where: Any) -> list[Labelled]:
+    """A record for each picture of an array, numbered from 1."""
+    names = [where(row) for row in range(1, len(images) + 1)]
+    rows = zip(names, images, labels, strict=True)
+    return [Record(name, LabelledPicture(Picture(image, name), label)) for name, image, label in rows]
+
+
+# memory
+
+
+def in_memory(data: Any) -> Found[LabelledPicture]:
+    """Arrays by name as in an npz file, or rows (picture, label): a path, an array or a Pillow image, and its label."""
+    if isinstance(data, Mapping):
+        missing = [name for name in ARRAYS if name not in data]
+        require(not missing, f"data in memory needs images and labels: there is no {' and no '.join(missing)}")
+        images, labels = np.asarray(data["images"]), np.asarray(data["labels"])
+        check_arrays(images, labels, "the data")
+        return Found(numbered(images, map(str, names_of(labels, "the data")), lambda row: f"row {row}"))
+    require(
+        isinstance(data, Iterable) and not isinstance(data, bytes | np.ndarray),
+        f"data in memory must be rows of (picture, label), or a dict with images and labels: got {type(data).__name__}",
+    )
+    records: list[Labelled] = []
+    problems: list[Problem] = []
+    for number, row in enumerate(data, 1):
+        found = labelled_row(row, f"row {number}")
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            records.append(found)
+    return Found(records, problems)
+
+
+def labelled_row(row: Any, where: str) -> Labelled | Problem:
+    """A record of (picture, label), or what is wrong with it."""
+    values = row if isinstance(row, list | tuple) else (row,)
+    if len(values) != 2:
+        return Problem(where, f"expected 2 values (picture, label), found {len(values)}.")
+    given, label = values
+    if not isinstance(label, str | int | np.integer) or not str(label).strip():
+        return Problem(where, f"a label is a text or a whole number: got {label!r}.")
+    found = opened_picture(given, where)
+    return found if isinstance(found, Problem) else Record(where, LabelledPicture(found, str(label)))

@@ -1,0 +1,403 @@
+"""recognize: a picture in, what it shows out, with the patches the model looked at."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.corpora.objects import DrawnObjects, objects
+from mirada.data.check import show
+from mirada.data.files.forms import TABLES
+from mirada.data.files.opening import ending_of
+from mirada.data.image import WAYS
+from mirada.data.options import DataOptions, TableOptions
+from mirada.data.record import Problem
+from mirada.drawing.attention.picture import HeatPanel, PictureHeat, shrunk
+from mirada.drawing.page import Section
+from mirada.errors import require
+from mirada.looking.record import Seen, look
+from mirada.models.vit import ViT, ViTConfig
+from mirada.runs.answers import Answer, RankAsk
+from mirada.runs.batches import FixedSize
+from mirada.runs.classes import class_details, class_metrics, class_sections, unseen_classes
+from mirada.runs.inputs import Question, Questions, table_questions
+from mirada.runs.run import Run
+from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, numbered
+from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.tasks.recognize.examples import (
+    Augmentation,
+    AugmentedExamples,
+    LabelledRecord,
+    PictureClasses,
+    PictureExamples,
+    alone,
+    chosen_patch,
+    in_order,
+    label_of,
+    labelled_splits,
+    numbers,
+    unreadable,
+    without,
+)
+from mirada.tasks.recognize.labels import class_labels
+from mirada.tasks.recognize.pictures import (
+    Fitting,
+    LabelledPicture,
+    Picture,
+    chosen_size,
+    described,
+    numbered_picture,
+    require_room,
+    stacked,
+    unlabelled,
+)
+from mirada.training.baselines import linear_on_features, majority
+from mirada.training.metrics import accuracy
+from mirada.training.objectives import class_weights
+from mirada.training.recipe import Recipe
+
+SEEN_AT_ONCE = 256  # pictures
+SHOWN = 9  # examples and errors in the report
+SHIFT, LIGHT = 14, 0.1  # pictures are shifted by one in so many pixels, and made lighter by such a share
+LINEAR, LINEAR_NUMBERS = 40, 16_000_000  # pixels along a side, and of all pictures, that a linear model gets at most
+BUILTIN = re.compile(r"builtin (train|valid|test):(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecognizeOptions(DataOptions):
+    """How pictures are brought to one form: squares of `size` pixels, fitted by pad, crop or stretch, in patches of `patch`;
+    0 chooses what suits the data. `augment` shifts pictures by a few pixels and changes their light a little while the model
+    learns; `flip` also mirrors them, which no letter or digit survives. `balance` lets rare classes count as much as frequent
+    ones. At most `memory` GB of pictures are kept.
+    """
+
+    of_files: ClassVar[tuple[str, ...]] = (*DataOptions.of_files, "memory", "balance")
+    fixed: ClassVar[tuple[str, ...]] = ("size", "patch", "fit")
+
+    size: int = 0
+    patch: int = 0
+    fit: str = "pad"
+    augment: bool = True
+    flip: bool = False
+    balance: bool = False
+    memory: float = 2.0
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(0, "size", "patch", "memory")
+        self.one_of("fit", *WAYS)
+        if self.size and self.patch and self.size % self.patch:
+            raise ValueError(
+                f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
+            )
+
+    def fitting(self, pictures: Sequence[Picture]) -> tuple[Fitting, int]:
+        """What is to be seen of some pictures, and the side of a patch."""
+        size = self.size or chosen_size(pictures, self.patch)
+        channels = 1 if all(picture.gray for picture in pictures) else 3
+        return Fitting(size, channels, self.fit), self.patch or chosen_patch(size)
+
+    def augmentation(self, size: int) -> Augmentation:
+        """What changes in pictures of this size while a model learns."""
+        return Augmentation(round(size / SHIFT), self.flip, LIGHT) if self.augment else Augmentation(flip=self.flip)
+
+
+class Recognize(Task[Any, LabelledPicture, PictureClasses]):
+    name, input_kind = "recognize", "picture"
+    Data = RecognizeOptions
+    Ask = RankAsk
+    Known = PictureClasses
+    glance = 300
+    presets: ClassVar[Mapping[str, Preset]] = {
+        "vit": Preset(ViT, {"norm": "layer", "stem": "convolution"}),
+        "conv-attention": Preset(ViT, {"norm": "layer", "stem": "convolution", "pool": "attention", "depth": 1}),
+    }
+
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        recipe = {"batch_size": 128, "lr": 1e-3, "warmup": 200, "decay": 0.05, "epochs": 15, "patience": 5.0}
+        depth = {"depth": 2 if source.builtin else 4} if model == "vit" else {}
+        if source.builtin:
+            # patches look at their neighbors, and one query looks at all: it has to find the object
+            near = {"where": "grid:8,8,1", "pool": "attention"}
+            sizes = {"width": 64, "heads": 4, "hidden": 128, "dropout": 0.0, **near, **depth}
+            return {"model": sizes, "recipe": recipe | {"batch_size": 64, "lr": 2e-3, "smoothing": 0.0, "epochs": 22}}
+        return {"model": {"width": 128, "heads": 4, "hidden": 256, "dropout": 0.1, **depth}, "recipe": recipe}
+
+    # from data to batches
+
+    def read(self, source: Source, options: RecognizeOptions) -> Splits[LabelledPicture]:
+        if source.builtin:
+            return builtin()
+        splits = labelled_splits(source, options)
+        if source.measured or not splits.train:
+            return splits
+        pictures = [record.value.picture for record in splits.train]
+        fitting, _ = options.fitting(pictures)
+        records = [*splits.train, *splits.valid, *splits.test]
+        require_room(len(records), fitting, options.memory)
+        counts = Counter(record.value.label for record in records)
+        known = in_order(counts)
+        note = f"{self.amount(records)} of {len(known)} class{'' if len(known) == 1 else 'es'}: {described(pictures, fitting)}"
+        faults = [
+            *unreadable(records, fitting),
+            *(alone(record) for record in records if counts[label_of(record.value)] == 1),
+        ]
+        return without(replace(splits, notes=[*splits.notes, note]), faults)
+
+    def identity(self, value: LabelledPicture) -> bytes:
+        return value.picture.identity + value.label.encode(errors="surrogatepass")
+
+    def learn(
+        self, splits: Splits[LabelledPicture], options: RecognizeOptions, start: PictureClasses | None
+    ) -> PictureClasses:
+        labels = in_order(record.value.label for record in splits.train)
+        bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
+        require(
+            len(labels) > 1,
+            f"{bad}there must be two classes or more to tell apart: all pictures are {labels[0]!r}. Is there a folder per class?",
+        )
+        if start is not None:
+            labels = start.labels if set(labels) <= set(start.labels) else labels
+        given = [label_of(record.value) for record in splits.train]
+        weights = class_weights(given, labels) if options.balance else ()
+        if start is not None:
+            return replace(start, labels=labels, weights=weights)
+        fitting, patch = options.fitting([record.value.picture for record in splits.train])
+        return PictureClasses(labels, fitting, patch, options.augmentation(fitting.size), weights)
+
+    def sizes(self, known: PictureClasses) -> dict[str, Any]:
+        fitting = known.fitting
+        return {
+            "size": fitting.size, "patch": known.patch, "channels": fitting.channels, "classes": len(known.labels),
+            "length": known.grid**2 + 1,
+        }  # fmt: skip
+
+    def examples(
+        self, records: Sequence[LabelledRecord], known: PictureClasses, config: ViTConfig
+    ) -> PictureExamples:  # fmt: skip
+        bad = unreadable(records, known.fitting)
+        places = {problem.where for problem in bad}
+        blank = Picture(np.zeros((known.fitting.size,) * 2, np.uint8))  # for one that will be left out
+        pictures = [blank if record.where in places else record.value.picture for record in records]
+        numbers = {label: number for number, label in enumerate(known.labels)}
+        classes = np.array([numbers.get(record.value.label, -1) for record in records], np.int64)
+        bad += unseen_classes([record for record in records if record.where not in places], known.labels, label_of)
+        squares = stacked(pictures, known.fitting)
+        return PictureExamples(squares, classes, config.places, known.augmentation, tuple(bad), known.weights)
+
+    def problems(
+        self, records: Sequence[LabelledRecord], examples: PictureExamples, config: ViTConfig
+    ) -> list[Problem]:  # fmt: skip
+        return list(examples.problems)
+
+    def batches(self, examples: PictureExamples, recipe: Recipe) -> FixedSize:
+        return FixedSize(AugmentedExamples(examples, recipe.seed), recipe.batch_size, recipe.seed)
+
+    # from inputs to answers
+
+    def parse(self, text: str) -> Picture:
+        place = text.strip()
+        require(bool(place), "there is no picture: give the path of one")
+        drawn = BUILTIN.fullmatch(place)
+        if drawn:
+            return builtin_picture(drawn.group(1), int(drawn.group(2)))
+        return numbered_picture(place) or Picture(place, text)
+
+    def answer(self, run: Run, inputs: Sequence[Any], ask: RankAsk) -> list[Answer]:
+        labels, known = run.known.labels, run.known
+        for name in ask.candidates:
+            require(name in labels, f"candidate {name!r} is not a class of this run; known: {', '.join(labels)}")
+        pictures = [given if isinstance(given, Picture) else Picture(given) for given in inputs]
+        answers: list[Answer] = []
+        for first in range(0, len(pictures), SEEN_AT_ONCE):
+            some = pictures[first : first + SEEN_AT_ONCE]
+            x = torch.from_numpy(numbers(np.stack([picture.seen(known.fitting) for picture in some]))).to(run.device)
+            with look(run.model) as seen:
+                shares = run.model(x).float().softmax(-1).cpu()
+            weights = looked(seen, run.model.config).cpu()
+            for row, picture in enumerate(some):
+                pairs = zip(labels, shares[row].tolist(), strict=True)
+                taken = [pair for pair in pairs if pair[0] in (ask.candidates or labels)]
+                replay = partial(
+                    run.look,
+                    x[row : row + 1],
+                    labels=partial(class_labels, known, run.model.config, picture, ask.candidates),
+                )
+                answers.append(ranked_answer(picture, known, taken, weights[row : row + 1], ask, replay))
+        return answers
+
+    def questions(self, run: Run, place: str) -> Questions:
+        def question(name: str, found: Picture | Problem) -> Question:
+            fault = found.what if isinstance(found, Problem) else ""
+            return Question(name, name if fault else found, (name,), fault)
+
+        if ending_of(place) in TABLES:
+            return table_questions(
+                place, ("name", "image", "picture"), TableOptions(), partial(self.parse_beside, place)
+            )
+        return Questions(("name",), [question(*pair) for pair in unlabelled(place)])
+
+    def parse_beside(self, table: str, text: str) -> Picture:
+        """A picture by its name in a table, from the folder of the table."""
+        return self.parse(os.path.join(os.path.dirname(table), text) if text.strip() else "")
+
+    # from answers to a report
+
+    def measure(self, run: Run, records: Sequence[LabelledRecord]) -> tuple[dict[str, float], list[Answer]]:
+        unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
+        require(not unseen, show(unseen, NAMED))
+        answers = run([record.value.picture for record in records])
+        metrics = class_metrics(*told(answers, records))
+        return metrics | attention_on_objects(run.known, records, answers), answers
+
+    def details(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> dict[str, Any]:
+        return class_details(*told(answers, records), run.known.labels)
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[LabelledRecord]) -> dict[str, float]:
+        train = learned()
+        every = max(1, -(-len(train) * run.known.fitting.room(1) // LINEAR_NUMBERS))
+        train = train[::every]
+        labels, wanted = ([label_of(record.value) for record in part] for part in (train, records))
+        x, asked = (pixels([record.value.picture for record in part], run.known.fitting) for part in (train, records))
+        linear, often = linear_on_features(x, labels, asked), [majority(labels)] * len(wanted)
+        return {"accuracy_linear": accuracy(linear, wanted), "accuracy_majority": accuracy(often, wanted)}
+
+    def samples(self, run: Run, splits: Splits[LabelledPicture]) -> list[str]:
+        if run.source.in_memory:
+            return []
+        records = splits.test or splits.valid
+        firsts = {record.value.label: record.where for record in reversed(records)}  # one of every class
+        return [firsts[label] for label in run.known.labels if label in firsts][:SAMPLES]
+
+    def amount(self, records: Sequence[LabelledRecord]) -> str:
+        return f"{len(records):,} picture{'' if len(records) == 1 else 's'}"
+
+    def sections(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> list[Section]:
+        pairs = list(zip(answers, records, strict=True))
+        wrong = sorted((p for p in pairs if p[0].text != p[1].value.label), key=lambda pair: -pair[0].score)
+        shown = partial(heat, run.known)
+        about = about_heat(run.model.config, attention_on_objects(run.known, records, answers))
+        return [
+            Section("Examples", about, tuple(shown(*pair) for pair in spread(pairs, SHOWN))),
+            Section("Worst errors", "Wrong answers, the surest first.", tuple(shown(*pair) for pair in wrong[:SHOWN])),
+            *class_sections(*told(answers, records), run.known.labels),
+        ]
+
+
+# records
+
+
+def builtin() -> Splits[LabelledPicture]:
+    """Drawn objects in clutter, with their boxes."""
+    data = objects()
+    train, valid, test = (numbered(name, labelled_objects(getattr(data, name))) for name in SETS)
+    return Splits(train, valid, test)
+
+
+def labelled_objects(drawn: DrawnObjects) -> list[LabelledPicture]:
+    rows = zip(drawn.pictures, drawn.labels, drawn.boxes.tolist(), strict=True)
+    return [LabelledPicture(Picture(pixels), label, tuple(box)) for pixels, label, box in rows]
+
+
+def builtin_picture(part: str, number: int) -> Picture:
+    """One of the drawn pictures, so that who has none at hand can try."""
+    drawn = getattr(objects(), part).pictures
+    require(1 <= number <= len(drawn), f"the builtin {part} pictures are 1 to {len(drawn):,}: there is no {number}")
+    return Picture(drawn[number - 1], f"builtin {part}:{number}")
+
+
+# where the model looked
+
+
+def ranked_answer(
+    picture: Picture,
+    known: PictureClasses,
+    shares: Sequence[tuple[str, float]],
+    weights: Float[Tensor, "1 patches"],
+    ask: RankAsk,
+    replay: Callable[[], Seen],
+) -> Answer:
+    """The likeliest class of a picture, the others after it, and how much of the look at it fell on every patch."""
+    ranked = sorted(shares, key=lambda pair: -pair[1])
+    text, score = ranked[0]
+    return Answer(
+        picture.name, text, score, picture, read=known.places, written=(text,), weights=weights, replay=replay,
+        **ask.ranking(ranked),
+    )  # fmt: skip
+
+
+def looked(seen: Seen, config: ViTConfig) -> Float[Tensor, "batch patches"]:
+    """The last look, from which the class is decided: of the class token or of the pooling query, the mean over heads, and
+    of the patches alone. Where all places are pooled alike, the mean of all their looks.
+    """
+    call = seen[seen.names[-1]]
+    rows = slice(0, 1) if config.pool in ("first", "attention") else None
+    weights = call.weights(rows=rows).float().mean((1, 2))[:, int(config.has_token) :]
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
+
+
+def attention_on_objects(
+    known: PictureClasses, records: Sequence[LabelledRecord], answers: Sequence[Answer]
+) -> dict[str, float]:
+    """The share of the attention that falls on the patches which an object touches, and what even attention would put there;
+    both in percent, over the records whose boxes are known.
+    """
+    pairs = [share_on(known, *pair) for pair in zip(records, answers, strict=True)]
+    shares = [pair for pair in pairs if pair is not None]
+    if not shares:
+        return {}
+    on, even = (100 * sum(column) / len(shares) for column in zip(*shares, strict=True))
+    return {"on_object": on, "on_object_even": even}
+
+
+def share_on(known: PictureClasses, record: LabelledRecord, answer: Answer) -> tuple[float, float] | None:
+    """The share of an answer's attention on the patches that the object touches, and their share of all patches."""
+    if record.value.box is None or answer.weights is None:
+        return None
+    touched = torch.from_numpy(known.touched(record.value.picture, record.value.box))
+    return float(answer.weights[0][touched].sum()), float(touched.float().mean())
+
+
+def told(answers: Sequence[Answer], records: Sequence[LabelledRecord]) -> tuple[list[str], list[str]]:
+    """What was answered, and what was wanted."""
+    return [answer.text for answer in answers], [label_of(record.value) for record in records]
+
+
+def pixels(pictures: Sequence[Picture], fitting: Fitting) -> Float[Tensor, "n features"]:
+    """The pixels of pictures side by side, of large ones the means of blocks."""
+    step = -(-fitting.size // LINEAR)
+    rows = [shrunk(picture.seen(fitting), (step, step)).reshape(-1) for picture in pictures]
+    return torch.from_numpy(np.stack(rows)).float()
+
+
+def heat(known: PictureClasses, answer: Answer, record: LabelledRecord) -> PictureHeat:
+    """A picture with what the model looked at."""
+    assert answer.weights is not None
+    grid = answer.weights.reshape(known.grid, known.grid).tolist()
+    box = () if record.value.box is None else (known.seen_box(record.value.picture, record.value.box),)
+    on = share_on(known, record, answer)
+    note = "" if on is None else f"{on[0]:.0%} on patches of the object"
+    panel = HeatPanel(answer.text, tuple(map(tuple, grid)), box, note)
+    square = record.value.picture.seen(known.fitting)
+    picture = square if known.fitting.channels == 3 else square[..., 0]
+    return PictureHeat(picture, (panel,), answer.text, record.value.label, record.where, answer.score)
+
+
+def about_heat(config: ViTConfig, on: Mapping[str, float]) -> str:
+    """What the colors are, and how much of them falls on the objects, where that is known."""
+    who = {"first": "the class token", "attention": "the query that pools the patches"}.get(config.pool, "all patches")
+    text = f"The stronger the color of a patch, the more {who} looked at it in the last layer, over all heads."
+    if not on:
+        return text
+    return (
+        f"{text} Over all pictures, {on['on_object']:.0f} % of it is on patches that the object touches; even attention would "
+        f"put {on['on_object_even']:.0f} % there."
+    )

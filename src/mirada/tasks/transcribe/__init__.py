@@ -1,0 +1,1 @@
+"""transcribe: recordings in, the words that are said in them out."""

@@ -1,0 +1,404 @@
+"""transcribe: a recording in, what is said in it out, with the moments that the model listened to for every character."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mirada.corpora.morse import RATE, morse, spelled
+from mirada.data.batching import in_order, pad
+from mirada.data.options import TextOptions
+from mirada.data.record import Problem, Record
+from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN
+from mirada.data.wav import read_wav
+from mirada.decoding.options import SearchOptions
+from mirada.decoding.search import Forbid, Hypothesis
+from mirada.drawing.page import Section
+from mirada.drawing.tables import DataTable
+from mirada.errors import require
+from mirada.hub.vectors import start_from_vectors
+from mirada.layers.model import Model
+from mirada.layers.output import IGNORED
+from mirada.models.transcriber import Transcriber
+from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.batches import Bucketed, in_buckets
+from mirada.runs.inputs import Question, Questions
+from mirada.runs.run import Run
+from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
+from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.tasks.transcribe.metrics import character_error_rate, confusions, edit_distance, word_error_rate
+from mirada.tasks.transcribe.recordings import (
+    HOP,
+    FeatureExtractor,
+    MelBands,
+    Recording,
+    Spoken,
+    plural,
+    read_recordings,
+    sound_in_memory,
+    survey,
+    wav_files,
+    wav_named,
+)
+from mirada.tasks.transcribe.report import SoundHeat, moments, sound_labels
+from mirada.tasks.transcribe.speech import STRENGTHS, SpeechVocabulary, draws_of, strength
+from mirada.training.baselines import majority
+from mirada.training.objectives import Microbatch
+from mirada.training.recipe import Recipe
+
+SpokenRecord = Record[Spoken]
+REDUCED = 4  # frames that the model's convolutions make one of
+GRID = 8  # lengths are rounded up to multiples of it, so that neighbors change from epoch to epoch
+DECODED_AT_ONCE = 8192  # places of recordings
+SHOWN, LISTED = 6, 20  # examples and errors in the report; confusions
+WORST = "Farthest from what was wanted, by the share of wrong characters."
+MORSE = "morse:"  # how an input begins that is a text to be keyed
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranscribeOptions(TextOptions):
+    """Recordings and texts. All are resampled to `rate`, and heard in so many `mels` bands. `augment` is how much recordings
+    are changed while they are learned from: no, light or strong.
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = (*TextOptions.fixed, "rate", "mels")
+
+    tokenizer: str = "char"
+    rate: int = 16_000
+    mels: int = 40
+    augment: str = "strong"
+
+    def check(self) -> None:
+        super().check()
+        self.at_least(1_000, "rate")
+        self.at_least(1, "mels")
+        self.one_of("augment", *STRENGTHS)
+
+    @property
+    def bands(self) -> MelBands:
+        """How recordings are heard."""
+        return MelBands(self.rate, self.mels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranscribeAsk(SearchOptions, AskOptions):
+    """How a text is searched for; `truncate` cuts recordings that are too long for the model."""
+
+    truncate: bool = False
+
+
+Heard = Recording | str | Path | tuple[Any, int]  # what a person may give: a file, or samples and their rate
+
+
+class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
+    name, input_kind = "transcribe", "recording"
+    Data = TranscribeOptions
+    Ask = TranscribeAsk
+    Known = SpeechVocabulary
+    brief: ClassVar[Mapping[str, Any]] = {"tokens": 40}
+    glance = 64
+    asks = ("name",)
+    presets: ClassVar[Mapping[str, Preset]] = {
+        "transformer": Preset(Transcriber, {"kind": "transformer", "position": "rotary", "ctc": 0.5}),
+        "luong": Preset(Transcriber, {"kind": "luong", "ctc": 0.5}),
+    }
+
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        sizes = {"width": 128, "hidden": 256, "depth": 2}
+        recipe = {"smoothing": 0.0, "batch_tokens": 1500, "lr": 2e-3, "warmup": 200}
+        if source.builtin:
+            return {
+                "model": sizes | {"dropout": 0.0}, "data": {"rate": RATE, "augment": "no"}, "recipe": recipe | {"epochs": 8},
+            }  # fmt: skip
+        return {"model": sizes | {"dropout": 0.2}, "data": {"rate": survey(source.data).rate}, "recipe": recipe}
+
+    def read(self, source: Source, options: TranscribeOptions) -> Splits[Spoken]:
+        if source.builtin:
+            return builtin(options)
+        return splits_of(
+            source,
+            lambda place: read_recordings(place, FeatureExtractor(options.bands), options),
+            options,
+            one_recording,
+        )
+
+    def identity(self, value: Spoken) -> bytes:
+        return value[0].digest + value[1].encode()
+
+    def learn(
+        self, splits: Splits[Spoken], options: TranscribeOptions, start: SpeechVocabulary | None
+    ) -> SpeechVocabulary:  # fmt: skip
+        recordings, texts = zip(*(record.value for record in splits.train), strict=True)
+        known = SpeechVocabulary.learn(texts, [recording.frames for recording in recordings], options, start)
+        return replace(known, augment=options.augment)
+
+    def sizes(self, known: SpeechVocabulary) -> dict[str, Any]:
+        return {"vocab": len(known.vocabulary), "mels": len(known.mean), "pace": known.pace / REDUCED}
+
+    def prepare(self, model: Model, known: SpeechVocabulary, options: TranscribeOptions) -> None:
+        if options.vectors:
+            start_from_vectors(model, options.vectors, known.vocabulary.tokens)
+
+    def examples(self, records: Sequence[SpokenRecord], known: SpeechVocabulary, config: Any) -> "SpokenExamples":
+        texts = known.tokenizer.encode_all([record.value[1] for record in records])
+        items = [(record.value[0].frames, text) for record, text in zip(records, texts, strict=True)]
+        return SpokenExamples(items, known)
+
+    def problems(self, records: Sequence[SpokenRecord], examples: "SpokenExamples", config: Any) -> list[Problem]:
+        faults = (too_long(len(frames), len(text), config.length) for frames, text in examples.items)
+        return [Problem(record.where, what) for record, what in zip(records, faults, strict=True) if what]
+
+    def batches(self, examples: "SpokenExamples", recipe: Recipe) -> Bucketed:
+        return Bucketed(replace(examples, seed=recipe.seed), recipe.batch_tokens, recipe.seed)
+
+    def in_order(self, examples: "SpokenExamples", recipe: Recipe) -> list[Microbatch]:
+        return in_buckets(examples, recipe.batch_tokens)
+
+    def is_one(self, given: Any) -> bool:
+        return super().is_one(given) or is_sound(given)
+
+    def answer(self, run: Run, inputs: Sequence[Heard], ask: TranscribeAsk) -> list[Answer]:
+        recordings = [heard(given, run.options.bands) for given in inputs]  # type: ignore[attr-defined]
+        most, stepper, answers = run.model.config.length, run.stepper, dict[int, Answer]()
+        recordings = [recording.beginning(most * REDUCED) for recording in recordings] if ask.truncate else recordings
+        for recording in recordings:
+            what = too_long(len(recording.frames), 0, most)
+            require(not what, f"{recording.name}: {what} --truncate (in Python and JSON: truncate) cuts it here.")
+        for rows in in_order([(places_of(len(recording.frames)),) for recording in recordings], DECODED_AT_ONCE):
+            some = [recordings[row] for row in rows]
+            for row, recording, ranked in zip(rows, some, decode(run, stepper, some, ask), strict=True):
+                answers[row] = as_answer(run, recording, ranked, ask)
+        return [answers[row] for row in range(len(inputs))]
+
+    def questions(self, run: Run, place: str) -> Questions:
+        """Every wav file of a folder; or those that a table names, from where it is or from here."""
+        if os.path.isdir(os.path.expanduser(place)):
+            paths = wav_files(place)
+            require(len(paths) > 0, f"{place}: no wav file in this folder")
+            return Questions(("name",), [Question(path, path, (os.path.relpath(path, place),)) for path in paths])
+        found, folder = super().questions(run, place), os.path.dirname(place)
+        rows = [replace(each, input=wav_named(folder, each.input) or each.input) for each in found.rows]
+        return replace(found, rows=rows)
+
+    def measure(self, run: Run, records: Sequence[SpokenRecord]) -> tuple[dict[str, float], list[Answer]]:
+        answers = run.answers([record.value[0] for record in records])
+        texts, wanted = [answer.text for answer in answers], [wanted_text(run, record) for record in records]
+        return {"wer": word_error_rate(texts, wanted), "cer": character_error_rate(texts, wanted)}, answers
+
+    def details(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> dict[str, Any]:
+        found = mistakes(run, records, answers)
+        return {
+            "confusions": [{"wanted": a, "given": b, "count": count} for (a, b), count in found.most_common(LISTED)]
+        }
+
+    def detail_lines(self, details: dict[str, Any]) -> list[str]:
+        return [f"{told(c['wanted'])} -> {told(c['given'])}  {c['count']:,}" for c in details["confusions"][:SHOWN]]
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[SpokenRecord]) -> dict[str, float]:
+        """The transcript that is wanted most often, whatever is heard."""
+        wanted, known = ([wanted_text(run, record) for record in part] for part in (records, learned()))
+        often = [majority(known)] * len(wanted)
+        return {"wer_majority": word_error_rate(often, wanted), "cer_majority": character_error_rate(often, wanted)}
+
+    def samples(self, run: Run, splits: Splits[Spoken]) -> list[str]:
+        if run.source.builtin:
+            return [f"{MORSE}{text}" for text in ("sos", "mirada", "hear me")]
+        recordings = [record.value[0] for record in spread(splits.test or splits.valid, SAMPLES)]
+        return [recording.name for recording in recordings if os.path.isfile(recording.name)]
+
+    def length(self, value: Spoken) -> int:
+        return len(value[1].split())
+
+    def amount(self, records: Sequence[SpokenRecord]) -> str:
+        seconds = sum(record.value[0].seconds for record in records)
+        return f"{plural(len(records), 'recording')} ({seconds / 60:.1f} minutes)"
+
+    def sections(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> list[Section]:
+        pairs = list(zip(answers, records, strict=True))
+        wrong = [pair for pair in pairs if pair[0].text != wanted_text(run, pair[1])]
+        wrong.sort(key=lambda pair: -share_wrong(pair[0].text, wanted_text(run, pair[1])))
+        about = (
+            "The recording as a spectrogram; below it, a row for everything that was written: the darker, the more the model "
+            "listened there. In a good transcript the dark places walk from left to right."
+        )
+        found = mistakes(run, records, answers).most_common(LISTED)
+        rows = tuple((told(wanted), told(given), count) for (wanted, given), count in found)
+        return [
+            Section("Examples", about, tuple(drawn_answer(run, *pair) for pair in spread(pairs, SHOWN))),
+            Section("Worst errors", WORST, tuple(drawn_answer(run, *pair) for pair in wrong[:SHOWN])),
+            Section("Confusions", "What was wanted, and what was written in its place.",
+                    (DataTable("", ("wanted", "written", "times"), rows),)),
+        ]  # fmt: skip
+
+
+def builtin(options: TranscribeOptions) -> Splits[Spoken]:
+    """Morse code in noise."""
+    extract = FeatureExtractor(options.bands)
+    train, valid, test = (
+        numbered(name, ((extract(one.sound, f"{name} {n}"), one.text) for n, one in enumerate(morse(name), 1)))
+        for name in SETS
+    )
+    return Splits(train, valid, test)
+
+
+def one_recording(value: Spoken) -> str:
+    """Equal recordings stay together when some are held out."""
+    return value[0].digest.hex()
+
+
+def is_sound(given: Any) -> bool:
+    """Whether a value is (samples, rate), not two inputs."""
+    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], int | float | np.number)
+
+
+def heard(given: Heard, bands: MelBands) -> Recording:
+    """An input as a recording: a file, samples with their rate, a text to be keyed in Morse code, or a recording."""
+    if isinstance(given, Recording):
+        return given
+    extract = FeatureExtractor(bands)
+    if not isinstance(given, str | Path):
+        sound = sound_in_memory(given)
+        return extract(sound, f"{sound.seconds:.2f} s of sound")
+    name = str(given)
+    if name.startswith(MORSE) and not os.path.exists(name):
+        return extract(spelled(name.removeprefix(MORSE)), name)
+    return extract(read_wav(name), name)
+
+
+def places_of(frames: int) -> int:
+    """What the convolutions of the model leave of so many frames.
+
+    >>> places_of(1), places_of(8), places_of(9)
+    (1, 2, 3)
+    """
+    return -(-frames // REDUCED)
+
+
+def too_long(frames: int, tokens: int, most: int) -> str:
+    """What is wrong with a recording or a text that the model is too short for; nothing, where it fits."""
+    places, one = places_of(frames), HOP * REDUCED
+    if places > most:
+        return (
+            f"too long: {places * one:.1f} s, and the model hears at most {most * one:.1f} s. Cut the recording, or train with "
+            f"length={places}."
+        )
+    return f"too long: its text has {tokens} tokens, at most {most - 1} fit. Cut it." if tokens >= most else ""
+
+
+Encoded = tuple[NDArray[np.float16], list[int]]  # frames and tokens
+
+
+@dataclass(frozen=True)
+class SpokenExamples:
+    """Recordings and texts as the model is given them; with a seed, changed in every epoch."""
+
+    items: Sequence[Encoded]
+    known: SpeechVocabulary
+    seed: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def lengths(self) -> list[tuple[int, int]]:
+        return [(rounded(places_of(len(frames))), rounded(len(text) + 1)) for frames, text in self.items]
+
+    def take(self, rows: Sequence[int]) -> "SpokenExamples":
+        return replace(self, items=[self.items[row] for row in rows])
+
+    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """A padded batch: the frames; the text once from its start and once to its end."""
+        frames, lengths = padded([self.items[row][0] for row in rows])
+        if self.seed is not None and self.known.augment != "no":
+            draws = torch.from_numpy(draws_of(len(self), self.seed, epoch)[list(rows)])
+            frames, lengths = strength(self.known.augment)(frames, lengths, draws)
+        target, _ = pad([[START, *self.items[row][1]] for row in rows], PAD)
+        wanted, counts = pad([[*self.items[row][1], END] for row in rows], IGNORED)
+        inputs = {"frames": self.known.scaled(frames), "lengths": lengths, "target": target, "wanted": wanted}
+        tokens = int(counts.sum())
+        return Microbatch(inputs, (tokens,), tokens)
+
+
+def rounded(length: int) -> int:
+    """A length on the grid: items of equal lengths change places from epoch to epoch, so a batch is rarely the same twice."""
+    return -(-length // GRID) * GRID
+
+
+def padded(
+    recordings: Sequence[NDArray[np.float16]],
+) -> tuple[Float[Tensor, "batch frames mels"], Int[Tensor, " batch"]]:
+    """Frames as one tensor, filled up with zeros, and their true numbers."""
+    lengths = [len(frames) for frames in recordings]
+    whole = np.zeros((len(recordings), max(lengths), recordings[0].shape[1]), dtype=np.float32)
+    for row, frames in zip(whole, recordings, strict=True):
+        row[: len(frames)] = frames
+    return torch.from_numpy(whole), torch.tensor(lengths)
+
+
+def decode(run: Run, stepper: Any, recordings: Sequence[Recording], ask: TranscribeAsk) -> list[list[Hypothesis]]:
+    """The best hypotheses for each recording of one batch."""
+    frames, lengths = padded([recording.frames for recording in recordings])
+    state = stepper.start(stepper.encode(run.known.scaled(frames).to(run.device), lengths.to(run.device)))
+    most = [min(run.model.config.length - 1, ask.tokens or places_of(n) + 10) for n in lengths.tolist()]
+    first = torch.full((len(recordings),), START, device=run.device)
+    return ask.search()(stepper, state, first, END, most, align=True, rules=[Forbid((PAD, START, MASK, UNKNOWN))])
+
+
+def as_answer(run: Run, recording: Recording, ranked: list[Hypothesis], ask: TranscribeAsk) -> Answer:
+    """The best hypothesis as text, with the moments that it listened to."""
+    tokenizer, best = run.known.tokenizer, ranked[0]
+    texts = [tokenizer.decode(hypothesis.tokens).strip() for hypothesis in ranked]
+    several = tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else ()
+    places = places_of(len(recording.frames))
+    weights, labels = best.alignment, partial(sound_labels, tokenizer, recording, best, texts[0], REDUCED)
+    frames = run.known.scaled(torch.from_numpy(recording.frames.astype(np.float32))).unsqueeze(0)
+    return Answer(
+        recording.name, texts[0], best.score, value=recording, ranked=several, shown=len(several),
+        read=moments(places, REDUCED),
+        written=tuple(tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
+        weights=None if weights is None else weights[: len(best.tokens), :places].cpu(),
+        replay=partial(run.look, frames, None, torch.tensor([[START, *best.tokens]]), labels=labels),
+    )  # fmt: skip
+
+
+def wanted_text(run: Run, record: SpokenRecord) -> str:
+    """The text of a record; where upper case is not told from lower case, in lower case."""
+    return record.value[1].lower() if run.options.lowercase else record.value[1]  # type: ignore[attr-defined]
+
+
+def mistakes(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> Counter[tuple[str, str]]:
+    """What was written in the place of what: words, where tokens are words, else characters."""
+    texts, wanted = [answer.text for answer in answers], [wanted_text(run, record) for record in records]
+    if run.known.tokenizer.kind == "char":
+        return confusions(texts, wanted)
+    return confusions([text.split() for text in texts], [text.split() for text in wanted])
+
+
+def told(text: str) -> str:
+    """A character or word of a table."""
+    return {"": "(nothing)", " ": "(space)"}.get(text, text)
+
+
+def share_wrong(text: str, wanted: str) -> float:
+    """The edits of one text, by its length."""
+    return edit_distance(text, wanted) / len(wanted)
+
+
+def drawn_answer(run: Run, answer: Answer, record: SpokenRecord) -> SoundHeat:
+    """A recording with what was written from it, and where the model listened."""
+    recording = record.value[0]
+    weights = () if answer.weights is None else tuple(map(tuple, answer.weights.tolist()))
+    return SoundHeat(
+        recording.frames.astype(np.float32), len(answer.read) * REDUCED * HOP, answer.written, weights,
+        wanted=wanted_text(run, record), note=os.path.basename(recording.name), score=answer.score,
+        hertz=run.options.rate / 2, answer=answer.text,  # type: ignore[attr-defined]
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""translate: a sentence in, the same sentence in another language out."""

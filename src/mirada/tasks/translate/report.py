@@ -1,0 +1,121 @@
+"""A map from what was written to what was read: two texts and every weight between them."""
+
+from dataclasses import dataclass
+from math import isfinite, nan
+
+from mirada.drawing.attention.weights import (
+    ColorScale,
+    WordPiece,
+    cautions,
+    compared,
+    head,
+    line,
+    pieces,
+    shown,
+    text_of,
+    total,
+)
+from mirada.drawing.page import Item, Markup, element, escape, join, scroll
+from mirada.errors import require
+from mirada.words import number, weight
+
+ROOMY = 14  # source tokens up to which a map has room for figures in its cells
+
+
+@dataclass(frozen=True)
+class Aligned(Item):
+    """A text written while looking at another: weights[i][j] is how much written token i looked at source token j.
+
+    >>> Aligned(("the", "cat"), ("el", "gato"), ((0.9, 0.1),))
+    Traceback (most recent call last):
+    ValueError: weights must have a row per written token: got 1 row for 2 tokens
+    """
+
+    source: tuple[str, ...]
+    written: tuple[str, ...]
+    weights: tuple[tuple[float, ...], ...]
+    wanted: str = ""
+    note: str = ""
+    score: float | None = None
+    shows_attention = True
+
+    def __post_init__(self) -> None:
+        rows, tokens = len(self.weights), len(self.written)
+        plural = "row" if rows == 1 else "rows"
+        require(rows == tokens, f"weights must have a row per written token: got {rows} {plural} for {tokens} tokens")
+        columns = len(self.source)
+        for index, row in enumerate(self.weights):
+            require(
+                len(row) == columns,
+                f"weights must have a column per source token: row {index} has {len(row)} for {columns} tokens",
+            )
+
+    @property
+    def empty(self) -> bool:
+        return not (self.source and self.written)
+
+    def draw(self) -> Markup:
+        """Both texts, linked by the script when a token is pointed at, and the map of all weights."""
+        source, written = pieces(self.source), pieces(self.written)
+        scale = ColorScale.of(self.weights)
+        texts = element(
+            "dl",
+            line("source", strip(source, "source")),
+            line("written", strip(written, "written")),
+            line("wanted", compared(self.wanted, text_of(self.written))) if self.wanted else None,
+            class_="lines",
+        )
+        wide = len(source) > ROOMY
+        label = f"Weights of {len(written)} written tokens over {len(source)} source tokens"
+        return element(
+            "figure",
+            head(self.note, self.score),
+            texts,
+            element("p", class_="readout", aria_live="polite"),
+            scroll(matrix(self, source, written, scale), label),
+            element("p", scale.key(len(source)), class_="keys"),
+            *(element("p", text, class_="caution") for text in cautions(self.weights, shown(source))),
+            class_="aligned card wide" if wide else "aligned card",
+        )
+
+
+def strip(tokens: tuple[WordPiece, ...], side: str) -> Markup:
+    """Tokens as running text; pieces of one word touch."""
+    parts: list[str] = []
+    for index, piece in enumerate(tokens):
+        parts.append(" " if piece.starts and index else "")
+        parts.append(element("span", piece.shown, class_="token" if piece.starts else "token joined"))
+    return element("span", join(parts), class_=f"strip {side}", dir="auto", lang="", translate="no")
+
+
+def matrix(value: Aligned, source: tuple[WordPiece, ...], written: tuple[WordPiece, ...], scale: ColorScale) -> Markup:
+    """The weights as a table, so that it can be read without colors; the last row is the mean over what was written."""
+
+    def row(name: Markup, who: str, weights: tuple[float, ...]) -> Markup:
+        titles = [f"{who} \u2192 {piece.shown}: {number(w)}" for piece, w in zip(source, weights, strict=True)]
+        cells = [cell(w, scale, title) for w, title in zip(weights, titles, strict=True)]
+        return element("tr", element("th", name, scope="row"), *cells)
+
+    columns = [element("th", element("span", label(piece)), scope="col") for piece in source]
+    rows = [row(label(piece), piece.shown, weights) for piece, weights in zip(written, value.weights, strict=True)]
+    means = tuple(
+        total(column) / len(rows) if all(map(isfinite, column)) else nan for column in zip(*value.weights, strict=True)
+    )
+    return element(
+        "table",
+        element("thead", element("tr", element("td", class_="corner"), *columns)),
+        element("tbody", *rows),
+        element("tfoot", row(escape("mean"), "mean of the rows", means)) if len(rows) > 1 else None,
+        class_="matrix" if len(source) <= ROOMY else "matrix dense",
+        lang="",
+        translate="no",
+    )
+
+
+def label(piece: WordPiece) -> Markup:
+    """A token beside or above the map; a piece that goes on with a word begins with a dot."""
+    return element("bdi", piece.shown if piece.starts else f"\u00b7{piece.shown}")
+
+
+def cell(value: float, scale: ColorScale, title: str) -> Markup:
+    return element("td", weight(value), class_=scale.kind(value), style=scale.style(value), title=title)

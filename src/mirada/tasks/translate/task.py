@@ -1,0 +1,298 @@
+"""translate: a sentence in, the same sentence in another language out, with what the model looked at for every word."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from mirada.data.batching import in_order, pad
+from mirada.data.check import too_long
+from mirada.data.options import TextOptions
+from mirada.data.record import Fields, Problem, Record, TableRow
+from mirada.data.text.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer, Vocabulary
+from mirada.decoding.options import SearchOptions
+from mirada.decoding.search import Forbid, Hypothesis
+from mirada.drawing.page import Item, Section
+from mirada.drawing.tables import DataTable
+from mirada.errors import require
+from mirada.hub.vectors import start_from_vectors
+from mirada.layers.model import Model
+from mirada.layers.output import IGNORED
+from mirada.looking.labels import Labels, read_axis, written_labels
+from mirada.models.seq2seq import Seq2Seq
+from mirada.models.transformer import Transformer
+from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
+from mirada.runs.inputs import Questions, table_questions
+from mirada.runs.run import Run
+from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, from_tables, numbered
+from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.tasks.translate.report import Aligned
+from mirada.training.baselines import nearest_texts
+from mirada.training.metrics import bleu, chrf, sentence_chrf
+from mirada.training.objectives import Microbatch, Objective, TokenLoss
+from mirada.training.recipe import Recipe
+
+DECODED_AT_ONCE = 2048  # source tokens
+GENERAL = "general:scale=None"  # unscaled, all weight goes to the last word within some steps and stays there
+SHOWN = 6  # examples and errors in the report
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateOptions(TextOptions):
+    """`reverse` translates from the second column to the first."""
+
+    reverse: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateAsk(SearchOptions, AskOptions):
+    """How a translation is searched for; `aligned` asks for what it looked at, `truncate` cuts what is too long."""
+
+    aligned: bool = False
+    truncate: bool = False
+
+
+Tokens = tuple[list[int], list[int]]  # of both sides
+COLUMNS = ("source", "target")
+
+
+class Translate(Task[str, Fields, Vocabulary]):
+    name = "translate"
+    Data = TranslateOptions
+    Ask = TranslateAsk
+    Known = Vocabulary
+    asks = ("source", "text")
+    brief: ClassVar[Mapping[str, Any]] = {"tokens": 60}
+    glance = 16
+    presets: ClassVar[Mapping[str, Preset]] = {
+        "transformer": Preset(Transformer, {"tied": "all"}),
+        "bahdanau": Preset(Seq2Seq, {"attention": "bahdanau", "score": "additive"}),
+        "luong": Preset(Seq2Seq, {"attention": "luong", "score": GENERAL, "feeding": True}),
+        "luong-local-m": Preset(Seq2Seq, {"attention": "luong", "score": GENERAL, "reach": "local-m"}),
+        "luong-local-p": Preset(Seq2Seq, {"attention": "luong", "score": GENERAL, "reach": "local-p"}),
+        "rnn": Preset(Seq2Seq, {"attention": "no"}),
+    }
+
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        if source.builtin:
+            transformer = model == "transformer"
+            sizes = {"width": 128, "hidden": 256} | ({"depth": 2} if transformer else {})
+            recipe = {"batch_tokens": 1024, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 6}
+            return {"model": sizes, "data": {"vocab": 3000}, "recipe": recipe}
+        own: dict[str, Any] = {"hidden": 512, "dropout": 0.2} if model == "transformer" else {}
+        return {"model": own, "recipe": {"batch_tokens": 2048, "lr": 1e-3 if model == "transformer" else 2e-3}}
+
+    def read(self, source: Source, options: TranslateOptions) -> Splits[Fields]:
+        splits = builtin() if source.builtin else from_tables(source, COLUMNS, options)
+        return turned(splits) if options.reverse else splits
+
+    def learn(self, splits: Splits[Fields], options: TranslateOptions, start: Vocabulary | None) -> Vocabulary:
+        return Vocabulary.learn([text for record in splits.train for text in record.value[:2]], options, start)
+
+    def sizes(self, known: Vocabulary) -> dict[str, Any]:
+        return {"vocab": len(known), "source_vocab": len(known)}
+
+    def prepare(self, model: Model, known: Vocabulary, options: TranslateOptions) -> None:
+        if options.vectors:
+            start_from_vectors(model, options.vectors, known.tokens)
+
+    def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> EncodedRecords[Tokens]:
+        sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
+        items = list(zip(*sides, strict=True))
+        return EncodedRecords(items, [(len(source) + 1, len(target) + 1) for source, target in items], collate)
+
+    def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Tokens], config: Any) -> list[Problem]:
+        return too_long(records, examples.lengths, config.length, COLUMNS)
+
+    def objective(self, model: Model, recipe: Recipe) -> Objective:
+        return TokenLoss(model, recipe.smoothing)
+
+    def batches(self, examples: EncodedRecords[Tokens], recipe: Recipe) -> Bucketed:
+        return Bucketed(examples, recipe.batch_tokens, recipe.seed)
+
+    def in_order(self, examples: EncodedRecords[Tokens], recipe: Recipe) -> list[Microbatch]:
+        return in_buckets(examples, recipe.batch_tokens)
+
+    def questions(self, run: Run, place: str) -> Questions:
+        options = run.reading
+        assert isinstance(options, TranslateOptions)
+        asks = ("target", *self.asks[1:]) if options.reverse else self.asks
+        return table_questions(place, asks, options, self.parse)
+
+    def answer(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> list[Answer]:
+        sources = [[*ids, END] for ids in run.known.tokenizer.encode_all(list(inputs))]
+        for row, (text, source) in enumerate(zip(inputs, sources, strict=True)):
+            require(len(source) > 1 and bool(text.strip()), f"there is nothing to translate in {text!r}")
+            sources[row] = run.known.fitted(source, run.model.config.length, text, ask.truncate)
+        aligned = attends(run) and (ask.aligned or run.known.tokenizer.kind == "word")
+        stepper, answers = run.stepper, dict[int, Answer]()
+        for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
+            found = decode(run, stepper, [sources[row] for row in rows], ask, aligned)
+            for row, ranked in zip(rows, found, strict=True):
+                answers[row] = as_answer(run, inputs[row], sources[row], ranked)
+        return [answers[row] for row in range(len(inputs))]
+
+    def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
+        answers = run([record.value[0] for record in records])
+        wanted = [record.value[1] for record in records]
+        texts = [answer.text for answer in answers]
+        return {"bleu": bleu(texts, wanted), "chrf": chrf(texts, wanted)}, answers
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
+        """A translation memory: the known translation of the sentence that is most alike."""
+        known = learned()
+        near = nearest_texts([record.value[0] for record in known], [record.value[0] for record in records])
+        texts, wanted = [known[row].value[1] for row in near], [record.value[1] for record in records]
+        return {"bleu_nearest": bleu(texts, wanted), "chrf_nearest": chrf(texts, wanted)}
+
+    def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
+        pairs = list(zip(answers, records, strict=True))
+        wrong = [pair for pair in pairs if pair[0].text != pair[1].value[1]]
+        wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].value[1]))
+        about = "A row is a word that was written, a column a word that was read: the darker, the more the model looked at it."
+        return [
+            Section("Examples", about if attends(run) else "", examples(run, spread(pairs, SHOWN))),
+            Section("Worst errors", "Farthest from what was wanted (chrF).", examples(run, wrong[:SHOWN])),
+        ]
+
+    def length(self, value: Fields) -> int:
+        return len(value[0].split())
+
+    def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
+        if not run.source.builtin:
+            return [record.value[0] for record in spread(splits.test or splits.valid, SAMPLES)]
+        if run.options.reverse:  # type: ignore[attr-defined]
+            return ["Me gustan los nachos.", "Quiero ir al cine.", "la casa roja"]
+        return [
+            "I am writing a letter to her.",
+            "the first letter of the word",
+            "I want to go to the cinema.",
+            "the red house",
+        ]
+
+    def probe(self, run: Run, name: str, records: Sequence[TableRow]) -> dict[str, float]:
+        """The context test: a record also has the word that must be written and those that must not."""
+        answers = run([record.value[0] for record in records])
+        right = [
+            has_right_word(answer.text, *record.value[2:4]) for answer, record in zip(answers, records, strict=True)
+        ]
+        return {name: 100 * sum(right) / len(right)}
+
+
+def builtin() -> Splits[Fields]:
+    """The grammar's sentences."""
+    from mirada.corpora.spanish.grammar import english_spanish
+
+    grammar = english_spanish()
+    train, valid, test = (numbered(name, ((p.english, p.spanish) for p in getattr(grammar, name))) for name in SETS)
+    context = numbered("context", ((p.english, p.spanish, p.wanted, "|".join(p.wrong)) for p in grammar.context))
+    return Splits(train, valid, test, {"context": context})
+
+
+def turned(splits: Splits[Fields]) -> Splits[Fields]:
+    """From the second column to the first. The probes ask for words of the second, so they stay behind."""
+    train, valid, test = (
+        [Record(record.where, (record.value[1], record.value[0])) for record in part]
+        for part in (splits.train, splits.valid, splits.test)
+    )
+    return Splits(train, valid, test, problems=splits.problems, notes=splits.notes)
+
+
+def collate(items: list[Tokens]) -> Microbatch:
+    """A padded batch: the source with its end; the target once from its start and once to its end."""
+    source, lengths = pad([[*source, END] for source, _ in items], PAD)
+    target, _ = pad([[START, *target] for _, target in items], PAD)
+    wanted, counts = pad([[*target, END] for _, target in items], IGNORED)
+    tokens = int(counts.sum())
+    return Microbatch({"source": source, "lengths": lengths, "target": target, "wanted": wanted}, (tokens,), tokens)
+
+
+def decode(
+    run: Run, stepper: Any, sources: list[list[int]], ask: TranslateAsk, aligned: bool
+) -> list[list[Hypothesis]]:
+    """The best hypotheses for each source of one batch."""
+    source, lengths = pad(sources, PAD)
+    state = stepper.start(stepper.encode(source.to(run.device), lengths.to(run.device)))
+    most = [min(run.model.config.length - 1, ask.tokens or 2 * len(tokens) + 10) for tokens in sources]
+    first = torch.full((len(sources),), START, device=run.device)
+    never = Forbid((PAD, START, MASK) if run.known.tokenizer.kind == "word" else (PAD, START, MASK, UNKNOWN))
+    return ask.search()(stepper, state, first, END, most, align=aligned, rules=[never])
+
+
+def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) -> Answer:
+    """The best hypothesis as text, with what it looked at; unknown words are copied from where it looked most."""
+    best = ranked[0]
+    read = run.known.tokenizer.pieces(text)[: len(source) - 1]  # a text may have been cut
+    texts = [written_text(run.known.tokenizer, hypothesis, read) for hypothesis in ranked]
+    weights = best.alignment
+    return Answer(
+        text, texts[0], best.score,
+        ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
+        shown=len(ranked) if len(ranked) > 1 else 0,
+        read=(*(piece.text for piece in read), "</s>"),
+        written=tuple(run.known.tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
+        weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
+        replay=partial(
+            run.look, torch.tensor([source]), None, torch.tensor([[START, *best.tokens]]),
+            labels=partial(labels_of, run.known.tokenizer, text, source, best, texts[0]),
+        ),
+    )  # fmt: skip
+
+
+def labels_of(
+    tokenizer: Tokenizer, text: str, source: list[int], best: Hypothesis, written: str, logits: Tensor
+) -> Labels:
+    """What the rows and columns of a translation are."""
+    return written_labels("source", read_axis(tokenizer, text, source), tokenizer, best, written, text, logits)
+
+
+def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Piece]) -> str:
+    """The hypothesis as text, with words of the source in the place of unknown ones.
+
+    What is copied is the word that was looked at most while the unknown one was written: among those of the source that
+    are unknown as well (names, mostly), or if there are none, among all its words.
+    """
+    text = tokenizer.decode(hypothesis.tokens)
+    if UNKNOWN not in hypothesis.tokens or hypothesis.alignment is None:
+        return text
+    words = [place for place, piece in enumerate(read) if any(map(str.isalnum, piece.text))]
+    places = [place for place in words if read[place].id == UNKNOWN] or words or list(range(len(read)))
+    for row, token in enumerate(hypothesis.tokens):
+        if token == UNKNOWN:
+            looked = places[int(hypothesis.alignment[row, places].argmax())]
+            text = text.replace(SPECIAL[UNKNOWN], read[looked].text, 1)
+    return text
+
+
+def attends(run: Run) -> bool:
+    """Whether the model looks at the source while it writes: all do but the plain recurrent one."""
+    return getattr(run.model.config, "attention", "") != "no"
+
+
+def examples(run: Run, pairs: Sequence[tuple[Answer, TableRow]]) -> tuple[Item, ...]:
+    """Translations with what they looked at, for the report; in a table, where the model looks nowhere."""
+    if attends(run):
+        return tuple(aligned(run, record) for _, record in pairs)
+    rows = tuple((answer.input, answer.text, record.value[1]) for answer, record in pairs)
+    return (DataTable("", ("source", "written", "wanted"), rows),)
+
+
+def aligned(run: Run, record: TableRow) -> Aligned:
+    """A translation with what it looked at."""
+    answer = run(record.value[0], aligned=True)
+    weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())
+    read, written = answer.read, answer.written
+    if run.known.tokenizer.kind != "word":  # pieces of words, with the spaces that tell where words begin
+        read = (*map(run.known.tokenizer.spaced, run.known.tokenizer.encode(answer.input)), read[-1])
+        written = tuple(map(run.known.tokenizer.spaced, answer.tokens))
+    return Aligned(read, written, weights, record.value[1], score=answer.score)
+
+
+def has_right_word(text: str, wanted: str, wrong: str) -> bool:
+    """Whether a text has the wanted word and none of the wrong ones, as whole words."""
+    words = set("".join(c if c.isalpha() else " " for c in text.lower()).split())
+    return wanted.lower() in words and not words & set(wrong.lower().split("|"))

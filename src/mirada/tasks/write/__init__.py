@@ -1,0 +1,1 @@
+"""write: the beginning of a text in, its continuation out."""

@@ -1,0 +1,338 @@
+"""write: the beginning of a text in, its continuation out."""
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from mirada.corpora.manual import manual
+from mirada.data.files.folders import files_note, texts_at
+from mirada.data.files.memory import rows_in_memory
+from mirada.data.files.opening import read_text
+from mirada.data.options import TextOptions
+from mirada.data.record import Found, Problem, Record
+from mirada.data.text.packing import Windows, in_order
+from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
+from mirada.decoding.beam import Beam
+from mirada.decoding.options import SearchOptions
+from mirada.decoding.search import Forbid
+from mirada.drawing.page import Section, TextSample
+from mirada.hub.vectors import start_from_vectors
+from mirada.layers.model import Model
+from mirada.layers.output import IGNORED
+from mirada.looking.labels import Labels, written_axis, written_steps
+from mirada.models.gpt import GPT
+from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.run import Run
+from mirada.runs.sources import Source, Splits, TrainingRecords, splits_of
+from mirada.runs.task import Preset, Task
+from mirada.tasks.write.ngram_model import ngram_loss
+from mirada.training.distributed import ProcessGroup
+from mirada.training.metrics import perplexity
+from mirada.training.objectives import Microbatch, evaluate
+from mirada.training.recipe import Recipe
+
+TOKENS = 300
+VALID_SHARE = 0.1
+NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # these are no text
+MOST_WEIGHTS = 1 << 24  # that are kept with an answer
+PROMPT = 24  # characters of the sample prompts
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions(TextOptions):
+    """Characters by default: small texts have few words."""
+
+    tokenizer: str = "char"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteAsk(SearchOptions, AskOptions):
+    """How a continuation is drawn or searched for: one of them, and there is no source to cover. `aligned` asks for what
+    was looked at.
+    """
+
+    unused: ClassVar[tuple[str, ...]] = ("best", "coverage")
+    usual_temperature: ClassVar[float] = 0.8
+
+    aligned: bool = False
+
+
+@dataclass(frozen=True)
+class TextTokens:
+    """All texts one after the other, each begun with a start token, and how much of them the model reads at once."""
+
+    tokens: Int[Tensor, " n"]
+    reach: int
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """The windows that begin at these tokens."""
+        index = torch.tensor(list(rows)).unsqueeze(1) + torch.arange(self.reach)
+        return window_part(self.tokens[index], self.tokens[index + 1])
+
+    def take(self, rows: Sequence[int]) -> "TextTokens":
+        """What cannot be used is left out when the files are read: nothing is to be taken away here."""
+        return self
+
+
+@dataclass(frozen=True)
+class WindowBatches:
+    """Windows of a text, divided among processes and accumulation steps."""
+
+    windows: Windows
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def part(self, step: int, index: int, count: int) -> Microbatch:
+        tokens, wanted = self.windows.batch(step)
+        if index < len(tokens):
+            return window_part(tokens[index::count], wanted[index::count])
+        return Microbatch({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
+
+
+class Write(Task[str, str, Vocabulary]):
+    name = "write"
+    Data = WriteOptions
+    Ask = WriteAsk
+    Known = Vocabulary
+    asks = ("text",)
+    brief: ClassVar[Mapping[str, Any]] = {"tokens": 60}
+    presets: ClassVar[Mapping[str, Preset]] = {"gpt": Preset(GPT)}
+    streams = True
+
+    def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        if (minutes or 2) < 8:
+            sizes = {"width": 128, "hidden": 512, "depth": 4, "heads": 4, "length": 64, "dropout": 0.0}
+        else:
+            sizes = {"width": 192, "hidden": 768, "depth": 4, "heads": 4, "length": 128, "dropout": 0.1}
+        recipe = {"lr": 2e-3, "warmup": 100, "smoothing": 0.0, "batch_tokens": 1024, "patience": 0, "average": 0}
+        return {"model": sizes, "recipe": recipe if minutes else recipe | {"minutes": 2.0}}
+
+    def read(self, source: Source, options: WriteOptions) -> Splits[str]:
+        if source.builtin:
+            return divided(Found([Record("builtin manual", manual())]), options.shares)
+        read, divide = partial(texts_of, encoding=options.encoding), partial(divided, shares=options.shares)
+        return splits_of(source, read, options, divide=divide)
+
+    def learn(self, splits: Splits[str], options: WriteOptions, start: Vocabulary | None) -> Vocabulary:
+        return Vocabulary.learn([record.value for record in splits.train], options, start)
+
+    def sizes(self, known: Vocabulary) -> dict[str, Any]:
+        return {"vocab": len(known)}
+
+    def prepare(self, model: Model, known: Vocabulary, options: WriteOptions) -> None:
+        if options.vectors:
+            start_from_vectors(model, options.vectors, known.tokens)
+
+    def examples(self, records: Sequence[Record[str]], known: Vocabulary, config: Any) -> TextTokens:
+        texts = known.tokenizer.encode_all([record.value for record in records])
+        return TextTokens(torch.tensor([token for ids in texts for token in (START, *ids)]), config.length)
+
+    def batches(self, examples: TextTokens, recipe: Recipe) -> WindowBatches:
+        rows = windows_in(examples, recipe)
+        return WindowBatches(Windows(examples.tokens, examples.reach, rows, recipe.seed))
+
+    def in_order(self, examples: TextTokens, recipe: Recipe) -> list[Microbatch]:
+        windows = in_order(examples.tokens, examples.reach, windows_in(examples, recipe))
+        return [window_part(*batch) for batch in windows]
+
+    def answer(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> list[Answer]:
+        return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
+
+    def write(self, run: Run, text: str, ask: WriteAsk, number: int) -> Answer:
+        """The text and what follows it, in rounds where the model's reach is shorter than what is asked for."""
+        prompt, score = start_of(run, text), 0.0
+        written: list[int] = []
+        wanted = ask.tokens or TOKENS
+        search, stepper, rounds = ask.search(), run.stepper, list[tuple[int, int]]()
+        while len(written) < wanted:
+            state, first, room = primed(run, stepper, [*prompt, *written])
+            begun = len(prompt) + len(written)
+            rounds.append((begun + room - 1 - run.model.config.length, begun))
+            most, numbers = min(room, wanted - len(written)), [number + len(written)]
+            (found,) = search(stepper, state, first, None, most, numbers=numbers, rules=[NEVER])
+            written += found[0].tokens
+            score += found[0].logprob
+        answer = self.written(run, text, prompt, written, score)
+        return with_weights(run, answer, [*prompt, *written], rounds) if ask.aligned else answer
+
+    def written(self, run: Run, text: str, prompt: list[int], written: list[int], score: float) -> Answer:
+        """The answer: the text and what was written after it, whose log-probabilities sum up to the score."""
+        pieces = [run.known.tokenizer.token(token) for token in (*prompt, *written)]
+        seen = [*prompt, *written][-run.model.config.length :]
+        answer = Answer(
+            text, text + continued(run, prompt, written), score / len(written), read=tuple(pieces[:-1]),
+            written=tuple(pieces[len(prompt) :]),
+        )  # fmt: skip
+        labels = partial(labels_of, run, answer, seen, len(written))
+        return replace(answer, replay=partial(run.look, torch.tensor([seen]), labels=labels))
+
+    def stream(self, run: Run, text: str, ask: WriteAsk) -> Generator[str, None, Answer | None]:
+        search = ask.search()
+        if isinstance(search, Beam):  # it decides at the end
+            return (yield from super().stream(run, text, ask))
+        yield text
+        prompt, stepper, score = start_of(run, text), run.stepper, 0.0
+        written: list[int] = []
+        wanted = ask.tokens or TOKENS
+        while len(written) < wanted:
+            state, first, room = primed(run, stepper, [*prompt, *written])
+            begun, most = len(written), min(room, wanted - len(written))
+            logprobs = []
+            for choice in search.stream(stepper, state, first, None, most, number=begun, rules=[NEVER]):
+                before = [*prompt, *written]
+                written.append(choice.token)
+                logprobs.append(choice.logprob)
+                yield continued(run, before, [choice.token])
+            score += sum(logprobs)
+        return self.written(run, text, prompt, written, score)
+
+    def measure(self, run: Run, records: Sequence[Record[str]]) -> tuple[dict[str, float], list[Answer]]:
+        recipe = Recipe(batch_tokens=4096)
+        parts = self.in_order(self.examples(records, run.known, run.model.config), recipe)
+        loss = evaluate(self.objective(run.model, recipe).eval(), parts, ProcessGroup(device=run.device))["loss"]
+        return in_units(loss, sum(part.tokens for part in parts), records), []
+
+    def familiar(self, found: Mapping[str, float]) -> dict[str, float]:
+        return {"perplexity": perplexity(found["loss"])}
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[Record[str]]) -> dict[str, float]:
+        """What the last few tokens alone tell about the next one."""
+        known, asked = (self.examples(part, run.known, run.model.config).tokens for part in (learned(), records))
+        loss = ngram_loss(known.numpy(), asked.numpy(), len(run.known))
+        return {f"{name}_ngram": value for name, value in in_units(loss, len(asked) - 1, records).items()}
+
+    def length(self, value: str) -> int:
+        return len(value.split())
+
+    def samples(self, run: Run, splits: Splits[str]) -> list[str]:
+        return [beginning(splits.valid[0].value)]
+
+    def amount(self, records: Sequence[Record[str]]) -> str:
+        return f"{sum(len(record.value) for record in records):,} characters"
+
+    def sections(self, run: Run, records: Sequence[Record[str]], answers: Sequence[Answer]) -> list[Section]:
+        prompt = beginning(records[0].value)
+        drawn = [(f"temperature {t:g}", run(prompt, temperature=t).text) for t in (0.5, 0.8, 1.0)]
+        samples = tuple(TextSample(title, text[len(prompt) :], prompt) for title, text in drawn)
+        return [Section("Samples", "Continuations of the same beginning, from careful to wild.", samples)]
+
+
+def in_units(loss: float, tokens: int, records: Sequence[Record[str]]) -> dict[str, float]:
+    """A mean loss over so many tokens in the units that people compare."""
+    bits = loss * tokens / sum(len(record.value) for record in records) / math.log(2)
+    return {"loss": loss, "perplexity": perplexity(loss), "bits_per_character": bits}
+
+
+def beginning(text: str) -> str:
+    """The beginning of the first whole line of a text, without a broken word at its end.
+
+    >>> beginning("of a line.\\nThe whole line goes on and on\\n")
+    'The whole line goes on'
+    """
+    rest = text.partition("\n")[2].lstrip() or text
+    return rest[:PROMPT].split("\n")[0].rsplit(" ", 1)[0]
+
+
+def labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits: Tensor) -> Labels:
+    """What the rows and columns of a writer are: as much of the text as it reads at once. A row writes the token after it."""
+    known = run.known.tokenizer
+    start, rest = (tokens[:1], tokens[1:]) if tokens[0] == START else ([], tokens)
+    first = max(0, len(tokens) - written - 1)
+    return Labels(
+        {"text": written_axis(known, rest, start)}, {"*": ("text", "text")}, {"input": answer.input},
+        (answer.text, answer.score), written_steps(logits[0], tokens[first + 1 :], known, first),
+    )  # fmt: skip
+
+
+def with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[tuple[int, int]]) -> Answer:
+    """An answer with how much the model looked at everything before a token when it wrote it: in the last layer, mean of
+    heads, 0 beyond its reach. Where these are more than `MOST_WEIGHTS`, they are not kept, and a note says so.
+
+    `rounds` are where it began to read, and to write.
+    """
+    first = rounds[0][1]
+    if (len(tokens) - first) * len(tokens) > MOST_WEIGHTS:
+        return replace(
+            answer, note="a text too long for its weights to be kept: ask for fewer tokens, or give less text"
+        )
+    weights = torch.zeros(len(tokens) - first, len(tokens) - 1)
+    ends = [*(begun for _, begun in rounds[1:]), len(tokens)]
+    for (start, begun), end in zip(rounds, ends, strict=True):
+        seen = run.look(torch.tensor([tokens[start : end - 1]]))
+        rows = seen[seen.names[-1]].weights(rows=slice(begun - 1 - start, None))[0].float().mean(0)
+        weights[begun - first : end - first, start : end - 1] = rows.cpu()
+    return replace(answer, weights=weights)
+
+
+def continued(run: Run, before: list[int], tokens: list[int]) -> str:
+    """What some more tokens add to a text: the first of them also has the space before it, if there is one."""
+    return run.known.tokenizer.decode([*before, *tokens])[len(run.known.tokenizer.decode(before)) :]
+
+
+def texts_of(data: Any, encoding: str) -> Found[str]:
+    """The texts of files and folders, by commas, without their bad lines, and those; or the texts in memory."""
+    if not isinstance(data, str):
+        found = rows_in_memory(data, ("text",))
+        return Found([Record(record.where, record.value[0]) for record in found.records], found.problems, found.notes)
+    records: list[Record[str]] = []
+    problems: list[Problem] = []
+    files = texts_at(data)
+    for path in files:
+        text, bad = read_text(path, encoding)
+        problems += bad
+        if text.strip():
+            records.append(Record(path, text))
+    return Found(records, problems, files_note(data, files))
+
+
+def divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
+    """The last part of every text is for validation, or for test: it is what a writer has to go on with."""
+    ends = list(accumulate(shares or (1 - VALID_SHARE, VALID_SHARE)))
+    train: list[Record[str]] = []
+    valid: list[Record[str]] = []
+    test: list[Record[str]] = []
+    for record in found.records:
+        cuts = [0, *(round(len(record.value) * end) for end in ends[:-1]), len(record.value)]
+        for part, (first, last) in zip((train, valid, test), pairwise(cuts), strict=False):
+            part.append(Record(record.where, record.value[first:last]))
+    return Splits(train, valid, test, problems=found.problems)
+
+
+def windows_in(examples: TextTokens, recipe: Recipe) -> int:
+    """Windows in a batch."""
+    return max(1, recipe.batch_tokens // examples.reach)
+
+
+def window_part(tokens: Tensor, wanted: Tensor) -> Microbatch:
+    count = int((wanted != IGNORED).sum())
+    return Microbatch({"tokens": tokens, "wanted": wanted}, (count,), count)
+
+
+def start_of(run: Run, text: str) -> list[int]:
+    """The tokens of a prompt, after the start."""
+    return [START, *run.known.tokenizer.encode(text)]
+
+
+def primed(run: Run, stepper: Any, tokens: list[int]) -> tuple[Any, Tensor, int]:
+    """The state after all tokens but the last, that one, and how many more fit.
+
+    A text that fills the model's reach is taken up again from its last half.
+    """
+    reach = run.model.config.length
+    if len(tokens) >= reach:
+        tokens = tokens[-(reach // 2) :]
+    state = stepper.start(1)
+    if len(tokens) > 1:
+        _, state = stepper.step(torch.tensor([tokens[:-1]], device=run.device), state)
+    return state, torch.tensor(tokens[-1:], device=run.device), reach - len(tokens) + 1

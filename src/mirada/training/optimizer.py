@@ -1,0 +1,163 @@
+"""Adam, gradient clipping, and the optimizer's state as named tensors."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from mirada.errors import require
+
+# How the learning rate goes up and down: a schedule is a function of (step, steps, warmup) with its highest value
+# at 1.
+
+
+Schedule = Callable[[int, int, int], float]
+
+
+def noam(step: int, steps: int, warmup: int) -> float:
+    """Up in a line, down as 1 / sqrt(step): min(step / warmup, sqrt(warmup / step)).
+
+    The paper's rate, width^-0.5 min(step^-0.5, step warmup^-1.5), is this times a peak of (width warmup)^-0.5.
+
+    >>> [noam(step, 0, 100) for step in (1, 50, 100, 400)]
+    [0.01, 0.5, 1.0, 0.5]
+
+    Vaswani et al. (2017), arXiv:1706.03762, 5.3.
+    """
+    warmup = max(1, warmup)
+    return min(step / warmup, math.sqrt(warmup / step))
+
+
+def cosine(step: int, steps: int, warmup: int) -> float:
+    """Up in a line, down along half a cosine that would be at zero one step after the end of the run.
+
+    >>> [round(cosine(step, 1099, 100), 3) for step in (50, 100, 600, 1100)]
+    [0.5, 1.0, 0.5, 0.0]
+
+    Loshchilov and Hutter (2017), arXiv:1608.03983.
+    """
+    if step <= warmup:
+        return step / max(1, warmup)
+    done = (step - warmup) / max(1, steps + 1 - warmup)
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+
+
+def constant(step: int, steps: int, warmup: int) -> float:
+    """Up in a line, then steady.
+
+    >>> [constant(step, 1000, 100) for step in (50, 100, 1000)]
+    [0.5, 1.0, 1.0]
+    """
+    return min(1.0, step / max(1, warmup))
+
+
+SCHEDULES: dict[str, Schedule] = {"noam": noam, "cosine": cosine, "constant": constant}
+
+
+def rate(schedule: str, step: int, steps: int, warmup: int) -> float:
+    """The factor of a step, counted from 0. A warm-up never takes more than a fifth of a run.
+
+    >>> rate("constant", 0, 1000, 400), rate("constant", 199, 1000, 400)
+    (0.005, 1.0)
+    """
+    return SCHEDULES[schedule](step + 1, steps, min(warmup, max(1, steps // 5)))
+
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+PREFIX = "optimizer"
+
+
+def adam(model: nn.Module, lr: float, decay: float = 0.0) -> torch.optim.Optimizer:
+    """Adam with the betas of the Transformer paper. Decay is decoupled and spares vectors (biases, norms).
+
+    Kingma and Ba (2015), arXiv:1412.6980; Loshchilov and Hutter (2019), arXiv:1711.05101.
+    """
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW([g for g in groups if g["params"]], lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
+
+
+@torch.no_grad()
+def penalize(parameters: Iterable[nn.Parameter], penalty: float) -> None:
+    """Add the gradient of penalty/2 times the sum of all squared weights: L2 regularization as a part of the loss.
+
+    Adam scales it with the rest of the gradient, so a weight that the data does not ask for goes to zero; decoupled decay
+    (`adam`) does not have that effect. Krogh and Hertz (1991); Loshchilov and Hutter (2019), arXiv:1711.05101, section 2.
+
+    >>> w = nn.Parameter(torch.tensor([2.0, -4.0])); w.grad = torch.tensor([1.0, 1.0])
+    >>> penalize([w], 0.5); w.grad
+    tensor([ 2., -1.])
+    """
+    found = [(p.grad, p.data) for p in parameters if p.grad is not None] if penalty else []
+    if found:
+        torch._foreach_add_([gradient for gradient, _ in found], [weights for _, weights in found], alpha=penalty)
+
+
+def clip(parameters: Iterable[nn.Parameter], most: float) -> float:
+    """Scale all gradients so that their joint norm is at most `most` (0: leave them); the norm before comes back.
+
+    >>> w = nn.Parameter(torch.zeros(2)); w.grad = torch.tensor([3.0, 4.0])
+    >>> clip([w], 1.0), w.grad
+    (5.0, tensor([0.6000, 0.8000]))
+    """
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return 0.0
+    norms = torch._foreach_norm(gradients)
+    norm = float(torch.linalg.vector_norm(torch.stack([n.float() for n in norms])))
+    if most > 0 and math.isfinite(norm) and norm > most:
+        torch._foreach_mul_(gradients, most / norm)
+    return norm
+
+
+def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Let the next step be made with this learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+
+
+def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's moments by the names of their parameters, ready for a file."""
+    state = {}
+    for name, parameter in model.named_parameters():
+        for key, value in optimizer.state.get(parameter, {}).items():
+            state[f"{PREFIX}.{key}.{name}"] = value
+    return state
+
+
+def restore_state(
+    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: object = "the checkpoint"
+) -> None:
+    """Put moments back where `named_state` took them from; `where` is the file, for errors.
+
+    The fused optimizer writes as many numbers as the parameter has, whatever the size of the moments: each must fit.
+    """
+    for name, parameter in model.named_parameters():
+        found = {key: tensors.get(f"{PREFIX}.{key}.{name}") for key in (*MOMENTS, "step")}
+        if any(value is not None for value in found.values()):
+            missing = [key for key, value in found.items() if value is None]
+            if missing:
+                raise ValueError(f"{where} has no {', '.join(missing)} for {name}: it is not whole")
+            whole = {key: value for key, value in found.items() if value is not None}
+            for key, value in whole.items():
+                check_moment(key, value, name, parameter, where)
+            optimizer.state[parameter] = {key: value.to(parameter.device, copy=True) for key, value in whole.items()}
+
+
+def check_moment(key: str, value: Tensor, name: str, parameter: Tensor, where: object) -> None:
+    """Require a moment of the shape and the type of its parameter, and a number of steps that can be."""
+    shape, kind = ((), torch.float32) if key == "step" else (tuple(parameter.shape), parameter.dtype)
+    require(
+        tuple(value.shape) == shape and value.dtype == kind,
+        f"{where} is not a checkpoint of this run: {key} of {name} is {value.dtype} of shape {tuple(value.shape)}, and the model "
+        f"needs {kind} of shape {shape}. Restore a copy, or start over with another --out.",
+    )
+    require(
+        key != "step" or 0 <= value.item() < math.inf,
+        f"{where} is not a checkpoint of this run: it counts {value.flatten()[:1].tolist()} steps of {name}. Restore a copy, or "
+        "start over with another --out.",
+    )

@@ -1,0 +1,331 @@
+"""The plan of a run: how many steps, how often validated, with how many threads, and what the clock changes in it later."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from mirada.training.objectives import evaluate
+from mirada.training.progress import Progress, as_clock, as_minutes, counted
+from mirada.training.state import TrainingState, put_weights, weights
+
+if TYPE_CHECKING:
+    from mirada.training.loop import Training
+
+
+# How many steps fit into a budget of time, how often to validate in it, and when the clock asks for another plan.
+
+
+VALIDATION_SHARE = 0.1  # of a budget: validations take no more
+USUAL, MOST = 20, 200  # validations in a run whose epochs are longer, and in one whose epochs are shorter
+FEWEST = 5  # rather than fewer of them, a validation reads a part of the records
+ENOUGH_STEPS = 20  # fewer teach a model next to nothing
+NOTICEABLE = 0.02  # share of the steps to come by which a plan must be off to be changed
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds that a step and a whole validation take, validations beside steps not counted."""
+
+    step: float
+    validation: float
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """How many steps there will be, how many lie between two validations, and which share of the records these read."""
+
+    steps: int
+    every: int
+    share: float = 1.0
+
+
+def usual_every(steps: int, epoch: int) -> int:
+    """Steps between two validations: an epoch, but in all at least twenty and at most two hundred validations.
+
+    >>> usual_every(1000, epoch=300), usual_every(1000, epoch=2)
+    (50, 5)
+    """
+    return max(1, min(epoch, steps // USUAL), steps // MOST)
+
+
+def within(seconds: float, pace: Pace, epoch: int, every: int = 0, least: float = 0.0) -> StepPlan:
+    """What fits into some seconds, the last validation included.
+
+    Validations take a tenth of them at most: fewer validations than usual, and rather than fewer than five, validations on
+    a part of the records, `least` of them at least. An interval that somebody asked for stays.
+
+    >>> within(60, Pace(step=0.1, validation=0.05), epoch=100)
+    StepPlan(steps=590, every=30, share=1.0)
+    >>> within(30, Pace(step=0.5, validation=18.0), epoch=9000)  # not even one whole validation would fit
+    StepPlan(steps=54, every=11, share=0.0333...)
+    """
+    if every:
+        return StepPlan(max(1, int(seconds / (pace.step + pace.validation / every))), every)
+    possible = max(1.0, seconds / pace.step)
+    wanted = min(max(USUAL, possible / epoch), MOST, max(1.0, possible / 4))
+    allowed = VALIDATION_SHARE * seconds
+    count, share = min(wanted, allowed / max(pace.validation, 1e-9)), 1.0
+    if count < min(wanted, FEWEST):
+        count = min(wanted, FEWEST)
+        share = max(least, allowed / (count * pace.validation))
+        count = min(count, max(1.0, allowed / (share * pace.validation)))
+    steps = max(1, int((seconds - count * share * pace.validation) / pace.step))
+    return StepPlan(steps, max(1, ceil(steps / max(1.0, int(count)))), share)
+
+
+def corrected(step: int, plan: StepPlan, left: float, pace: Pace) -> StepPlan:
+    """The plan after `step` steps with `left` seconds to go: as before, unless the clock says that it is off.
+
+    >>> corrected(100, StepPlan(200, 10), left=20.0, pace=Pace(0.1, 1.0))  # as planned
+    StepPlan(steps=200, every=10, share=1.0)
+    >>> corrected(100, StepPlan(200, 10), left=10.0, pace=Pace(0.1, 1.0))  # half the time is left
+    StepPlan(steps=150, every=10, share=1.0)
+    """
+    cost = pace.step + plan.share * pace.validation / plan.every
+    steps = step + max(0, int(left / cost + 1e-9))
+    if abs(steps - plan.steps) <= max(1, NOTICEABLE * (plan.steps - step)) and left >= 0:
+        return plan
+    return StepPlan(max(step, steps, 1), plan.every, plan.share)
+
+
+def needs(pace: Pace, spent: float) -> float:
+    """Minutes that a run takes to make enough steps, from its beginning."""
+    return (spent + ENOUGH_STEPS * pace.step / (1 - VALIDATION_SHARE)) / 60
+
+
+# Trial steps: what a step and a validation take on this machine, with one thread and with all, measured and
+# undone.
+
+
+FASTER = 1.3  # one thread must be that much faster than all of them to be taken
+TURNS = 4  # of one thread and of all, before they are compared
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will take on this machine."""
+
+    steps: int
+    pace: Pace
+    validations: float  # whole ones
+    memory: int
+
+    @property
+    def seconds(self) -> float:
+        return self.steps * self.pace.step + self.validations * self.pace.validation
+
+    def text(self, minutes: float) -> str:
+        """The estimate in a line."""
+        inside = f" within {as_minutes(minutes)}" if minutes else ""
+        memory = f" and {self.memory / 1e9:.1f} GB of memory" if self.memory else ""
+        return (
+            f"{counted(self.steps, 'step')}{inside}: about {as_clock(self.seconds)}{memory} "
+            f"on this machine ({1000 * self.pace.step:.0f} ms a step)"
+        )
+
+
+def step_seconds(step: Callable[[], object], seconds: float, clock: Callable[[], float], enough: Callable) -> float:
+    """The time of a step: of the later half of those that fit into some seconds, at least three.
+
+    Before that, memory and processor come out of their sleep. `enough` agrees with the other processes.
+    """
+    times: list[float] = []
+    while True:
+        began = clock()
+        step()
+        times.append(clock() - began)
+        if enough(len(times) >= 3 and sum(times) >= seconds):
+            break
+    warm = times[len(times) // 2 :]
+    return sum(warm) / len(warm)
+
+
+def faster_threads(step: Callable[[], object], threads: int, clock: Callable[[], float]) -> int:
+    """One thread if it is clearly faster than `threads` of them, measured in turns: beside busy processes, threads that wait
+    for each other take longer than one alone.
+    """
+    if threads == 1:
+        return 1
+    times: dict[int, list[float]] = {1: [], threads: []}
+    for _ in range(TURNS):
+        for count in times:
+            torch.set_num_threads(count)
+            began = clock()
+            step()
+            times[count].append(clock() - began)
+    alone, together = (sorted(times[count])[TURNS // 2] for count in times)
+    chosen = 1 if together > FASTER * alone else threads
+    torch.set_num_threads(chosen)
+    return chosen
+
+
+def spread_over(items: Sequence, share: float) -> list:
+    """So many of some items, from the whole of them: at least one.
+
+    >>> spread_over("abcdefgh", 0.25)
+    ['a', 'e']
+    """
+    count = max(1, min(len(items), round(share * len(items))))
+    return [items[place * len(items) // count] for place in range(count)]
+
+
+def memory_in_use() -> int:
+    """The most memory this process has had so far, in bytes; 0 where the system does not say (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+A_LOOK = 0.3  # seconds of trial steps where no budget asks for more
+TRIED = 3  # batches of a validation whose time is measured: a whole one may take as long as the budget
+PLANS = 20  # times that a budget's plan is looked at again, at most
+
+
+class Planning:
+    """What a run decides by the clock. Whatever it decides later than at the beginning is saved with the run."""
+
+    def __init__(self, training: "Training", began: float) -> None:
+        self.training, self.recipe, self.began = training, training.recipe, began
+        self.before = 0.0  # seconds of earlier starts of a run that was resumed
+
+    def spent(self) -> float:
+        """Seconds of the budget that are used up, over all starts."""
+        return self.before + self.training.clock() - self.began
+
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return 60 * self.recipe.budget - self.spent()
+
+    def choose_threads(self) -> None:
+        """Compute with as many threads as the recipe says; where it does not, with all or one, whichever is faster here."""
+        training, threads = self.training, self.recipe.threads or torch.get_num_threads()
+        torch.set_num_threads(threads)
+        fixed = self.recipe.threads or "OMP_NUM_THREADS" in os.environ or training.group.world > 1
+        why = ""
+        if not fixed and training.group.device.type == "cpu":
+            threads, before = self.undone(lambda step: faster_threads(step, threads, training.clock)), threads
+            alone = f": on this busy machine that is faster than {before} (threads={before} asks for them)"
+            why = alone if threads < before else ""
+        training.print_progress(f"computing with {counted(threads, 'thread')}{why}")
+        training.settled(threads)
+
+    def begin(self) -> TrainingState:
+        """The state of a new run, with its plan."""
+        pace = self.measure()
+        plan = self.plan(pace)
+        self.print_plan(plan, pace)
+        return TrainingState(
+            steps=plan.steps, every=plan.every, share=plan.share, pace=pace.step, validation=pace.validation
+        )  # fmt: skip
+
+    def go_on(self, state: TrainingState) -> None:
+        """Take up the plan of a saved state. A budget that is larger than before is planned anew."""
+        epoch = len(self.training.batches)
+        state.every = state.every or self.recipe.validate or usual_every(state.steps, epoch)
+        self.before = state.spent
+        if not self.recipe.budget > state.budget > 0:
+            return
+        pace = Pace(state.pace, state.validation) if state.pace else self.measure()
+        plan = self.fitting(pace)
+        state.steps, state.every, state.share = state.step + plan.steps, plan.every, plan.share
+        state.finished, state.ended, state.budget, state.planned = False, "", self.recipe.budget, state.step
+        self.training.print_progress(
+            f"{counted(plan.steps, 'more step')} after {state.step:,}, in {as_minutes(self.recipe.budget)} altogether"
+        )
+
+    def plan(self, pace: Pace) -> StepPlan:
+        """How many steps there will be: `steps`, or what fits into `minutes`, or all `epochs`."""
+        recipe, group, epoch = self.recipe, self.training.group, len(self.training.batches)
+        if recipe.budget:
+            found = self.fitting(pace)
+            steps, every = (int(group.agree(number)) for number in (found.steps, found.every))
+            return StepPlan(steps, every, group.agree(found.share))
+        steps = recipe.steps or recipe.epochs * epoch
+        return StepPlan(steps, recipe.validate or usual_every(steps, epoch))
+
+    def fitting(self, pace: Pace) -> StepPlan:
+        """What fits into the rest of the budget."""
+        training = self.training
+        smallest = 1 / len(training.valid)  # a validation reads at least one batch
+        return within(max(0.0, self.left()), pace, len(training.batches), self.recipe.validate, smallest)
+
+    def estimate(self) -> Estimate:
+        """What a run would take here."""
+        pace = self.measure()
+        return estimate(self.plan(pace), pace)
+
+    def print_plan(self, plan: StepPlan, pace: Pace) -> None:
+        """What is going to happen, and what a budget does not allow."""
+        training, minutes = self.training, self.recipe.budget
+        training.print_progress(estimate(plan, pace).text(minutes))
+        if plan.share < 1:
+            part, whole = len(training.valid_part(plan.share)), len(training.valid)
+            training.print_progress(
+                f"validations read {part} of {counted(whole, 'batch')}: "
+                "all of them would take more than a tenth of the time"
+            )
+        if minutes and plan.steps < ENOUGH_STEPS:
+            short = f"{as_minutes(minutes)} {'is' if minutes == 1 else 'are'} too short for this"
+            training.print_progress(
+                f"{short}: give at least {needs(pace, self.spent()):.1f} minutes, "
+                "less data or a smaller model (width=, depth=)"
+            )
+
+    def measure(self) -> Pace:
+        """Seconds that a step and a whole validation take, measured and then undone."""
+        training = self.training
+        seconds = min(20.0, 0.05 * max(0.0, self.left())) if self.recipe.budget else A_LOOK
+
+        def enough(here: bool) -> bool:
+            return training.group.total([float(here)])[0] > 0
+
+        a_step = self.undone(lambda step: step_seconds(step, seconds, training.clock, enough))
+        some = spread_over(training.valid, TRIED / len(training.valid))
+        began = training.clock()
+        evaluate(training.objective, some, training.group)
+        return Pace(a_step, (training.clock() - began) * len(training.valid) / len(some))
+
+    def undone(self, trial: Callable[[Callable[[], object]], Any]) -> Any:
+        """What comes of some trial steps, whose effects are taken back."""
+        objective = self.training.objective  # with its model, and what it remembers itself
+        before = {name: value.clone() for name, value in weights(objective).items()}
+        state = TrainingState(steps=1_000_000)
+
+        def step() -> None:
+            self.training.step(state, False)
+            state.step += 1
+
+        found = trial(step)
+        put_weights(objective, before)
+        self.training.optimizer.state.clear()
+        return found
+
+    def follow_clock(self, state: TrainingState, progress: Progress) -> bool:
+        """Change the plan of a budget where the clock says that it is off; whether it did. That is to be saved."""
+        budget = 60 * self.recipe.budget
+        if not budget or state.step >= state.steps:
+            return False
+        spent, pace = self.spent(), Pace(progress.pace or state.pace, state.validation)
+        last = state.share * pace.validation  # the validation after the last step
+        ending = spent + pace.step + last >= budget
+        group = self.training.group
+        if not group.agree(float(ending or spent >= state.looked + budget / PLANS)):
+            return False
+        state.looked = spent
+        plan = corrected(state.step, StepPlan(state.steps, state.every, state.share), budget - spent - last, pace)
+        steps = max(1, int(group.agree(state.step if ending else plan.steps)))
+        changed, state.steps, progress.steps = steps != state.steps, steps, steps
+        return changed
+
+
+def estimate(plan: StepPlan, pace: Pace) -> Estimate:
+    """What a plan takes."""
+    return Estimate(plan.steps, pace, plan.share * (plan.steps // plan.every), memory_in_use())

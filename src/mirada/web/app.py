@@ -1,0 +1,326 @@
+"""The server: routes behind their guard, a socket, and a clean end."""
+
+import asyncio
+import base64
+import io
+import ipaddress
+import signal
+import socket
+import sys
+import wave
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import uvicorn
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mirada.drawing.attention.picture import png
+from mirada.runs.run import Run
+from mirada.runs.task import SAMPLES
+from mirada.web.api import Api, Handler, guarded
+from mirada.web.guard import App, Guard, Receive, Scope, Send
+from mirada.web.options import Limits, Refused
+from mirada.web.protocol import bounded, error_response, json_response
+from mirada.web.runs import FILES, ServedRun, ServedRuns
+from mirada.web.schema import openapi
+
+# Inputs to try: a person who has no picture, recording or sentence at hand begins with one of these.
+
+
+MOST = 1 << 20  # bytes of a sample
+
+
+class Samples:
+    """`GET /api/samples`: made when they are first asked for, and kept."""
+
+    def __init__(self, runs: ServedRuns) -> None:
+        self.runs = runs
+        self.kept: dict[str, list[Any]] = {}
+        self.lock = asyncio.Lock()
+
+    async def samples(self, request: Request) -> Response:
+        """Inputs as `POST /api/run` takes them."""
+        served = self.runs.find(request.query_params.get("run"))
+        async with self.lock:
+            if served.name not in self.kept:
+                self.kept[served.name] = await asyncio.to_thread(samples_of, served)
+        return json_response({"run": served.name, "samples": self.kept[served.name]})
+
+
+def samples_of(served: ServedRun) -> list[Any]:
+    """Some inputs of the builtin data, texts or files. A user's own data is not shown around: it may be private, and large."""
+    run = served.run
+    try:
+        if not run.source.builtin:
+            return []
+        texts = run.task.samples(run, run.splits())[:SAMPLES]
+        return [as_file(run, text) if served.takes_files else text for text in texts]
+    except (ValueError, OSError):
+        return []  # there is nothing to try, and everything else works
+
+
+def as_file(run: Run, sample: str) -> dict[str, str]:
+    """A sample that the command line would name, as a file."""
+    kind = run.task.input_kind
+    assert kind in FILES
+    name, content = sample, b""
+    given = run.task.parse(sample)
+    if isinstance(given, str) and Path(given).is_file():
+        name, content = Path(given).name, Path(given).read_bytes()[:MOST]
+    elif kind == "picture":
+        name, content = f"{sample.replace(' ', '-').replace(':', '-')}.png", png(given.given)
+    elif kind == "recording":
+        name, content = f"{sample.replace(':', '-')}.wav", morse_file(sample)
+    return {"name": name, "base64": base64.b64encode(content).decode()}
+
+
+def morse_file(sample: str) -> bytes:
+    """A text of the builtin data, keyed, as a wav file."""
+    from mirada.corpora.morse import spelled
+
+    sound, file = spelled(sample.partition(":")[2]), io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(sound.rate)
+        out.writeframes(np.rint(np.clip(sound.samples, -1, 1) * 32767).astype("<i2").tobytes())
+    return file.getvalue()
+
+
+# The pages and what they are made of: all files are ours, read once, served from memory.
+
+
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+}
+HOMES = {
+    "": ("mirada.web", "static"),
+    "attention/": ("mirada.drawing", "static/attention"),
+}  # by the start of their paths
+
+
+@dataclass(frozen=True)
+class StaticFile:
+    """A file of ours."""
+
+    content: bytes
+    kind: str
+    tag: str
+
+
+def below(folder: Traversable, path: str = "") -> Iterator[tuple[str, Traversable]]:
+    """All files of a folder, by their paths in it."""
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from below(item, f"{path}{item.name}/")
+        else:
+            yield path + item.name, item
+
+
+class Pages:
+    """`/`, `/docs` and `/static/...`."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, StaticFile] = {}
+        for start, (package, folder) in HOMES.items():
+            for path, item in below(files(package).joinpath(folder)):
+                kind = KINDS.get("." + path.rpartition(".")[2])
+                if kind is not None:
+                    content = item.read_bytes()
+                    self.files[start + path] = StaticFile(content, kind, f'"{sha256(content).hexdigest()[:20]}"')
+
+    async def app(self, request: Request) -> Response:
+        return self.respond(request, "app.html")
+
+    async def docs(self, request: Request) -> Response:
+        return self.respond(request, "docs.html")
+
+    async def icon(self, request: Request) -> Response:
+        return self.respond(request, "icon.svg")
+
+    async def static(self, request: Request) -> Response:
+        return self.respond(request, request.path_params["path"])
+
+    def respond(self, request: Request, path: str) -> Response:
+        """A file; browsers ask each time whether theirs is still the same."""
+        found = self.files.get(path)
+        if found is None:
+            raise Refused(404, "there is no such page")
+        headers = {"ETag": found.tag, "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == found.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(found.content, media_type=found.kind, headers=headers)
+
+
+FIRST, TRIED = 8000, 20  # the usual port, and how many after it are tried
+IDLE = 20  # seconds that a connection may wait for its next request
+REASONS = {404: "there is no such page", 405: "this method is not for this address"}
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may talk to the server: with a token, under which names, and whether from this computer only."""
+
+    token: str = ""
+    hosts: tuple[str, ...] = ()
+    local: bool = True
+    log: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class WebApp:
+    """The app as servers call it, and its parts."""
+
+    asgi: Guard
+    api: Api
+
+
+def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | None = None) -> WebApp:
+    """All routes of some runs."""
+    limits, access = limits or Limits(), access or Access()
+    api, pages, samples = Api(runs, limits), Pages(), Samples(runs)
+    described = openapi(runs, limits, bool(access.token))
+
+    async def description(request: Request) -> Response:
+        return json_response(described)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        api.batcher.close(limits.stopping)
+
+    app = FastAPI(title="mirada", openapi_url=None, docs_url=None, redoc_url=None, lifespan=life)
+    app.add_route("/api/run", guarded(api.run), methods=["POST"])
+    app.add_route("/api/look", guarded(api.look), methods=["POST"])
+    for path, handler in {
+        "/": pages.app, "/docs": pages.docs, "/favicon.ico": pages.icon, "/static/{path:path}": pages.static,
+        "/openapi.json": description, "/api/health": api.health, "/api/metrics": api.metrics_text,
+        "/api/samples": samples.samples,
+    }.items():  # fmt: skip
+        app.add_route(path, guarded(handler), methods=["GET"])
+    app.add_exception_handler(HTTPException, not_found)
+    shortened = with_shortcut(app, "/api/run", guarded(api.run))
+    guard = Guard(
+        shortened, api.metrics, limits, token=access.token, hosts=access.hosts, local=access.local, log=access.log
+    )  # fmt: skip
+    return WebApp(guard, api)
+
+
+def with_shortcut(app: App, path: str, handler: Handler) -> App:
+    """The app, with the way to what is asked for most around its router and middleware: they cost more than reading a request."""
+
+    async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == path and scope["method"] == "POST":
+            response = await handler(Request(scope, receive, send))
+            await response(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return shortened
+
+
+async def not_found(request: Request, error: Exception) -> Response:
+    """What the router refuses, in our form."""
+    status = getattr(error, "status_code", 400)
+    headers = getattr(error, "headers", None) or {}
+    refused = Refused(status, REASONS.get(status, "this request cannot be answered"))
+    refused.headers.update(headers)
+    return error_response(refused)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this computer can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bound_socket(host: str, port: int | None) -> socket.socket:
+    """A socket that listens; without a port, at the usual one or the next that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    reason = ""
+    for tried in range(FIRST, FIRST + TRIED) if port is None else (port,):
+        # asyncio sends small responses at once only where the protocol is named: else each waits 40 ms for the client's ACK
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, tried))
+            listening.listen(2048)
+            return listening
+        except (OSError, OverflowError) as error:
+            listening.close()
+            reason = getattr(error, "strerror", None) or str(error)
+            if isinstance(error, socket.gaierror):
+                break
+    at = f"{host}:{port}" if port is not None else f"{host}, ports {FIRST} to {FIRST + TRIED - 1}"
+    raise ValueError(f"cannot listen at {at}: {reason}. Give another --port or --host.")
+
+
+def address(host: str, listening: socket.socket) -> str:
+    """What to open in a browser."""
+    name = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{name}:{listening.getsockname()[1]}"
+
+
+class StoppableServer(uvicorn.Server):
+    """Ends quietly when it is told to: what runs is finished, new requests are refused, the exit code is 0."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        def stop(number: int, frame: FrameType | None) -> None:
+            again = self.should_exit
+            if not again:
+                waiting = len(self.server_state.tasks)
+                print(f"mirada: stopping; {waiting} requests to finish", file=sys.stderr)
+            self.handle_exit(number, frame)
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def server_config(app: WebApp, limits: Limits) -> uvicorn.Config:
+    """How the app is served."""
+    return uvicorn.Config(
+        app.asgi, http=bounded(limits), log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none",
+        lifespan="on", timeout_keep_alive=IDLE, timeout_graceful_shutdown=int(limits.stopping),
+        limit_concurrency=4 * limits.connections, backlog=2048,
+    )  # fmt: skip
+
+
+def serve(app: WebApp, listening: socket.socket, limits: Limits, ready: Callable[[], None]) -> None:
+    """Answer requests until Ctrl-C or SIGTERM."""
+    StoppableServer(server_config(app, limits), ready).run(sockets=[listening])

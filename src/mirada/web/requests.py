@@ -1,0 +1,493 @@
+"""From the body of a request to what is asked of a run: inputs, options, what-ifs."""
+
+import asyncio
+import base64
+import binascii
+import json
+import math
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from python_multipart.exceptions import ParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import Request
+
+from mirada.data.files.opening import GZIP
+from mirada.data.image import sent_picture
+from mirada.data.wav import parse_wav
+from mirada.errors import require
+from mirada.looking.change.changes import Change, changes_from
+from mirada.runs.answers import Answer
+from mirada.runs.inputs import Question
+from mirada.web.options import Limits, Refused
+from mirada.web.runs import FILES, ServedRun, ServedRuns, checked_option, draws, from_text, is_text, short, shown
+
+# The body of a request: read within bounds of size and time, as JSON or as a form with files.
+
+
+Receive = Callable[[], Awaitable[Any]]
+MOST_FIELDS = 64  # of a form, beside its files
+JSON_TYPES = ("application/json", "text/json")
+FORM = "multipart/form-data"
+
+
+@dataclass(frozen=True)
+class SentFile:
+    """A file of a form, or one that came as base64. Its name is only shown, and never opened."""
+
+    name: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Body:
+    """The fields of a request, and its files. `typed` tells whether numbers are numbers: in a form they are text."""
+
+    fields: dict[str, Any]
+    files: tuple[SentFile, ...] = ()
+    typed: bool = True
+
+
+async def read_body(request: Request, limits: Limits) -> Body:
+    """What a client sent. Whatever is wrong with it is refused with the reason."""
+    kind_text, boundary = content_type(header(request, b"content-type"))
+    if kind_text not in (*JSON_TYPES, FORM):
+        got = f"got {short(kind_text)}" if kind_text else "there is none"
+        raise Refused(415, f"the Content-Type must be application/json, or {FORM} for files: {got}")
+    raw = await read_bytes(request, limits)
+    if kind_text != FORM:
+        return Body(json_object(raw))
+    if not boundary:
+        raise Refused(400, "the form is damaged: its Content-Type has no boundary")
+    return read_form(raw, boundary, limits)
+
+
+def header(request: Request, name: bytes) -> bytes:
+    """A header as it was sent, the first of its name; empty where there is none."""
+    return next((value for known, value in request.scope["headers"] if known == name), b"")
+
+
+@lru_cache(64)  # the next request says the same
+def content_type(given: bytes) -> tuple[str, bytes]:
+    """The kind of a body, in small letters, and the boundary of a form."""
+    kind, options = parse_options_header(given)
+    return kind.decode("latin-1").lower(), options.get(b"boundary", b"")
+
+
+def too_large(limits: Limits) -> Refused:
+    return Refused(413, f"the request is too large: at most {limits.body:,} bytes", Connection="close")
+
+
+async def read_bytes(request: Request, limits: Limits) -> bytes:
+    """The bytes of a body, in time."""
+    declared = header(request, b"content-length")
+    if declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body):
+        raise too_large(limits)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(limits.sending):
+            while True:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(499, "the client went away")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limits.body:
+                    raise too_large(limits)
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        why = f"the request did not arrive within {limits.sending:g} seconds: send it faster, or less of it"
+        raise Refused(408, why, Connection="close") from None
+
+
+def no_number(word: str) -> float:
+    raise ValueError(f"{word} is not a number of JSON")
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of an object: of two with one name a reader would have to drop one without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"the field {short(twice)!r} is there twice")
+    return found
+
+
+# to make one takes longer than to read a request
+DECODER = json.JSONDecoder(parse_constant=no_number, object_pairs_hook=each_once)
+
+
+def json_object(raw: bytes) -> dict[str, Any]:
+    """A JSON object.
+
+    >>> json_object(b'{"inputs": ["a"]}')
+    {'inputs': ['a']}
+    """
+    try:
+        found = DECODER.decode(raw.decode(json.detect_encoding(raw), "surrogatepass"))
+    except RecursionError:
+        raise Refused(400, "the request is not JSON that can be read: it is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise Refused(400, "the request is not JSON: it is not UTF-8") from None
+    except ValueError as error:
+        raise Refused(400, f"the request is not JSON: {short(str(error))}") from None
+    if not isinstance(found, dict):
+        raise Refused(400, 'the request must be a JSON object, such as {"inputs": ["..."]}')
+    return found
+
+
+class FormReader:
+    """Collects the parts of a form while they are parsed."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.fields: dict[str, Any] = {}
+        self.files: list[SentFile] = []
+        self.ended = False
+        self.begin()
+
+    def begin(self) -> None:
+        self.headers: dict[bytes, bytes] = {}
+        self.header = self.value = b""
+        self.data: list[bytes] = []
+
+    def header_name(self, data: bytes, start: int, end: int) -> None:
+        self.header += data[start:end]
+
+    def header_value(self, data: bytes, start: int, end: int) -> None:
+        self.value += data[start:end]
+
+    def header_end(self) -> None:
+        self.headers[self.header.lower()] = self.value
+        self.header = self.value = b""
+
+    def part_data(self, data: bytes, start: int, end: int) -> None:
+        self.data.append(data[start:end])
+
+    def part_end(self) -> None:
+        _, options = parse_options_header(self.headers.get(b"content-disposition", b""))
+        name, content = decoded(options.get(b"name", b""), "the name of a field"), b"".join(self.data)
+        if b"filename" in options:
+            if name != "file":
+                raise Refused(400, f"files of a form are called file: got {short(name)!r}")
+            if len(self.files) >= self.limits.inputs:
+                raise Refused(413, f"at most {self.limits.inputs} files a request")
+            self.files.append(SentFile(plain_name(options[b"filename"]), content))
+        else:
+            if not name or name in self.fields:
+                raise Refused(400, f"every field of a form has a name of its own: got {short(name)!r} twice or without")
+            if len(self.fields) >= MOST_FIELDS:
+                raise Refused(413, f"at most {MOST_FIELDS} fields a request")
+            self.fields[name] = decoded(content, short(name))
+
+    def end(self) -> None:
+        self.ended = True
+
+
+def read_form(raw: bytes, boundary: bytes, limits: Limits) -> Body:
+    """The fields and files of a form."""
+    reader = FormReader(limits)
+    parser = MultipartParser(
+        boundary,
+        {
+            "on_part_begin": reader.begin,
+            "on_part_data": reader.part_data,
+            "on_part_end": reader.part_end,
+            "on_header_field": reader.header_name,
+            "on_header_value": reader.header_value,
+            "on_header_end": reader.header_end,
+            "on_end": reader.end,
+        },
+    )
+    try:
+        parser.write(raw)
+        parser.finalize()
+    except (ParseError, ValueError) as error:
+        raise Refused(400, f"the form is damaged: {short(str(error))}") from None
+    if not reader.ended:
+        raise Refused(400, "the form is cut short: it has no end. Send it again.")
+    return Body(reader.fields, tuple(reader.files), typed=False)
+
+
+def decoded(raw: bytes, what: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise Refused(400, f"{what} is not UTF-8") from None
+
+
+def plain_name(raw: bytes) -> str:
+    r"""The name of a file without folders and control characters; it is shown to people.
+
+    >>> plain_name(b"C:\\my\\cat.png"), plain_name(b"../../etc/passwd"), plain_name(b"")
+    ('cat.png', 'passwd', 'file')
+    """
+    text = raw.decode(errors="replace").replace("\\", "/").rsplit("/", 1)[-1]
+    return short("".join(letter for letter in text if letter.isprintable()).strip()) or "file"
+
+
+# Files that were sent, as a program would give them: a picture as pixels, a recording as samples, a table as a
+# file.
+
+
+TABLES = (".csv", ".tsv", ".txt")
+HOW = 'send it as multipart `file`, or as {"name": ..., "base64": ...}. Paths of the server are not read.'
+
+
+def is_file(value: Any) -> bool:
+    """Whether it is the form of a file inside JSON: an object with base64, and perhaps a name.
+
+    >>> is_file({"name": "a.txt", "base64": "aGk="}), is_file({"name": "a.txt"}), is_file({"base64": 5})
+    (True, False, False)
+    """
+    if not isinstance(value, dict) or not set(value) <= {"name", "base64"}:
+        return False
+    return isinstance(value.get("base64"), str) and isinstance(value.get("name", "file"), str)
+
+
+def from_json(value: str | dict[str, str]) -> SentFile:
+    """A file inside JSON: an object with its name and base64, a data URL, or base64 alone.
+
+    >>> from_json({"name": "a.txt", "base64": "aGk="}).content
+    b'hi'
+    """
+    name, text = ("file", value) if isinstance(value, str) else (value.get("name", "file"), value["base64"])
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    try:
+        content = base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(f"an input must be a file, and this is not base64: {shown(value)}; {HOW}") from None
+    return SentFile(plain_name(name.encode(errors="replace")), content)
+
+
+def as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]:
+    """A file as an input of the run's task, and the bytes of memory it takes; a ValueError if it is none."""
+    kind = served.run.task.input_kind
+    require(bool(file.content), f"{file.name}: the file is empty. Send it again.")
+    packed = file.content.startswith(GZIP)
+    require(not packed, f"{file.name}: packed by gzip. Unpack it before it is sent.")
+    if kind == "picture":
+        pixels = sent_picture(file.name, file.content, limits.pixels)
+        return pixels, pixels.nbytes
+    if kind == "recording":
+        try:
+            sound = parse_wav(file.content)
+        except ValueError as error:
+            raise ValueError(f"{file.name}: {error}") from None
+        too_long = f"{file.name}: too long: {sound.seconds:,.0f} s, at most {limits.sound:,.0f} s. Cut it."
+        require(sound.seconds <= limits.sound, too_long)
+        return (sound.samples, sound.rate), sound.samples.nbytes
+    require(kind in FILES, f"{served.run.task.name} takes no files. Send text.")
+    return file, len(file.content)
+
+
+@contextmanager
+def as_path(file: SentFile) -> Iterator[str]:
+    """A table as a file of its own, for as long as it is read. What is wrong with it is told by the name that it was sent as."""
+    ending = Path(file.name).suffix.lower()
+    with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
+        path = str(Path(folder, "table" + (ending if ending in TABLES else ".csv")))
+        Path(path).write_bytes(file.content)
+        try:
+            yield path
+        except ValueError as error:
+            raise ValueError(str(error).replace(path, file.name)) from None
+
+
+RUN_FIELDS = ("inputs", "run", "stream", "changes")
+LOOK_FIELDS = ("input", "run", "changes", "methods")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a request asks for. A question that cannot be answered has an error, and hinders no other."""
+
+    served: ServedRun
+    questions: tuple[Question, ...]
+    ask: Mapping[str, Any]
+    draws: (
+        bool  # whether answers are drawn at random: they depend on their numbers, and a request is answered as a whole
+    )
+    changes: Mapping[str, Any]  # by layer, lists of them
+    stream: bool = False
+    methods: bool = False  # whether rollout, gradients and ablation are wanted beside the weights
+    bytes: int = 0  # of memory that the questions hold
+
+    @property
+    def key(self) -> tuple[Any, ...] | None:
+        """What requests that may be answered together have in common."""
+        if self.changes or self.draws:
+            return None
+        return (self.served.name, *sorted(self.ask.items()))
+
+    def with_questions(self, questions: tuple[Question, ...]) -> "Asked":
+        """The same, asked about other inputs."""
+        return replace(self, questions=questions)
+
+    def part(self, first: int, last: int) -> "Asked":
+        """Some of the questions."""
+        if first == 0 and last >= len(self.questions):
+            return self
+        some = self.questions[first:last]
+        return replace(self, questions=some, bytes=self.bytes * len(some) // max(1, len(self.questions)))
+
+
+def read_run(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
+    """What `POST /api/run` asks for."""
+    served = runs.find(body.fields.get("run"))
+    inputs = given_inputs(body, served, "inputs")
+    if not isinstance(inputs, list):
+        raise Refused(400, f"inputs must be a list: got {shown(inputs)}")
+    if not inputs:
+        raise Refused(400, "inputs is empty: there is nothing to answer")
+    if len(inputs) > limits.inputs:
+        raise Refused(413, f"at most {limits.inputs} inputs a request: got {len(inputs):,}. Send several requests.")
+    for number, value in enumerate(inputs):
+        check_type(f"inputs[{number}]", value, served)
+    asked = read_asked(body, served, inputs, RUN_FIELDS, limits)
+    stream = truth(body, "stream")
+    if stream and len(inputs) != 1:
+        raise Refused(400, f"a stream has one answer: give one input, not {len(inputs)}")
+    return replace(asked, stream=True) if stream else asked
+
+
+def read_look(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
+    """What `POST /api/look` asks for."""
+    served = runs.find(body.fields.get("run"))
+    given = given_inputs(body, served, "input")
+    one = given[0] if body.files else given
+    if len(body.files) > 1:
+        raise Refused(400, f"one input is looked at: got {len(body.files)} files")
+    check_type("input", one, served)
+    return replace(read_asked(body, served, [one], LOOK_FIELDS, limits), methods=truth(body, "methods"))
+
+
+def truth(body: Body, name: str) -> bool:
+    """A field that is true or false; false where there is none."""
+    value = body.fields.get(name, False)
+    value = from_text(value, bool) if isinstance(value, str) and not body.typed else value
+    if not isinstance(value, bool):
+        raise Refused(400, f"{name} must be true or false: got {shown(value)}")
+    return value
+
+
+def given_inputs(body: Body, served: ServedRun, field: str) -> Any:
+    """The files of a form, or a field of JSON."""
+    task, kind = served.run.task, served.run.task.input_kind
+    if body.files:
+        if not served.takes_files:
+            raise Refused(400, f'{task.name} takes text, not files: send JSON, {{"{field}": ...}}')
+        if field in body.fields:
+            raise Refused(400, f"give files or {field}, not both")
+        return list(body.files)
+    if field not in body.fields:
+        what = f"{FILES[kind]} as multipart `file`, or {field} with base64" if kind in FILES else field
+        raise Refused(400, f"there is nothing to answer: send {what}")
+    value = body.fields[field]
+    return [value] if field == "inputs" and not body.typed else value  # a form has one text
+
+
+def check_type(place: str, value: Any, served: ServedRun) -> None:
+    """Require text, or a file where the task takes files; what is wrong inside of one concerns this input alone."""
+    if isinstance(value, str | SentFile) or (served.takes_files and is_file(value)):
+        return
+    if served.takes_files:
+        raise Refused(400, f"{place} must be a file: got {shown(value)}; {HOW}")
+    raise Refused(400, f"{place} must be text: got {shown(value)}")
+
+
+def read_asked(body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits) -> Asked:
+    """Inputs as questions, and the options."""
+    ask, draws = options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
+    changes = changes_of(body.fields.get("changes"), served, limits)
+    pairs = [question_of(value, served, limits) for value in inputs]
+    questions, size = tuple(question for question, _ in pairs), sum(size for _, size in pairs)
+    return Asked(served, questions, ask, draws, changes, bytes=size)
+
+
+def options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
+    """The options of an answer, as on the command line, and whether it is drawn; null is what is left out there."""
+    if not given:
+        return {}, served.draws
+    known, task = served.options, served.run.task.name
+    listed = f"it takes {', '.join(known)}" if known else "it takes no options"
+    useless = [name for name in given if name not in known]
+    if useless:
+        raise Refused(400, f"{shown(useless[0])} is not used by {task}; {listed}")
+    ask = {name: checked_option(name, value, known[name], limits) for name, value in given.items() if value is not None}
+    if isinstance(ask.get("passage"), str):
+        ask["passage"] = ask["passage"] or " "  # an empty one is a mistake, not the default
+    try:
+        return ask, draws(served.run.asked(ask))
+    except ValueError as error:
+        raise Refused(400, str(error)) from None
+
+
+def changes_of(given: Any, served: ServedRun, limits: Limits) -> dict[str, list[Change]]:
+    """The what-ifs of a request, by layer."""
+    if given is None or given == "":
+        return {}
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            raise Refused(400, "changes must be a list in JSON") from None
+    if isinstance(given, list) and len(given) > limits.changes:
+        raise Refused(413, f"at most {limits.changes} changes a request: got {len(given):,}")
+    try:
+        return changes_from(given)
+    except ValueError as error:
+        raise Refused(400, str(error)[:1000]) from None
+
+
+def question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Question, int]:
+    """An input as a question, and the memory it holds; one that cannot be read has an error."""
+    task = served.run.task
+    if isinstance(value, SentFile) or served.takes_files:
+        name = value.name if isinstance(value, SentFile) else "file"
+        try:
+            file = value if isinstance(value, SentFile) else from_json(value)
+            name = file.name
+            found, size = as_input(served, file, limits)
+            return Question(name, found), size
+        except ValueError as error:
+            return Question(name, name, error=str(error)), 0
+    if not is_text(value):
+        clean = value.encode(errors="replace").decode()
+        return Question(clean, clean, error="not text: it has half of a surrogate pair. Send UTF-8."), 0
+    if len(value) > limits.characters:
+        why = f"too long: {len(value):,} characters, at most {limits.characters:,}. Cut it."
+        return Question(value[:60], value[:60], error=why), 0
+    try:
+        return Question(value, task.parse(value)), 4 * len(value)
+    except ValueError as error:
+        return Question(value, value, error=str(error)), 0
+
+
+def answered(asked: Asked) -> list[Answer]:
+    """The answers to all questions, in their order. In the thread that computes."""
+    run = asked.served.run
+    if run.task.input_kind == "table":
+        return [answered_table_file(asked, question) for question in asked.questions]
+    found = run.answers_to(asked.questions, **asked.ask)
+    if not asked.served.takes_files:
+        return found
+    return [replace(answer, input=question.where) for question, answer in zip(asked.questions, found, strict=True)]
+
+
+def answered_table_file(asked: Asked, question: Question) -> Answer:
+    """The answer to a table that was sent; it is told by the name that it was sent as."""
+    if question.error:
+        return Answer(question.where, "", math.nan, error=question.error)
+    with as_path(question.input) as path:
+        (answer,) = asked.served.run.answers_to([Question(question.where, path)], **asked.ask)
+        return replace(answer, input=question.where, error=answer.error.replace(path, question.where))

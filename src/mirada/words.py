@@ -1,0 +1,126 @@
+"""How numbers are written: enough digits to compare, none to count."""
+
+import errno
+import sys
+from math import floor, isfinite, log10
+from typing import TextIO, TypeAlias
+
+# What a terminal is shown. Text from data cannot move its cursor, change its colors, or turn the order of letters
+# around.
+
+
+BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # they reorder what follows: what is read is not what is there
+SEPARATORS = (0x2028, 0x2029)
+TAGS = range(0xE0000, 0xE0080)  # letters that nobody sees
+KEPT = "\n\t"
+ESCAPED = {
+    code: chr(code).encode("unicode_escape").decode()
+    for code in (*range(0x20), *range(0x7F, 0xA0), *BIDI, *SEPARATORS, *TAGS)
+    if chr(code) not in KEPT
+}
+
+
+def visible(text: str) -> str:
+    r"""The text with its control characters written out, so that a terminal shows them and does not obey them.
+
+    >>> print(visible("\x1b[31mred\u202e"))
+    \x1b[31mred\u202e
+    >>> visible("un niño")
+    'un niño'
+    """
+    return text if text.isprintable() else encodable(text.translate(ESCAPED))
+
+
+def encodable(text: str, encoding: str = "utf-8") -> str:
+    """The text with what an encoding does not have written out: half characters, for example."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def echo(text: object = "", *, err: bool = False, nl: bool = True, styled: bool = False) -> None:
+    """Print a line, at once. `styled` text has escape sequences of ours, and `visible` was asked about the rest of it."""
+    stream = sys.stderr if err else sys.stdout
+    if stream is None:  # closed by whoever started us
+        return
+    line = str(text)
+    if not styled and shows(stream):
+        line = visible(line)
+    try:
+        try:
+            stream.write(line + "\n" * nl)
+        except UnicodeEncodeError:
+            stream.write(encodable(line, stream.encoding) + "\n" * nl)
+        stream.flush()
+    except OSError as error:
+        if error.errno != errno.EPIPE:  # that one is nobody's mistake: who read it has enough
+            error.filename = "standard error" if err else "standard output"
+        raise
+
+
+def shows(stream: TextIO) -> bool:
+    """Whether a person reads what is written there."""
+    try:
+        return stream.isatty()
+    except ValueError:  # it is closed
+        return False
+
+
+Value: TypeAlias = str | float | None  # None and nan: not measured
+
+MISSING = "\u2013"
+
+
+def number(value: float | None) -> str:
+    """A number for reading: about four digits, whole above a thousand, commas between thousands.
+
+    >>> [number(x) for x in (1234, 34.27, 0.5, 0.012345, 0.00031, 2e-7, 3.5e15, None, float("nan"))]
+    ['1,234', '34.27', '0.5', '0.0123', '0.00031', '2e-7', '3.5e15', '–', 'nan']
+    """
+    if value is None:
+        return MISSING
+    if not isfinite(value):
+        return str(float(value))
+    size = abs(value)
+    if size and not 1e-4 <= size < 1e15:
+        return scientific(value)
+    if size >= 1000:
+        return f"{value:,.0f}"
+    if float(value).is_integer():
+        return f"{value:.0f}".replace("-0", "0")
+    leading = floor(log10(size))
+    decimals = 3 - leading if leading >= 0 else max(4, 2 - leading)
+    return f"{value:,.{decimals}f}".rstrip("0").rstrip(".")
+
+
+def scientific(value: float, decimals: int = 2) -> str:
+    """A few digits and a power of ten."""
+    mantissa, exponent = f"{value:.{decimals}e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+
+
+def written(value: Value) -> str:
+    """A text as it is, a number for reading."""
+    return value if isinstance(value, str) else number(value)
+
+
+def weight(value: float, decimals: int = 2) -> str:
+    """A weight for the narrow cell of a map: a few decimals, no leading zero.
+
+    >>> [weight(x) for x in (0.873, 0.004, 1.0, -0.25)]
+    ['.87', '.00', '1.0', '-.25']
+    """
+    if not isfinite(value):
+        return str(float(value))
+    text = f"{abs(value):.{decimals}f}"
+    if not text.startswith("0"):
+        return f"{value:.{decimals - 1}f}" if abs(value) < 100 else f"{value:.0e}"
+    return f"-{text[1:]}" if value < 0 and text.strip(".0") else text[1:]
+
+
+def plain(value: float) -> str:
+    """A coordinate or a share for SVG and CSS: at most three decimals.
+
+    >>> plain(0.25), plain(3.0), plain(-1e-9)
+    ('0.25', '3', '0')
+    """
+    text = f"{value:.3f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text

@@ -1,0 +1,57 @@
+"""Which row is a header and which of its columns holds the inputs."""
+
+import pytest
+
+from mirada.data.columns.header import Top, is_sure_header, named_input, top_of
+
+TEXT, SOURCE = ("text",), ("source", "text")
+
+
+@pytest.mark.parametrize(
+    ("row", "asks", "place"),
+    [
+        (["id", "Review Text"], TEXT, 1),
+        (["customer review", "date"], TEXT, 0),
+        (["customer_review", "whatever"], TEXT, 0),
+        (["whatever", "comentario"], TEXT, 1),
+        (["Great review", "thanks"], TEXT, None),
+        (["Great review"], TEXT, None),
+        (["noticia"], TEXT, 0),
+        (["They won", "news"], TEXT, None),
+        (["fecha", "noticia"], TEXT, 1),
+        (["Texto en inglés", "Texto en español"], SOURCE, 0),
+        (["Traducción al español", "Frase en inglés"], SOURCE, 1),
+        (["id", "7"], TEXT, None),
+    ],
+)
+def test_the_column_of_inputs_by_its_name(row: list[str], asks: tuple[str, ...], place: int | None) -> None:
+    assert named_input(row, [["x y z"] * len(row)], asks) == place
+
+
+def test_a_name_over_short_cells_beside_long_ones_is_a_label() -> None:
+    rest = [["they counted the votes again", "review"], ["he won the last match", "report"]]
+    assert named_input(["it is time to go home", "comment"], rest, TEXT) is None
+    assert named_input(["it is time to go home", "comment"], [row[::-1] for row in rest], TEXT) == 1
+
+
+def test_how_a_table_begins() -> None:
+    rows = [["7", "a fine film"], ["8", "a dull film"]]
+    assert top_of([["Export"], ["# 2024"], ["id", "text"], *rows], TEXT, "") == Top(2, True, 1)
+    assert top_of([["Reviews", ""], ["id", "text"], *rows], TEXT, "") == Top(1, True, 1)
+    assert top_of([["id", "text"], *rows], TEXT, "no") == Top()
+    assert top_of([["uno", "dos"], *rows], ("mask",), "yes") == Top(0, True, None)
+    assert top_of([["# a, b", "c", "d"], *rows], TEXT, "") == Top(1)
+    assert top_of([["text"], ["a", "b"], ["c", "d"]], TEXT, "") == Top(0, True, 0), "commas in texts"
+
+
+def test_what_is_a_header_and_nothing_else() -> None:
+    assert is_sure_header(["id", "text"], [["7", "a b"]], TEXT)
+    assert is_sure_header(["noticia", "seccion"], [["a b", "c"]], TEXT)
+    assert not is_sure_header(["good review", "rating"], [["a b", "c"]], TEXT)
+    assert not is_sure_header(["Great review", "thanks"], [["Bad food", "slow"]], TEXT)
+
+
+def test_words_over_numbers_are_a_header_without_a_name_for_the_inputs() -> None:
+    rows = [["2024", "it was good", "5"], ["2025", "it was bad", "1"]]
+    assert top_of([["Marca", "¿Qué le pareció?", "Nota"], *rows], ("text",), "") == Top(0, True, None)
+    assert top_of(rows, TEXT, "") == Top()
