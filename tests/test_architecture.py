@@ -124,7 +124,7 @@ def test_a_task_is_a_room_and_a_command_is_a_file() -> None:
     for name, (module, kind) in homes.items():  # the class may say more than the task's name, which can be taken
         assert module == f"mirada.tasks.{name}.task"
         assert kind.startswith(name.title())
-    shared = {"__init__", "main", "arguments"}
+    shared = {"__init__", "main", "arguments", "speed"}
     commands = {path.stem for path in PACKAGE.glob("cli/*.py")} - shared
     assert commands == {command.name for command in app.registered_commands}
 

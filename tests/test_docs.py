@@ -54,13 +54,10 @@ def test_every_path_exists(page: Path) -> None:
 
 def test_there_is_something_to_check() -> None:
     assert len(PAGES) > 15
-    assert len(paths_of(text_of(ROOT / "docs" / "architecture.md"))) > 50
+    assert len(paths_of(text_of(ROOT / "docs" / "architecture.md"))) > 20
 
 
-def test_the_map_names_every_package_and_every_file() -> None:
+def test_the_map_names_every_package() -> None:
     text = text_of(ROOT / "docs" / "architecture.md")
-    packages = [path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE]
-    assert [str(p.relative_to(PACKAGE)) for p in packages if f"{p.relative_to(PACKAGE)}/" not in text] == []
-    files = [path for path in PACKAGE.rglob("*.py") if path.stem[0] != "_" and "builtin" not in path.parts]
-    named = set(re.findall(r"\w+", text))
-    assert [str(path.relative_to(PACKAGE)) for path in files if path.stem not in named] == []
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert {name for name in packages if f"{name}/" not in text} == set()

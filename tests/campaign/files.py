@@ -15,7 +15,7 @@ from tests.campaign.forked import forked
 from tests.campaign.runs import data_of, forecast
 from tests.data.graph_files import arrays
 from tests.runs.small import pairs, questions, reviews, text
-from tests.tasks.recognize.test_recognize import marked
+from tests.tasks.recognize.test_task import marked
 
 HOSTILE = (
     "\x1b[2J\x1b]0;x\x07", "\u202eabc\u202c", "\0", "\r", "\x0b\x0c\x1c\x85\u2028", "\ud7ff\ue000", "e\u0301" * 50, "\ufeff",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mirada.cli import bench as speed
+from mirada.cli import speed
 from mirada.runs.load import load
 from mirada.runs.registry import CATALOG
 from tests.cli.conftest import Command, Made

@@ -23,7 +23,7 @@ from mirada.shapes import check_integers
 # Between a number per distance and a number per pair, without an index for every pair.
 
 
-class Skew(torch.autograd.Function):
+class _Skew(torch.autograd.Function):
     """(..., queries, 2 clip + 1) to (..., queries, keys): entry (r, j) = x[r, clip + clamp(j - start - r)]."""
 
     @staticmethod
@@ -40,7 +40,7 @@ class Skew(torch.autograd.Function):
         return back, None, None
 
 
-class Unskew(torch.autograd.Function):
+class _Unskew(torch.autograd.Function):
     """(..., queries, keys) to (..., queries, 2 clip + 1): the sum of the pairs at each clipped distance."""
 
     @staticmethod
@@ -58,13 +58,13 @@ class Unskew(torch.autograd.Function):
 
 
 def skewed(x: Tensor, start: int, keys: int) -> Tensor:
-    """`Skew`, or plain operations where a function transform has no rule for it."""
-    return skew(x, start, keys) if transformed() else Skew.apply(x, start, keys)
+    """`_Skew`, or plain operations where a function transform has no rule for it."""
+    return skew(x, start, keys) if transformed() else _Skew.apply(x, start, keys)
 
 
 def unskewed(pairs: Tensor, start: int, distances: int) -> Tensor:
-    """`Unskew`, or plain operations where a function transform has no rule for it."""
-    return unskew(pairs, start, distances) if transformed() else Unskew.apply(pairs, start, distances)
+    """`_Unskew`, or plain operations where a function transform has no rule for it."""
+    return unskew(pairs, start, distances) if transformed() else _Unskew.apply(pairs, start, distances)
 
 
 def skew(x: Tensor, start: int, keys: int) -> Tensor:
@@ -111,7 +111,7 @@ def spans(queries: int, keys: int, start: int, distances: int) -> tuple[int, sli
 # Turning pairs of coordinates by an angle, forward and backward: the arithmetic of rotary positions.
 
 
-class Turn(torch.autograd.Function):
+class _Turn(torch.autograd.Function):
     """Rotate coordinate pairs. A rotation's gradient is the rotation back, so nothing but the angles is kept."""
 
     @staticmethod
@@ -133,7 +133,7 @@ class Turn(torch.autograd.Function):
 def turned(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """Coordinate pairs, rotated. Function transforms have rules for plain operations only."""
     if not transformed():
-        return Turn.apply(x, cos, sin, layout)
+        return _Turn.apply(x, cos, sin, layout)
     interleaved = layout == "interleaved"
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.unflatten(-1, (2, -1)).unbind(-2)
     return torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1 if interleaved else -2).flatten(-2)
@@ -403,14 +403,14 @@ class Relative(Position):
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
         terms = q @ self.keys.T.to(q.dtype)
         if places.counted and not transformed():
-            return Skew.apply(terms, places.start, places.keys)
+            return _Skew.apply(terms, places.start, places.keys)
         return terms.gather(-1, self.table_rows(places).expand(*q.shape[:2], -1, -1))
 
     def spread(self, weights: Pairs, places: Places) -> Tensor | None:
         if self.values is None:
             return None
         if places.counted and not transformed():
-            per_row = Unskew.apply(weights, places.start, len(self.values))
+            per_row = _Unskew.apply(weights, places.start, len(self.values))
         else:
             per_row = weights.new_zeros(*weights.shape[:3], len(self.values))
             per_row = per_row.scatter_add(-1, self.table_rows(places).expand_as(weights), weights)

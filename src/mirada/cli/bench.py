@@ -1,130 +1,10 @@
-"""Speed on this machine as a ratio to plain PyTorch, measured side by side."""
+"""`mirada bench`: speed on this machine."""
 
-import statistics
-import time
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
-import torch
 import typer
-from torch import nn
 
-from mirada import engine
-from mirada.attention.equation import Attention
-from mirada.attention.heads import MultiHead
-from mirada.attention.neighborhoods import Causal
 from mirada.cli.arguments import examples
-from mirada.decoding.greedy import Greedy
-from mirada.errors import unknown
-from mirada.models.transformer import Transformer, TransformerConfig
-from mirada.native import library
-from mirada.words import echo
-
-ROUNDS = 9
-Action = Callable[[], object]
-
-
-def run_benchmarks(name: str | None) -> None:
-    """Print a line for each measurement."""
-    known = {"attention": attention, "training": training, "decoding": decoding}
-    if name is not None and name not in known:
-        raise unknown("benchmark", name, known)
-    echo(f"torch {torch.__version__}, {torch.get_num_threads()} threads; medians of {ROUNDS} interleaved rounds")
-    echo(f"C code: {library.describe()}")
-    for each in [name] if name else known:
-        known[each]()
-
-
-def compared(title: str, ours: Action, theirs: Action) -> None:
-    """Time both in turns, and print the medians, the ratio and its spread."""
-    ours(), theirs()
-    times: list[tuple[float, float]] = [(timed(ours), timed(theirs)) for _ in range(ROUNDS)]
-    mine, plain = (statistics.median(column) for column in zip(*times, strict=True))
-    ratios = sorted(b / a for a, b in times)
-    echo(
-        f"{title:<44} mirada {1000 * mine:8.1f} ms  PyTorch {1000 * plain:8.1f} ms  "
-        f"{statistics.median(ratios):5.2f} x ({ratios[1]:.2f} to {ratios[-2]:.2f})"
-    )
-
-
-def timed(action: Action) -> float:
-    began = time.perf_counter()
-    action()
-    return time.perf_counter() - began
-
-
-def attention() -> None:
-    """Causal self-attention with its weights on demand, beside `nn.MultiheadAttention` that returns them."""
-    x = torch.randn(4, 512, 256)
-    ours, theirs = Attention(MultiHead(256, 4), where=Causal()), nn.MultiheadAttention(256, 4, batch_first=True)
-    mask = torch.triu(torch.ones(512, 512, dtype=torch.bool), 1)
-
-    def mine() -> None:
-        ours(x).sum().backward()
-
-    def plain() -> None:
-        theirs(x, x, x, attn_mask=mask, need_weights=True)[0].sum().backward()
-
-    compared("attention, causal, forward and backward", mine, plain)
-
-
-class Plain(nn.Module):
-    """The same model from `nn.Transformer`."""
-
-    def __init__(self, vocab: int, width: int) -> None:
-        super().__init__()
-        self.words = nn.Embedding(vocab, width)
-        self.body = nn.Transformer(width, 4, 3, 3, 1024, 0.1, batch_first=True, norm_first=True)
-        self.output = nn.Linear(width, vocab)
-
-    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        mask = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
-        return self.output(self.body(self.words(source), self.words(target), tgt_mask=mask, tgt_is_causal=True))
-
-
-def pair() -> tuple[Transformer, Plain]:
-    sizes = {"vocab": 9000, "source_vocab": 9000, "width": 256, "hidden": 1024, "depth": 3, "heads": 4}
-    return Transformer(TransformerConfig(**sizes)), Plain(9000, 256)  # type: ignore[arg-type]
-
-
-def training() -> None:
-    """A training step of an encoder-decoder."""
-    ours, theirs = pair()
-    source, target, wanted = (torch.randint(5, 9000, (128, 16)) for _ in range(3))
-
-    def mine() -> None:
-        ours.loss(source, None, target, wanted).backward()
-
-    def plain() -> None:
-        nn.functional.cross_entropy(theirs(source, target).flatten(0, 1), wanted.flatten()).backward()
-
-    compared("training an encoder-decoder, 2,048 tokens", mine, plain)
-
-
-@torch.inference_mode()
-def decoding() -> None:
-    """Greedy decoding of one sentence, beside running the whole decoder again for every token."""
-    ours, theirs = pair()
-    ours.eval(), theirs.eval()
-    source, first, steps = torch.randint(5, 9000, (1, 20)), torch.tensor([2]), 25
-    stepper: Any = engine.fast(ours).stepper
-
-    def mine() -> None:
-        Greedy()(stepper, stepper.start(stepper.encode(source)), first, None, steps)
-
-    def plain() -> None:
-        written = first.unsqueeze(0)
-        memory = theirs.body.encoder(theirs.words(source))
-        for _ in range(steps):
-            mask = nn.Transformer.generate_square_subsequent_mask(written.shape[1])
-            h = theirs.body.decoder(theirs.words(written), memory, tgt_mask=mask)
-            written = torch.cat([written, theirs.output(h[:, -1:]).argmax(-1)], 1)
-
-    compared("decoding 25 tokens, one sentence", mine, plain)
-
-
-# `mirada bench`: speed on this machine.
-
 
 EPILOG = examples("mirada bench training")
 
@@ -135,5 +15,6 @@ def bench(
     ] = None,
 ) -> None:
     """Measure speed on this machine, beside plain PyTorch, and say what is compiled."""
+    from mirada.cli.speed import run_benchmarks
 
     run_benchmarks(name)
