@@ -35,12 +35,12 @@ class Config:
             name, value = item.name, getattr(self, item.name)
             kind = KINDS[item.type if isinstance(item.type, str) else item.type.__name__]
             if type(value) is int and kind is not bool and not -(2**63) <= value < 2**63:
-                raise ValueError(f"{type(self).__name__}: {name} must fit into 64 bits: got {shortened(value)}")
+                raise ValueError(f"{type(self).__name__}: {name} must fit into 64 bits: got {_shortened(value)}")
             if kind is float and type(value) is int:
                 object.__setattr__(self, name, float(value))
             elif type(value) is not kind:
                 raise ValueError(
-                    f"{type(self).__name__}: {name} must be of type {kind.__name__}: got {shortened(value)}"
+                    f"{type(self).__name__}: {name} must be of type {kind.__name__}: got {_shortened(value)}"
                 )
         self.at_most(MOST)
         try:
@@ -49,7 +49,7 @@ class Config:
             if isinstance(error, RuntimeError) and "overflow" not in str(error).lower():
                 raise
             sizes = [
-                f"{item.name}={getattr(self, item.name)}" for item in fields(self) if is_huge(getattr(self, item.name))
+                f"{item.name}={getattr(self, item.name)}" for item in fields(self) if _is_huge(getattr(self, item.name))
             ]
             raise ValueError(
                 f"{type(self).__name__}: no model can be so large: {', '.join(sizes)}. Take smaller sizes."
@@ -97,12 +97,12 @@ class Config:
         return cls(**values)
 
 
-def is_huge(value: Any) -> bool:
+def _is_huge(value: Any) -> bool:
     """Whether a size may be what makes a model too large."""
     return type(value) is int and value >= 2**16
 
 
-def shortened(value: Any) -> str:
+def _shortened(value: Any) -> str:
     """A value in an error; a whole number of thousands of digits is not even spelled."""
     if isinstance(value, int) and abs(value) >= 2**63:
         return f"a number of {value.bit_length()} bits"

@@ -52,10 +52,10 @@ def write_whole(path: Path, content: bytes) -> None:
         if not isinstance(error, OSError):
             raise
         raise ValueError(
-            f"{path} cannot be written: {error.strerror or error}{room(path.parent, len(content), error)}. What was there before "
-            "is untouched."
+            f"{path} cannot be written: {error.strerror or error}{_room(path.parent, len(content), error)}. What was there "
+            "before is untouched."
         ) from None
-    settle_folder(path.parent)
+    _settle_folder(path.parent)
 
 
 def expanded(path: str | Path) -> Path:
@@ -67,7 +67,7 @@ def expanded(path: str | Path) -> Path:
     return Path(os.path.expanduser(path))
 
 
-def room(folder: Path, needed: int, error: OSError) -> str:
+def _room(folder: Path, needed: int, error: OSError) -> str:
     """How much room there is and would be needed, where that is what is wrong."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return ""
@@ -77,7 +77,7 @@ def room(folder: Path, needed: int, error: OSError) -> str:
         return f" ({needed:,} bytes are needed)"
 
 
-def settle_folder(folder: Path) -> None:
+def _settle_folder(folder: Path) -> None:
     """Bring the names in a folder safely to the disk, where a system can."""
     if os.name == "nt":
         return
@@ -187,7 +187,7 @@ def with_checksum(content: bytes) -> bytes:
     """A safetensors file with its checksum in it."""
     (length,) = struct.unpack("<Q", content[:8])
     header, numbers = json.loads(content[8 : 8 + length]), content[8 + length :]
-    digest = started(header)
+    digest = _started(header)
     digest.update(numbers)
     about = {**header.pop(METADATA, {}), NAME: digest.hexdigest()}
     header = {METADATA: dict(sorted(about.items())), **header}  # equal files for equal contents
@@ -196,7 +196,7 @@ def with_checksum(content: bytes) -> bytes:
     return struct.pack("<Q", len(text)) + text + numbers
 
 
-def started(header: Mapping[str, Any]) -> Any:
+def _started(header: Mapping[str, Any]) -> Any:
     """The hash of a header, to be continued with the numbers."""
     about = {key: value for key, value in header.get(METADATA, {}).items() if key != NAME}
     plain = {**header, METADATA: about}
@@ -217,7 +217,7 @@ def damage(path: Path, wanted: str = "") -> str:
     """
     require_file(path)
     with open(path, "rb") as file:
-        told, digest, wrong = header_of(file)
+        told, digest, wrong = _header_of(file)
         if not wrong and wanted and told != wanted:
             wrong = f"its checksum is {str(told)[:40]}, and the checkpoint was written beside weights with {wanted}"
         if wrong or told is None:
@@ -228,7 +228,7 @@ def damage(path: Path, wanted: str = "") -> str:
     return "" if found == told else f"its checksum is {found}, and was {str(told)[:40]} when it was written"
 
 
-def header_of(file: BinaryIO) -> tuple[Any, Any, str]:
+def _header_of(file: BinaryIO) -> tuple[Any, Any, str]:
     """The checksum in the header of an open safetensors file (None: there is none), the hash that begins with the header, and
     what is wrong: one that would fill the memory is not parsed.
     """
@@ -239,7 +239,7 @@ def header_of(file: BinaryIO) -> tuple[Any, Any, str]:
     try:
         header = parsed(file.read(length))
         told = header.get(METADATA, {}).get(NAME)
-        return told, None if told is None else started(header), ""
+        return told, None if told is None else _started(header), ""
     except TooManyValuesError as error:
         return None, None, f"its header has {error}"
     except (ValueError, AttributeError, RecursionError):

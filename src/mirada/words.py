@@ -28,10 +28,10 @@ def visible(text: str) -> str:
     >>> visible("un niño")
     'un niño'
     """
-    return text if text.isprintable() else encodable(text.translate(ESCAPED))
+    return text if text.isprintable() else _encodable(text.translate(ESCAPED))
 
 
-def encodable(text: str, encoding: str = "utf-8") -> str:
+def _encodable(text: str, encoding: str = "utf-8") -> str:
     """The text with what an encoding does not have written out: half characters, for example."""
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -42,13 +42,13 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True, styled: bool 
     if stream is None:  # closed by whoever started us
         return
     line = str(text)
-    if not styled and shows(stream):
+    if not styled and _shows(stream):
         line = visible(line)
     try:
         try:
             stream.write(line + "\n" * nl)
         except UnicodeEncodeError:
-            stream.write(encodable(line, stream.encoding) + "\n" * nl)
+            stream.write(_encodable(line, stream.encoding) + "\n" * nl)
         stream.flush()
     except OSError as error:
         if error.errno != errno.EPIPE:  # that one is nobody's mistake: who read it has enough
@@ -56,7 +56,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True, styled: bool 
         raise
 
 
-def shows(stream: TextIO) -> bool:
+def _shows(stream: TextIO) -> bool:
     """Whether a person reads what is written there."""
     try:
         return stream.isatty()

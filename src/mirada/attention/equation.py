@@ -38,7 +38,7 @@ from mirada.shapes import broadcast_heads, check_axes, check_dtype, check_size, 
 # Numbers that are not finite, where nobody may look: they are 0 before anything is computed from them.
 
 
-def clean(
+def _clean(
     x: Tensor, memory: Tensor, values: Tensor, where: Neighborhood, places: Places, room: int | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The inputs with 0 for every number that is not finite and stands where no query of its sample may look.
@@ -50,7 +50,7 @@ def clean(
     if not where.reflexive and finite(memory) and (values is memory or finite(values)):
         return x, memory, values
     if room is not None:
-        places = to_come(where, places, room)
+        places = _to_come(where, places, room)
     hidden = where.unseen(places, rows_at_once=max(1, NUMBERS_AT_ONCE // max(1, places.keys)))
     if hidden is None:
         return x, memory, values
@@ -60,7 +60,7 @@ def clean(
     return own, cleaned, cleaned if values is memory else torch.where(hidden, values.nan_to_num(0, 0, 0), values)
 
 
-def to_come(where: Neighborhood, places: Places, room: int) -> Places:
+def _to_come(where: Neighborhood, places: Places, room: int) -> Places:
     """The places of a step with all queries up to `room` behind it, or as many as a set of fixed size has."""
     for last in range(room, places.start + places.queries, -1):
         longer = replace(places, queries=last - places.start)
@@ -78,7 +78,7 @@ def to_come(where: Neighborhood, places: Places, room: int) -> Places:
 FUNCTIONS = (torch.exp, torch.log, torch.tanh, torch.sigmoid, torch.sin, torch.cos)
 
 
-def warm_up() -> None:
+def _warm_up() -> None:
     """Call every function once, and with it the matrix product that fused kernels make from several threads."""
     for dtype in (torch.float32, torch.float64):
         one = torch.ones(1, 1, 1, 1, dtype=dtype)
@@ -88,7 +88,7 @@ def warm_up() -> None:
         F.scaled_dot_product_attention(one, one, one)
 
 
-warm_up()
+_warm_up()
 
 # the parts of a plain call, made once: a module takes longer to make than to run
 DOT, COMPLETE, NO_POSITION, SOFTMAX = Dot(), Complete(), Position(), Softmax()
@@ -294,9 +294,9 @@ class Attention(nn.Module):
         places = place(x.shape[0], x.shape[1], keys, x.device, positions, key_positions, start)
         where.check(places, self.heads.heads, exact=cache is None)
         if cache is None:
-            x, memory, values = clean(x, memory, values, where, places)
+            x, memory, values = _clean(x, memory, values, where, places)
         elif not where.reflexive:  # a new key that its own query sees is not hidden
-            x, memory, values = clean(x, memory, values, where, places, cache.length)
+            x, memory, values = _clean(x, memory, values, where, places, cache.length)
         turn = self.position.rotate
         q, k, v = self.heads.project(x, memory, values)
         q = turn(q, places.query_positions)
@@ -339,7 +339,7 @@ class Attention(nn.Module):
         self._check(nobody, memory, values, where, None, key_positions)
         places = place(memory.shape[0], 1, memory.shape[1], memory.device, None, key_positions)
         where.check(places, self.heads.heads)
-        _, memory, values = clean(memory, memory, values, where, places)
+        _, memory, values = _clean(memory, memory, values, where, places)
         k, v = self.heads.remember(memory, values)
         k, score = self.position.rotate(k, places.memory_positions), self.score.ready()
         if score is not self.score:  # keys are prepared with a matrix per head

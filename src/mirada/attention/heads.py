@@ -103,7 +103,7 @@ class MultiHead(Heads):
         values_width: int | None = None,
     ) -> None:
         super().__init__()
-        self._sizes(width, heads, split_width(width, heads) if dim is None else dim, value_dim)
+        self._sizes(width, heads, _split_width(width, heads) if dim is None else dim, value_dim)
         self.memory_width = width if memory_width is None else memory_width
         self.value_width = self.memory_width if values_width is None else values_width
         self.query = linear(width, heads * self.dim, bias)
@@ -166,7 +166,7 @@ class Collaborative(Heads):
 
     def __init__(self, width: int, heads: int, shared: int, bias: bool = True) -> None:
         super().__init__()
-        self._sizes(width, heads, shared, split_width(width, heads))
+        self._sizes(width, heads, shared, _split_width(width, heads))
         self.key_heads, self.scale_dim = 1, shared / heads
         self.query = linear(width, shared, bias)
         self.key = linear(width, shared, bias)
@@ -210,9 +210,9 @@ class Split(Heads):
 
     def __init__(self, width: int, heads: int, bias: bool = False, memory_width: int | None = None) -> None:
         super().__init__()
-        self._sizes(width, heads, split_width(width, heads))
+        self._sizes(width, heads, _split_width(width, heads))
         self.memory_width = self.value_width = width if memory_width is None else memory_width
-        self.key_dim = self.value_dim = split_width(self.memory_width, heads)
+        self.key_dim = self.value_dim = _split_width(self.memory_width, heads)
         self.bias = nn.Parameter(torch.zeros(self.value_width)) if bias else None
 
     def queries(self, x: Input) -> Vectors:
@@ -308,7 +308,7 @@ def join(h: Vectors) -> Input:
     return h.transpose(1, 2).flatten(2)
 
 
-def split_width(width: int, heads: int) -> int:
+def _split_width(width: int, heads: int) -> int:
     """width / heads, which must be whole."""
     require(
         heads >= 1 and width % heads == 0,

@@ -245,7 +245,7 @@ class Hard(Normalizer):
         """One index per query, and the smooth weights whose gradient stands in for the choice's, if any do."""
         if not self.training:
             return probabilities.argmax(-1), None
-        return sample(probabilities), None
+        return _sample(probabilities), None
 
     def describe(self, index: Int[Tensor, "batch heads queries"], probabilities: Scores) -> Draw:
         """The choice with its log-probability and entropy; -1 stands for a query that sees nothing."""
@@ -300,31 +300,31 @@ class Gumbel(Hard):
     def choose(self, scores: Scores, mask: Mask, probabilities: Scores) -> tuple[Tensor, Scores | None]:
         if not self.training:
             return super().choose(scores, mask, probabilities)
-        noisy = masked_softmax((scores - exponential_like(scores).log()) / self.temperature, mask)
+        noisy = masked_softmax((scores - _exponential_like(scores).log()) / self.temperature, mask)
         return noisy.argmax(-1), noisy
 
     def extra_repr(self) -> str:
         return f"temperature={self.temperature}"
 
 
-def sample(probabilities: Scores) -> Int[Tensor, "batch heads queries"]:
+def _sample(probabilities: Scores) -> Int[Tensor, "batch heads queries"]:
     """A draw per query by the exponential race: argmax of p / e with e ~ Exp(1). A key of probability 0 never wins."""
-    return (probabilities.detach() / exponential_like(probabilities)).argmax(-1)
+    return (probabilities.detach() / _exponential_like(probabilities)).argmax(-1)
 
 
-def exponential_like(tensor: Tensor) -> Tensor:
+def _exponential_like(tensor: Tensor) -> Tensor:
     """Draws of Exp(1), kept away from 0; -log of one is a Gumbel draw."""
     return torch.empty_like(tensor).exponential_().clamp(min=torch.finfo(tensor.dtype).tiny)
 
 
-def ours(normalizer: Normalizer) -> bool:
+def _ours(normalizer: Normalizer) -> bool:
     """Whether the weights are those of a normalizer of this file that looks at nothing but scores and mask, row by row."""
     return type(normalizer).normalize in (Softmax.normalize, Sparsemax.normalize, Identity.normalize)
 
 
 def treats_heads_alike(normalizer: Normalizer) -> bool:
     """Whether it is known to look at no head but through its scores: of another than ours it is not."""
-    return ours(normalizer) and type(normalizer).drop in (Normalizer.drop, Softmax.drop)
+    return _ours(normalizer) and type(normalizer).drop in (Normalizer.drop, Softmax.drop)
 
 
 _steady: WeakSet[Normalizer] = WeakSet()  # those that were found to count nothing
@@ -332,7 +332,7 @@ _steady: WeakSet[Normalizer] = WeakSet()  # those that were found to count nothi
 
 def check_known_to_count_nothing(normalizer: Normalizer) -> None:
     """`check_counts_nothing`, once for each normalizer: a step of a cache asks too, since a layer's can be exchanged."""
-    if not ours(normalizer) and normalizer not in _steady:
+    if not _ours(normalizer) and normalizer not in _steady:
         check_counts_nothing(normalizer)
 
 
@@ -341,7 +341,7 @@ def check_counts_nothing(normalizer: Normalizer) -> None:
 
     The normalizers of this file do not; of another the weights of three keys are compared with and without a masked one.
     """
-    if ours(normalizer) or normalizer.chooses:
+    if _ours(normalizer) or normalizer.chooses:
         return
     like = next(normalizer.parameters(), torch.empty(0))
     scores = torch.tensor([[[[0.5, -1.0, 2.0, 1.5]]]], dtype=like.dtype, device=like.device)

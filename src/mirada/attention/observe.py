@@ -60,30 +60,30 @@ def observed(observer: Observer) -> Iterator[None]:
 def notify(event: Event) -> None:
     """Show a call to all observers. Never compiled: an observer must see tensors that were computed, not traced."""
     if torch.compiler.is_compiling():
-        never_compiled()(event)
+        _never_compiled()(event)
     else:
-        show(event)
+        _show(event)
 
 
-def show(event: Event) -> None:
+def _show(event: Event) -> None:
     if recomputing():  # it was shown when it was computed first
         return
-    for observer in observers_here():
+    for observer in _observers_here():
         observer.see(event)
 
 
-def observers_here() -> list[Observer]:
+def _observers_here() -> list[Observer]:
     return [observer for thread, observer in _observers if thread == threading.get_ident()]
 
 
-def never_compiled() -> Callable[[Event], None]:
-    """`show`, kept from the compiler. Made when it is needed: asking for it imports the compiler, which takes seconds."""
-    return torch.compiler.disable(show)
+def _never_compiled() -> Callable[[Event], None]:
+    """`_show`, kept from the compiler. Made when it is needed: asking for it imports the compiler, which takes seconds."""
+    return torch.compiler.disable(_show)
 
 
 def anybody_looks() -> bool:
     """Whether somebody looks at this thread; while compiling, whether anybody looks: that need not be known yet."""
-    return bool(_observers) and (torch.compiler.is_compiling() or len(observers_here()) > 0)
+    return bool(_observers) and (torch.compiler.is_compiling() or len(_observers_here()) > 0)
 
 
 class Intervention(Protocol):
@@ -115,36 +115,36 @@ def intervening(intervention: Intervention) -> Iterator[None]:
 
 def anybody_intervenes() -> bool:
     """Whether calls of this thread are changed; while compiling, whether any thread's are: that need not be known yet."""
-    return bool(_active) and (torch.compiler.is_compiling() or len(interventions_here()) > 0)
+    return bool(_active) and (torch.compiler.is_compiling() or len(_interventions_here()) > 0)
 
 
 def changed(layer: Any, request: Request, memory: object, again: bool = False) -> Request:
     """The request as the open interventions of this thread want it, the outermost first."""
-    return apart(change_all)(layer, request, memory if isinstance(memory, Memory) else None, again)
+    return _apart(_change_all)(layer, request, memory if isinstance(memory, Memory) else None, again)
 
 
 def finished(layer: Any, request: Request, memory: object) -> None:
     """Tell them that it was run."""
-    apart(tell_all)(layer, request, memory if isinstance(memory, Memory) else None)
+    _apart(_tell_all)(layer, request, memory if isinstance(memory, Memory) else None)
 
 
-def interventions_here() -> list[Intervention]:
+def _interventions_here() -> list[Intervention]:
     return [intervention for thread, intervention in _active if thread == threading.get_ident()]
 
 
-def change_all(layer: Any, request: Request, memory: Memory | None, again: bool) -> Request:
-    for intervention in interventions_here():
+def _change_all(layer: Any, request: Request, memory: Memory | None, again: bool) -> Request:
+    for intervention in _interventions_here():
         request = intervention.change(layer, request, memory, again)
     return request
 
 
-def tell_all(layer: Any, request: Request, memory: Memory | None) -> None:
+def _tell_all(layer: Any, request: Request, memory: Memory | None) -> None:
     if recomputing():  # it was counted when it was computed first
         return
-    for intervention in interventions_here():
+    for intervention in _interventions_here():
         intervention.made(layer, request, memory)
 
 
-def apart(function: Any) -> Any:
+def _apart(function: Any) -> Any:
     """The function, kept from the compiler: what it does depends on the call's number. Asking imports the compiler."""
     return torch.compiler.disable(function) if torch.compiler.is_compiling() else function

@@ -127,17 +127,17 @@ def place(
         positions,
         key_positions,
     )  # asked where they are: their numbers may be known though those of the call are not
-    positions = check_positions("positions", positions, batch, queries, device)
-    key_positions = check_positions("key_positions", key_positions, batch, keys, device)
+    positions = _check_positions("positions", positions, batch, queries, device)
+    key_positions = _check_positions("key_positions", key_positions, batch, keys, device)
     known = True
     if start is None:
-        first, first_key = map(run_start, given)
+        first, first_key = map(_run_start, given)
         known = first is not None or key_positions is not None
         start = 0 if first is None or first_key is None else max(0, first - first_key)
     return Places(queries, keys, start, device, batch, positions, key_positions, known_rows=known)
 
 
-def run_start(positions: Tensor | None) -> int | None:
+def _run_start(positions: Tensor | None) -> int | None:
     """The first of consecutive positions p, p + 1, ...; None if they are not consecutive or differ between samples."""
     if positions is None:
         return 0
@@ -148,7 +148,7 @@ def run_start(positions: Tensor | None) -> int | None:
     return first if bool((positions == run).all()) else None
 
 
-def check_positions(
+def _check_positions(
     name: str, positions: Tensor | None, batch: int, count: int, device: torch.device
 ) -> Int[Tensor, "*batch n"] | None:
     """Require integers of (count,) or (batch, count); wide ones, on the device of the call, come back."""

@@ -28,7 +28,7 @@ class _Skew(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, start: int, keys: int) -> Tensor:
-        return skew(x, start, keys)
+        return _skew(x, start, keys)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
@@ -36,7 +36,7 @@ class _Skew(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        [back] = each_gradient(lambda grad: (unskewed(grad, ctx.start, ctx.distances),), grad)
+        [back] = each_gradient(lambda grad: (_unskewed(grad, ctx.start, ctx.distances),), grad)
         return back, None, None
 
 
@@ -45,7 +45,7 @@ class _Unskew(torch.autograd.Function):
 
     @staticmethod
     def forward(pairs: Tensor, start: int, distances: int) -> Tensor:
-        return unskew(pairs, start, distances)
+        return _unskew(pairs, start, distances)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
@@ -53,53 +53,53 @@ class _Unskew(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        [back] = each_gradient(lambda grad: (skewed(grad, ctx.start, ctx.keys),), grad)
+        [back] = each_gradient(lambda grad: (_skewed(grad, ctx.start, ctx.keys),), grad)
         return back, None, None
 
 
-def skewed(x: Tensor, start: int, keys: int) -> Tensor:
+def _skewed(x: Tensor, start: int, keys: int) -> Tensor:
     """`_Skew`, or plain operations where a function transform has no rule for it."""
-    return skew(x, start, keys) if transformed() else _Skew.apply(x, start, keys)
+    return _skew(x, start, keys) if transformed() else _Skew.apply(x, start, keys)
 
 
-def unskewed(pairs: Tensor, start: int, distances: int) -> Tensor:
+def _unskewed(pairs: Tensor, start: int, distances: int) -> Tensor:
     """`_Unskew`, or plain operations where a function transform has no rule for it."""
-    return unskew(pairs, start, distances) if transformed() else _Unskew.apply(pairs, start, distances)
+    return _unskew(pairs, start, distances) if transformed() else _Unskew.apply(pairs, start, distances)
 
 
-def skew(x: Tensor, start: int, keys: int) -> Tensor:
+def _skew(x: Tensor, start: int, keys: int) -> Tensor:
     """A number per pair from a number per distance."""
     shape = x.shape[:-1]
     if 0 in (*shape, keys):
         return x.new_zeros(*shape, keys)
-    left, inside, right = spans(x.shape[-2], keys, start, x.shape[-1])
+    left, inside, right = _spans(x.shape[-2], keys, start, x.shape[-1])
     rows = torch.cat([x[..., :1].expand(*shape, left), x[..., inside], x[..., -1:].expand(*shape, right)], dim=-1)
-    return leaning(rows, keys).contiguous()
+    return _leaning(rows, keys).contiguous()
 
 
-def unskew(pairs: Tensor, start: int, distances: int) -> Tensor:
+def _unskew(pairs: Tensor, start: int, distances: int) -> Tensor:
     """The sums per distance of a number per pair."""
     queries, keys = pairs.shape[-2:]
     sums = pairs.new_zeros(*pairs.shape[:-1], distances)
     if 0 in pairs.shape:
         return sums
-    left, inside, right = spans(queries, keys, start, distances)
+    left, inside, right = _spans(queries, keys, start, distances)
     rows = pairs.new_zeros(*pairs.shape[:-1], queries + keys - 1)
-    leaning(rows, keys).copy_(pairs)
+    _leaning(rows, keys).copy_(pairs)
     sums[..., inside] = rows[..., left : rows.shape[-1] - right]
     sums[..., 0] += rows[..., :left].sum(-1)
     sums[..., -1] += rows[..., rows.shape[-1] - right :].sum(-1)
     return sums
 
 
-def leaning(rows: Tensor, keys: int) -> Tensor:
+def _leaning(rows: Tensor, keys: int) -> Tensor:
     """The view of (..., queries, queries + keys - 1) in which row r begins one place earlier than row r - 1."""
     queries, width = rows.shape[-2:]
     strides = (*rows.stride()[:-2], width - 1, 1)
     return rows.as_strided((*rows.shape[:-1], keys), strides, rows.storage_offset() + queries - 1)
 
 
-def spans(queries: int, keys: int, start: int, distances: int) -> tuple[int, slice, int]:
+def _spans(queries: int, keys: int, start: int, distances: int) -> tuple[int, slice, int]:
     """How many distances lie left of the table, which of its columns occur, and how many lie right of it."""
     clip = distances // 2
     lowest, highest = -(start + queries - 1), keys - 1 - start
@@ -116,7 +116,7 @@ class _Turn(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-        return turn(x, cos, sin, layout)
+        return _turn(x, cos, sin, layout)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
@@ -139,12 +139,12 @@ def turned(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     return torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1 if interleaved else -2).flatten(-2)
 
 
-def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+def _turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """(a, b) -> (a cos - b sin, b cos + a sin) for every pair, in as few passes over memory as eager mode allows.
 
     Raw views, not named rearranges: this is a measured hot path (`benchmarks/kernels.py`).
     """
-    if layout == "interleaved" and complex_in_place(x):
+    if layout == "interleaved" and _complex_in_place(x):
         turned = x.new_empty(x.shape)  # head by head: the kernel that reads it next is faster for it
         pairs, turned_pairs = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (x, turned))
         torch.mul(pairs, torch.complex(cos, sin), out=turned_pairs)
@@ -158,7 +158,7 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     return turned_pairs.flatten(-2)
 
 
-def angles(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _angles(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Cosines and sines of every position and pair, with an axis for the heads if positions differ between samples."""
     turns = positions.unsqueeze(-1) * frequencies(dim // 2, dim, base, positions.device)
     turns = turns if turns.ndim == 2 else turns.unsqueeze(1)
@@ -166,15 +166,15 @@ def angles(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tupl
 
 
 @lru_cache(maxsize=16)
-def counted_angles(
+def _counted_angles(
     positions: range, dim: int, base: float, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """The angles of counted positions, kept: queries, keys and all layers of a model share them."""
     with torch.inference_mode(False):  # what is kept must serve a later training step too
-        return angles(torch.arange(positions.start, positions.stop, device=device), dim, base, dtype)
+        return _angles(torch.arange(positions.start, positions.stop, device=device), dim, base, dtype)
 
 
-def complex_in_place(x: Tensor) -> bool:
+def _complex_in_place(x: Tensor) -> bool:
     """Whether pairs of neighboring coordinates can be read as complex numbers without a copy."""
     if torch.compiler.is_compiling():
         return False  # a compiler cannot trace where a tensor lies, and fuses the plain form by itself
@@ -290,7 +290,7 @@ class Sinusoidal(InputPosition):
         )
 
 
-def table(rows: int, dim: int, deviation: float) -> Tensor:
+def _table(rows: int, dim: int, deviation: float) -> Tensor:
     """Random vectors to start from. On the meta device, where configurations are tried out, nothing is drawn: that would
     import torch's compiler, which takes a second.
     """
@@ -309,7 +309,7 @@ class Learned(InputPosition):
         super().__init__()
         require(width >= 1 and positions >= 1, f"sizes must be positive: got width={width}, positions={positions}")
         self.width = width
-        self.table = nn.Parameter(table(positions, width, 0.02))
+        self.table = nn.Parameter(_table(positions, width, 0.02))
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
@@ -355,10 +355,10 @@ class Rotary(Position):
         precise = torch.float64 if x.dtype == torch.float64 else torch.float32
         if isinstance(positions, range):
             plain = type(x) in (Tensor, nn.Parameter) and not torch.compiler.is_compiling()
-            kept = counted_angles if plain else counted_angles.__wrapped__
+            kept = _counted_angles if plain else _counted_angles.__wrapped__
             cos, sin = kept(positions, self.dim, self.base, precise, x.device)
         else:
-            cos, sin = angles(positions, self.dim, self.base, precise)
+            cos, sin = _angles(positions, self.dim, self.base, precise)
         return turned(x.to(precise), cos, sin, self.layout).to(x.dtype)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
@@ -389,8 +389,8 @@ class Relative(Position):
         require(dim >= 1 and clip >= 0, f"Relative needs dim >= 1 and clip >= 0: got dim={dim}, clip={clip}")
         self.dim, self.clip = dim, clip
         rows = 2 * clip + 1
-        self.keys = nn.Parameter(table(rows, dim, dim**-0.5))
-        self.values = nn.Parameter(table(rows, dim, dim**-0.5)) if values else None
+        self.keys = nn.Parameter(_table(rows, dim, dim**-0.5))
+        self.values = nn.Parameter(_table(rows, dim, dim**-0.5)) if values else None
 
     @property
     def acts(self) -> frozenset[str]:  # type: ignore[override]

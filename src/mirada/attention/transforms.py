@@ -51,7 +51,7 @@ def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor
         level, axis = functorch.maybe_get_level(grad), functorch.maybe_get_bdim(grad)
         whole, wrap = functorch.get_unwrapped(grad), functorch._add_batch_dim
     elif not torch._C._has_storage(grad):  # the older vmap, which a vectorized Jacobian still uses
-        level, axis = older_level(), 0
+        level, axis = _older_level(), 0
         whole, wrap = torch._remove_batch_dim(grad, level, 1, 0), torch._add_batch_dim
     else:
         return backward(grad)
@@ -59,7 +59,7 @@ def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor
     return tuple(wrap(torch.stack(parts), 0, level) for parts in zip(*found, strict=True))
 
 
-def older_level() -> int:
+def _older_level() -> int:
     """How deep the older vmap is nested: entering it once more says the number."""
     level = torch._C._vmapmode_increment_nesting() - 1
     torch._C._vmapmode_decrement_nesting()

@@ -63,7 +63,7 @@ BY_FILES = {"edges.csv": "label", "captions.txt": "caption", "captions.tsv": "ca
 BY_ENDINGS = {".png": "recognize", ".jpg": "recognize", ".jpeg": "recognize", ".wav": "transcribe"}
 
 
-def is_place(word: str) -> bool:
+def _is_place(word: str) -> bool:
     """Whether a word is a file, a folder, or files with commas between them."""
     parts = [word] if os.path.exists(os.path.expanduser(word)) else word.split(",")
     return all(os.path.exists(os.path.expanduser(part.strip())) for part in parts if part) and bool(word.strip(","))
@@ -73,15 +73,15 @@ def check_task(command: str, task: str, words: Sequence[str]) -> None:
     """Require a task; a file in its place gets the command that was meant."""
     from mirada.runs.registry import CATALOG, entry
 
-    if task in CATALOG or not is_place(task):
+    if task in CATALOG or not _is_place(task):
         if os.path.splitext(task)[1] and task not in CATALOG:
-            require_file(task, "no task")
+            _require_file(task, "no task")
         entry(task)
         return
     if os.path.exists(expanded(task) / CONFIG):
         raise ValueError(f"{task} is the folder of a run, and {command} takes a task: see `mirada tasks`")
     rest = [word for word in words if word not in CATALOG]
-    known = next((word for word in words if word in CATALOG), "") or likely_task(task)
+    known = next((word for word in words if word in CATALOG), "") or _likely_task(task)
     what = f"{task} is a {'folder' if os.path.isdir(os.path.expanduser(task)) else 'file'}, and the task comes first"
     line = shlex.join(["mirada", command, known or "TASK", "--data", task, *rest])
     which = "" if known else f". TASK is one of {', '.join(CATALOG)}"
@@ -90,14 +90,14 @@ def check_task(command: str, task: str, words: Sequence[str]) -> None:
 
 def data_and_keys(line: Sequence[str], words: Sequence[str] | None, data: str) -> tuple[str, list[str]]:
     """A file among the KEY=VALUE of a command is its --data; `line` is the command so far, for errors."""
-    places = [word for word in words or () if is_place(word)]
+    places = [word for word in words or () if _is_place(word)]
     keys = [word for word in words or () if word not in places]
     for word in keys:
         key, equals, value = word.partition("=")
         if equals and key in OPTIONS:
             raise ValueError(f"{key} is an option: --{key} {value}".rstrip())
         if not equals and (os.sep in word or os.path.splitext(word)[1]):
-            require_file(word, "no KEY=VALUE")
+            _require_file(word, "no KEY=VALUE")
     if not places:
         return data, keys
     if data or len(places) > 1:
@@ -110,12 +110,12 @@ def data_and_keys(line: Sequence[str], words: Sequence[str] | None, data: str) -
     return places[0], keys
 
 
-def require_file(word: str, nor: str) -> None:
+def _require_file(word: str, nor: str) -> None:
     """Say of a path that does not exist what is near it, and what it is not either."""
     from mirada.data.files.opening import check_address, near
 
     check_address(word)
-    if not is_place(word):
+    if not _is_place(word):
         raise ValueError(f"{word}: no such file, and {nor}. {near(os.path.expanduser(word))}")
 
 
@@ -146,18 +146,18 @@ def check_texts(run: "Run", folder: str, inputs: Sequence[str]) -> None:
         raise ValueError(f"{word} is a file, and this run takes {kind}s. {ways.get(kind, ways['node'])}")
 
 
-def likely_task(place: str) -> str:
+def _likely_task(place: str) -> str:
     """The task that a file or folder is for, by what it holds; nothing where that is open."""
     from mirada.runs.registry import CATALOG
 
     try:
-        task = task_of_folder(place) if os.path.isdir(os.path.expanduser(place)) else task_of_file(place)
+        task = _task_of_folder(place) if os.path.isdir(os.path.expanduser(place)) else _task_of_file(place)
     except ValueError:
         return ""
     return task if task in CATALOG else ""
 
 
-def task_of_folder(place: str) -> str:
+def _task_of_folder(place: str) -> str:
     from mirada.data.files.folders import TEXTS, files_below
     from mirada.data.files.opening import ending_of
 
@@ -171,7 +171,7 @@ def task_of_folder(place: str) -> str:
     return found or ("classify" if len(folders) > 1 else "write" if folders else "")
 
 
-def task_of_file(place: str) -> str:
+def _task_of_file(place: str) -> str:
     from mirada.data.columns.header import CLASSES
     from mirada.data.files.forms import KEYED, read_records
     from mirada.data.files.opening import ending_of, head
@@ -214,7 +214,7 @@ def lines() -> Iterator[InputLine]:
     for number, raw in enumerate(iter(lambda: sys.stdin.buffer.readline(LONGEST_LINE + 1), b""), 1):
         where = f"line {number} of standard input"
         if len(raw) > LONGEST_LINE:
-            skip_line(raw, where)
+            _skip_line(raw, where)
             shown = raw[:SHOWN].decode(errors="replace").strip() + "..."
             yield InputLine(shown, f"{where} is longer than {LONGEST_LINE >> 20} MB. Give one input a line.")
             continue
@@ -226,7 +226,7 @@ def lines() -> Iterator[InputLine]:
             yield InputLine(text, f"{where} is not UTF-8: {byte}. Send it as UTF-8, or give a file with --data.")
 
 
-def skip_line(raw: bytes, where: str) -> None:
+def _skip_line(raw: bytes, where: str) -> None:
     """Read on to the end of a line that is too long; what never ends is no line."""
     from mirada.data.files.opening import BLOCK, ENDLESS
 

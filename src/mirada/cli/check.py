@@ -40,9 +40,9 @@ def check(
 
     With the folder of a run in the place of TASK: say whether it is whole.
     """
-    if is_run(task):
+    if _is_run(task):
         require(not (keys or model or data or valid), f"{task} is the folder of a run: it is checked alone")
-        if not is_whole(expanded(task)):
+        if not _is_whole(expanded(task)):
             raise typer.Exit(1)
         return
     check_task("check", task, keys or ())
@@ -56,14 +56,14 @@ def check(
         raise typer.Exit(1)
 
 
-def is_run(word: str) -> bool:
+def _is_run(word: str) -> bool:
     """Whether a word is the folder of a run, and no task."""
     from mirada.runs.registry import CATALOG
 
     return word not in CATALOG and os.path.exists(expanded(word) / "config.json")
 
 
-def is_whole(folder: Path) -> bool:
+def _is_whole(folder: Path) -> bool:
     """Print every file of a run and what is wrong with it; whether it is whole comes back."""
     from mirada.runs.integrity import inspect
 
@@ -87,13 +87,13 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
         for note in splits.notes:
             echo(note)
         if splits.problems and not (splits.train and splits.valid):
-            print_records(entry_of(request), splits, splits.problems, each)
+            _print_records(_entry_of(request), splits, splits.problems, each)
             echo("Fix these records: the others are too few.")
             return False
         run = build(settings, require_both(splits), Path(folder))
         sets = encode(run, splits)
         found = run.problems(splits, (splits.train, sets.train), (splits.valid, sets.valid), *run.test_set(splits))
-        print_records(run.task, splits, found, each)
+        _print_records(run.task, splits, found, each)
         if found and run.options.bad == "stop":
             echo(FIX)
             return False
@@ -102,14 +102,14 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
     return True
 
 
-def entry_of(request: "TrainingRequest") -> "Task":
+def _entry_of(request: "TrainingRequest") -> "Task":
     """The task that was asked for."""
     from mirada.runs.registry import entry
 
     return entry(request.task).task()
 
 
-def print_records(task: "Task", splits: "Splits", found: "Sequence[Problem]", each: bool) -> None:
+def _print_records(task: "Task", splits: "Splits", found: "Sequence[Problem]", each: bool) -> None:
     """A bad record of every kind, or every one, then how many there are of all."""
     from mirada.data.check import grouped, show
 

@@ -15,7 +15,7 @@ from mirada.words import echo
 EPILOG = examples("mirada example negro")
 
 
-def folder() -> Path:
+def _folder() -> Path:
     """Where the scripts are: inside an installed package, beside `src` in a checkout."""
     package = Path(mirada.__file__).parent
     installed = package / "examples"
@@ -24,18 +24,18 @@ def folder() -> Path:
 
 def scripts() -> dict[str, Path]:
     """The scripts by name."""
-    return {path.stem: path for path in sorted(folder().glob("*.py"))}
+    return {path.stem: path for path in sorted(_folder().glob("*.py"))}
 
 
-def describe() -> str:
+def _describe() -> str:
     """Every example with the first line of its docstring."""
     found = scripts()
     width = max(map(len, found), default=0)
-    lines = [f"  {name:<{width}}  {first_line(path)}" for name, path in found.items()]
+    lines = [f"  {name:<{width}}  {_first_line(path)}" for name, path in found.items()]
     return "\n".join(["Examples (run one with: mirada example NAME)", *lines])
 
 
-def first_line(path: Path) -> str:
+def _first_line(path: Path) -> str:
     """What a script shows, in one line."""
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
 
@@ -47,12 +47,12 @@ def example(
 ) -> None:
     """Run one of the lectures' small examples and print its numbers."""
     if name is None:
-        echo(describe())
+        echo(_describe())
     else:
-        run_script(name)
+        _run_script(name)
 
 
-def run_script(name: str) -> None:
+def _run_script(name: str) -> None:
     """Run a script as a program."""
     found = scripts()
     if name not in found:

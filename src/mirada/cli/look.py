@@ -67,7 +67,7 @@ def look(
     device: Device = "cpu",
 ) -> None:  # fmt: skip
     """Show what a model looked at while it answered: in the terminal, or as a page, a plot or a record."""
-    ending = check_look_out(out)
+    ending = _check_look_out(out)
     require(language in ("", "en", "es"), f"unknown language {language!r}; known: en, es")
     require(
         head is None or ending not in (".html", RECORD), f"{out} holds all heads: leave --head out, and choose it there"
@@ -81,7 +81,7 @@ def look(
     ask = {name: value for name, value in options.items() if value is not None}
     asked = LookRequest(tuple(places or ()), example, against, tuple(drop or ()), methods, conllu, ask, device)
     seen, other = asked.seen()
-    show(seen, other, out, ending, layer, head, kind, language)
+    _show(seen, other, out, ending, layer, head, kind, language)
     if other is not None and not out:
         echo(f"\n{other.text(layer, head)}", styled=True)
 
@@ -101,7 +101,7 @@ class LookRequest:
 
     def seen(self) -> "tuple[Seen, Seen | None]":
         """What was seen; and the other one, if two are compared."""
-        records = [place for place in self.places if is_record(place)]
+        records = [place for place in self.places if _is_record(place)]
         if not self.example and not records:
             return self.of_run()
         given = {"--drop": self.drop, "--methods": self.methods, "--conllu": self.conllu}
@@ -115,7 +115,7 @@ class LookRequest:
             raise unknown("example", self.example, EXAMPLES)
         from mirada.looking.negro import negro
 
-        return negro(), loaded(self.against) if self.against else None
+        return negro(), _loaded(self.against) if self.against else None
 
     def of_records(self, records: Sequence[str]) -> "tuple[Seen, Seen | None]":
         most = 1 if self.against else 2
@@ -124,8 +124,8 @@ class LookRequest:
             "give one record, or two to see their difference; or the folder of a run and one input",
         )
         other = self.against or (records[1] if len(records) > 1 else "")
-        require(not other or is_record(other), f"{other}: a record is compared with a record (.attn)")
-        return loaded(records[0]), loaded(other) if other else None
+        require(not other or _is_record(other), f"{other}: a record is compared with a record (.attn)")
+        return _loaded(records[0]), _loaded(other) if other else None
 
     def of_run(self) -> "tuple[Seen, Seen | None]":
         """Ask a run, and look; then again with another input or without some heads."""
@@ -143,16 +143,16 @@ class LookRequest:
         require(
             not (self.drop and self.against), "--drop and --against both say what to compare with: give one of them"
         )
-        changes = dropped(self.drop)
+        changes = _dropped(self.drop)
         run = self.run(folder, inputs)
-        seen = ask_and_look(run, inputs[0], self.methods)
+        seen = _ask_and_look(run, inputs[0], self.methods)
         if self.conllu:
-            seen.relations = tuple(relations(run, self.conllu))
+            seen.relations = tuple(_relations(run, self.conllu))
         if changes:
-            return seen, without_heads(run, inputs[0], changes, self.methods)
-        if not self.against or is_record(self.against):
-            return seen, loaded(self.against) if self.against else None
-        return seen, ask_and_look(run, self.against, self.methods)
+            return seen, _without_heads(run, inputs[0], changes, self.methods)
+        if not self.against or _is_record(self.against):
+            return seen, _loaded(self.against) if self.against else None
+        return seen, _ask_and_look(run, self.against, self.methods)
 
     def run(self, folder: str, inputs: Sequence[str]) -> "Run":
         """The run, which knows how answers are wanted."""
@@ -166,27 +166,27 @@ class LookRequest:
         return run
 
 
-def is_record(place: str) -> bool:
+def _is_record(place: str) -> bool:
     """Whether a place is a record by its name, or an archive whatever its name: downloads are renamed."""
     path = os.path.expanduser(place)
     named = "\0" not in path and len(path) < MOST_NAME
     return place.lower().endswith(RECORD) or (named and os.path.isfile(path) and zipfile.is_zipfile(path))
 
 
-def loaded(place: str) -> "Seen":
+def _loaded(place: str) -> "Seen":
     from mirada.looking.record import Seen
 
     return Seen.load(os.path.expanduser(place))
 
 
-def ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
+def _ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
     """The attention of the answer to one input; a run that has no attention says so."""
     (answer,) = run.answers_in_place([given])
     require(not answer.error, answer.error)
     return answer.look(methods)
 
 
-def relations(run: "Run", place: str) -> "list[HeadRelation]":
+def _relations(run: "Run", place: str) -> "list[HeadRelation]":
     """Which heads follow the relations of the sentences of a file; those that the run cannot read are counted."""
     from mirada.data.check import show as problems_of
     from mirada.looking.explain.alignment import sentence_relations
@@ -215,7 +215,7 @@ def relations(run: "Run", place: str) -> "list[HeadRelation]":
     return table
 
 
-def dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
+def _dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
     """The heads to leave out, by layer."""
     if not spelled:
         return {}
@@ -230,17 +230,17 @@ def dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
     return found
 
 
-def without_heads(run: "Run", given: str, changes: "dict[str, list[DropHead]]", methods: bool) -> "Seen":
+def _without_heads(run: "Run", given: str, changes: "dict[str, list[DropHead]]", methods: bool) -> "Seen":
     """The same input answered again, without some heads."""
     from mirada.looking.change.intervene import intervene
 
     with intervene(run.model, {layer: list(some) for layer, some in changes.items()}):
-        seen = ask_and_look(run, given, methods)
+        seen = _ask_and_look(run, given, methods)
     told = [{"layer": layer, "do": "DropHead", "head": one.head} for layer, some in changes.items() for one in some]
     return seen.labelled(replace(seen.labels, changes=tuple(told)))
 
 
-def show(
+def _show(
     seen: "Seen", other: "Seen | None", out: str, ending: str, layer: str, head: int | None, kind: str, language: str
 ) -> None:
     """Draw in the terminal, or write the file."""
@@ -249,7 +249,7 @@ def show(
     if not out:
         echo(seen.text(layer, head), styled=True)  # the drawing itself knows which colors there are
         for one in seen.methods.agreement if seen.methods else ():
-            echo(f"{one.a} and {one.b} agree: {agreed(one.spearman)}, the same first place in {agreed(one.top)}")
+            echo(f"{one.a} and {one.b} agree: {_agreed(one.spearman)}, the same first place in {_agreed(one.top)}")
         return
     require(
         other is None or ending == ".html",
@@ -266,11 +266,11 @@ def show(
     echo(f"written to {out}", err=True)
 
 
-def agreed(value: float | None) -> str:
+def _agreed(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
 
 
-def check_look_out(out: str) -> str:
+def _check_look_out(out: str) -> str:
     """The ending of the file to write; what cannot be written is told before anything is computed."""
     if not out:
         return ""

@@ -36,7 +36,7 @@ STANDARD = 2  # the last number of a standard stream
 WIDEST, MOST_LINES = 600, 200  # of an error: a record or a path in it may be of any length
 
 
-def show_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
         echo(f"mirada {mirada.__version__}")
@@ -46,7 +46,7 @@ def show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Attention you can compose, run fast and look at."""
@@ -54,7 +54,7 @@ def options(
 
 def main() -> None:
     """Run a command. A user's mistake ends in a line or two on stderr and a non-zero exit code, never in a traceback."""
-    keep_standard_numbers()
+    _keep_standard_numbers()
     debug = "--debug" in sys.argv
     sys.argv[:] = [word for word in sys.argv if word != "--debug"]
     try:
@@ -71,7 +71,7 @@ def main() -> None:
         sys.exit(code)
 
 
-def keep_standard_numbers() -> None:
+def _keep_standard_numbers() -> None:
     """Take the numbers of standard streams that were closed: a file of ours with one would get what a library prints."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= STANDARD:
         pass

@@ -90,7 +90,7 @@ def run(
     }  # fmt: skip
     ask = {name: value for name, value in options.items() if value is not None}
     if data:
-        answer_file(folder, data, out, inputs or (), ask, as_json, device)
+        _answer_file(folder, data, out, inputs or (), ask, as_json, device)
     else:
         answer(folder, inputs, ask, as_json, device)
 
@@ -120,16 +120,16 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
                 echo(piece, nl=False)
             echo()
             return
-        print_answers(run.answers_in_place(inputs), as_json)
+        _print_answers(run.answers_in_place(inputs), as_json)
         return
     require(sys.stdin is not None, "there is no input: standard input is closed. Give one as an argument, or open it")
     if sys.stdin.isatty():
-        converse(run, as_json)
+        _converse(run, as_json)
     else:
-        answer_lines(run, as_json)
+        _answer_lines(run, as_json)
 
 
-def answer_file(
+def _answer_file(
     folder: str, data: str, out: str, keys: Sequence[str], ask: Mapping[str, Any], as_json: bool, device: str
 ) -> None:
     """Answer all inputs of a file; the answers go to another file, beside what was in the first, or to standard output."""
@@ -145,7 +145,7 @@ def answer_file(
     if "passage" in ask:
         run.ask = run.asked({"passage": passage_text(ask["passage"])})
     run.told = told_of_file(run, keys)
-    questions, answers = asked_by_file(run, data)
+    questions, answers = _asked_by_file(run, data)
     for note in questions.notes:
         echo(note, err=True)
     require(len(questions.rows) > 0, f"{data} has no inputs")
@@ -155,7 +155,7 @@ def answer_file(
         if out and len(questions.rows) > AT_ONCE:
             echo(f"answered {len(found):,} of {len(questions.rows):,}", err=True)
         elif not out:
-            print_each(found[first:], as_json)
+            _print_each(found[first:], as_json)
     failed = [(question, answer) for question, answer in zip(questions.rows, found, strict=True) if answer.error]
     if out:
         columns, cells = run.task.table(questions, found)
@@ -170,54 +170,54 @@ def answer_file(
         raise typer.Exit(1)
 
 
-def converse(run: "Run", as_json: bool) -> None:
+def _converse(run: "Run", as_json: bool) -> None:
     """Answer every line that is typed. One that cannot be answered is no reason to stop."""
     echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
     for line in lines():
         try:
             require(not line.fault, line.fault)
             if line.text.strip():
-                print_answer(run.answers([run.task.parse(line.text)])[0], as_json)
+                _print_answer(run.answers([run.task.parse(line.text)])[0], as_json)
         except ValueError as error:
             echo(f"mirada: {error}", err=True)
 
 
-def answer_lines(run: "Run", as_json: bool) -> None:
+def _answer_lines(run: "Run", as_json: bool) -> None:
     """Answer the lines of a pipe or file, many at once: line i of the output is the answer to line i."""
     some, failed, read = False, 0, lines()
     while batch := list(islice(read, AT_ONCE)):
         questions = [run.question(text, fault) for text, fault in batch]
-        failed += print_each(answers_to_lines(run, questions), as_json)
+        failed += _print_each(_answers_to_lines(run, questions), as_json)
         some = some or any(text.strip() for text, _ in batch)
     require(some, "there is no input: give one as an argument, or lines on standard input")
     if failed:
         raise typer.Exit(1)
 
 
-def answers_to_lines(run: "Run", questions: "Sequence[Question]") -> "list[Answer]":
+def _answers_to_lines(run: "Run", questions: "Sequence[Question]") -> "list[Answer]":
     """An answer for every line; that of a blank one is empty, so that answer i is that of line i."""
     from mirada.runs.answers import Answer
 
-    found = iter(run.answers_to([question for question in questions if not is_blank(question)]))
-    return [Answer(question.cells[0], "", 0.0) if is_blank(question) else next(found) for question in questions]
+    found = iter(run.answers_to([question for question in questions if not _is_blank(question)]))
+    return [Answer(question.cells[0], "", 0.0) if _is_blank(question) else next(found) for question in questions]
 
 
-def is_blank(question: "Question") -> bool:
+def _is_blank(question: "Question") -> bool:
     """Whether a question is a line with nothing on it."""
     return len(question.cells) == 1 and not str(question.cells[0]).strip()
 
 
-def asked_by_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequence[Question]], list[Answer]]]":
+def _asked_by_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequence[Question]], list[Answer]]]":
     """The questions of a file, and how some of them are answered: blank lines at the end of a text are none."""
     with run.explained(data):
         questions = run.task.questions(run, data)
-    if not is_text_file(data, questions):
+    if not _is_text_file(data, questions):
         return questions, run.answers_to
-    count = max((number for number, each in enumerate(questions.rows, 1) if not is_blank(each)), default=0)
-    return replace(questions, rows=questions.rows[:count]), partial(answers_to_lines, run)
+    count = max((number for number, each in enumerate(questions.rows, 1) if not _is_blank(each)), default=0)
+    return replace(questions, rows=questions.rows[:count]), partial(_answers_to_lines, run)
 
 
-def is_text_file(place: str, questions: "Questions") -> bool:
+def _is_text_file(place: str, questions: "Questions") -> bool:
     """Whether questions are the lines of a text file: one column, and no table."""
     from mirada.data.files.cells import LINES
     from mirada.data.files.opening import ending_of
@@ -225,22 +225,22 @@ def is_text_file(place: str, questions: "Questions") -> bool:
     return len(questions.columns) == 1 and ending_of(place) in LINES
 
 
-def print_answers(found: "Sequence[Answer]", as_json: bool) -> None:
+def _print_answers(found: "Sequence[Answer]", as_json: bool) -> None:
     """All answers, one after the other; the command fails if one of them did."""
-    if print_each(found, as_json):
+    if _print_each(found, as_json):
         raise typer.Exit(1)
 
 
-def print_each(found: "Sequence[Answer]", as_json: bool) -> int:
+def _print_each(found: "Sequence[Answer]", as_json: bool) -> int:
     """Answers one by one. What went wrong is told on stderr, and is an empty line here; how many did comes back."""
     for answer in found:
-        print_answer(answer, as_json)
+        _print_answer(answer, as_json)
         if (answer.error or answer.note) and not as_json:
             echo(f"mirada: {answer.error or answer.note}", err=True)
     return sum(bool(answer.error) for answer in found)
 
 
-def print_answer(found: "Answer", as_json: bool) -> None:
+def _print_answer(found: "Answer", as_json: bool) -> None:
     """One answer: a line of JSON, or its text; alternatives with their scores, one a line."""
     if as_json:
         echo(json.dumps(found.to_dict(), ensure_ascii=False))

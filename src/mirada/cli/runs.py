@@ -36,17 +36,17 @@ def runs(
     chosen = all((place / CONFIG).exists() for place in places)
     found = places if chosen else sorted(path.parent for place in places for path in place.rglob(CONFIG))
     require(len(found) > 0, f"there is no run in {', '.join(map(str, places))}: no folder there has a {CONFIG}")
-    rows = [described(folder) for folder in found]
+    rows = [_described(folder) for folder in found]
     if as_json:
         for row in rows:
             echo(json.dumps(row, ensure_ascii=False))
     elif chosen and len(rows) > 1:
         print_beside(rows)
     else:
-        print_list(rows)
+        _print_list(rows)
 
 
-def described(folder: Path) -> dict[str, Any]:
+def _described(folder: Path) -> dict[str, Any]:
     """A run as plain values. One that cannot be read is listed, too, with what is wrong."""
     from mirada.training.log import read_metrics, summary
 
@@ -56,13 +56,15 @@ def described(folder: Path) -> dict[str, Any]:
         require(not wrong, f"{' and '.join(wrong)} must be a text")
         found = summary(read_metrics(folder / "metrics.jsonl")) if (folder / "metrics.jsonl").exists() else None
         return (
-            {"folder": str(folder), "task": config["task"], "model": config["name"]} | measured(found) | chosen(config)
+            {"folder": str(folder), "task": config["task"], "model": config["name"]}
+            | _measured(found)
+            | _chosen(config)
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return {"folder": str(folder), "error": f"{CONFIG} or metrics.jsonl cannot be read: {error}"}
 
 
-def measured(found: "Summary | None") -> dict[str, Any]:
+def _measured(found: "Summary | None") -> dict[str, Any]:
     """What the metrics log says."""
     if found is None:
         return {"metrics": {}, "minutes": 0.0, "steps": 0, "ended": ""}
@@ -71,14 +73,14 @@ def measured(found: "Summary | None") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def chosen(config: dict[str, Any]) -> dict[str, Any]:
+def _chosen(config: dict[str, Any]) -> dict[str, Any]:
     """The settings, one level deep."""
     place = config["place"]
     data = "in memory" if place.get("memory") else place["data"] or "builtin"
     return {"data": data, "settings": {**config["config"], **config["recipe"], **config["data"]}}
 
 
-def print_list(rows: list[dict[str, Any]]) -> None:
+def _print_list(rows: list[dict[str, Any]]) -> None:
     """A line for each run."""
     lines = [("folder", "task", "model", "quality", "minutes", "")]
     for row in rows:
@@ -86,11 +88,11 @@ def print_list(rows: list[dict[str, Any]]) -> None:
             lines.append((row["folder"], "?", "", "", "", row["error"]))
             continue
         ended = "" if row["ended"] else "not ended"
-        lines.append((row["folder"], row["task"], row["model"], quality(row), f"{row['minutes']:.1f}", ended))
-    print_columns(lines)
+        lines.append((row["folder"], row["task"], row["model"], _quality(row), f"{row['minutes']:.1f}", ended))
+    _print_columns(lines)
 
 
-def quality(row: dict[str, Any]) -> str:
+def _quality(row: dict[str, Any]) -> str:
     """The first metric: the one that people ask for."""
     from mirada.training.log import digits
 
@@ -104,21 +106,21 @@ def print_beside(rows: list[dict[str, Any]]) -> None:
     names = dict.fromkeys(name for row in rows for name in row["metrics"])
     lines = [("", *(row["folder"] for row in rows))]
     lines += [(key, *(str(row[key]) for row in rows)) for key in ("task", "model", "data", "minutes", "steps")]
-    lines += [(name, *(number(row["metrics"].get(name)) for row in rows)) for name in names]
+    lines += [(name, *(_number(row["metrics"].get(name)) for row in rows)) for name in names]
     keys = dict.fromkeys(key for row in rows for key in row["settings"])
     values = {key: [str(row["settings"].get(key, "-")) for row in rows] for key in keys}
     above = {line[0] for line in lines}  # the steps that were made are not those that were asked for
     lines += [(f"{key}=" if key in above else key, *found) for key, found in values.items() if len(set(found)) > 1]
-    print_columns(lines)
+    _print_columns(lines)
 
 
-def number(value: float | None) -> str:
+def _number(value: float | None) -> str:
     from mirada.training.log import digits
 
     return "-" if value is None else digits(value)
 
 
-def print_columns(lines: Sequence[tuple[str, ...]]) -> None:
+def _print_columns(lines: Sequence[tuple[str, ...]]) -> None:
     """Cells below each other."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

@@ -24,7 +24,7 @@ Action = Callable[[], object]
 
 def run_benchmarks(name: str | None) -> None:
     """Print a line for each measurement."""
-    known = {"attention": attention, "training": training, "decoding": decoding}
+    known = {"attention": attention, "training": _training, "decoding": _decoding}
     if name is not None and name not in known:
         raise unknown("benchmark", name, known)
     echo(f"torch {torch.__version__}, {torch.get_num_threads()} threads; medians of {ROUNDS} interleaved rounds")
@@ -33,10 +33,10 @@ def run_benchmarks(name: str | None) -> None:
         known[each]()
 
 
-def compared(title: str, ours: Action, theirs: Action) -> None:
+def _compared(title: str, ours: Action, theirs: Action) -> None:
     """Time both in turns, and print the medians, the ratio and its spread."""
     ours(), theirs()
-    times: list[tuple[float, float]] = [(timed(ours), timed(theirs)) for _ in range(ROUNDS)]
+    times: list[tuple[float, float]] = [(_timed(ours), _timed(theirs)) for _ in range(ROUNDS)]
     mine, plain = (statistics.median(column) for column in zip(*times, strict=True))
     ratios = sorted(b / a for a, b in times)
     echo(
@@ -45,7 +45,7 @@ def compared(title: str, ours: Action, theirs: Action) -> None:
     )
 
 
-def timed(action: Action) -> float:
+def _timed(action: Action) -> float:
     began = time.perf_counter()
     action()
     return time.perf_counter() - began
@@ -63,7 +63,7 @@ def attention() -> None:
     def plain() -> None:
         theirs(x, x, x, attn_mask=mask, need_weights=True)[0].sum().backward()
 
-    compared("attention, causal, forward and backward", mine, plain)
+    _compared("attention, causal, forward and backward", mine, plain)
 
 
 class Plain(nn.Module):
@@ -80,14 +80,14 @@ class Plain(nn.Module):
         return self.output(self.body(self.words(source), self.words(target), tgt_mask=mask, tgt_is_causal=True))
 
 
-def pair() -> tuple[Transformer, Plain]:
+def _pair() -> tuple[Transformer, Plain]:
     sizes = {"vocab": 9000, "source_vocab": 9000, "width": 256, "hidden": 1024, "depth": 3, "heads": 4}
     return Transformer(TransformerConfig(**sizes)), Plain(9000, 256)  # type: ignore[arg-type]
 
 
-def training() -> None:
+def _training() -> None:
     """A training step of an encoder-decoder."""
-    ours, theirs = pair()
+    ours, theirs = _pair()
     source, target, wanted = (torch.randint(5, 9000, (128, 16)) for _ in range(3))
 
     def mine() -> None:
@@ -96,13 +96,13 @@ def training() -> None:
     def plain() -> None:
         nn.functional.cross_entropy(theirs(source, target).flatten(0, 1), wanted.flatten()).backward()
 
-    compared("training an encoder-decoder, 2,048 tokens", mine, plain)
+    _compared("training an encoder-decoder, 2,048 tokens", mine, plain)
 
 
 @torch.inference_mode()
-def decoding() -> None:
+def _decoding() -> None:
     """Greedy decoding of one sentence, beside running the whole decoder again for every token."""
-    ours, theirs = pair()
+    ours, theirs = _pair()
     ours.eval(), theirs.eval()
     source, first, steps = torch.randint(5, 9000, (1, 20)), torch.tensor([2]), 25
     stepper: Any = engine.fast(ours).stepper
@@ -118,4 +118,4 @@ def decoding() -> None:
             h = theirs.body.decoder(theirs.words(written), memory, tgt_mask=mask)
             written = torch.cat([written, theirs.output(h[:, -1:]).argmax(-1)], 1)
 
-    compared("decoding 25 tokens, one sentence", mine, plain)
+    _compared("decoding 25 tokens, one sentence", mine, plain)

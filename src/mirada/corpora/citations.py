@@ -60,11 +60,11 @@ def citations(seed: int = 0) -> Citations:
     chance = Chance(seed)
     topic = chance.below(len(names), PAPERS)
     survey = chance.share(PAPERS) < SURVEYS
-    features = word_table(chance, topic, survey, words)
-    edges = cited(chance, topic, survey)
+    features = _word_table(chance, topic, survey, words)
+    edges = _cited(chance, topic, survey)
     return Citations(
         tuple(f"p{number}" for number in range(1, PAPERS + 1)), tuple(names[t] for t in topic), tuple(words), features,
-        np.unique(np.concatenate([edges, edges[::-1]], axis=1), axis=1), parts_of(chance, topic),
+        np.unique(np.concatenate([edges, edges[::-1]], axis=1), axis=1), _parts_of(chance, topic),
     )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ class Chance:
         return (self.share(count) * top).astype(np.int64)
 
 
-def word_table(chance: Chance, topic: NDArray, survey: NDArray, words: list[str]) -> NDArray[np.float32]:
+def _word_table(chance: Chance, topic: NDArray, survey: NDArray, words: list[str]) -> NDArray[np.float32]:
     """Which words are in which paper: some of its topic, as many of the others' topics, and the rest of no topic."""
     places = {word: place for place, word in enumerate(words)}
     own = [np.array([places[word] for word in text.split()]) for text in TOPICS.values()]
@@ -101,7 +101,7 @@ def word_table(chance: Chance, topic: NDArray, survey: NDArray, words: list[str]
     return table
 
 
-def cited(chance: Chance, topic: NDArray, survey: NDArray) -> NDArray[np.int64]:
+def _cited(chance: Chance, topic: NDArray, survey: NDArray) -> NDArray[np.int64]:
     """Sources and targets of the citations; a survey cites four times as many papers, of any topic."""
     groups = [np.flatnonzero(topic == t) for t in range(len(TOPICS))]
     sources, targets = [], []
@@ -117,7 +117,7 @@ def cited(chance: Chance, topic: NDArray, survey: NDArray) -> NDArray[np.int64]:
     return np.array([sources, targets], dtype=np.int64)
 
 
-def parts_of(chance: Chance, topic: NDArray) -> tuple[str, ...]:
+def _parts_of(chance: Chance, topic: NDArray) -> tuple[str, ...]:
     """A few papers of every topic to learn from, some to validate on, the others for the test."""
     order, parts = np.argsort(chance.share(PAPERS), kind="stable"), [""] * PAPERS
     taken = [0] * len(TOPICS)

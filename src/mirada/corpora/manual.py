@@ -24,11 +24,11 @@ def manual() -> str:
     The Python documentation, https://docs.python.org/3/reference.
     """
     seen: set[str] = set()
-    texts = [topic(text, seen) for _, text in sorted(topics().items())]
+    texts = [_topic(text, seen) for _, text in sorted(_topics().items())]
     return "\n\n\n".join(text for text in texts if text) + "\n"
 
 
-def topics() -> dict[str, str]:
+def _topics() -> dict[str, str]:
     """The topics of the running Python by name, as they stand."""
     try:
         found = import_module("pydoc_data.topics").topics
@@ -42,12 +42,12 @@ def topics() -> dict[str, str]:
     return dict(found)
 
 
-def topic(text: str, seen: set[str]) -> str:
+def _topic(text: str, seen: set[str]) -> str:
     """One topic without the longer paragraphs already `seen`; adds its own to them.
 
-    >>> topic("Title\\n*****\\r\\n\\r\\nShort.", set())
+    >>> _topic("Title\\n*****\\r\\n\\r\\nShort.", set())
     'Title\\n*****\\n\\nShort.'
-    >>> topic("The whole of it is known\\n****\\n\\n" + "x" * LONG, {"x" * LONG})
+    >>> _topic("The whole of it is known\\n****\\n\\n" + "x" * LONG, {"x" * LONG})
     ''
     """
     kept: list[str] = []
@@ -56,18 +56,18 @@ def topic(text: str, seen: set[str]) -> str:
         if not paragraph or (len(paragraph) >= LONG and paragraph in seen):
             continue
         seen.add(paragraph)
-        if kept and underline(paragraph) and underline(kept[-1]) == underline(paragraph):
+        if kept and _underline(paragraph) and _underline(kept[-1]) == _underline(paragraph):
             kept.pop()  # all below that heading was known
         kept.append(paragraph)
-    if kept and underline(kept[-1]):
+    if kept and _underline(kept[-1]):
         kept.pop()
     return "\n\n".join(kept)
 
 
-def underline(paragraph: str) -> str:
+def _underline(paragraph: str) -> str:
     """The character under a heading, nothing for other paragraphs.
 
-    >>> underline("Lists\\n====="), underline("Lists are mutable.")
+    >>> _underline("Lists\\n====="), _underline("Lists are mutable.")
     ('=', '')
     """
     title, _, line = paragraph.partition("\n")

@@ -73,11 +73,11 @@ def morse(split: str, seed: int = 0) -> list[Keyed]:
     """
     require(split in SIZES, f"a split is one of {', '.join(SIZES)}: got {split!r}")
     number = list(SIZES).index(split)
-    found = enumerate(islice(texts(split, seed), SIZES[split]))
+    found = enumerate(islice(_texts(split, seed), SIZES[split]))
     return [Keyed(keyed(text, seed, number, row), text) for row, text in found]
 
 
-def texts(split: str, seed: int) -> Iterator[str]:
+def _texts(split: str, seed: int) -> Iterator[str]:
     """Random words, so that nothing but the sound tells them. A text belongs to one split by its hash."""
     for row in count():
         draws = DrawnNumbers(3 + 2 * LONGEST, seed, list(SIZES).index(split), row, 0)
@@ -127,7 +127,7 @@ def keyed(text: str, *key: int) -> Sound:
     edges = [int(RATE * draws.between(0.03, 0.20)) for _ in range(2)]
     on = np.repeat([0, *(sounds for sounds, _ in signs), 0], [edges[0], *lengths, edges[1]])
     loud = draws.between(*LOUD)
-    fading = faded(len(on), [draws.between(0.6, 1.0) for _ in range(3)])
+    fading = _faded(len(on), [draws.between(0.6, 1.0) for _ in range(3)])
     signal = envelope(on) * fading * tone(len(on), draws.between(*TONE), draws.between(-WANDER, WANDER))
     noise = hiss(len(on), *key, 2) * draws.between(*HISS)
     samples = np.rint(loud * (signal + noise) * 2**14) / 2**15
@@ -164,7 +164,7 @@ def tone(size: int, hertz: float, wander: float) -> NDArray[np.float64]:
     return SINE[(steps.cumsum() >> (PHASE - TABLE)) % 2**TABLE]
 
 
-def faded(size: int, levels: Sequence[float]) -> NDArray[np.float64]:
+def _faded(size: int, levels: Sequence[float]) -> NDArray[np.float64]:
     """Loudness that goes from level to level."""
     return np.interp(np.arange(size) / size, np.linspace(0, 1, len(levels)), levels)
 

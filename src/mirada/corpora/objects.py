@@ -23,62 +23,62 @@ PENTAGON = (
 )  # fmt: skip
 
 
-def circle(x: Field, y: Field, radius: float = 0.95) -> Field:
+def _circle(x: Field, y: Field, radius: float = 0.95) -> Field:
     """A disc around the middle.
 
-    >>> circle(np.float32(0.0), np.float32(1.0), radius=0.75)
+    >>> _circle(np.float32(0.0), np.float32(1.0), radius=0.75)
     np.float32(0.25)
     """
     return np.sqrt(x * x + y * y) - np.float32(radius)
 
 
-def box(x: Field, y: Field, wide: float, high: float) -> Field:
+def _box(x: Field, y: Field, wide: float, high: float) -> Field:
     """A rectangle around the middle, of these half sides."""
     return np.maximum(np.abs(x) - np.float32(wide), np.abs(y) - np.float32(high))
 
 
-def roof(x: Field, y: Field, top: float, bottom: float, half: float) -> Field:
+def _roof(x: Field, y: Field, top: float, bottom: float, half: float) -> Field:
     """A triangle that stands on a line of 2 x `half`, its tip above the middle."""
     rise, length = bottom - top, (half * half + (bottom - top) ** 2) ** 0.5
     sides = (np.abs(x) * np.float32(rise / length)) - (y - np.float32(top)) * np.float32(half / length)
     return np.maximum(sides, y - np.float32(bottom))
 
 
-def ring(x: Field, y: Field) -> Field:
-    return np.abs(circle(x, y, 0.68)) - np.float32(0.27)
+def _ring(x: Field, y: Field) -> Field:
+    return np.abs(_circle(x, y, 0.68)) - np.float32(0.27)
 
 
 def square(x: Field, y: Field) -> Field:
-    return box(x, y, 0.82, 0.82)
+    return _box(x, y, 0.82, 0.82)
 
 
-def triangle(x: Field, y: Field) -> Field:
-    return roof(x, y, -1.0, 0.85, 1.0)
+def _triangle(x: Field, y: Field) -> Field:
+    return _roof(x, y, -1.0, 0.85, 1.0)
 
 
 def cross(x: Field, y: Field) -> Field:
-    return np.minimum(box(x, y, 0.3, 0.95), box(x, y, 0.95, 0.3))
+    return np.minimum(_box(x, y, 0.3, 0.95), _box(x, y, 0.95, 0.3))
 
 
-def heart(x: Field, y: Field) -> Field:
-    lobes = circle(np.abs(x) - np.float32(0.45), y + np.float32(0.4), 0.52)
-    return np.minimum(lobes, roof(x, -y, -1.0, 0.32, 0.98))
+def _heart(x: Field, y: Field) -> Field:
+    lobes = _circle(np.abs(x) - np.float32(0.45), y + np.float32(0.4), 0.52)
+    return np.minimum(lobes, _roof(x, -y, -1.0, 0.32, 0.98))
 
 
-def moon(x: Field, y: Field) -> Field:
-    return np.maximum(circle(x, y), -circle(x - np.float32(0.55), y, 0.8))
+def _moon(x: Field, y: Field) -> Field:
+    return np.maximum(_circle(x, y), -_circle(x - np.float32(0.55), y, 0.8))
 
 
-def arrow(x: Field, y: Field) -> Field:
-    return np.minimum(roof(x, y, -1.0, 0.1, 0.95), box(x, y - np.float32(0.45), 0.3, 0.5))
+def _arrow(x: Field, y: Field) -> Field:
+    return np.minimum(_roof(x, y, -1.0, 0.1, 0.95), _box(x, y - np.float32(0.45), 0.3, 0.5))
 
 
-def house(x: Field, y: Field) -> Field:
-    door = box(x, y - np.float32(0.7), 0.2, 0.3)
-    return np.minimum(roof(x, y, -1.0, -0.1, 1.0), np.maximum(box(x, y - np.float32(0.4), 0.72, 0.55), -door))
+def _house(x: Field, y: Field) -> Field:
+    door = _box(x, y - np.float32(0.7), 0.2, 0.3)
+    return np.minimum(_roof(x, y, -1.0, -0.1, 1.0), np.maximum(_box(x, y - np.float32(0.4), 0.72, 0.55), -door))
 
 
-def star(x: Field, y: Field) -> Field:
+def _star(x: Field, y: Field) -> Field:
     """Five points: all that lies beyond at most one side of the pentagon inside."""
     first = second = np.full_like(x, -9)  # how far it lies beyond the two sides that it is farthest from
     for a, b in PENTAGON:
@@ -88,8 +88,8 @@ def star(x: Field, y: Field) -> Field:
 
 
 SHAPES: dict[str, Distance] = {
-    "arrow": arrow, "cross": cross, "heart": heart, "house": house, "moon": moon, "ring": ring, "star": star,
-    "triangle": triangle,
+    "arrow": _arrow, "cross": cross, "heart": _heart, "house": _house, "moon": _moon, "ring": _ring, "star": _star,
+    "triangle": _triangle,
 }  # fmt: skip
 
 
@@ -166,46 +166,46 @@ def objects(seed: int = 0) -> Objects:
 
 def drawn_objects(size: int, *key: int) -> DrawnObjects:
     """So many pictures, a function of the key; the classes take turns."""
-    parts = [some(range(first, min(first + AT_ONCE, size)), *key, first) for first in range(0, size, AT_ONCE)]
+    parts = [_some(range(first, min(first + AT_ONCE, size)), *key, first) for first in range(0, size, AT_ONCE)]
     pictures, boxes = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return DrawnObjects(pictures, tuple(LABELS[row % len(LABELS)] for row in range(size)), boxes)
 
 
-def some(rows: range, *key: int) -> tuple[UInt8[np.ndarray, "n side side 3"], Int[np.ndarray, "n 4"]]:
+def _some(rows: range, *key: int) -> tuple[UInt8[np.ndarray, "n side side 3"], Int[np.ndarray, "n 4"]]:
     """The pictures of some rows, and the boxes of their objects."""
     chance = PictureChance(len(rows), *key)
     y, x = (grid[None].astype(np.float32) + np.float32(0.5) for grid in np.mgrid[:SIDE, :SIDE])
-    canvas = background(chance, x, y)
+    canvas = _background(chance, x, y)
     for _ in range(BLOBS):
-        paint(canvas, blob(chance, x, y), color(chance))
+        _paint(canvas, _blob(chance, x, y), _color(chance))
     for _ in range(STROKES):
-        paint(canvas, stroke(chance, x, y), color(chance))
+        _paint(canvas, _stroke(chance, x, y), _color(chance))
     for _ in range(FRAGMENTS):
-        cover = fragment(chance, x, y)
-        paint(canvas, shadow(cover), DARK)
-        paint(canvas, cover, color(chance))
+        cover = _fragment(chance, x, y)
+        _paint(canvas, _shadow(cover), DARK)
+        _paint(canvas, cover, _color(chance))
     classes = np.array([row % len(LABELS) for row in rows])
-    cover = whole(chance, x, y, classes)
-    paint(canvas, shadow(cover), DARK)
-    paint(canvas, cover, color(chance))
+    cover = _whole(chance, x, y, classes)
+    _paint(canvas, _shadow(cover), DARK)
+    _paint(canvas, cover, _color(chance))
     canvas += chance.grain().transpose(1, 0, 2, 3)
     pixels = np.clip(np.rint(canvas), 0, 255).astype(np.uint8)
-    return np.ascontiguousarray(pixels.transpose(1, 2, 3, 0)), boxes_of(cover)
+    return np.ascontiguousarray(pixels.transpose(1, 2, 3, 0)), _boxes_of(cover)
 
 
-def background(chance: PictureChance, x: Field, y: Field) -> Canvas:
+def _background(chance: PictureChance, x: Field, y: Field) -> Canvas:
     """From one dark color to another."""
     along = (x * chance(-1, 1) + y * chance(-1, 1)) / SIDE
     return np.stack([chance(20, 90) + along * chance(-25, 25) for _ in range(3)])
 
 
-def color(chance: PictureChance) -> Float[np.ndarray, "3 n 1 1"]:
+def _color(chance: PictureChance) -> Float[np.ndarray, "3 n 1 1"]:
     """One of the colors, a little lighter or darker."""
     shade = np.stack([chance(0.85, 1.05) for _ in range(3)])
     return COLORS[chance.among(len(COLORS))].T[:, :, None, None] * shade
 
 
-def paint(canvas: Canvas, cover: Field, color: Float[np.ndarray, "3 n 1 1"] | np.float32) -> None:
+def _paint(canvas: Canvas, cover: Field, color: Float[np.ndarray, "3 n 1 1"] | np.float32) -> None:
     canvas += cover * (color - canvas)
 
 
@@ -216,35 +216,35 @@ def turned(chance: PictureChance, x: Field, y: Field, most: float) -> tuple[Fiel
     return x * cosine + y * sine, y * cosine - x * sine
 
 
-def blob(chance: PictureChance, x: Field, y: Field) -> Field:
+def _blob(chance: PictureChance, x: Field, y: Field) -> Field:
     """A soft ellipse."""
     u, v = turned(chance, x - chance(0, SIDE), y - chance(0, SIDE), 1.0)
     u, v = u / chance(2, 7), v / chance(2, 7)
     return np.clip(np.float32(1.2) - u * u - v * v, 0, 1) * chance(0.25, 0.7)
 
 
-def stroke(chance: PictureChance, x: Field, y: Field) -> Field:
+def _stroke(chance: PictureChance, x: Field, y: Field) -> Field:
     """A straight line of a few pixels or more."""
     u, v = turned(chance, x - chance(0, SIDE), y - chance(0, SIDE), 1.0)
     return covered(np.maximum(np.abs(u) - chance(3, 12), np.abs(v) - chance(0.4, 1.1)), 1.0)
 
 
-def whole(chance: PictureChance, x: Field, y: Field, classes: Int[np.ndarray, " n"]) -> Field:
+def _whole(chance: PictureChance, x: Field, y: Field, classes: Int[np.ndarray, " n"]) -> Field:
     """A shape, all of it in the picture."""
     far = RADIUS[1] + 1
-    return shape(chance, x - chance(far, SIDE - far), y - chance(far, SIDE - far), chance(*RADIUS), classes)
+    return _shape(chance, x - chance(far, SIDE - far), y - chance(far, SIDE - far), chance(*RADIUS), classes)
 
 
-def fragment(chance: PictureChance, x: Field, y: Field) -> Field:
+def _fragment(chance: PictureChance, x: Field, y: Field) -> Field:
     """Less than half of a shape, cut along a line."""
     x, y, radius = x - chance(0, SIDE), y - chance(0, SIDE), chance(*RADIUS)
-    cover = shape(chance, x, y, radius, chance.among(len(LABELS)))
+    cover = _shape(chance, x, y, radius, chance.among(len(LABELS)))
     along, _ = turned(chance, x, y, 1.0)
     sign = np.where(chance() < 0.5, np.float32(1), np.float32(-1))
     return np.minimum(cover, covered(along * sign + radius * chance(0.1, 0.4), 1.0))
 
 
-def shape(
+def _shape(
     chance: PictureChance, x: Field, y: Field, radius: Float[np.ndarray, "n 1 1"], classes: Int[np.ndarray, " n"]
 ) -> Field:
     """How much of every pixel a shape around the middle covers, a little turned."""
@@ -256,14 +256,14 @@ def shape(
     return cover
 
 
-def shadow(cover: Field) -> Field:
+def _shadow(cover: Field) -> Field:
     """A soft dark border around what is covered, so that shapes on top of each other stay apart."""
     wide = np.pad(cover, ((0, 0), (1, 1), (1, 1)))
     across = np.maximum(np.maximum(wide[:, :, :-2], wide[:, :, 2:]), wide[:, :, 1:-1])
     return np.maximum(np.maximum(across[:, :-2], across[:, 2:]), across[:, 1:-1]) * np.float32(0.75)
 
 
-def boxes_of(cover: Field) -> Int[np.ndarray, "n 4"]:
+def _boxes_of(cover: Field) -> Int[np.ndarray, "n 4"]:
     """Left, top, right and bottom of the pixels that are covered by a quarter or more."""
     columns, rows = (cover.max(axis) >= 0.25 for axis in (1, 2))
     left, top = columns.argmax(1), rows.argmax(1)

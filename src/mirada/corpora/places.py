@@ -51,14 +51,14 @@ def splits(seed: int) -> tuple[list[Story], list[Story], list[Story]]:
     rng = Random(seed)
     drawn: tuple[list[Story], list[Story], list[Story]] = ([], [], [])
     for tell in (places_spanish.tell, places_english.tell):
-        for split, stories in zip(drawn, draw(rng, tell), strict=True):
+        for split, stories in zip(drawn, _draw(rng, tell), strict=True):
             split.extend(stories)
     for split in drawn:
         rng.shuffle(split)
     return drawn
 
 
-def draw(rng: Random, tell: Callable[[Random], Story]) -> tuple[list[Story], list[Story], list[Story]]:
+def _draw(rng: Random, tell: Callable[[Random], Story]) -> tuple[list[Story], list[Story], list[Story]]:
     """Half of each split, in one language. Each combination of who, where and what belongs to one split."""
     found: tuple[list[Story], list[Story], list[Story]] = ([], [], [])
     wanted = [size // 2 for size in SIZES]

@@ -189,12 +189,12 @@ def tell(rng: Random) -> Story:
     errand = rng.choice(place.errands)
     tense = rng.choice(("present",) * 7 + ("past",) * 2 + ("future",))
     company = rng.choice(COMPANY) if rng.random() < 0.2 and not who.several else ""
-    first = opening(rng, who, place, errand, tense, company)
-    second = sequel(rng, who, place, errand, tense, company)
-    return Story(spoken(first, who), spoken(second, who), who.name, place.to, errand.thing)
+    first = _opening(rng, who, place, errand, tense, company)
+    second = _sequel(rng, who, place, errand, tense, company)
+    return Story(_spoken(first, who), _spoken(second, who), who.name, place.to, errand.thing)
 
 
-def opening(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
+def _opening(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
     """Who goes where for what."""
     when = {"past": rng.choice(PAST), "future": rng.choice(FUTURE)}.get(tense, "")
     leaving = ""
@@ -212,7 +212,7 @@ def opening(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, com
     return f"{when} {who.name} {go} {place.to}{company and ' with ' + company} to {errand.verb} {thing}".lstrip()
 
 
-def sequel(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
+def _sequel(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
     """What the same people do next in the same place."""
 
     def do(act: str) -> str:
@@ -255,16 +255,16 @@ def conjugate(act: str, tense: str, several: bool) -> str:
     if tense == "future":
         verb = f"will {verb}"
     elif tense == "past":
-        verb = PASTS.get(verb) or past(verb)
+        verb = PASTS.get(verb) or _past(verb)
     elif not several:
-        verb = "has" if verb == "have" else third(verb)
+        verb = "has" if verb == "have" else _third(verb)
     return f"{verb} {rest}".rstrip()
 
 
-def third(verb: str) -> str:
+def _third(verb: str) -> str:
     """The present of he and she.
 
-    >>> third("watch"), third("carry"), third("boo"), third("go")
+    >>> _third("watch"), _third("carry"), _third("boo"), _third("go")
     ('watches', 'carries', 'boos', 'goes')
     """
     if verb.endswith("y") and verb[-2] not in "aeiou":
@@ -272,10 +272,10 @@ def third(verb: str) -> str:
     return verb + ("es" if verb.endswith(("s", "x", "ch", "sh", "go")) else "s")
 
 
-def past(verb: str) -> str:
+def _past(verb: str) -> str:
     """The past of a regular verb.
 
-    >>> past("stir"), past("carry"), past("smell"), past("close")
+    >>> _past("stir"), _past("carry"), _past("smell"), _past("close")
     ('stirred', 'carried', 'smelled', 'closed')
     """
     if verb.endswith("y") and verb[-2] not in "aeiou":
@@ -299,7 +299,7 @@ def gerund(act: str) -> str:
     return f"{verb}ing {rest}".rstrip()
 
 
-def spoken(clause: str, who: Who) -> str:
+def _spoken(clause: str, who: Who) -> str:
     """A clause as a sentence about these people."""
     theirs = "their" if who.several else "her" if who.female else "his"
     clause = clause.replace("{their}", theirs).replace("{own}", theirs)

@@ -199,12 +199,12 @@ def tell(rng: Random) -> Story:
     errand = rng.choice(place.errands)
     tense = rng.choice(("present",) * 7 + ("past",) * 2 + ("future",))
     company = rng.choice(COMPANY) if rng.random() < 0.2 and not who.several else ""
-    first = opening(rng, who, place, errand, tense, company)
-    second = sequel(rng, who, place, errand, tense, company)
-    return Story(spoken(first), spoken(second), who.name, place.to, errand.thing)
+    first = _opening(rng, who, place, errand, tense, company)
+    second = _sequel(rng, who, place, errand, tense, company)
+    return Story(_spoken(first), _spoken(second), who.name, place.to, errand.thing)
 
 
-def opening(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
+def _opening(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
     """Who goes where for what."""
     when = {"past": rng.choice(PAST), "future": rng.choice(FUTURE)}.get(tense, "")
     leaving = ""
@@ -225,7 +225,7 @@ def opening(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, com
     return f"{when}{comma} {who.name} {go} {place.to}{company and ' con ' + company} a {errand.verb} {thing}".lstrip()
 
 
-def sequel(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
+def _sequel(rng: Random, who: Who, place: Venue, errand: Errand, tense: str, company: str) -> str:
     """What the same people do next in the same place."""
 
     def do(act: str) -> str:
@@ -302,10 +302,10 @@ def definite(thing: str) -> str:
     return f"{DEFINITE[article]} {noun}"
 
 
-def spoken(clause: str) -> str:
+def _spoken(clause: str) -> str:
     """A clause as a sentence, with the contractions and the "e" for "y" of speech.
 
-    >>> spoken("Ana y Inés van a visitar a el vecino")
+    >>> _spoken("Ana y Inés van a visitar a el vecino")
     'Ana e Inés van a visitar al vecino.'
     """
     clause = re.sub(r"\ba el\b", "al", clause)

@@ -38,34 +38,34 @@ def prices(days: int = DAYS, seed: int = 0) -> Prices:
     >>> data.dates[:2], data.prices[:2].tolist()
     (('2010-01-04', '2010-01-05'), [[99.57, 95.15, 109.95], [99.68, 94.22, 109.13]])
     """
-    noise = normal(days + LAG, 3, seed)
+    noise = _normal(days + LAG, 3, seed)
     news = drawn(days + LAG, seed, 1)
     chance = news % np.uint64(1000) < int(1000 * NEWS)
     jumps = np.where(chance, np.where(news >> np.uint64(63) == 1, JUMP, -JUMP), 0.0)
     moves = np.zeros(days + LAG)
     rows, (a, b, c) = [], (LEVEL, LEVEL, LEVEL)
     for day in range(days + LAG):
-        moves[day] = 0.008 * noise[day, 1] + jumps[day] + back(b, 0.02)
+        moves[day] = 0.008 * noise[day, 1] + jumps[day] + _back(b, 0.02)
         b *= 1 + moves[day]
-        c *= 1 + 0.012 * noise[day, 2] + back(c, 0.02)
+        c *= 1 + 0.012 * noise[day, 2] + _back(c, 0.02)
         heard = moves[day - LAG] if day >= LAG else 0.0
-        a *= 1 + (RISE if heard > 0 else FALL) * heard + 0.004 * noise[day, 0] + back(a, 0.05)
+        a *= 1 + (RISE if heard > 0 else FALL) * heard + 0.004 * noise[day, 0] + _back(a, 0.05)
         rows.append((a, b, c))
-    return Prices(business_days(days), np.array(rows[LAG:]).round(2))
+    return Prices(_business_days(days), np.array(rows[LAG:]).round(2))
 
 
-def back(price: float, strength: float) -> float:
+def _back(price: float, strength: float) -> float:
     """The pull to the level."""
     return strength * (LEVEL - price) / LEVEL
 
 
-def normal(rows: int, columns: int, seed: int) -> NDArray[np.float64]:
+def _normal(rows: int, columns: int, seed: int) -> NDArray[np.float64]:
     """Nearly normal numbers, by the sums of uniform ones."""
     raw = drawn(rows * columns * SUMMED, seed).reshape(rows, columns, SUMMED) >> np.uint64(40)
     return raw.sum(-1, dtype=np.uint64).astype(np.float64) / 2.0**24 - SUMMED / 2
 
 
-def business_days(count: int) -> tuple[str, ...]:
+def _business_days(count: int) -> tuple[str, ...]:
     """The days from Monday to Friday."""
     every = (START + timedelta(days=number) for number in range(2 * count + 7))
     return tuple(day.isoformat() for day in every if day.weekday() < 5)[:count]

@@ -84,11 +84,11 @@ def drawn_scenes(seed: int, held_out: bool) -> Iterator[Scene]:
     """Scenes without end whose sentences are held out for the test, or whose are not."""
     rng, number = Random(seed), 0
     while True:
-        relation = pick(rng, tuple(RELATIONS))
-        first, second = things(rng, RELATIONS[relation])
+        relation = _pick(rng, tuple(RELATIONS))
+        first, second = _things(rng, RELATIONS[relation])
         caption = f"a {first.color} {first.shape} {relation} a {second.color} {second.shape}"
         if is_held_out(caption) == held_out:
-            yield Scene(painted((second, first), seed, number), caption, boxes(first) | boxes(second))
+            yield Scene(_painted((second, first), seed, number), caption, _boxes(first) | _boxes(second))
             number += 1
 
 
@@ -97,14 +97,14 @@ def is_held_out(caption: str) -> bool:
     return in_hash_order(caption)[0] % HELD_OUT == 0
 
 
-def pick(rng: Random, names: tuple[str, ...]) -> str:
+def _pick(rng: Random, names: tuple[str, ...]) -> str:
     """One of some names. Only `random()` is promised to give the same numbers in every Python."""
     return names[int(rng.random() * len(names))]
 
 
-def things(rng: Random, direction: tuple[int, int]) -> tuple[Thing, Thing]:
+def _things(rng: Random, direction: tuple[int, int]) -> tuple[Thing, Thing]:
     """A small thing that lies in a direction from a large one, clearly: they do not touch, and the angle is small."""
-    (color, other), (shape, another) = (two(rng, tuple(names)) for names in (COLORS, SHAPES))
+    (color, other), (shape, another) = (_two(rng, tuple(names)) for names in (COLORS, SHAPES))
     small, large = (low + rng.random() * (high - low) for low, high in (SMALL, LARGE))
     while True:
         x0, y0, x1, y1 = (
@@ -116,19 +116,19 @@ def things(rng: Random, direction: tuple[int, int]) -> tuple[Thing, Thing]:
             return Thing(color, shape, x0, y0, small), Thing(other, another, x1, y1, large)
 
 
-def two(rng: Random, names: tuple[str, ...]) -> tuple[str, str]:
+def _two(rng: Random, names: tuple[str, ...]) -> tuple[str, str]:
     """Two different names."""
-    first = pick(rng, names)
-    return first, pick(rng, tuple(name for name in names if name != first))
+    first = _pick(rng, names)
+    return first, _pick(rng, tuple(name for name in names if name != first))
 
 
-def boxes(thing: Thing) -> dict[str, Box]:
+def _boxes(thing: Thing) -> dict[str, Box]:
     """Where a thing is, under both words that name it."""
     box = (thing.x - thing.half, thing.y - thing.half, thing.x + thing.half, thing.y + thing.half)
     return {thing.color: box, thing.shape: box}
 
 
-def painted(things: tuple[Thing, ...], seed: int, number: int) -> UInt8[np.ndarray, "side side 3"]:
+def _painted(things: tuple[Thing, ...], seed: int, number: int) -> UInt8[np.ndarray, "side side 3"]:
     """The picture of some things: edges are smooth, colors and ground vary a little."""
     noise = drawn(SIDE * SIDE * 3 // 8 + 2, seed, number).view(np.uint8)
     tones, grain = noise[:16].astype(int), noise[16:].reshape(SIDE, SIDE, 3).astype(int)
@@ -137,13 +137,13 @@ def painted(things: tuple[Thing, ...], seed: int, number: int) -> UInt8[np.ndarr
     for place, thing in enumerate(things):
         color = np.array(COLORS[thing.color]) + tones[3 * place + 3 : 3 * place + 6] % (2 * JITTER + 1) - JITTER
         top, left = int(thing.y - thing.half), int(thing.x - thing.half)
-        covered = coverage(thing, top, left)[..., None]
+        covered = _coverage(thing, top, left)[..., None]
         part = picture[top : top + len(covered), left : left + len(covered)]
         part += covered * (color - part)
     return np.clip(np.rint(picture) + grain % (2 * GRAIN + 1) - GRAIN, 0, 255).astype(np.uint8)
 
 
-def coverage(thing: Thing, top: int, left: int) -> Plane:
+def _coverage(thing: Thing, top: int, left: int) -> Plane:
     """How much of every pixel of a square a thing covers, from 0 to 1."""
     side = min(int(2 * thing.half) + 2, SIDE - top, SIDE - left)
     steps = (np.arange(side * FINE) + 0.5) / FINE

@@ -48,50 +48,50 @@ def sentiment(seed: int = 0) -> Sentiment:
     rng = Random(seed)
     rare = {pair for pair in all_pairs() if rng.random() < HELD_OUT}
     taken: set[str] = set()
-    common = reviews(rng, taken, rare.isdisjoint)
+    common = _reviews(rng, taken, rare.isdisjoint)
     train, valid = (list(islice(common, size)) for size in SIZES[:2])
-    test = list(islice(reviews(rng, taken, lambda pairs: not rare.isdisjoint(pairs)), SIZES[2]))
+    test = list(islice(_reviews(rng, taken, lambda pairs: not rare.isdisjoint(pairs)), SIZES[2]))
     for split in (train, valid, test):
         rng.shuffle(split)
     return Sentiment(tuple(train), tuple(valid), tuple(test))
 
 
-def reviews(rng: Random, taken: set[str], fits: Callable[[set[Pair]], bool]) -> Iterator[Labelled]:
+def _reviews(rng: Random, taken: set[str], fits: Callable[[set[Pair]], bool]) -> Iterator[Labelled]:
     """New reviews whose pairs fit, labels and families by turns; adds the texts to `taken`."""
     for family, sign in cycle((family, sign) for family in FAMILIES for sign in (0, 1)):
         while True:
-            text, pairs = review(rng, family, sign)
+            text, pairs = _review(rng, family, sign)
             if text not in taken and fits(pairs):
                 break
         taken.add(text)
         yield Labelled(text, LABELS[sign])
 
 
-def review(rng: Random, family: str, sign: int) -> tuple[str, set[Pair]]:
+def _review(rng: Random, family: str, sign: int) -> tuple[str, set[Pair]]:
     """A review that praises (sign 0) or blames (sign 1), and its pairs."""
     words = WordChooser(rng, rng.choice(TOPICS))
     clause = {"plain": plain, "flipped": flipped, "contrast": contrast}[family](words, sign)
-    return sentence(words, clause), words.pairs
+    return _sentence(words, clause), words.pairs
 
 
-def sentence(words: WordChooser, clause: str) -> str:
+def _sentence(words: WordChooser, clause: str) -> str:
     """The clause with a capital and a full stop, now and then after a few words on the occasion."""
     rng, topic, chance = words.rng, words.topic, words.rng.random()
     if chance < 0.15:
-        return f"{rng.choice(topic.openers)}. {ended(clause)}"
+        return f"{rng.choice(topic.openers)}. {_ended(clause)}"
     # "that day, I cannot say" and "although ..." do not go after an occasion
     timeless = words.names_thing or any(word in clause.split() for word in ("would", "cannot", "although", "even"))
     if chance < 0.35 and not timeless and not clause.startswith("despite"):
-        return ended(f"{rng.choice(topic.leads)}, {clause}")
+        return _ended(f"{rng.choice(topic.leads)}, {clause}")
     if chance < 0.45 and clause.startswith("the ") and not words.names_thing:
-        return ended(f"{rng.choice(GENERAL_LEADS)}, {clause}")
-    return ended(clause)
+        return _ended(f"{rng.choice(GENERAL_LEADS)}, {clause}")
+    return _ended(clause)
 
 
-def ended(clause: str) -> str:
+def _ended(clause: str) -> str:
     """A clause as a sentence.
 
-    >>> ended("what a film"), ended("it was long")
+    >>> _ended("what a film"), _ended("it was long")
     ('What a film!', 'It was long.')
     """
     return clause[0].upper() + clause[1:] + ("!" if clause.startswith("what ") else ".")

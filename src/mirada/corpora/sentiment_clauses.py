@@ -98,15 +98,15 @@ def contrast(words: "WordChooser", sign: int) -> str:
     if "{one}" in frame:
         parts = {"one": words.fill("the {adj} {a}", 1 - sign)}
     else:
-        parts = {"less": clause(words, 1 - sign)}
+        parts = {"less": _clause(words, 1 - sign)}
     if rng.random() < 0.2:
         parts["more"] = words.fill(rng.choice(lexicon.CLOSERS[sign]), sign)
     else:
-        parts["more"] = clause(words, sign)
+        parts["more"] = _clause(words, sign)
     return frame.format_map(parts)
 
 
-def clause(words: "WordChooser", sign: int) -> str:
+def _clause(words: "WordChooser", sign: int) -> str:
     """A clause to stand beside another one."""
     if words.rng.random() < 0.3:
         return words.fill(words.new(FLIPPED), 1 - sign)
@@ -190,14 +190,14 @@ class Slots(dict[str, str]):
         kind, sign = kinds[self["a"]], self.sign
         if slot in ("opposite", "contrary"):
             word = self["adj" if slot == "opposite" else "own"]
-            return self.words.judge(self["a"], [adjectives(kind, 1 - sign)[adjectives(kind, sign).index(word)]])
-        options = list(adjectives(kind, sign))
+            return self.words.judge(self["a"], [_adjectives(kind, 1 - sign)[_adjectives(kind, sign).index(word)]])
+        options = list(_adjectives(kind, sign))
         if self.paired:
-            options = [word for word in options if word in adjectives(kinds[self["b"]], sign)]
+            options = [word for word in options if word in _adjectives(kinds[self["b"]], sign)]
         if slot == "mild":
             options = [word for word in options if word not in STRONG]
         elif slot == "long":
-            options = [word for word in options if is_long(word)]
+            options = [word for word in options if _is_long(word)]
         elif slot in ("own", "other"):
             options = lexicon.ADJECTIVES[kind][sign].split()
         word = self.words.judge(self["a"], options)
@@ -211,10 +211,10 @@ class Slots(dict[str, str]):
         if slot == "noun":
             return self.words.judge(self["thing"], lexicon.NOUNS[self.sign].split())
         if slot == "piece_adj":
-            return self.words.judge(self["piece"], adjectives(topic.piece[1], self.sign))
-        options = adjectives(topic.kind, self.sign)
+            return self.words.judge(self["piece"], _adjectives(topic.piece[1], self.sign))
+        options = _adjectives(topic.kind, self.sign)
         if slot == "thing_long":
-            return self.words.judge(self["thing"], [word for word in options if is_long(word)])
+            return self.words.judge(self["thing"], [word for word in options if _is_long(word)])
         word = self.words.judge(self["thing"], options)
         return f"an {word}" if word[0] in "aeiou" and not word.startswith("use") else f"a {word}"
 
@@ -237,20 +237,20 @@ class Slots(dict[str, str]):
         return rng.choice({"far_from": FAR_FROM, "no": NO}[slot])
 
 
-def adjectives(kind: str, sign: int) -> tuple[str, ...]:
+def _adjectives(kind: str, sign: int) -> tuple[str, ...]:
     """The words of praise or blame that suit a kind of thing.
 
-    >>> adjectives("price", 0)
+    >>> _adjectives("price", 0)
     ('reasonable', 'fair', 'attractive')
     """
     words = lexicon.ADJECTIVES[kind][sign].split()
     return tuple(words if kind == "price" else words + lexicon.ANYTHING[sign].split())
 
 
-def is_long(adjective: str) -> bool:
+def _is_long(adjective: str) -> bool:
     """Whether an adjective is compared with "more".
 
-    >>> is_long("exciting"), is_long("dirty"), is_long("excellent")
+    >>> _is_long("exciting"), _is_long("dirty"), _is_long("excellent")
     (True, False, False)
     """
     return len(adjective) > 6 and not adjective.endswith("y") and adjective not in STRONG
@@ -264,5 +264,5 @@ def all_pairs() -> list[Pair]:
             for sign in (0, 1):
                 verbs = [form for verb in lexicon.VERBS[sign] for form in verb.split(":")]
                 others = (*verbs, *lexicon.FEELINGS[sign], *lexicon.MOODS[sign], *lexicon.NOUNS[sign].split())
-                pairs += [(noun, word) for word in (*adjectives(kind, sign), *others)]
+                pairs += [(noun, word) for word in (*_adjectives(kind, sign), *others)]
     return sorted(set(pairs))

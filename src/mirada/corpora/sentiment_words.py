@@ -17,7 +17,7 @@ class Topic:
     piece: tuple[str, str]  # (noun, kind): "there was not a single boring scene"
 
 
-def topic(things: str, kind: str, aspects: str, leads: str, openers: str, verbs: str, piece: str) -> Topic:
+def _topic(things: str, kind: str, aspects: str, leads: str, openers: str, verbs: str, piece: str) -> Topic:
     """A topic from a table row: aspects are "kind: noun, noun; kind: noun", the piece is "noun: kind"."""
     pairs = []
     for group in aspects.split("; "):
@@ -32,19 +32,19 @@ def topic(things: str, kind: str, aspects: str, leads: str, openers: str, verbs:
 
 
 TOPICS = (
-    topic(
+    _topic(
         "film, movie, comedy", "story",
         "story: plot, script, ending, first half; craft: acting, music, dialogue, characters",
         "in this film, in this new film", "We saw this film on Friday; I watched it last night",
         "seen, watch it", "scene: story",
     ),
-    topic(
+    _topic(
         "book, novel", "story",
         "story: story, first chapter, last chapter, ending; craft: dialogue, characters, style, translation",
         "in this book, in her latest novel", "I read this book in June; My sister gave me this novel",
         "read, read it", "chapter: story",
     ),
-    topic(
+    _topic(
         "restaurant", "place",
         "food: food, soup, fish, pizza, dessert; service: service; people: staff, waiters, owner; "
         "place: dining room, terrace; seat: chairs; price: prices",
@@ -52,34 +52,34 @@ TOPICS = (
         "We had dinner there on Sunday; We ate here in May",
         "been to, eat there", "dish: food",
     ),
-    topic(
+    _topic(
         "hotel", "place",
         "place: room, lobby, bar; seat: beds, armchairs; food: breakfast, dinner; service: room service; "
         "people: staff, receptionist, manager; price: prices",
         "at this hotel, during our stay, that weekend", "We stayed there for two nights; We spent a weekend here",
         "stayed in, stay there", "room: place",
     ),
-    topic(
+    _topic(
         "concert, show", "story",
         "story: songs, program, second half; craft: singing, band, dancing; seat: seats; price: ticket prices",
         "at this concert, that evening, at the concert last night",
         "We had tickets for Saturday; We went there by train",
         "been to, go there", "song: story",
     ),
-    topic(
+    _topic(
         "laptop", "device",
         "device: keyboard, charger, camera, touchpad, speakers; service: repair service; price: price",
         "this time", "I bought this laptop last month; I used this laptop for a year",
         "used, buy it", "part: device",
     ),
-    topic(
+    _topic(
         "course", "lesson",
         "lesson: lessons, exercises, textbook, explanations, videos; people: teacher, tutors; place: classroom; "
         "price: price",
         "in this course, this year", "I took this course in spring; We took this course last year",
         "taken, take it", "lesson: lesson",
     ),
-    topic(
+    _topic(
         "tour, trip", "trip",
         "trip: walk, boat ride, bus ride, first day; people: guide, driver; food: lunch, picnic; price: price",
         "on this tour, that day", "We took this tour in August; We left early in the morning",

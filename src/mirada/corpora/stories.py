@@ -50,14 +50,14 @@ def stories(seed: int = 0) -> Stories:
     rng = Random(seed)
     rare: dict[tuple[str, str], bool] = {}
     taken: set[str] = set()
-    train, valid = (list(islice(drawn(rng, taken, rare, test=False), size)) for size in SIZES[:2])
-    test = list(islice(drawn(rng, taken, rare, test=True), SIZES[2]))
+    train, valid = (list(islice(_drawn(rng, taken, rare, test=False), size)) for size in SIZES[:2])
+    test = list(islice(_drawn(rng, taken, rare, test=True), SIZES[2]))
     for split in (train, valid, test):
         rng.shuffle(split)
     return Stories(tuple(train), tuple(valid), tuple(test))
 
 
-def drawn(
+def _drawn(
     rng: Random, taken: set[str], rare: dict[tuple[str, str], bool], test: bool
 ) -> Iterator[StoryAsked]:  # fmt: skip
     """New stories with questions, in both languages by turns; adds the stories to `taken`."""

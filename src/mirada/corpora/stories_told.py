@@ -153,12 +153,12 @@ def tell_story(words: StoryWords, rng: Random) -> Telling:
 
 def questions_about(story: Telling) -> Iterator[StoryQuestion]:
     """Everything that can be asked about a story and has one answer there; and some questions that have none."""
-    yield from about_people(story)
-    yield from about_things(story)
-    yield from about_events(story)
+    yield from _about_people(story)
+    yield from _about_things(story)
+    yield from _about_events(story)
 
 
-def about_people(story: Telling) -> Iterator[StoryQuestion]:
+def _about_people(story: Telling) -> Iterator[StoryQuestion]:
     """Where people are, and where they were before."""
     for who in story.people:
         yield StoryQuestion("where", {"who": who}, story.whereabouts(who), who)
@@ -170,7 +170,7 @@ def about_people(story: Telling) -> Iterator[StoryQuestion]:
                 yield StoryQuestion("before", slots, before.spans["place"], who)
 
 
-def about_things(story: Telling) -> Iterator[StoryQuestion]:
+def _about_things(story: Telling) -> Iterator[StoryQuestion]:
     """Who has a thing, and where it is: where it was left, or where the one is who has it."""
     for thing in story.things:
         events = [event for event in story.events if event.slots.get("thing") == thing]
@@ -185,15 +185,15 @@ def about_things(story: Telling) -> Iterator[StoryQuestion]:
             yield StoryQuestion("thing", {"thing": thing}, place, thing)
 
 
-def about_events(story: Telling) -> Iterator[StoryQuestion]:
+def _about_events(story: Telling) -> Iterator[StoryQuestion]:
     """Who gave what to whom, who called whom, when and why; only what the story tells once, or not at all."""
     gifts = [event for event in story.events if event.kind == "give"]
-    yield from told_once(gifts, {"gave what": ("thing", "who", "other"), "gave": ("who", "thing", "other"),
+    yield from _told_once(gifts, {"gave what": ("thing", "who", "other"), "gave": ("who", "thing", "other"),
                                  "to whom": ("other", "who", "thing")})  # fmt: skip
     moves = [event for event in story.events if event.kind == "move"]
-    yield from told_once(moves, {"when": ("time", "who", "place"), "why": ("reason", "who", "place")})
+    yield from _told_once(moves, {"when": ("time", "who", "place"), "why": ("reason", "who", "place")})
     calls = [event for event in story.events if event.kind == "call"]
-    yield from told_once(calls, {"called": ("other", "who"), "caller": ("who", "other"),
+    yield from _told_once(calls, {"called": ("other", "who"), "caller": ("who", "other"),
                                  "when called": ("time", "who", "other")})  # fmt: skip
     for gift in gifts:  # somebody else got nothing from the same person
         who, got = gift.slots["who"], {event.slots["other"] for event in gifts}
@@ -202,7 +202,7 @@ def about_events(story: Telling) -> Iterator[StoryQuestion]:
                 yield StoryQuestion("gave what", {"who": who, "other": other}, None, who)
 
 
-def told_once(events: list[Happening], asked: Mapping[str, tuple[str, ...]]) -> Iterator[StoryQuestion]:
+def _told_once(events: list[Happening], asked: Mapping[str, tuple[str, ...]]) -> Iterator[StoryQuestion]:
     """Questions for one slot of an event by its others, where they are those of one event only."""
     for kind, (wanted, *given) in asked.items():
         for event in events:

@@ -14,7 +14,7 @@ QUOTED = re.compile(
 )  # a word of the file; one that is missing is part of the kind
 
 
-def itself(value: Any) -> Any:
+def _itself(value: Any) -> Any:
     """A value that can be compared as it is."""
     return value
 
@@ -25,7 +25,7 @@ def first_field(value: Any) -> str:
 
 
 def shared(
-    train: Sequence[Record[V]], valid: Sequence[Record[V]], identity: Callable[[V], Hashable] = itself
+    train: Sequence[Record[V]], valid: Sequence[Record[V]], identity: Callable[[V], Hashable] = _itself
 ) -> list[Problem]:
     """The records of `valid` that are in `train` as well, to the last letter of their identities: they measure memory.
 
@@ -89,7 +89,7 @@ def held_out(
     sizes = Counter(group(record.value) for record in records)
     require(
         len(sizes) >= 2,
-        f"holding out needs at least 2 different records: got {counted(len(records))}, {len(sizes)} of them different. "
+        f"holding out needs at least 2 different records: got {_counted(len(records))}, {len(sizes)} of them different. "
         "Give more data, or a file for validation.",
     )
     room = min(share * len(records), most)
@@ -122,7 +122,7 @@ def shared_out(
     return [rest, *reversed(parts)]
 
 
-def counted(records: int) -> str:
+def _counted(records: int) -> str:
     """How many records, in words."""
     return f"{records:,} record{'' if records == 1 else 's'}"
 
@@ -143,27 +143,27 @@ def show(problems: Sequence[Problem], most: int = 20) -> str:
     """
     lines = [str(problem) for problem in problems[:most]]
     if len(problems) > most:
-        kinds = Counter(map(kind_of, problems))
+        kinds = Counter(map(_kind_of, problems))
         lines.append(f"... and {len(problems) - most} more")
         lines += [f"{count} x {kind}" for kind, count in kinds.most_common(most)]
     return "\n".join(lines)
 
 
-def kind_of(problem: Problem) -> str:
+def _kind_of(problem: Problem) -> str:
     """What a problem has in common with others: the beginning of its text."""
     return re.split(r"[:.] |[:.]$", problem.what, maxsplit=1)[0]
 
 
-def group_of(problem: Problem) -> tuple[str, str]:
+def _group_of(problem: Problem) -> tuple[str, str]:
     """What makes problems equal: their kind and the way out, whatever the numbers and the quoted words in them.
 
     >>> texts = ("approx. 5", "it's")
     >>> one, other = (Problem("a.csv:7", f"text {text!r} in a column of numbers: A. Fix it.") for text in texts)
-    >>> group_of(one) == group_of(other)
+    >>> _group_of(one) == _group_of(other)
     True
     """
     what = re.sub(r"\d+|\([^)]*\)", "#", QUOTED.sub(lambda found: found[1] or "'", problem.what))
-    return kind_of(Problem(problem.where, what)), what.rstrip(".").rsplit(". ", 1)[-1]
+    return _kind_of(Problem(problem.where, what)), what.rstrip(".").rsplit(". ", 1)[-1]
 
 
 def grouped(problems: Sequence[Problem], most: int = 0, hint: str = "--all lists each") -> str:
@@ -175,7 +175,7 @@ def grouped(problems: Sequence[Problem], most: int = 0, hint: str = "--all lists
     """
     kinds: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
-        kinds.setdefault(group_of(problem), []).append(problem)
+        kinds.setdefault(_group_of(problem), []).append(problem)
     lines = []
     for found in list(kinds.values())[: most or None]:
         lines.append(str(found[0]))

@@ -46,8 +46,8 @@ def open_picture(path: str | Path) -> Pixels:
     >>> open_picture(path).shape, open_picture(path)[0, 0].tolist()
     ((2, 3, 3), [7, 7, 7])
     """
-    with opened_image(path) as image:
-        return pixels_of_image(image)
+    with _opened_image(path) as image:
+        return _pixels_of_image(image)
 
 
 def sent_picture(name: str, content: bytes, most: int = MOST_PIXELS) -> Pixels:
@@ -58,24 +58,24 @@ def sent_picture(name: str, content: bytes, most: int = MOST_PIXELS) -> Pixels:
     ValueError: dot.png: not a picture, or of an unknown format. Save it as PNG or JPEG.
     """
     require(bool(content), f"{name}: the file is empty. Send it again.")
-    with decoding(io.BytesIO(content), name) as image:
+    with _decoding(io.BytesIO(content), name) as image:
         wide, high = image.size
         if wide * high <= most:
-            return pixels_of_image(image)
+            return _pixels_of_image(image)
     raise ValueError(
         f"{name}: the picture is too large: {wide:,} x {high:,} pixels, at most {most:,} in all. Shrink it."
     )
 
 
 @contextmanager
-def opened_image(path: str | Path) -> Iterator[Image.Image]:
+def _opened_image(path: str | Path) -> Iterator[Image.Image]:
     """A file as a Pillow image, not yet decoded. Whatever fails, also while decoding, is a ValueError with its path."""
-    with opened(path) as file, decoding(file, path) as image:
+    with opened(path) as file, _decoding(file, path) as image:
         yield image
 
 
 @contextmanager
-def decoding(file: BinaryIO, path: str | Path) -> Iterator[Image.Image]:
+def _decoding(file: BinaryIO, path: str | Path) -> Iterator[Image.Image]:
     """The bytes of a picture as a Pillow image; `path` is what errors call it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns of large pictures and odd headers: the first are refused here
@@ -107,7 +107,7 @@ class PictureHeader:
 
 def header_of(path: str | Path) -> PictureHeader:
     """The header of a file; a ValueError if it is no picture."""
-    with opened_image(path) as image:
+    with _opened_image(path) as image:
         wide, high = image.size
         told = image.format != "PNG" or "exif" in image.info  # elsewhere in a PNG, only decoding would find it
         if told and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS:
@@ -124,7 +124,7 @@ def pixels_of(given: Any) -> Pixels:
     if isinstance(given, str | os.PathLike):
         return open_picture(os.fspath(given))
     if isinstance(given, Image.Image):
-        return pixels_of_image(given)
+        return _pixels_of_image(given)
     array = np.asarray(given)
     fits = array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (1, 3, 4))
     require(
@@ -141,14 +141,14 @@ def pixels_of(given: Any) -> Pixels:
         )
         array = np.rint(255 * array).astype(np.uint8)
     require(array.dtype == np.uint8, f"a picture must be uint8, or floats from 0 to 1: got {array.dtype}")
-    return pixels_of_image(Image.fromarray(array[..., 0] if array.shape[2:] == (1,) else array))
+    return _pixels_of_image(Image.fromarray(array[..., 0] if array.shape[2:] == (1,) else array))
 
 
-def pixels_of_image(image: Image.Image) -> Pixels:
+def _pixels_of_image(image: Image.Image) -> Pixels:
     """The pixels of a Pillow image of any mode."""
     image = ImageOps.exif_transpose(image)
     if image.mode in WIDE:
-        gray = eight_bits(np.asarray(image, np.float64))
+        gray = _eight_bits(np.asarray(image, np.float64))
         return np.repeat(gray[..., None], 3, axis=2)
     if image.has_transparency_data:
         image = image.convert("RGBA")
@@ -156,7 +156,7 @@ def pixels_of_image(image: Image.Image) -> Pixels:
     return np.array(image.convert("RGB"))
 
 
-def eight_bits(gray: Float[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width"]:
+def _eight_bits(gray: Float[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width"]:
     """Gray of more than 8 bits: numbers up to 1 are shares, up to 255 pixels, up to 65,535 the 16 bits of a pixel."""
     gray = np.nan_to_num(gray)
     most = float(gray.max(initial=0.0))

@@ -47,7 +47,7 @@ class DataOptions(Config):
     @property
     def shares(self) -> tuple[float, ...]:
         """The numbers of `split`; what is no number is 0, which no share is."""
-        return tuple(share(part) for part in self.split.split(",")) if self.split.strip() else ()
+        return tuple(_share(part) for part in self.split.split(",")) if self.split.strip() else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ class TextOptions(TableOptions):
         self.one_of("tokenizer", "bpe", "unigram", "word", "char")
 
 
-def share(text: str) -> float:
+def _share(text: str) -> float:
     """The number that a text spells, or 0."""
     try:
         return float(text)

@@ -90,13 +90,13 @@ def read_wav(path: str | Path) -> Sound:
 def read_header(path: str | Path) -> tuple[int, float]:
     """The rate and the seconds of a WAV file, as its header tells them."""
     with opened(path) as file:
-        found, _, size = find_chunks(file.read(HEADER))
+        found, _, size = _find_chunks(file.read(HEADER))
     return found.rate, size / found.block / found.rate
 
 
 def parse_wav(content: bytes) -> Sound:
     """The sound of the bytes of a WAV file. Microsoft and IBM (1991), RIFF; Microsoft (2007), WAVEFORMATEXTENSIBLE."""
-    found, start, size = find_chunks(content)
+    found, start, size = _find_chunks(content)
     data = content[start : start + size]
     if size >= ENDLESS and len(data) < size:
         size = len(data)
@@ -107,10 +107,10 @@ def parse_wav(content: bytes) -> Sound:
     )
     moments = len(data) // found.block
     require(moments > 0, f"a recording of no length: {len(data)} bytes are less than one sample. Take it out.")
-    return Sound(mixed(decoded(data[: moments * found.block], found), found.channels), found.rate, found.channels)
+    return Sound(mixed(_decoded(data[: moments * found.block], found), found.channels), found.rate, found.channels)
 
 
-def find_chunks(content: bytes) -> tuple[WavFormat, int, int]:
+def _find_chunks(content: bytes) -> tuple[WavFormat, int, int]:
     """The format, and where the samples begin and how many bytes they should have; other chunks are passed over."""
     for sign, kind in FOREIGN.items():
         require(not content.startswith(sign), f"not a WAV file but {kind}. {CONVERT}")
@@ -125,7 +125,7 @@ def find_chunks(content: bytes) -> tuple[WavFormat, int, int]:
         name, size = struct.unpack_from("<4sI", content, place)
         place += 8
         if name == b"fmt ":
-            found = read_format(content[place : place + size], size)
+            found = _read_format(content[place : place + size], size)
         elif name == b"data":
             require(found is not None, f"damaged: its samples come before their format. {CONVERT}")
             assert found is not None
@@ -135,7 +135,7 @@ def find_chunks(content: bytes) -> tuple[WavFormat, int, int]:
     raise ValueError(f"cut short or damaged: no chunk tells its {missing}. Copy or download it again.")
 
 
-def read_format(chunk: bytes, size: int) -> WavFormat:
+def _read_format(chunk: bytes, size: int) -> WavFormat:
     """The chunk that describes the samples; numbers that cannot be are refused."""
     require(len(chunk) >= 16, f"damaged: its format has {len(chunk)} of at least 16 bytes. Copy or download it again.")
     kind, channels, rate, _, block, bits = struct.unpack_from("<HHIIHH", chunk)
@@ -163,7 +163,7 @@ def read_format(chunk: bytes, size: int) -> WavFormat:
     return found
 
 
-def decoded(data: bytes, found: WavFormat) -> Samples:
+def _decoded(data: bytes, found: WavFormat) -> Samples:
     """The samples of all channels, one moment after the other, as numbers between -1 and 1."""
     if found.kind == FLOAT:
         values: NDArray[Any] = np.frombuffer(data, dtype=f"<f{found.bits // 8}")

@@ -40,7 +40,7 @@ def read_links(source: str | Path, target: str | Path, links: str | Path) -> Fou
             problems.append(line)
         elif line.text.strip():
             cells = line.text.split()
-            fault = wrong_link(cells, sides[0], sides[1])
+            fault = _wrong_link(cells, sides[0], sides[1])
             if fault:
                 problems.append(Problem(line.where, fault))
                 continue
@@ -59,7 +59,7 @@ def read_links(source: str | Path, target: str | Path, links: str | Path) -> Fou
     )
 
 
-def wrong_link(cells: list[str], source: list[tuple[str, ...]], target: list[tuple[str, ...]]) -> str:
+def _wrong_link(cells: list[str], source: list[tuple[str, ...]], target: list[tuple[str, ...]]) -> str:
     """What is wrong with a link; "" if nothing is."""
     numbers = cells[:3]
     good = (

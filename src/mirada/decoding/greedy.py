@@ -43,7 +43,7 @@ class SingleHypothesis(Search):
             looks.append(look)
             for choice in choices:
                 paths[choice.entry].append(choice)
-        return [[hypothesis(path, looks if call.align else None, call.end)] for path in paths]
+        return [[_hypothesis(path, looks if call.align else None, call.end)] for path in paths]
 
     def stream(
         self,
@@ -76,7 +76,7 @@ class SingleHypothesis(Search):
             logits, normal, state = call.step(tokens, state, so_far)
             tokens = self.choose(logits, [call.numbers[entry] for entry in entries], length)
             look = call.stepper.alignment(state) if call.align else None
-            choices = written(call, entries, going, (tokens, logits, normal), length)
+            choices = _written(call, entries, going, (tokens, logits, normal), length)
             yield choices, look
             going = [c.row for c in choices if c.token != call.end and length + 1 < call.most[c.entry]]
             if not going:
@@ -90,7 +90,7 @@ class SingleHypothesis(Search):
                 going = list(range(len(entries)))
 
 
-def written(
+def _written(
     call: SearchCall, entries: list[int], going: list[int], step: tuple[Tensor, Tensor, Tensor], length: int
 ) -> list[Choice]:
     """What the rows that go on have written: `step` has their tokens, the scores and the normalizers."""
@@ -103,7 +103,7 @@ def written(
     return choices
 
 
-def hypothesis(path: list[Choice], looks: list[Tensor | None] | None, end: int | None) -> Hypothesis:
+def _hypothesis(path: list[Choice], looks: list[Tensor | None] | None, end: int | None) -> Hypothesis:
     """The text of a path; `looks` has those of every row in every step, if they are wanted."""
     logprob, finished = sum(choice.logprob for choice in path), path[-1].token == end
     tokens = [choice.token for choice in (path[:-1] if finished else path)]

@@ -48,8 +48,8 @@ def linear(low: float, high: float, about: int, whole: bool, least: float = 0.0)
     >>> linear(130, 970, about=4, whole=True)
     (0.0, 1000.0, ((0.0, '0'), (250.0, '250'), (500.0, '500'), (750.0, '750'), (1000.0, '1,000')))
     """
-    low, high = spread(low, high)
-    step = max(round_step((high - low) / about), least)
+    low, high = _spread(low, high)
+    step = max(_round_step((high - low) / about), least)
     first, last = low / step, high / step
     # a hair of tolerance: 0.3 / 0.1 is a little less than 3
     if whole:
@@ -59,10 +59,10 @@ def linear(low: float, high: float, about: int, whole: bool, least: float = 0.0)
     values = [index * step for index in indices]
     if whole:
         low, high = values[0], values[-1]
-    return low, high, tuple(zip(values, labels(values, step), strict=True))
+    return low, high, tuple(zip(values, _labels(values, step), strict=True))
 
 
-def spread(low: float, high: float) -> tuple[float, float]:
+def _spread(low: float, high: float) -> tuple[float, float]:
     """The range, widened where it is too narrow to draw."""
     size = max(abs(low), abs(high))
     if high - low > max(1e-6 * size, TINY):
@@ -71,16 +71,16 @@ def spread(low: float, high: float) -> tuple[float, float]:
     return low - room, high + room
 
 
-def round_step(rough: float) -> float:
+def _round_step(rough: float) -> float:
     """The smallest round number that is not below `rough`."""
     power = 10.0 ** floor(log10(rough))
     return next(factor * power for factor in ROUND if factor * power >= rough * (1 - 1e-9))
 
 
-def labels(values: list[float], step: float) -> list[str]:
+def _labels(values: list[float], step: float) -> list[str]:
     """Labels of evenly spaced ticks, all in one unit.
 
-    >>> labels([0, 25000, 50000], 25000), labels([0, 2e-5], 2e-5)
+    >>> _labels([0, 25000, 50000], 25000), _labels([0, 2e-5], 2e-5)
     (['0', '25k', '50k'], ['0', '2e-5'])
     """
     largest = max((abs(value) for value in values), default=0.0)
@@ -88,10 +88,10 @@ def labels(values: list[float], step: float) -> list[str]:
         digits = max(2, ceil(log10(max(largest, step) / step)))  # so that neighbors differ
         return [scientific(value, digits) if value else "0" for value in values]
     unit, name = next(((unit, name) for unit, name in UNITS if largest >= 10 * unit), (1.0, ""))
-    return [f"{short(value / unit, step / unit)}{name}" if value else "0" for value in values]
+    return [f"{_short(value / unit, step / unit)}{name}" if value else "0" for value in values]
 
 
-def short(value: float, step: float) -> str:
+def _short(value: float, step: float) -> str:
     """A tick with the decimals that its step needs."""
     decimals = max(0, ceil(-log10(step) - 1e-9))
     if round(step * 10**decimals, 6) % 1:  # 2.5 needs one more than its size says
@@ -114,7 +114,7 @@ def logarithmic(low: float, high: float) -> Ticked:
     below = max(value for value in values if value <= low)
     above = min(value for value in values if value >= high and value > below)
     inside = [value for value in values if below <= value <= above]
-    return below, above, tuple((value, labels([value], value)[0]) for value in inside)
+    return below, above, tuple((value, _labels([value], value)[0]) for value in inside)
 
 
 # Curves of a chart, and how they become strokes: sorted, without what has no place, thinned with every peak kept.
@@ -148,7 +148,7 @@ class Curve:
         return not self.points
 
 
-def drawable(value: float | None) -> bool:
+def _drawable(value: float | None) -> bool:
     """Whether a value has a place on an axis; the bound keeps differences finite."""
     return value is not None and isfinite(value) and abs(value) < 1e100
 
@@ -176,14 +176,14 @@ class Stroke:
 
     @property
     def drawn(self) -> list[tuple[float, float]]:
-        return [(step, value) for step, value in self.points if value is not None and drawable(value)]
+        return [(step, value) for step, value in self.points if value is not None and _drawable(value)]
 
 
 def stroke_of(curve: Curve, index: int) -> Stroke:
     """What is drawn of a curve; a step that is not a number has no place at all."""
     points = dict(curve.points)  # the last value of a step counts: a resumed run measures again
-    placed = sorted(((step, points[step]) for step in points if drawable(step)), key=lambda point: point[0])
-    good = [(step, value) for step, value in placed if value is not None and drawable(value)]
+    placed = sorted(((step, points[step]) for step in points if _drawable(step)), key=lambda point: point[0])
+    good = [(step, value) for step, value in placed if value is not None and _drawable(value)]
     best = None
     if good and curve.best:
         best = (min if curve.best == "lowest" else max)(good, key=lambda point: point[1])
@@ -211,8 +211,8 @@ def thinned(points: tuple[Point, ...], most: int) -> tuple[Point, ...]:
     kept = {0, len(points) - 1}
     for start in range(0, len(points), size):
         stretch = range(start, min(start + size, len(points)))
-        good = [(value, index) for index in stretch if (value := points[index][1]) is not None and drawable(value)]
-        gaps = [index for index in stretch if not drawable(points[index][1])]
+        good = [(value, index) for index in stretch if (value := points[index][1]) is not None and _drawable(value)]
+        gaps = [index for index in stretch if not _drawable(points[index][1])]
         kept |= {min(good)[1], max(good, key=lambda pair: pair[0])[1]} if good else set()
         kept |= set(gaps[:1])
     return tuple(points[index] for index in sorted(kept))
@@ -252,19 +252,19 @@ class Chart(Item):
     def draw(self) -> Markup:
         lines = [stroke_of(curve, index) for index, curve in enumerate(self.curves) if not curve.empty]
         drawn = [point for line in lines for point in line.drawn]
-        picture = svg(self, lines) if drawn else element("p", "There is no finite value to draw.", class_="caution")
+        picture = _svg(self, lines) if drawn else element("p", "There is no finite value to draw.", class_="caution")
         return element(
             "figure",
             element("figcaption", element("h3", self.title, dir="auto")),
             legend(lines),
             picture,
             warnings(lines),
-            table(self, lines),
+            _table(self, lines),
             class_="chart card",
         )
 
 
-def axes_of(value: Chart, lines: list[Stroke]) -> tuple[Axis, Axis]:
+def _axes_of(value: Chart, lines: list[Stroke]) -> tuple[Axis, Axis]:
     """The axis of steps and the axis of values."""
     steps = [step for line in lines for step, _ in line.drawn]
     values = [y for line in lines for _, y in line.drawn]
@@ -280,9 +280,9 @@ def axes_of(value: Chart, lines: list[Stroke]) -> tuple[Axis, Axis]:
     return Axis(low, high, left, WIDTH - RIGHT, ticks), y
 
 
-def svg(value: Chart, lines: list[Stroke]) -> Markup:
+def _svg(value: Chart, lines: list[Stroke]) -> Markup:
     """Grid, labels, lines, dots and the marks of the best points."""
-    x, y = axes_of(value, lines)
+    x, y = _axes_of(value, lines)
     names = [
         element("text", value.x, x=plain(x.end), y=plain(HEIGHT - 5), class_="end name"),
         element("text", value.y, x=4, y=12, class_="name") if value.y else None,
@@ -291,11 +291,11 @@ def svg(value: Chart, lines: list[Stroke]) -> Markup:
         "svg",
         grid(x, y), feet(x, y.start), *names,
         *(polylines(line, x, y) for line in lines),
-        *(mark(line, x, y) for line in lines),
+        *(_mark(line, x, y) for line in lines),
         cross(x, y),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
-        aria_label=f"{value.title}. " + " ".join(told(value, line) for line in lines),
+        aria_label=f"{value.title}. " + " ".join(_told(value, line) for line in lines),
     )  # fmt: skip
 
 
@@ -318,11 +318,11 @@ def feet(x: Axis, floor: float) -> Markup:
     for tick, label in x.ticks:
         place = plain(x(tick))
         parts.append(element("line", x1=place, x2=place, y1=plain(floor), y2=plain(floor + 4), class_="axis"))
-        parts.append(element("text", label, x=place, y=plain(floor + 17), class_=anchor(x(tick), label)))
+        parts.append(element("text", label, x=place, y=plain(floor + 17), class_=_anchor(x(tick), label)))
     return join(parts)
 
 
-def anchor(place: float, label: str) -> str | None:
+def _anchor(place: float, label: str) -> str | None:
     """Labels stand in the middle of their tick unless they would leave the picture."""
     half = LETTER * len(label) / 2
     if place + half > WIDTH - 2:
@@ -339,7 +339,7 @@ def cross(x: Axis, y: Axis) -> Markup:
 def polylines(line: Stroke, x: Axis, y: Axis, name_of: Callable[[float], str] = number) -> Markup:
     """A curve: a polyline per stretch without gaps, a dot where a point stands alone or where points are few."""
     parts = []
-    for good, run in groupby(line.points, key=lambda point: drawable(point[1])):
+    for good, run in groupby(line.points, key=lambda point: _drawable(point[1])):
         if not good:
             continue
         places = [(x(step), y(height), step, height) for step, height in run if height is not None]
@@ -358,7 +358,7 @@ def polylines(line: Stroke, x: Axis, y: Axis, name_of: Callable[[float], str] = 
     return element("g", *parts, class_=f"curve {line.color}")
 
 
-def mark(line: Stroke, x: Axis, y: Axis) -> Markup | None:
+def _mark(line: Stroke, x: Axis, y: Axis) -> Markup | None:
     """A ring around the best point."""
     if line.best is None:
         return None
@@ -385,7 +385,7 @@ def legend(lines: list[Stroke], *more: Markup | None) -> Markup:
     return element("ul", *entries, *more, class_="legend")
 
 
-def told(value: Chart, line: Stroke) -> str:
+def _told(value: Chart, line: Stroke) -> str:
     """A curve in words."""
     if line.last is None:
         return f"{line.name}: no finite value."
@@ -411,11 +411,11 @@ def warnings(lines: list[Stroke]) -> Markup:
     return join(texts)
 
 
-def table(value: Chart, lines: list[Stroke]) -> Markup:
+def _table(value: Chart, lines: list[Stroke]) -> Markup:
     """All values, folded away; the script reads the places of the steps from here."""
     columns = [dict(line.points) for line in lines]
     steps = sorted({step for column in columns for step in column})
-    x = axes_of(value, lines)[0] if any(line.drawn for line in lines) else None
+    x = _axes_of(value, lines)[0] if any(line.drawn for line in lines) else None
     rows = []
     for step in steps:
         cells = [element("td", number(column[step]) if step in column else None) for column in columns]

@@ -127,7 +127,7 @@ def document(title: str, body: Markup, *, styles: Sequence[str] = (), scripts: S
     >>> page[:15], "<title>1 &lt; 2</title>" in page, "<p>&lt;script&gt;</p>" in page
     ('<!doctype html>', True, True)
     """
-    allowed = " ".join(f"'sha256-{digest(script)}'" for script in scripts) or "'none'"
+    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'"
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -142,7 +142,7 @@ def document(title: str, body: Markup, *, styles: Sequence[str] = (), scripts: S
     return f"<!doctype html>\n{element('html', head, seen, lang='en')}\n"
 
 
-def digest(script: str) -> str:
+def _digest(script: str) -> str:
     return b64encode(sha256(script.encode()).digest()).decode()
 
 
@@ -174,7 +174,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole page: headline numbers (`facts`), smaller print (`details`), sections, and commands to go on with."""
+    """The whole page: headline numbers (`_facts`), smaller print (`details`), sections, and commands to go on with."""
 
     title: str
     facts: tuple[Fact, ...] = ()
@@ -191,10 +191,10 @@ def html(report: Report) -> str:
     >>> page[:15], "12,000" in page
     ('<!doctype html>', True)
     """
-    return document(report.title, body(report), styles=(static("page.css"),), scripts=(static("page.js"),))
+    return document(report.title, _body(report), styles=(static("page.css"),), scripts=(static("page.js"),))
 
 
-def body(report: Report) -> Markup:
+def _body(report: Report) -> Markup:
     """Everything that is seen."""
     sections = [section for section in report.sections if not section.empty]
     names = [(f"part-{index}", part) for index, part in enumerate(sections, start=1)]
@@ -205,14 +205,14 @@ def body(report: Report) -> Markup:
         element("p", "mirada", class_="brand"),
         element("h1", report.title, dir="auto"),
         element("p", report.summary, class_="summary", dir="auto") if report.summary else None,
-        facts(report.facts, "facts"),
-        facts(report.details, "details"),
+        _facts(report.facts, "facts"),
+        _facts(report.details, "details"),
         element("nav", *links, aria_label="Sections") if len(links) > 1 else None,
     )
-    return join([header, element("main", *(section(part, name) for name, part in names), commands(report.commands))])
+    return join([header, element("main", *(_section(part, name) for name, part in names), _commands(report.commands))])
 
 
-def facts(values: tuple[Fact, ...], kind: str) -> Markup | None:
+def _facts(values: tuple[Fact, ...], kind: str) -> Markup | None:
     """Names and values; a value too long for a headline is written smaller."""
     pairs = []
     for name, value in values:
@@ -222,7 +222,7 @@ def facts(values: tuple[Fact, ...], kind: str) -> Markup | None:
     return element("dl", *pairs, class_=kind) if pairs else None
 
 
-def section(value: Section, name: str) -> Markup:
+def _section(value: Section, name: str) -> Markup:
     """A section; neighbors of one kind stand side by side."""
     items = [item for item in value.items if not item.empty]
     groups = [
@@ -241,7 +241,7 @@ def section(value: Section, name: str) -> Markup:
     )
 
 
-def commands(values: tuple[str, ...]) -> Markup | None:
+def _commands(values: tuple[str, ...]) -> Markup | None:
     """What to type next; a click selects a whole command."""
     if not values:
         return None

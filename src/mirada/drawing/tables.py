@@ -158,14 +158,14 @@ class Ranked(Item):
         return element(
             "figure",
             element("figcaption", element("span", self.note, dir="auto")) if self.note else None,
-            element("p", gapped(self.text), class_="gapped", dir="auto", lang="", translate="no"),
+            element("p", _gapped(self.text), class_="gapped", dir="auto", lang="", translate="no"),
             bars(self.candidates, signs),
             missed,
             class_="card",
         )
 
 
-def gapped(text: str) -> Markup:
+def _gapped(text: str) -> Markup:
     """The text with its gaps drawn as gaps."""
     parts: list[str] = []
     end = 0

@@ -39,13 +39,13 @@ class Packed(NamedTuple):
 def pack(half: Half) -> Packed:
     """The weights of a stack, of the norm behind it and of an output."""
     return Packed(
-        together(in_order(half)),
+        _together(_in_order(half)),
         [panels(*joined(cross.heads.key, cross.heads.value)) for cross in half.across],  # type: ignore[arg-type]
-        None if half.output is None else together([panels(*joined(half.output))]),
+        None if half.output is None else _together([panels(*joined(half.output))]),
     )
 
 
-def in_order(half: Half) -> list[Numbers]:
+def _in_order(half: Half) -> list[Numbers]:
     """The weights of a stack in the order of a step: before the two matrices of each sublayer, its norm."""
     pieces = []
     for norm, scale, first, last in half.sublayers:
@@ -53,7 +53,7 @@ def in_order(half: Half) -> list[Numbers]:
     return pieces if half.stack.norm is None else [*pieces, beside(half.stack.norm, 1.0)]
 
 
-def together(pieces: list[Numbers]) -> Numbers:
+def _together(pieces: list[Numbers]) -> Numbers:
     """All numbers one after the other, in large pages of memory where they can be had."""
     room = pieces[0].new_empty(sum(len(piece) for piece in pieces))
     decode.enlarge(room)

@@ -46,7 +46,7 @@ class Snapshot:
         self.named = [(own, name) for own, name, value, _ in public if isinstance(value, PLAIN)]
         self.plain = [value for _, _, value, _ in public if isinstance(value, PLAIN)]
         self.others = [(own, name, twin) for own, name, value, twin in public if not isinstance(value, PLAIN)]
-        self.shapes = list(map(described, self.weights))
+        self.shapes = list(map(_described, self.weights))
 
     def same(self, model: nn.Module) -> bool:
         """Whether nothing was replaced, added or hooked."""
@@ -60,20 +60,20 @@ class Snapshot:
             and list(map(len, self.owns)) == self.sizes
             and not any(self.hooks)
             and not any(self.buffers)
-            and identical([child for own in self.children for child in own.values()], self.inner)
-            and identical(weights, self.weights)
-            and identical([own.get(name) for own, name in self.named], self.plain)
+            and _identical([child for own in self.children for child in own.values()], self.inner)
+            and _identical(weights, self.weights)
+            and _identical([own.get(name) for own, name in self.named], self.plain)
             and all(own.get(name) == twin for own, name, twin in self.others)
-            and list(map(described, weights)) == self.shapes
+            and list(map(_described, weights)) == self.shapes
         )
 
 
-def identical(ours: list[Any], theirs: list[Any]) -> bool:
+def _identical(ours: list[Any], theirs: list[Any]) -> bool:
     """Whether two lists hold the very same things."""
     return len(ours) == len(theirs) and all(map(operator.is_, ours, theirs))
 
 
-def described(weight: Tensor | None) -> tuple[Any, ...]:
+def _described(weight: Tensor | None) -> tuple[Any, ...]:
     """What `weight.data = other` and `model.to` change in a parameter, beside its numbers."""
     if weight is None:
         return ()
@@ -110,11 +110,11 @@ class Engine:
         if not isinstance(self.stepper, PackedStepper):
             return model is self.stepper and refuses(model) == self.reason
         known = self.snapshot is not None and self.snapshot.same(model)
-        if not known and (refuses(model) is not None or not alike(model, self.stepper.model)):
+        if not known and (refuses(model) is not None or not _alike(model, self.stepper.model)):
             return False
         if self.mark is not None:
-            return marked(model) == self.mark
-        return all(map(same_bits, model.parameters(), self.stepper.model.parameters()))
+            return _marked(model) == self.mark
+        return all(map(_same_bits, model.parameters(), self.stepper.model.parameters()))
 
     def __repr__(self) -> str:
         if not isinstance(self.stepper, PackedStepper):
@@ -151,22 +151,22 @@ def fast(model: Any) -> Engine:
         return Engine(model, reason)
     stepper = SourceStepper(model) if hasattr(model, "encode") else PackedStepper(model)
     # of the copy: whoever writes to the model meanwhile is found out
-    mark = marked(stepper.model) if stepper.backend == "compiled" else None
+    mark = _marked(stepper.model) if stepper.backend == "compiled" else None
     return Engine(stepper, mark=mark, snapshot=Snapshot(model, stepper.model))
 
 
-def marked(model: nn.Module) -> int:
+def _marked(model: nn.Module) -> int:
     """The checksum of all weights."""
     return checksum(list(model.parameters()))
 
 
-def alike(one: nn.Module, other: nn.Module) -> bool:
+def _alike(one: nn.Module, other: nn.Module) -> bool:
     """Whether two models that engines take have the same modules with the same values, and weights of the same kind."""
     ours, theirs = dict(one.named_modules()), dict(other.named_modules())
     if ours.keys() != theirs.keys():
         return False
     for path, module in ours.items():
-        if type(module) is not type(theirs[path]) or values(module) != values(theirs[path]):
+        if type(module) is not type(theirs[path]) or _values(module) != _values(theirs[path]):
             return False
     weights, known = dict(one.named_parameters()), dict(other.named_parameters())
     return weights.keys() == known.keys() and all(
@@ -175,15 +175,15 @@ def alike(one: nn.Module, other: nn.Module) -> bool:
     )
 
 
-def values(module: nn.Module) -> dict[str, object]:
+def _values(module: nn.Module) -> dict[str, object]:
     """What stands in a module beside parameters, modules and hooks. Whether it is in training does not matter."""
     return {name: value for name, value in vars(module).items() if name[0] != "_" and name != "training"}
 
 
-def same_bits(one: Tensor, other: Tensor) -> bool:
+def _same_bits(one: Tensor, other: Tensor) -> bool:
     """Whether all numbers are the same, bit by bit: a NaN equals itself, 0 and -0 differ.
 
-    >>> same_bits(torch.tensor([torch.nan]), torch.tensor([torch.nan])), same_bits(torch.tensor([0.0]), torch.tensor([-0.0]))
+    >>> _same_bits(torch.tensor([torch.nan]), torch.tensor([torch.nan])), _same_bits(torch.tensor([0.0]), torch.tensor([-0.0]))
     (True, False)
     """
     bits = torch.int64 if one.dtype == torch.float64 else torch.int32

@@ -90,12 +90,12 @@ class Half:
 
     @property
     def shape(self) -> Shape:
-        return shape_of(self.layers[0])
+        return _shape_of(self.layers[0])
 
     @property
     def sublayers(self) -> list[Sublayer]:
         """Those of all layers, in the order of a step."""
-        return [sublayer for layer in self.layers for sublayer in sublayers_of(layer)]
+        return [sublayer for layer in self.layers for sublayer in _sublayers_of(layer)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def anatomy(model: nn.Module) -> Anatomy:
     raise ValueError(f"no engine knows a {type(model).__name__}")
 
 
-def shape_of(layer: EncoderLayer | DecoderLayer) -> Shape:
+def _shape_of(layer: EncoderLayer | DecoderLayer) -> Shape:
     """The sizes and kinds of a layer."""
     heads, around, feed = layer.self.heads, layer.around_self, layer.feed
     rms, post, cross = type(around.norm) is RMSNorm, around.order == "post", isinstance(layer, DecoderLayer)
@@ -141,7 +141,7 @@ def shape_of(layer: EncoderLayer | DecoderLayer) -> Shape:
     return Shape(heads.width, heads.heads, heads.dim, hidden, activation, rms, post, cross)
 
 
-def sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
+def _sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
     """The parts of a layer in the order of a step."""
 
     def attention(module: Attention, around: Residual, *names: str) -> Sublayer:
@@ -262,7 +262,7 @@ def refuses(model: nn.Module) -> str | None:
     for kind, forward in FORWARDS.items():
         if kind.forward is not forward:
             return f"somebody replaced the forward of {kind.__name__}"
-    reason = refuses_inside(model, "")
+    reason = _refuses_inside(model, "")
     if reason is not None:
         return reason
     found = anatomy(model)
@@ -270,15 +270,15 @@ def refuses(model: nn.Module) -> str | None:
         [] if found.reader is None else [("the encoder", found.reader, False)]
     )
     for name, half, causal in halves:
-        reason = refuses_half(half, causal)
+        reason = _refuses_half(half, causal)
         if reason is not None:
             return f"{name}: {reason}"
-    return refuses_weights(model)
+    return _refuses_weights(model)
 
 
-def refuses_inside(module: nn.Module, path: str) -> str | None:
+def _refuses_inside(module: nn.Module, path: str) -> str | None:
     """Why this module, or one inside it, is not exactly known."""
-    reason = refuses_module(module, path)
+    reason = _refuses_module(module, path)
     if reason is not None:
         return reason
     kind, inside = type(module), module._modules
@@ -289,13 +289,13 @@ def refuses_inside(module: nn.Module, path: str) -> str | None:
         child, place = inside.get(name, vars(module).get(name)), f"{path}.{name}" if path else name
         if type(child) not in kinds:
             return f"{place} is {child if isinstance(child, Position | Dot) else type(child).__name__}"
-        reason = None if child is None else refuses_inside(child, place)
+        reason = None if child is None else _refuses_inside(child, place)
         if reason is not None:
             return reason
     return None
 
 
-def refuses_module(module: nn.Module, path: str) -> str | None:
+def _refuses_module(module: nn.Module, path: str) -> str | None:
     """Why a module of a known type does not compute what its type does."""
     kind, name = type(module), path or type(module).__name__
     if module._forward_hooks or module._forward_pre_hooks:
@@ -316,24 +316,26 @@ def refuses_module(module: nn.Module, path: str) -> str | None:
     return None
 
 
-def refuses_half(half: Half, causal: bool) -> str | None:
+def _refuses_half(half: Half, causal: bool) -> str | None:
     """Why a stack and what stands before and after it cannot be stepped as one."""
     layers = half.layers
     for layer in layers:
-        reason = refuses_layer(layer, causal)
+        reason = _refuses_layer(layer, causal)
         if reason is not None:
             return reason
-    shape, last = shape_of(layers[0]), half.stack.norm
-    if len({(type(layer), shape_of(layer)) for layer in layers}) != 1 or shape.cross != isinstance(half.stack, Decoder):
+    shape, last = _shape_of(layers[0]), half.stack.norm
+    if len({(type(layer), _shape_of(layer)) for layer in layers}) != 1 or shape.cross != isinstance(
+        half.stack, Decoder
+    ):
         return "its layers differ"
     if last is not None and type(last) is not type(layers[0].around_feed.norm):
         return f"its last norm is {type(last).__name__}"
     if shape.activation not in ACTIVATIONS:
         return f"its activation is {shape.activation!r}"
-    return refuses_sizes(half)
+    return _refuses_sizes(half)
 
 
-def refuses_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> str | None:
+def _refuses_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> str | None:
     """Why a layer of known modules cannot be stepped."""
     attentions, around = [(layer.self, causal)], [layer.around_self, layer.around_feed]
     if isinstance(layer, DecoderLayer):
@@ -352,7 +354,7 @@ def refuses_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> str | Non
     return None
 
 
-def refuses_sizes(half: Half) -> str | None:
+def _refuses_sizes(half: Half) -> str | None:
     """Why a weight does not have the size that its place asks for: C reads as many numbers as it is told."""
     width, heads, dim, hidden, *_ = half.shape
     inner, table, position = heads * dim, half.words.weight, half.place.position
@@ -387,7 +389,7 @@ def refuses_sizes(half: Half) -> str | None:
     return None
 
 
-def refuses_weights(model: nn.Module) -> str | None:
+def _refuses_weights(model: nn.Module) -> str | None:
     """Why these weights cannot be copied and read."""
     weights = list(model.parameters())
     kinds = {(type(weight), weight.dtype, weight.device) for weight in weights}

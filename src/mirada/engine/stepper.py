@@ -95,9 +95,9 @@ class EagerDecoding(Decoding):
             x = self.after(x, mixed, own)
             for sublayer in across:
                 asked = self.before(x, sublayer)
-                mixed = self.look_across(linear(asked, sublayer.first[0]), self.prepared[1][number])
+                mixed = self.look_across(_linear(asked, sublayer.first[0]), self.prepared[1][number])
                 x = self.after(x, mixed, sublayer)
-            x = self.after(x, self.eager.activation(linear(self.before(x, feed), feed.first[0])), feed)
+            x = self.after(x, self.eager.activation(_linear(self.before(x, feed), feed.first[0])), feed)
         norm = self.eager.half.stack.norm
         return x if norm is None else norm(x), asked
 
@@ -105,7 +105,7 @@ class EagerDecoding(Decoding):
         return x if self.shape.post else sublayer.norm.forward(x)
 
     def after(self, x: Rows, y: Float[Tensor, "rows inner"], sublayer: Sublayer) -> Rows:
-        x = linear(y, sublayer.last).add_(x)
+        x = _linear(y, sublayer.last).add_(x)
         return sublayer.norm.forward(x) if self.shape.post else x
 
     def look_back(self, qkv: Float[Tensor, "rows three_inner"], cache: Cache) -> Float[Tensor, "rows inner"]:
@@ -140,7 +140,7 @@ class EagerDecoding(Decoding):
         return EagerSource(keys, values, bias, times)
 
 
-def linear(x: Tensor, layer: nn.Linear) -> Tensor:
+def _linear(x: Tensor, layer: nn.Linear) -> Tensor:
     """What the layer computes, without calling it."""
     return F.linear(x, layer.weight, layer.bias)
 
@@ -180,8 +180,8 @@ class PackedStepper:
 
     def start(self, memory: int = 1) -> EngineState | DecoderState:
         """The state of an empty text, for that many texts at once."""
-        check_traced()
-        with unmixed():
+        _check_traced()
+        with _unmixed():
             if type(memory) is not int or memory < 1:
                 return self.model.start(memory)
             return EngineState(self, self.decoder.begin(memory, []))
@@ -191,12 +191,12 @@ class PackedStepper:
     ) -> tuple[Float[Tensor, "batch vocab"], EngineState | DecoderState]:
         """The scores of every next token after these, and the state that leads on."""
         if isinstance(state, DecoderState):
-            with unmixed():
+            with _unmixed():
                 return self.model.step(tokens, state)
         check_state(state, EngineState, self)
-        check_traced()
+        _check_traced()
         state.reserve(1)
-        with unmixed():
+        with _unmixed():
             rows = self.one_each(tokens, state)
             found = None if rows is None else state.decoding.step(rows, state.entry)
             return self.step_modules(tokens, state) if found is None else (found[0], state.after(found[1]))
@@ -225,12 +225,12 @@ class PackedStepper:
     def alignment(self, state: EngineState | DecoderState) -> Float[Tensor, "batch keys"]:
         """Where the model looked in the last step: the mean of the heads of the top layer."""
         if isinstance(state, DecoderState):
-            with unmixed():
+            with _unmixed():
                 return self.model.alignment(state)
         check_state(state, EngineState, self)
         if not state.decoding.sources:  # it looks at its own text, which is in the caches
             state.decoding.settle()
-        with unmixed():
+        with _unmixed():
             return self.model.alignment(
                 state.for_modules(self.parts.decoder.stack, [-1] if state.decoding.sources else [])
             )
@@ -247,8 +247,8 @@ class SourceStepper(PackedStepper):
 
     def encode(self, *inputs: Any, **named: Any) -> Any:
         """What the model's own `encode` gives. Short texts are read in one call."""
-        check_traced()
-        with unmixed():
+        _check_traced()
+        with _unmixed():
             if self.reader is not None:
                 return self.read(*inputs, **named)
             return self.model.encode(*inputs, **named)
@@ -270,8 +270,8 @@ class SourceStepper(PackedStepper):
         assert self.parts.source is not None
         if not isinstance(memory, tuple):
             return self.model.start(memory)  # which says what is wrong
-        check_traced()
-        with unmixed():
+        _check_traced()
+        with _unmixed():
             states, padding = self.parts.source(memory)
             if not self.takes_source(states, padding):
                 return self.model.start(memory)
@@ -300,14 +300,14 @@ class SourceStepper(PackedStepper):
         return [cross.remember(states, padding=padding) for cross in across]
 
 
-def check_traced() -> None:
+def _check_traced() -> None:
     """Raise a ValueError where there are no numbers to work on."""
     traced = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack()
     if traced or torch._C._functorch.peek_interpreter_stack() is not None:
         raise ValueError("an engine cannot be traced, compiled or transformed: step the model itself")
 
 
-def unmixed() -> AbstractContextManager[object]:
+def _unmixed() -> AbstractContextManager[object]:
     """No autocast: an engine computes in the precision of its weights."""
     mixed = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
     if not mixed:

@@ -70,14 +70,14 @@ def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> BERT:
     Devlin et al. (2019), arXiv:1810.04805.
     """
     model = BERT(config(theirs))
-    copy_weights(model, TABLE, {today(name): tensor for name, tensor in weights.items()})
+    copy_weights(model, TABLE, {_today(name): tensor for name, tensor in weights.items()})
     return model.eval()
 
 
-def today(name: str) -> str:
+def _today(name: str) -> str:
     """A name as it is spelled today.
 
-    >>> today("bert.embeddings.LayerNorm.gamma")
+    >>> _today("bert.embeddings.LayerNorm.gamma")
     'bert.embeddings.LayerNorm.weight'
     """
     for old, new in OLD_NAMES.items():

@@ -23,9 +23,9 @@ def from_keras(layer: Any) -> Attention | Axes:
     `ours(query, memory=key, values=value)`.
     """
     makers = {
-        "Attention": from_attention,
-        "AdditiveAttention": from_additive,
-        "MultiHeadAttention": from_multi_head,
+        "Attention": _from_attention,
+        "AdditiveAttention": _from_additive,
+        "MultiHeadAttention": _from_multi_head,
     }
     kind = type(layer).__name__
     if kind not in makers:
@@ -34,9 +34,9 @@ def from_keras(layer: Any) -> Attention | Axes:
     return makers[kind](layer)
 
 
-def from_attention(layer: Any) -> Attention:
+def _from_attention(layer: Any) -> Attention:
     """Keras `Attention`: raw dot product, or tanh of the sum ("concat"), each with a learned scale if asked for."""
-    config, weights = layer.get_config(), named_weights(layer)
+    config, weights = layer.get_config(), _named_weights(layer)
     learned: Literal["learned"] | None = "learned" if config["use_scale"] else None
     width = layer.get_build_config()["input_shape"][0][-1]
     score: Score = Dot(scale=learned or 1.0)
@@ -44,23 +44,23 @@ def from_attention(layer: Any) -> Attention:
         score = TanhSum(width, weight="scalar", scale=learned)
     for ours, theirs in (("scale", "scale"), ("weight", "concat_score_weight")):
         if theirs in weights:
-            copy_(getattr(score, ours), weights[theirs])
+            _copy_(getattr(score, ours), weights[theirs])
     return Attention(Split(width, heads=1), score, normalizer=Softmax(config["dropout"]))
 
 
-def from_additive(layer: Any) -> Attention:
+def _from_additive(layer: Any) -> Attention:
     """Keras `AdditiveAttention`: a weighted sum of tanh(q + k)."""
-    config, weights = layer.get_config(), named_weights(layer)
+    config, weights = layer.get_config(), _named_weights(layer)
     width = layer.get_build_config()["input_shape"][0][-1]
     score = TanhSum(width, weight="vector" if config["use_scale"] else None)
     if score.weight is not None:
-        copy_(score.weight, weights["scale"])
+        _copy_(score.weight, weights["scale"])
     return Attention(Split(width, heads=1), score, normalizer=Softmax(config["dropout"]))
 
 
-def from_multi_head(layer: Any) -> Attention | Axes:
+def _from_multi_head(layer: Any) -> Attention | Axes:
     """Keras `MultiHeadAttention`, with any `attention_axes`."""
-    config, weights = layer.get_config(), named_weights(layer)
+    config, weights = layer.get_config(), _named_weights(layer)
     require(
         not config.get("use_gate"), "a Keras MultiHeadAttention with use_gate=True has no equal here: build it without"
     )
@@ -77,12 +77,12 @@ def from_multi_head(layer: Any) -> Attention | Axes:
         values_width=weights["value/kernel"].shape[0],
     )
     for ours, theirs in ((heads.query, "query"), (heads.key, "key"), (heads.value, "value")):
-        copy_(ours.weight, weights[f"{theirs}/kernel"].flatten(1).T)
+        _copy_(ours.weight, weights[f"{theirs}/kernel"].flatten(1).T)
         if config["use_bias"]:
-            copy_(ours.bias, weights[f"{theirs}/bias"].flatten())
-    copy_(heads.out.weight, out.flatten(0, 1).T)
+            _copy_(ours.bias, weights[f"{theirs}/bias"].flatten())
+    _copy_(heads.out.weight, out.flatten(0, 1).T)
     if config["use_bias"]:
-        copy_(heads.out.bias, weights["attention_output/bias"])
+        _copy_(heads.out.bias, weights["attention_output/bias"])
     reach = config.get("sliding_window")
     where = Complete() if reach is None else Window(reach - 1, reach - 1)
     attention = Attention(heads, where=where, normalizer=Softmax(config["dropout"]))
@@ -91,13 +91,13 @@ def from_multi_head(layer: Any) -> Attention | Axes:
     return attention if (rank, axes) == (3, (1,)) else Axes(attention, axes)
 
 
-def named_weights(layer: Any) -> dict[str, Tensor]:
+def _named_weights(layer: Any) -> dict[str, Tensor]:
     """The weights of a Keras layer by their path inside it."""
     arrays = zip(layer.weights, layer.get_weights(), strict=True)
     return {variable.path.split("/", 1)[1]: torch.from_numpy(np.array(array)) for variable, array in arrays}
 
 
-def copy_(parameter: Tensor, weight: Tensor) -> None:
+def _copy_(parameter: Tensor, weight: Tensor) -> None:
     """Copy a weight into a parameter of the same shape."""
     with torch.no_grad():
         parameter.copy_(weight)

@@ -55,11 +55,11 @@ class Row(NamedTuple):
 
     def written_out(self, names: Iterable[str]) -> Iterator["Row"]:
         """The row once for every layer, weight and bias that is among these names of ours."""
-        pattern = expression(self.names[0])
+        pattern = _expression(self.names[0])
         for name in names:
             if found := pattern.fullmatch(name):
-                ours = tuple(fill_in(other, found.groupdict()) for other in self.names)
-                yield Row(ours, fill_in(self.theirs, found.groupdict()), self.how)
+                ours = tuple(_fill_in(other, found.groupdict()) for other in self.names)
+                yield Row(ours, _fill_in(self.theirs, found.groupdict()), self.how)
 
     def convert(self, tensor: Tensor) -> tuple[Tensor, ...]:
         """What each of ours gets of a tensor of theirs.
@@ -107,15 +107,15 @@ def copy_weights(model: nn.Module, table: WeightTable, weights: Mapping[str, Ten
     ValueError: the weights must be those of a Theirs with this configuration. Missing: bias. Left over: beta. ...
     """
     parameters = dict(model.named_parameters(remove_duplicate=False))
-    held = bare_names(weights, table.prefix)
+    held = _bare_names(weights, table.prefix)
     rows = [row for pattern in table.rows for row in pattern.written_out(parameters)]
-    check_complete(table, rows, parameters, held)
+    _check_complete(table, rows, parameters, held)
     filled: dict[nn.Parameter, str] = {}
     for row in rows:
         if row.theirs not in held:
             continue  # another name of the same tensor is there: that was checked
         theirs = held[row.theirs]
-        check_weights(theirs, weights[theirs])
+        _check_weights(theirs, weights[theirs])
         for ours, value in zip(row.names, row.convert(weights[theirs]), strict=True):
             parameter = parameters[ours]
             require(
@@ -133,7 +133,7 @@ def copy_weights(model: nn.Module, table: WeightTable, weights: Mapping[str, Ten
                 )
 
 
-def check_complete(
+def _check_complete(
     table: WeightTable, rows: list[Row], parameters: Mapping[str, nn.Parameter], held: Mapping[str, str]
 ) -> None:
     """Require a tensor for every parameter, and a place for every tensor."""
@@ -142,16 +142,16 @@ def check_complete(
         for name in row.names:
             sources[parameters[name]].append(row.theirs)
     unknown_here = [name for name, parameter in parameters.items() if not sources[parameter]]
-    require(not unknown_here, f"the table of {table.source} must have a row for {shortened(unknown_here)}")
+    require(not unknown_here, f"the table of {table.source} must have a row for {_shortened(unknown_here)}")
     missing = [" or ".join(names) for names in sources.values() if not any(name in held for name in names)]
-    ignored = [expression(pattern) for pattern in table.ignored]
+    ignored = [_expression(pattern) for pattern in table.ignored]
     wanted = {row.theirs for row in rows}
     left = [
         full
         for name, full in held.items()
         if name not in wanted and not any(pattern.fullmatch(name) for pattern in ignored)
     ]
-    problems = [f"{word}: {shortened(found)}." for word, found in (("Missing", missing), ("Left over", left)) if found]
+    problems = [f"{word}: {_shortened(found)}." for word, found in (("Missing", missing), ("Left over", left)) if found]
     require(
         not problems,
         f"the weights must be those of a {table.source} with this configuration. {' '.join(problems)} "
@@ -159,7 +159,7 @@ def check_complete(
     )
 
 
-def check_weights(name: str, tensor: Tensor) -> None:
+def _check_weights(name: str, tensor: Tensor) -> None:
     """Require real numbers: a quantized checkpoint holds codes."""
     require(
         tensor.is_floating_point(),
@@ -167,10 +167,10 @@ def check_weights(name: str, tensor: Tensor) -> None:
     )
 
 
-def bare_names(weights: Mapping[str, Tensor], prefix: str) -> dict[str, str]:
+def _bare_names(weights: Mapping[str, Tensor], prefix: str) -> dict[str, str]:
     """Every name without the prefix, and as it stands in the checkpoint.
 
-    >>> bare_names({"bert.pooler.bias": torch.zeros(2), "cls.bias": torch.zeros(3)}, "bert.")
+    >>> _bare_names({"bert.pooler.bias": torch.zeros(2), "cls.bias": torch.zeros(3)}, "bert.")
     {'pooler.bias': 'bert.pooler.bias', 'cls.bias': 'cls.bias'}
     """
     held: dict[str, str] = {}
@@ -180,18 +180,18 @@ def bare_names(weights: Mapping[str, Tensor], prefix: str) -> dict[str, str]:
     return held
 
 
-def expression(pattern: str) -> re.Pattern[str]:
+def _expression(pattern: str) -> re.Pattern[str]:
     """The regular expression of a name with `{n}` and `*`; each may stand in it once."""
     escaped = re.escape(pattern)
     return re.compile(escaped.replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\*", r"(?P<part>weight|bias)"))
 
 
-def fill_in(pattern: str, found: Mapping[str, str]) -> str:
+def _fill_in(pattern: str, found: Mapping[str, str]) -> str:
     """A name with the number and the part that another was found to have."""
     return pattern.replace("{n}", found.get("n", "{n}")).replace("*", found.get("part", "*"))
 
 
-def shortened(names: list[str]) -> str:
+def _shortened(names: list[str]) -> str:
     """The first few different names, and how many more there are."""
     names = list(dict.fromkeys(names))
     rest = len(names) - SHOWN

@@ -76,7 +76,7 @@ def config(theirs: Mapping[str, Any]) -> TransformerConfig:
         position="sinusoidal:layout=half",
         dropout=theirs.get("dropout", 0.1),
         normalizer=softmax(theirs.get("attention_dropout", 0.0)),
-        tied=tied(theirs),
+        tied=_tied(theirs),
         output_bias=True,
     )
 
@@ -94,7 +94,7 @@ def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Transforme
     return model.eval()
 
 
-def tied(theirs: Mapping[str, Any]) -> str:
+def _tied(theirs: Mapping[str, Any]) -> str:
     """Which tables are one: of the source's words, the target's words and the output."""
     shared, output = theirs.get("share_encoder_decoder_embeddings", True), theirs.get("tie_word_embeddings", True)
     require(

@@ -51,7 +51,7 @@ def config(theirs: Mapping[str, Any]) -> ViTConfig:
     """
     expect(theirs, "model_type", "vit")
     expect(theirs, "qkv_bias", True)
-    size, patch = side(theirs, "image_size"), side(theirs, "patch_size")
+    size, patch = _side(theirs, "image_size"), _side(theirs, "patch_size")
     return ViTConfig(
         size=size,
         patch=patch,
@@ -79,7 +79,7 @@ def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> ViT:
     return model.eval()
 
 
-def side(theirs: Mapping[str, Any], key: str) -> int:
+def _side(theirs: Mapping[str, Any], key: str) -> int:
     """The side of a square, which they may give as two numbers."""
     value = setting(theirs, key)
     height, width = value if isinstance(value, list | tuple) else (value, value)

@@ -130,10 +130,10 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: BlockConfig, where: Neighborhood | None = None) -> None:
         super().__init__()
-        self.self = self_attention(config, where or Complete())
+        self.self = _self_attention(config, where or Complete())
         self.feed = feed_forward(config.width, config.hidden, config.activation)
-        self.around_self = residual(config)
-        self.around_feed = residual(config)
+        self.around_self = _residual(config)
+        self.around_feed = _residual(config)
 
     def forward(
         self,
@@ -166,12 +166,12 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
-        self.self = self_attention(config, Causal())
-        self.cross = cross_attention(config)
+        self.self = _self_attention(config, Causal())
+        self.cross = _cross_attention(config)
         self.feed = feed_forward(config.width, config.hidden, config.activation)
-        self.around_self = residual(config)
-        self.around_cross = residual(config)
-        self.around_feed = residual(config)
+        self.around_self = _residual(config)
+        self.around_cross = _residual(config)
+        self.around_feed = _residual(config)
 
     def forward(
         self,
@@ -196,9 +196,9 @@ class DecoderLayer(nn.Module):
         return self.around_feed(self.around_cross(x, attend), self.feed), asked[0]
 
 
-def self_attention(config: BlockConfig, where: Neighborhood) -> Attention:
+def _self_attention(config: BlockConfig, where: Neighborhood) -> Attention:
     """The self-attention that a configuration describes, inside `where`."""
-    heads = heads_of(config)
+    heads = _heads_of(config)
     position: Position = parse("position", config.position, config.known(heads))
     return Attention(
         heads=heads,
@@ -209,9 +209,9 @@ def self_attention(config: BlockConfig, where: Neighborhood) -> Attention:
     )
 
 
-def cross_attention(config: BlockConfig) -> Attention:
+def _cross_attention(config: BlockConfig) -> Attention:
     """The attention over a memory that a configuration describes: all of it, without positions."""
-    heads = heads_of(config)
+    heads = _heads_of(config)
     return Attention(
         heads=heads,
         score=parse("score", config.score, config.known(heads), hidden=config.width // config.heads),
@@ -219,7 +219,7 @@ def cross_attention(config: BlockConfig) -> Attention:
     )
 
 
-def heads_of(config: BlockConfig) -> Heads:
+def _heads_of(config: BlockConfig) -> Heads:
     """The heads that a configuration describes."""
     heads: Heads = parse("heads", config.projection, {"width": config.width, "heads": config.heads})
     out = heads.out.out_features if isinstance(heads, MultiHead) else config.width
@@ -233,11 +233,11 @@ def heads_of(config: BlockConfig) -> Heads:
 
 def input_position(config: BlockConfig) -> InputPosition | None:
     """The position that is added to the input, if that is where the configuration's position acts."""
-    position = parse("position", config.position, config.known(heads_of(config)))
+    position = parse("position", config.position, config.known(_heads_of(config)))
     return position if isinstance(position, InputPosition) else None
 
 
-def residual(config: BlockConfig) -> Residual:
+def _residual(config: BlockConfig) -> Residual:
     """The residual connection of a configuration, with a norm of its own."""
     return Residual(norm(config), config.order, config.dropout)  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ from mirada.native.linear_activation import KINDS, activate_, activate_backward
 from mirada.native.products import called, product, untouched
 
 
-def gelu_tanh(x: Tensor) -> Tensor:
+def _gelu_tanh(x: Tensor) -> Tensor:
     """x times the normal distribution function, in the tanh approximation that GPT-2 was trained with."""
     return F.gelu(x, approximate="tanh")
 
@@ -22,7 +22,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "gelu": F.gelu,
-    "gelu-tanh": gelu_tanh,
+    "gelu-tanh": _gelu_tanh,
     "silu": F.silu,
 }
 

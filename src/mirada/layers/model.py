@@ -74,7 +74,7 @@ def size_of(build: Callable[[], nn.Module], most: int, tensors: int = MOST_TENSO
         return None  # a model of somebody else's, which cannot be described without being built
     stored = dict.fromkeys(value for value in model.state_dict(keep_vars=True).values() if isinstance(value, Tensor))
     tables = [value for value in model.buffers() if value not in stored]
-    return ModelSize(sum(value.numel() for value in stored), sum(map(in_bytes, stored)), sum(map(in_bytes, tables)))
+    return ModelSize(sum(value.numel() for value in stored), sum(map(_in_bytes, stored)), sum(map(_in_bytes, tables)))
 
 
 class Described(TorchFunctionMode):
@@ -108,12 +108,12 @@ class SizeCounter:
 
     def count(self, module: nn.Module, name: str, value: Tensor | None) -> None:
         if value is not None and threading.get_ident() == self.thread:
-            self.total, self.tensors = self.total + in_bytes(value), self.tensors - 1
+            self.total, self.tensors = self.total + _in_bytes(value), self.tensors - 1
             if self.total > self.most or self.tensors < 0:
                 raise TooLargeError
 
 
-def in_bytes(value: Tensor) -> int:
+def _in_bytes(value: Tensor) -> int:
     return value.numel() * value.element_size()
 
 
@@ -211,18 +211,18 @@ class Model(nn.Module, Generic[C]):
         require(isinstance(fields, dict), f"{folder / 'config.json'} must hold the fields of the model under 'config'")
         config = cls.Config.from_dict(fields)  # type: ignore[arg-type]
         weights = folder / WEIGHTS
-        with told_of(weights):
+        with _told_of(weights):
             wrong = damage(weights)
             require(not wrong, wrong)
             require_explained(cls, config, weights.stat().st_size)
         model = cls(config)  # type: ignore[arg-type]
-        with told_of(weights):
+        with _told_of(weights):
             load_model(model, str(weights))
         return model.eval()
 
 
 @contextmanager
-def told_of(weights: Path) -> Iterator[None]:
+def _told_of(weights: Path) -> Iterator[None]:
     """What fails while weights are read is an error that names them and the settings beside them."""
     try:
         yield

@@ -100,7 +100,7 @@ def check_smoothing(smoothing: float) -> None:
     require(0 <= smoothing < 1, f"smoothing must lie in [0, 1): got {smoothing}")
 
 
-def cross_entropy_backward_(
+def _cross_entropy_backward_(
     logits: Float[Tensor, "n vocab"], bias: Float[Tensor, " vocab"] | None, targets: Int[Tensor, " n"], smoothing: float
 ) -> Float[Tensor, " n"]:
     """The cross-entropy of logits + bias for every row; the logits become its gradient: softmax - what was wanted of it."""
@@ -137,7 +137,7 @@ class ChunkedCrossEntropy(torch.autograd.Function):
             )
         )
         serve = serves(rows, weight, *([] if bias is None else [bias]))
-        backward_ = compiled.cross_entropy_backward_ if serve else cross_entropy_backward_
+        backward_ = compiled.cross_entropy_backward_ if serve else _cross_entropy_backward_
         for first in range(0, len(rows), ROWS_AT_ONCE):
             here = slice(first, first + ROWS_AT_ONCE)
             chunk = rows[here]

@@ -19,31 +19,31 @@ from mirada.layers.norm import NORMS
 Make = Callable[..., Any]
 
 
-def by_name(*classes: Make) -> dict[str, Make]:
+def _by_name(*classes: Make) -> dict[str, Make]:
     """The classes by their lower-case names."""
     return {made.__name__.lower(): made for made in classes}
 
 
 PARTS: dict[str, dict[str, Make]] = {
-    "score": {"general": scores.Bilinear} | by_name(
+    "score": {"general": scores.Bilinear} | _by_name(
         scores.Dot, scores.Bilinear, scores.Additive, scores.Concat, scores.TanhSum, scores.Location
     ),
-    "where": by_name(
+    "where": _by_name(
         neighborhoods.Complete, neighborhoods.Causal, neighborhoods.Window, neighborhoods.Strided, neighborhoods.Fixed,
         neighborhoods.Grid, neighborhoods.Monotonic, neighborhoods.PerHead,
     ),
     "position": {
         "none": positions.Position,
-        **by_name(
+        **_by_name(
             positions.Sinusoidal, positions.Learned, positions.Rotary, positions.Relative, positions.ALiBi,
             positions.LocalGaussian,
         ),
     },
-    "normalizer": by_name(
+    "normalizer": _by_name(
         normalizers.Softmax, normalizers.Sparsemax, normalizers.Identity, normalizers.Hard, normalizers.StraightThrough,
         normalizers.Gumbel,
     ),
-    "heads": by_name(heads.MultiHead, heads.Grouped, heads.Collaborative, heads.Split),
+    "heads": _by_name(heads.MultiHead, heads.Grouped, heads.Collaborative, heads.Split),
     "norm": dict(NORMS),
 }  # fmt: skip
 
@@ -71,14 +71,14 @@ def parse(kind: str, text: str, known: Mapping[str, object] | None = None, **usu
     Traceback (most recent call last):
     ValueError: unknown where 'windwo'; known: causal, ... window. Did you mean 'window'?
     """
-    source = text if "(" in text else TERM.sub(as_call, text)
+    source = text if "(" in text else TERM.sub(_as_call, text)
     try:
-        return build(kind, ast.parse(source.strip(), mode="eval").body, Given(known or {}, usual), text)
+        return _build(kind, ast.parse(source.strip(), mode="eval").body, Given(known or {}, usual), text)
     except (SyntaxError, RecursionError, MemoryError):
-        raise ValueError(f"{kind} cannot be read: got {text[:200]!r}. Write it as in {example(kind)}.") from None
+        raise ValueError(f"{kind} cannot be read: got {text[:200]!r}. Write it as in {_example(kind)}.") from None
 
 
-def example(kind: str) -> str:
+def _example(kind: str) -> str:
     """A text to show in an error."""
     return {"where": "'window:128' or 'causal & strided:8'", "position": "'rotary' or 'relative:16'"}.get(
         kind, f"'{next(iter(PARTS[kind]))}'"
@@ -90,41 +90,41 @@ def as_text(where: str | Neighborhood) -> str:
     return repr(where) if isinstance(where, Neighborhood) else where
 
 
-def as_call(term: re.Match[str]) -> str:
+def _as_call(term: re.Match[str]) -> str:
     return f"{term['name'].replace('-', '_')}({term['arguments'] or ''})"
 
 
-def build(kind: str, tree: ast.expr, given: Given, text: str) -> Any:
+def _build(kind: str, tree: ast.expr, given: Given, text: str) -> Any:
     """The part of a parsed text."""
     match tree:
         case ast.BinOp(left=left, op=ast.BitAnd(), right=right) if kind == "where":
-            return build(kind, left, given, text) & build(kind, right, given, text)
+            return _build(kind, left, given, text) & _build(kind, right, given, text)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right) if kind == "where":
-            return build(kind, left, given, text) | build(kind, right, given, text)
+            return _build(kind, left, given, text) | _build(kind, right, given, text)
         case ast.UnaryOp(op=ast.Invert(), operand=operand) if kind == "where":
-            return ~build(kind, operand, given, text)
+            return ~_build(kind, operand, given, text)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
-            values = [argument(kind, value, given, text) for value in args]
-            named = {str(word.arg): argument(kind, word.value, given, text) for word in keywords}
+            values = [_argument(kind, value, given, text) for value in args]
+            named = {str(word.arg): _argument(kind, word.value, given, text) for word in keywords}
             if len(named) < len(keywords):
                 raise ValueError(f"{kind} {text!r} names an argument twice")
-            return make(kind, name, values, named, given, text)
-    raise ValueError(f"{kind} cannot be read: got {text!r}. Write it as in {example(kind)}.")
+            return _make(kind, name, values, named, given, text)
+    raise ValueError(f"{kind} cannot be read: got {text!r}. Write it as in {_example(kind)}.")
 
 
-def argument(kind: str, tree: ast.expr, given: Given, text: str) -> object:
+def _argument(kind: str, tree: ast.expr, given: Given, text: str) -> object:
     """A number, a word, or a part inside a part."""
     if isinstance(tree, ast.Name):
         return tree.id
     if isinstance(tree, ast.Call | ast.BinOp) or (isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Invert)):
-        return build(kind, tree, given, text)
+        return _build(kind, tree, given, text)
     try:
         return ast.literal_eval(tree)
     except (ValueError, TypeError):
         raise ValueError(f"{kind} {text!r}: arguments are numbers or words") from None
 
 
-def make(kind: str, name: str, values: list[object], named: dict[str, object], given: Given, text: str) -> Any:
+def _make(kind: str, name: str, values: list[object], named: dict[str, object], given: Given, text: str) -> Any:
     """Call the constructor, with what the model knows in its place."""
     kinds = PARTS[kind]
     key = name.lower().replace("_", "")
@@ -142,16 +142,16 @@ def make(kind: str, name: str, values: list[object], named: dict[str, object], g
     missing = [word for word in free if word not in filled and parameters[word].default is inspect.Parameter.empty]
     if missing or wrong or len(values) > len(free):
         takes = ", ".join(free) or "nothing"
-        raise ValueError(f"{kind} {text!r} does not fit: {key} takes {takes}. For example {example(kind)}.")
+        raise ValueError(f"{kind} {text!r} does not fit: {key} takes {takes}. For example {_example(kind)}.")
     for word, value in (written | named).items():
-        check_kind(f"{kind} {text!r} does not fit: {word}", value, parameters[word].annotation)
+        _check_kind(f"{kind} {text!r} does not fit: {word}", value, parameters[word].annotation)
     try:
         return kinds[key](**filled)
     except TypeError:
         raise ValueError(f"{kind} {text!r} does not fit: got {values or named} for {key}") from None
 
 
-def check_kind(name: str, value: object, annotation: object) -> None:
+def _check_kind(name: str, value: object, annotation: object) -> None:
     """Require a whole number where the constructor wants one, and a number where it wants a number."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if annotation is int and not whole:

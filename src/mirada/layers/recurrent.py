@@ -98,7 +98,7 @@ class Recurrent(nn.Module):
         require(length > 0, "a recurrent layer needs at least one place: got length=0")
         carried = self.start(batch, x) if carried is None else carried
         if lengths is not None:
-            lengths = check_lengths(lengths, batch, length)
+            lengths = _check_lengths(lengths, batch, length)
         ends: list[Carried] = []
         for layer in range(self.depth):
             if layer:
@@ -160,7 +160,7 @@ class Recurrent(nn.Module):
         return f"{self.cell!r}, {self.width}, hidden={self.hidden}, depth={self.depth}, directions={self.directions}"
 
 
-def check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> Int[Tensor, " batch"] | None:
+def _check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> Int[Tensor, " batch"] | None:
     """Require a true length of at least 1 for every sample; None comes back where nothing is padded."""
     require(lengths.shape == (batch,), f"lengths must be one number per sample: got {show(lengths)} for batch={batch}")
     check_integers("lengths", lengths)

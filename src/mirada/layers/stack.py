@@ -119,7 +119,7 @@ class Encoder(nn.Module):
 
     def step(self, x: Input, state: DecoderState) -> tuple[Input, DecoderState]:
         """The next places, given all that came before."""
-        check_step(self, x, state)
+        _check_step(self, x, state)
         state.reserve(x.shape[1])
         for layer, cache in zip(self.layers, state.caches, strict=True):
             x, asked = layer.step(x, cache)
@@ -164,7 +164,7 @@ class Decoder(nn.Module):
 
     def step(self, x: Input, state: DecoderState) -> tuple[Input, DecoderState]:
         """The next places, given all that came before."""
-        check_step(self, x, state)
+        _check_step(self, x, state)
         state.reserve(x.shape[1])
         for layer, memory, cache in zip(self.layers, state.memories, state.caches, strict=True):
             x, asked = layer.step(x, memory, cache)
@@ -177,7 +177,7 @@ class Decoder(nn.Module):
         return self.layers[-1].cross.weights(asked, memory=state.memories[-1])[:, :, 0].mean(1)
 
 
-def check_step(stack: Encoder | Decoder, x: Input, state: DecoderState) -> None:
+def _check_step(stack: Encoder | Decoder, x: Input, state: DecoderState) -> None:
     """Require a state of this stack, and inputs that fit: a step that fails must fail before a cache takes anything."""
     check_state(state, DecoderState, stack)
     check_axes("x", x, "batch length width")

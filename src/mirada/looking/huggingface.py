@@ -95,7 +95,7 @@ class Watch:
         if not anybody_looks() and not anybody_intervenes():
             return self._function(module, query, key, value, mask, **more)
         require(more.get("cache") is None, "look does not see into a paged cache: generate without one")
-        request = request_of(module, query, key, value, mask, more)
+        request = _request_of(module, query, key, value, mask, more)
         wanted = changed(module, request, None)
         finished(module, wanted, None)
         chosen = SDPA if wanted is request else plan(wanted)
@@ -115,13 +115,13 @@ class Watch:
 watch = Watch()
 
 
-def request_of(
+def _request_of(
     module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, more: dict[str, Any]
 ) -> Request:
     """What a call of the library's function computes, as a request: softmax(scale q.k + bias) v inside a neighborhood."""
     causal, bias = more.get("is_causal"), more.get("position_bias")
     causal = getattr(module, "is_causal", True) if causal is None else causal
-    start = first_place(q.shape[2], k.shape[2], mask) if causal and not is_cross(module) else 0
+    start = first_place(q.shape[2], k.shape[2], mask) if causal and not _is_cross(module) else 0
     where: Neighborhood = Complete()
     if mask is None and causal and (q.shape[2] > 1 or start):
         where = Causal()
@@ -133,7 +133,7 @@ def request_of(
     position = NO_POSITION if bias is None else GivenBias(bias.detach(), start)
     if k.is_inference():  # a buffer that later steps write to would not tell
         k, v = k.clone(), v.clone()
-    return Request(q, k, v, scaled(more.get("scaling")), where, position, dropped(more.get("dropout") or 0.0), places)
+    return Request(q, k, v, _scaled(more.get("scaling")), where, position, _dropped(more.get("dropout") or 0.0), places)
 
 
 def first_place(queries: int, keys: int, mask: Tensor | None) -> int:
@@ -153,19 +153,19 @@ def first_place(queries: int, keys: int, mask: Tensor | None) -> int:
     return max(0, last - queries)
 
 
-def is_cross(module: nn.Module) -> bool:
+def _is_cross(module: nn.Module) -> bool:
     """Whether a layer says of itself that it looks at another sequence."""
     return bool(getattr(module, "is_cross_attention", False)) or "cross" in type(module).__name__.lower()
 
 
 @lru_cache(maxsize=64)
-def scaled(scale: float | None) -> Dot:
+def _scaled(scale: float | None) -> Dot:
     """The dot product with that scale; None is 1 / sqrt(dim)."""
     return Dot(scale)
 
 
 @lru_cache(maxsize=64)
-def dropped(share: float) -> Softmax:
+def _dropped(share: float) -> Softmax:
     """A softmax after which that share of the weights is dropped at random, as in training."""
     return Softmax(min(float(share), MOST_DROPPED)) if share else SOFTMAX
 

@@ -167,16 +167,16 @@ def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Seq
 
 def written_axis(tokenizer: Tokenizer, tokens: Sequence[int], start: Sequence[int] = (START,)) -> TextLabels:
     """The axis of a text that was written, after what it started from."""
-    text, spans = placed(tokenizer, tokens)
+    text, spans = _placed(tokenizer, tokens)
     names = tuple(map(tokenizer.token, (*start, *tokens)))
     return TextLabels(names, text, (*(None for _ in start), *spans))
 
 
-def placed(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[str, tuple[Span | None, ...]]:
+def _placed(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[str, tuple[Span | None, ...]]:
     """The text of some tokens, and the characters that each wrote.
 
     >>> tokenizer = Tokenizer.train(["la casa.", "la cosa."], kind="word")
-    >>> placed(tokenizer, tokenizer.encode("la casa."))
+    >>> _placed(tokenizer, tokenizer.encode("la casa."))
     ('la casa.', ((0, 2), (3, 7), (7, 8)))
     """
     text = tokenizer.decode(tokens)

@@ -49,7 +49,7 @@ def versions(request: Request) -> tuple[int, ...]:
     return tuple(-1 if x.is_inference() else x._version for x in tensors)
 
 
-def fingerprint(part: nn.Module) -> Iterator[object]:
+def _fingerprint(part: nn.Module) -> Iterator[object]:
     """Everything a part's numbers depend on beside its tensors: which part it is, and its settings."""
     yield part
     for value in vars(part).values():
@@ -57,26 +57,26 @@ def fingerprint(part: nn.Module) -> Iterator[object]:
             yield value
 
 
-def numbers_of(part: nn.Module) -> list[Tensor]:
+def _numbers_of(part: nn.Module) -> list[Tensor]:
     """The parameters and buffers of a part, in an order of their own: quicker than asking PyTorch for both."""
     found = [x for store in (part._parameters, part._buffers) for x in store.values() if x is not None]
     for inner in part._modules.values():
-        found += [] if inner is None else numbers_of(inner)
+        found += [] if inner is None else _numbers_of(inner)
     return found
 
 
-def same(tensor: Tensor, before: Tensor) -> bool:
+def _same(tensor: Tensor, before: Tensor) -> bool:
     """Whether a tensor still has the numbers of its copy. They are read: not every optimizer counts what it changes."""
     return tensor.shape == before.shape and tensor.dtype == before.dtype and torch.equal(tensor, before)
 
 
-def freeze(part: nn.Module) -> nn.Module:
+def _freeze(part: nn.Module) -> nn.Module:
     """A part with copies of its tensors, which nobody else can change."""
     twin = copy(part)
     for store in ("_parameters", "_buffers"):
         kept = {name: None if x is None else x.detach().clone() for name, x in getattr(part, store).items()}
         object.__setattr__(twin, store, kept)
-    object.__setattr__(twin, "_modules", {name: None if m is None else freeze(m) for name, m in part._modules.items()})
+    object.__setattr__(twin, "_modules", {name: None if m is None else _freeze(m) for name, m in part._modules.items()})
     return twin
 
 
@@ -422,12 +422,12 @@ class Seen(SeenPictures):
     def _freeze(self, layer: nn.Module | None, request: Request) -> dict[str, Any]:
         """The layer's parts as they are now: a later training step must not change what was seen."""
         parts = {"score": request.score, "position": request.position, "normalizer": request.normalizer}
-        state = tuple(x for part in parts.values() for x in fingerprint(part))
-        tensors = [x for part in parts.values() for x in numbers_of(part)]
+        state = tuple(x for part in parts.values() for x in _fingerprint(part))
+        tensors = [x for part in parts.values() for x in _numbers_of(part)]
         before = self._frozen.get(layer)
-        if before is None or before[0] != state or not all(map(same, tensors, before[1])):
-            kept = {name: freeze(part) for name, part in parts.items()}
-            copies = [x for part in kept.values() for x in numbers_of(part)]
+        if before is None or before[0] != state or not all(map(_same, tensors, before[1])):
+            kept = {name: _freeze(part) for name, part in parts.items()}
+            copies = [x for part in kept.values() for x in _numbers_of(part)]
             before = self._frozen[layer] = (state, copies, kept)
         return before[2]
 

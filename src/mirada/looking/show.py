@@ -60,13 +60,13 @@ def view(seen: "Seen", layer: str = "", head: int | None = None, sample: int | N
     rows, columns = axes(seen, stream)
     who = "1 head" if stream.heads == 1 else f"mean of {stream.heads} heads" if head is None else f"head {head}"
     shown = AttentionView(
-        matrix(stream, head), rows.tokens, columns.tokens, title=title(seen, sample), layer=f"{name or 'attention'}, {who}",
-        reading=reading(rows, columns), grid=grid_of(columns),
+        _matrix(stream, head), rows.tokens, columns.tokens, title=_title(seen, sample), layer=f"{name or 'attention'}, {who}",
+        reading=_reading(rows, columns), grid=_grid_of(columns),
         values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
-        remarks=(*changes(seen), *remarks(stream, columns, head)), made={**seen.labels.made, **sample_told([stream])},
+        remarks=(*_changes(seen), *_remarks(stream, columns, head)), made={**seen.labels.made, **sample_told([stream])},
         visible=tuple(stream.visible().tolist()),
     )  # fmt: skip
-    return with_steps(seen, shown, rows is not columns)
+    return _with_steps(seen, shown, rows is not columns)
 
 
 def axes(seen: "Seen", stream: Stream) -> tuple[AxisLabels, AxisLabels]:
@@ -78,7 +78,7 @@ def axes(seen: "Seen", stream: Stream) -> tuple[AxisLabels, AxisLabels]:
     return labels.axes[names[0]], labels.axes[names[1]]
 
 
-def matrix(stream: Stream, head: int | None) -> np.ndarray:
+def _matrix(stream: Stream, head: int | None) -> np.ndarray:
     """The weights of one head or their mean, as a matrix; of a graph too."""
     require(
         stream.queries * stream.keys <= MOST_CELLS,
@@ -98,7 +98,7 @@ def matrix(stream: Stream, head: int | None) -> np.ndarray:
     return torch.cat(pieces).double().numpy() if pieces else np.zeros((0, stream.keys))
 
 
-def with_steps(seen: "Seen", shown: AttentionView, across: bool) -> AttentionView:
+def _with_steps(seen: "Seen", shown: AttentionView, across: bool) -> AttentionView:
     """With what was written: where a row looks at something else, it is named by what was written from it."""
     steps = {step.row: step for step in seen.labels.outputs if step.row < len(shown.rows)}
     focus = next(iter(steps)) if len(steps) == 1 else None
@@ -116,35 +116,35 @@ def with_steps(seen: "Seen", shown: AttentionView, across: bool) -> AttentionVie
     )  # fmt: skip
 
 
-def title(seen: "Seen", sample: int | None = None) -> str:
+def _title(seen: "Seen", sample: int | None = None) -> str:
     """The question and the answer, as far as they are known; of several samples, which one."""
     given, answer = seen.labels.made.get("input", ""), seen.labels.answer
     words = [" ".join(text.split()) for text in (given, answer[0] if answer else "")]
-    told, many = " \u2192 ".join(filter(None, words)), samples(seen)
+    told, many = " \u2192 ".join(filter(None, words)), _samples(seen)
     return " \u00b7 ".join(filter(None, (f"sample {sample or 0} of 0 to {many - 1}" if many > 1 else "", told)))
 
 
-def reading(rows: AxisLabels, columns: AxisLabels) -> str:
+def _reading(rows: AxisLabels, columns: AxisLabels) -> str:
     """What the rows and columns are, in words."""
     if rows is columns:
-        return f"rows: who looks; columns: what is looked at; both {called(columns, 'key')}"
-    return f"rows: {called(rows, 'query')}; columns: {called(columns, 'key')}"
+        return f"rows: who looks; columns: what is looked at; both {_called(columns, 'key')}"
+    return f"rows: {_called(rows, 'query')}; columns: {_called(columns, 'key')}"
 
 
-def called(axis: AxisLabels, role: str) -> str:
+def _called(axis: AxisLabels, role: str) -> str:
     """What the places of an axis are, in words."""
     if axis.kind == "text":
         return "what was fed" if axis.tokens[:1] == ("<s>",) and role == "query" else "what was read"
     return {"grid": "cells of the picture", "time": "times", "graph": "nodes"}.get(axis.kind, f"{role} places")
 
 
-def grid_of(axis: AxisLabels) -> PictureGrid | None:
+def _grid_of(axis: AxisLabels) -> PictureGrid | None:
     if not isinstance(axis, GridLabels):
         return None
     return PictureGrid(axis.height, axis.width, len(axis.before), axis.picture)
 
 
-def changes(seen: "Seen") -> list[str]:
+def _changes(seen: "Seen") -> list[str]:
     """The what-ifs of a run, in words."""
     told = []
     for change in seen.labels.changes:
@@ -153,7 +153,7 @@ def changes(seen: "Seen") -> list[str]:
     return told
 
 
-def remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str, ...]:
+def _remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str, ...]:
     """What the statistics of the heads say that a reader should know."""
     if isinstance(columns, NodeLabels):
         return ()
@@ -170,19 +170,19 @@ def remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str,
     return tuple(told)
 
 
-def grid_views(seen: "Seen", layers: Sequence[str] = (), sample: int | None = None) -> list[list[AttentionView]]:
+def _grid_views(seen: "Seen", layers: Sequence[str] = (), sample: int | None = None) -> list[list[AttentionView]]:
     """Every head of every layer whose rows and columns are the same as those of the chosen layer."""
-    names = list(layers) or like(seen, chosen_layer(seen), sample)
+    names = list(layers) or _like(seen, chosen_layer(seen), sample)
     return [[view(seen, name, head, sample) for head in range(seen[name].heads)] for name in names]
 
 
-def like(seen: "Seen", layer: str, sample: int | None = None) -> list[str]:
+def _like(seen: "Seen", layer: str, sample: int | None = None) -> list[str]:
     """The layers with the same axes as this one."""
     wanted = axes(seen, seen.stream(layer, sample))
     return [name for name in seen.names if axes(seen, seen.stream(name, sample)) == wanted]
 
 
-def samples(seen: "Seen") -> int:
+def _samples(seen: "Seen") -> int:
     """How many samples were seen at once."""
     return max((seen[name].batch for name in seen.names), default=1)
 
@@ -205,7 +205,7 @@ class SeenPictures:
         self, layer: str = "", head: int | None = None, terminal: Terminal | None = None, sample: int | None = None
     ) -> str:
         """A drawing for a terminal: this one, unless another is given."""
-        return in_terminal(self.view(layer, head, sample), terminal or Terminal.of())
+        return _in_terminal(self.view(layer, head, sample), terminal or Terminal.of())
 
     def plot(
         self,
@@ -220,14 +220,14 @@ class SeenPictures:
         Without a `kind` it is what suits the layer.
         """
         shown = self.view(layer, head, sample)
-        kind = kind or suited(shown)
+        kind = kind or _suited(shown)
         if kind not in KINDS:
             raise unknown("kind of plot", kind, KINDS)
         require(kind != "picture" or shown.grid is not None, f"{shown.layer} looks at no picture: try kind='matrix'")
         chosen = [chosen_layer(self._seen, layer)] if layer else []
-        heads = grid_views(self._seen, chosen, sample) if kind == "heads" else []
-        with whole_plot(Path(path)) as beside:
-            draw_plot(shown, heads, kind, beside)
+        heads = _grid_views(self._seen, chosen, sample) if kind == "heads" else []
+        with _whole_plot(Path(path)) as beside:
+            _draw_plot(shown, heads, kind, beside)
 
     def html(
         self,
@@ -240,8 +240,8 @@ class SeenPictures:
         """The page as text; with another, both and their difference. `block` is how records stand in it."""
         records = [self._seen.to_bytes(sample, layers)]
         if other is not None:
-            records.append(other.to_bytes(sample if samples(other) > 1 else None, layers))
-        return page(records, title(self._seen, sample), language, self._seen.labels.opening, block)
+            records.append(other.to_bytes(sample if _samples(other) > 1 else None, layers))
+        return _page(records, _title(self._seen, sample), language, self._seen.labels.opening, block)
 
     def page(
         self,
@@ -263,23 +263,23 @@ class SeenPictures:
         """
         if not self._seen.names:
             return "<p>nothing was seen</p>"
-        many = samples(self._seen)
+        many = _samples(self._seen)
         note = f"<p>sample 0 of {many}; seen.page(path, sample=1) writes another</p>" if many > 1 else ""
-        return note + framed(self.html(sample=0))
+        return note + _framed(self.html(sample=0))
 
     @property
     def _seen(self) -> "Seen":
         return cast("Seen", self)
 
 
-def suited(shown: AttentionView) -> str:
+def _suited(shown: AttentionView) -> str:
     """The kind of plot that says most about a layer."""
     if shown.grid is not None and (shown.focus is not None or len(shown.rows) < len(shown.columns)):
         return "picture"
     return "graph" if shown.graph else "matrix"
 
 
-def draw_plot(shown: AttentionView, heads: Sequence[Sequence[AttentionView]], kind: str, path: Path) -> None:
+def _draw_plot(shown: AttentionView, heads: Sequence[Sequence[AttentionView]], kind: str, path: Path) -> None:
     """Write a plot of a kind. matplotlib is imported only now: it takes its time."""
     from mirada.drawing.plots.attention import plot_graph, plot_heads, plot_matrix, plot_picture
 
@@ -290,7 +290,7 @@ def draw_plot(shown: AttentionView, heads: Sequence[Sequence[AttentionView]], ki
 
 
 @contextmanager
-def whole_plot(path: Path) -> Iterator[Path]:
+def _whole_plot(path: Path) -> Iterator[Path]:
     """A path to write a plot to, which takes the place of the file when all went well."""
     beside = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
     try:
@@ -302,23 +302,23 @@ def whole_plot(path: Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
 
 
-def in_terminal(shown: AttentionView, terminal: Terminal) -> str:
+def _in_terminal(shown: AttentionView, terminal: Terminal) -> str:
     """A drawing for a terminal: a picture, the neighbors of a node, or a matrix, as the layer is."""
-    draw = {"picture": draw_picture, "graph": draw_graph, "matrix": draw_matrix}[suited(shown)]
+    draw = {"picture": draw_picture, "graph": draw_graph, "matrix": draw_matrix}[_suited(shown)]
     title = cut(shown.title, 2 * terminal.width, "\u2026")
     lines = [terminal.strong(line) for line in terminal.wrapped(title)] if title else []
     lines += [*map(terminal.faint, terminal.wrapped(shown.layer)), "", draw(shown, terminal)]
     return "\n".join([*lines, *map(terminal.faint, terminal.wrapped(shown.origin))]).rstrip()
 
 
-def page(
+def _page(
     records: Sequence[bytes], title: str, language: str, opening: str, block: Callable[[bytes, int], Markup]
 ) -> str:
     """The page of some records, titled by what was asked and answered."""
     return attention_page(records, f"{title[:100]} \u00b7 mirada" if title else "mirada", language, opening, block)
 
 
-def framed(content: str) -> str:
+def _framed(content: str) -> str:
     """A page in a frame: its own document, without access to what is around it."""
     return (
         f'<iframe srcdoc="{escape(content)}" sandbox="allow-scripts" title="attention" '

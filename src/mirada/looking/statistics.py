@@ -95,7 +95,7 @@ class RowSums:
         sums = weights.sum(-1)
         broken = ~sums.isfinite()
         if bool(broken.any()):
-            weights, sums = zeros_for_nan(weights), sums.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+            weights, sums = _zeros_for_nan(weights), sums.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         sizes = weights.abs() if self.values.add(weights) < 0 else weights
         total = sizes.sum(-1)
         good = ~broken & (total > 0)
@@ -129,7 +129,7 @@ class RowSums:
         return [
             HeadStatistics(
                 **{name: float(mean[head]) for name, mean in means.items()},
-                sink=sink_of(mass[head], self.rows),
+                sink=_sink_of(mass[head], self.rows),
             )
             for head in range(len(self.columns))
         ]
@@ -162,12 +162,12 @@ class Range:
         return (self.low, self.high) if self.low <= self.high else (low, high)
 
 
-def zeros_for_nan(weights: Tensor) -> Tensor:
+def _zeros_for_nan(weights: Tensor) -> Tensor:
     """Rows that are not numbers count as empty."""
     return weights.masked_fill(~weights.isfinite().all(-1, keepdim=True), 0)
 
 
-def sink_of(mass: Float[Tensor, " keys"], rows: int) -> Sink | None:
+def _sink_of(mass: Float[Tensor, " keys"], rows: int) -> Sink | None:
     """The key with most of the weight, if it has more than half. One query or one key is no sink."""
     if rows < 2 or len(mass) < 2:
         return None
@@ -210,7 +210,7 @@ def edge_statistics(
                 float((entropy[head] * good[head]).sum()) / rows,
                 float((normalized[head] * several[head]).sum()) / max(1, int(several[head].sum())),
                 self=float(loops[head].sum()) / max(1, int(has_loop[head].sum())),
-                sink=sink_of(mass[head] / rows, queries),
+                sink=_sink_of(mass[head] / rows, queries),
             )
         )
     bounds, values = Range(), Range()

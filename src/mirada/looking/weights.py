@@ -56,7 +56,7 @@ def factors(request: Request, draw: Draw | None) -> Factors | None:
     return Factors(q, k, scale, plain)
 
 
-def chunks(request: Request, draw: Draw | None, first: int, last: int) -> Iterator[tuple[int, int, Tensor]]:
+def _chunks(request: Request, draw: Draw | None, first: int, last: int) -> Iterator[tuple[int, int, Tensor]]:
     """The weights of the queries first, ..., last - 1 in bounded pieces: (first, last, weights before dropout)."""
     step = reference.chunk(request)
     k, _ = request.visible(rows_at_once=step)
@@ -75,7 +75,7 @@ def chunks(request: Request, draw: Draw | None, first: int, last: int) -> Iterat
 
 def dense_weights(request: Request, draw: Draw | None, heads: slice, first: int, last: int) -> Tensor:
     """(batch, heads, queries, keys) for the heads and queries asked for."""
-    pieces = [piece[:, heads] for _, _, piece in chunks(request, draw, first, last)]
+    pieces = [piece[:, heads] for _, _, piece in _chunks(request, draw, first, last)]
     if pieces:
         return torch.cat(pieces, dim=2)
     return request.q.new_zeros(request.batch, len(range(request.heads)[heads]), 0, request.keys)
@@ -87,7 +87,7 @@ def edge_weights(request: Request, draw: Draw | None, heads: slice, edges: Edges
         return edges_kernel.edge_weights(request)[:, heads]
     source, target = edges.pairs
     pieces = [request.q.new_zeros(request.batch, len(range(request.heads)[heads]), 0)]
-    for first, last, piece in chunks(request, draw, 0, request.queries):
+    for first, last, piece in _chunks(request, draw, 0, request.queries):
         here = slice(int(edges.offsets[first]), int(edges.offsets[last]))
         pieces.append(piece[:, heads][:, :, target[here] - first, source[here]])
     return torch.cat(pieces, dim=-1)
@@ -99,7 +99,7 @@ def outputs(request: Request, draw: Draw | None) -> Float[Tensor, "batch heads q
     v = reference.widen(v)
     pieces = [
         reference.mix(request, piece, v, first, last)
-        for first, last, piece in chunks(request, draw, 0, request.queries)
+        for first, last, piece in _chunks(request, draw, 0, request.queries)
     ]
     return torch.cat(pieces, dim=2) if pieces else v.new_zeros(*request.q.shape[:3], v.shape[-1])
 

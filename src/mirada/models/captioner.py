@@ -202,7 +202,7 @@ class PictureCoordinatesEncoder(nn.Module):
         )
         check_floating("pictures", pictures)
         require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
-        x = torch.cat([pictures, coordinates(pictures)], dim=1)
+        x = torch.cat([pictures, _coordinates(pictures)], dim=1)
         for number, layer in enumerate(self.layers, 1):
             # with a margin on the left, cell i is centered at the left border of what it stands for: at the end, half a
             # cell is made up for by a margin on the right
@@ -213,10 +213,10 @@ class PictureCoordinatesEncoder(nn.Module):
         return self.norm(rearrange(x, "b c h w -> b (h w) c"))
 
 
-def coordinates(pictures: Pictures) -> Float[Tensor, "batch 2 height width"]:
+def _coordinates(pictures: Pictures) -> Float[Tensor, "batch 2 height width"]:
     """Where every pixel is: across and down, from -1 to 1.
 
-    >>> coordinates(torch.zeros(1, 3, 2, 3))[0].tolist()
+    >>> _coordinates(torch.zeros(1, 3, 2, 3))[0].tolist()
     [[[-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]], [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]]
     """
     batch, _, height, width = pictures.shape

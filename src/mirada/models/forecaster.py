@@ -179,7 +179,7 @@ class EncoderDecoderBody(nn.Module):
         return self.output(h[:, -1]), state
 
     def generate(self, series: Series, horizon: int) -> Values:
-        return generate(self, series, horizon, self.output.out_features)
+        return _generate(self, series, horizon, self.output.out_features)
 
 
 class LSTMBody(nn.Module):
@@ -209,7 +209,7 @@ class LSTMBody(nn.Module):
         return self.output(self.dropout(readout)), state
 
     def generate(self, series: Series, horizon: int) -> Values:
-        return generate(self, series, horizon, self.output.out_features)
+        return _generate(self, series, horizon, self.output.out_features)
 
 
 class PatchBody(nn.Module):
@@ -294,7 +294,7 @@ class ColumnBody(nn.Module):
         return self.next_values(series, series.new_zeros(len(series), horizon, self.own + self.unread))
 
 
-def generate(body: EncoderDecoderBody | LSTMBody, series: Series, horizon: int, targets: int) -> Values:
+def _generate(body: EncoderDecoderBody | LSTMBody, series: Series, horizon: int, targets: int) -> Values:
     """Predict step by step, each value from the ones predicted before."""
     state, value, values = body.start(series), series.new_zeros(len(series), targets), []
     for _ in range(horizon):

@@ -92,7 +92,7 @@ class GPT(Model[GPTConfig]):
         if (
             self.place.position is not None
             and self.decoder.layers[0].self.where.homogeneous
-            and steady(positions, where)
+            and _steady(positions, where)
         ):
             positions = None  # they are in x already, and distances are the same without them: a faster kernel will do
         return self.decoder(x, where, real, positions)
@@ -120,7 +120,7 @@ class GPT(Model[GPTConfig]):
         return self.decoder.alignment(state)
 
 
-def steady(positions: Tokens | None, where: Neighborhood | None) -> bool:
+def _steady(positions: Tokens | None, where: Neighborhood | None) -> bool:
     """Whether positions advance by one from token to token, inside every document."""
     if positions is None:
         return True

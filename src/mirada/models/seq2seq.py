@@ -65,7 +65,7 @@ class Seq2SeqConfig(Config):
             )
         with torch.device("meta"):
             Recurrent(self.cell, self.width, self.hidden, self.depth, self.directions)
-            decoder(self)
+            _decoder(self)
 
     @classmethod
     def tiny(cls) -> Self:
@@ -102,7 +102,7 @@ class Seq2Seq(Model[Seq2SeqConfig]):
         )
         self.bridge_h = linear(config.hidden, config.hidden, bias=True)
         self.bridge_c = linear(config.hidden, config.hidden, bias=True) if config.cell == "lstm" else None
-        self.decoder = decoder(config)
+        self.decoder = _decoder(config)
         self.output = Output(config.hidden, config.vocab)
 
     def forward(self, source: Tokens, lengths: Lengths | None, target: Target) -> Float[Tensor, "batch places vocab"]:
@@ -153,7 +153,7 @@ class Seq2Seq(Model[Seq2SeqConfig]):
         return self.decoder.alignment(state)
 
 
-def decoder(config: Seq2SeqConfig) -> PlainDecoder:
+def _decoder(config: Seq2SeqConfig) -> PlainDecoder:
     """The decoder that the configuration describes."""
     sizes = (config.cell, config.width, config.hidden, config.depth)
     if config.attention == "no":

@@ -26,7 +26,7 @@ from mirada.shapes import show
 class ViTConfig(BlockConfig):
     """Picture and patch sizes, classes and depth; the block's fields are in `BlockConfig`.
 
-    `stem` is what makes a vector of a patch: linear, or convolutions that halve the picture until a patch is one cell, and so
+    `_stem` is what makes a vector of a patch: linear, or convolutions that halve the picture until a patch is one cell, and so
     see a little of the patches around it. `pool` is first (the class token), mean, max or attention; only the first has a
     class token. `length` must hold all places.
     """
@@ -89,7 +89,7 @@ class ViT(Model[ViTConfig]):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
-        self.patches = stem(config)
+        self.patches = _stem(config)
         self.class_token = nn.Parameter(torch.randn(1, 1, config.width) * 0.02) if config.has_token else None
         self.place = Placed(input_position(config), config.dropout)
         self.encoder = Encoder(config, config.depth)
@@ -127,7 +127,7 @@ class ViT(Model[ViTConfig]):
         return self.encoder(self.place(patches))
 
 
-def stem(config: ViTConfig) -> Patches | Stem2d:
+def _stem(config: ViTConfig) -> Patches | Stem2d:
     """What makes a vector of every patch."""
     if config.stem == "linear":
         return Patches(config.channels, config.patch, config.width)

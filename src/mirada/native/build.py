@@ -42,7 +42,7 @@ class BuildRecipe:
 
     @cached_property
     def key(self) -> str:
-        decides = [self.compiler, self.version, *self.flags, *SHARED, *DEFINED, processor()]
+        decides = [self.compiler, self.version, *self.flags, *SHARED, *DEFINED, _processor()]
         text = "\0".join([*decides, *(f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in sources())])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -60,11 +60,11 @@ def plans() -> list[BuildRecipe]:
         raise NotBuiltError(f"there is no C compiler ({', '.join(COMPILERS)})")
     if not hasattr(os, "geteuid"):
         raise NotBuiltError("this system has no owners of files, so none can be known to be ours")
-    version = version_of(compiler)
+    version = _version_of(compiler)
     return [BuildRecipe(compiler, version, flags) for flags in ((*FLAGS, THREADS), FLAGS)]
 
 
-def version_of(compiler: str) -> str:
+def _version_of(compiler: str) -> str:
     """The first line that the compiler says about itself."""
     try:
         said = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_BUILD)
@@ -76,7 +76,7 @@ def version_of(compiler: str) -> str:
 def build(plan: BuildRecipe) -> Path:
     """The library of that plan, made if it is not there."""
     try:
-        folder, key = private_folder(), plan.key
+        folder, key = _private_folder(), plan.key
         for path in sorted(folder.glob(f"mirada-{key}-*.so")):
             if ours(path) and path == named(folder, key, path.read_bytes()):
                 return path
@@ -84,18 +84,18 @@ def build(plan: BuildRecipe) -> Path:
         failure = folder / f"mirada-{key}.failed"
         if failure.exists() and ours(failure) and time.time() - failure.stat().st_mtime < REMEMBERED:
             raise NotBuiltError(f"{failure.read_text(encoding='utf-8')} (remembered: remove {failure} to try again)")
-        return compiled(plan, folder, key, failure)
+        return _compiled(plan, folder, key, failure)
     except OSError as failed:
         raise NotBuiltError(f"the library could not be kept: {failed}") from failed
 
 
-def compiled(plan: BuildRecipe, folder: Path, key: str, failure: Path) -> Path:
+def _compiled(plan: BuildRecipe, folder: Path, key: str, failure: Path) -> Path:
     """Compile, in a folder of its own, and move the result to its place at once."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "made"
         try:
             done = subprocess.run(plan.command(made), capture_output=True, text=True, timeout=LONGEST_BUILD)
-            reason = None if done.returncode == 0 and made.exists() else first_error(done.stderr)
+            reason = None if done.returncode == 0 and made.exists() else _first_error(done.stderr)
         except subprocess.SubprocessError as failed:
             reason = str(failed)
         if reason is not None:
@@ -116,13 +116,13 @@ def named(folder: Path, key: str, contents: bytes) -> Path:
     return folder / f"mirada-{key}-{hashlib.sha256(contents).hexdigest()[:32]}.so"
 
 
-def first_error(text: str) -> str:
+def _first_error(text: str) -> str:
     """The first line of a compiler's complaint that says what is wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next((line for line in lines if "error" in line), lines[0] if lines else "it says nothing")
 
 
-def private_folder() -> Path:
+def _private_folder() -> Path:
     """Where libraries are kept: the user's own, and nobody else may write there, or put another folder in its place."""
     folder = cache_home() / "mirada"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -130,12 +130,12 @@ def private_folder() -> Path:
     if not stat.S_ISDIR(folder.stat().st_mode) or not ours(folder):
         raise NotBuiltError(f"{folder} must be yours and writable by nobody else: chown it, or chmod go-w")
     for above in folder.parents:
-        if not safe_above(above.stat()):
+        if not _safe_above(above.stat()):
             raise NotBuiltError(f"{folder} can be replaced by others, who may write to {above}: set XDG_CACHE_HOME")
     return folder
 
 
-def safe_above(about: os.stat_result) -> bool:
+def _safe_above(about: os.stat_result) -> bool:
     """Whether nobody but this user and root may rename what is in a folder: others may not write there, or only add (sticky)."""
     writable = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not about.st_mode & stat.S_ISVTX
     return about.st_uid in (0, os.geteuid()) and not writable
@@ -167,7 +167,7 @@ def sources() -> list[Path]:
 
 
 @cache
-def processor() -> str:
+def _processor() -> str:
     """What the compiled code depends on: code made for one processor may not run on another."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -19,7 +19,7 @@ def edges_forward(
 ) -> tuple[Numbers, Nodes]:
     """The weights, a softmax over the edges of each target, and the sums of weighted values."""
     nodes, heads, dim = values.shape
-    check_all(values, [scores, kept], [values], offsets, [source])
+    _check_all(values, [scores, kept], [values], offsets, [source])
     weights, output, threads = (
         torch.empty_like(scores),
         torch.empty_like(values),
@@ -39,7 +39,7 @@ def edges_backward(
     """The gradients of the scores and of the values. `outgoing` lists the edges by source: where each begins, and which."""
     nodes, heads, dim = values.shape
     (source, target), (starts, order) = pairs, outgoing
-    check_all(values, [weights, kept], [values, grad], offsets, [source, target, order])
+    _check_all(values, [weights, kept], [values, grad], offsets, [source, target, order])
     check("outgoing offsets", starts, (nodes + 1,), torch.int64)
     d_scores, d_values = torch.empty_like(weights), torch.empty_like(values)
     threads, real = threads_for(len(source) * heads * dim), REALS[values.dtype]
@@ -51,7 +51,7 @@ def edges_backward(
     return d_scores, d_values
 
 
-def check_all(
+def _check_all(
     values: Tensor, on_edges: list[Tensor | None], on_nodes: list[Tensor], offsets: Tensor, indices: list[Tensor]
 ) -> None:
     """Require sizes that fit together."""

@@ -135,10 +135,10 @@ def serves(*tensors: Tensor, dtypes: Sequence[torch.dtype] = (torch.float32,)) -
         return False
     if torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0:
         return False  # C computes numbers, not what goes along with them
-    return all(usual(x, dtypes) for x in tensors) and library() is not None
+    return all(_usual(x, dtypes) for x in tensors) and library() is not None
 
 
-def usual(x: Tensor, dtypes: Sequence[torch.dtype]) -> bool:
+def _usual(x: Tensor, dtypes: Sequence[torch.dtype]) -> bool:
     """Whether there is memory behind this tensor that C can read."""
     there = type(x) in PLAIN and x.device.type == "cpu" and torch._C._has_storage(x) and not x._is_zerotensor()
     return there and x.dtype in dtypes and not x.is_neg() and not x.is_conj()

@@ -23,10 +23,10 @@ def short_forward(
     q: Queries, k: Keys, v: Values, lengths: Lengths | None, causal: bool, scale: float
 ) -> tuple[Output, Weights]:
     """softmax(scale q.k) v over the first `lengths` keys, and the weights, with zeros behind them to a multiple of the lanes."""
-    q, k, v = (vectors(x) for x in (q, k, v))
+    q, k, v = (_vectors(x) for x in (q, k, v))
     weights = q.new_empty(*q.shape[:3], -(-k.shape[2] // SHORT_LANES) * SHORT_LANES)
-    output = like(q, v.shape[3])
-    job = described(q, k, v, lengths, causal, scale, weights, output)
+    output = _like(q, v.shape[3])
+    job = _described(q, k, v, lengths, causal, scale, weights, output)
     loaded().short_forward(ctypes.byref(job))
     return output, weights
 
@@ -35,16 +35,16 @@ def short_backward(
     grad: Output, q: Queries, k: Keys, v: Values, lengths: Lengths | None, causal: bool, scale: float, weights: Weights
 ) -> tuple[Queries, Keys, Values]:
     """The gradients of queries, keys and values."""
-    q, k, v, grad = (vectors(x) for x in (q, k, v, grad))
+    q, k, v, grad = (_vectors(x) for x in (q, k, v, grad))
     check("weights", weights, (*q.shape[:3], -(-k.shape[2] // SHORT_LANES) * SHORT_LANES), torch.float32)
-    found = like(q, q.shape[3]), like(k, k.shape[3]), like(v, v.shape[3])
-    job = described(q, k, v, lengths, causal, scale, weights, grad)
-    job.dq, job.dk, job.dv = (strides(x) for x in found)
+    found = _like(q, q.shape[3]), _like(k, k.shape[3]), _like(v, v.shape[3])
+    job = _described(q, k, v, lengths, causal, scale, weights, grad)
+    job.dq, job.dk, job.dv = (_strides(x) for x in found)
     loaded().short_backward(ctypes.byref(job))
     return found
 
 
-def described(
+def _described(
     q: Queries,
     k: Keys,
     v: Values,
@@ -70,21 +70,21 @@ def described(
     return ShortAttention(
         batch=batch, heads=heads, queries=queries, keys=keys, padded=weights.shape[-1], dim=dim, value_dim=value_dim,
         causal=causal, threads=threads_for(WORK * batch * heads * queries * keys * (dim + value_dim)), scale=scale,
-        lengths=address(lengths), weights=weights.data_ptr(), q=strides(q), k=strides(k), v=strides(v), out=strides(output),
+        lengths=address(lengths), weights=weights.data_ptr(), q=_strides(q), k=_strides(k), v=_strides(v), out=_strides(output),
     )  # fmt: skip
 
 
-def strides(x: Tensor) -> Strides:
+def _strides(x: Tensor) -> Strides:
     """Where a tensor lies."""
     return Strides(x.data_ptr(), *x.stride()[:3])
 
 
-def vectors(x: Tensor) -> Tensor:
+def _vectors(x: Tensor) -> Tensor:
     """The tensor, with the numbers of each vector next to each other."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
-def like(x: Tensor, dim: int) -> Tensor:
+def _like(x: Tensor, dim: int) -> Tensor:
     """Room for a vector for each of those of x; the heads of a place lie side by side, as the layer around them wants it."""
     batch, heads, length, _ = x.shape
     return x.new_empty(batch, length, heads, dim).transpose(1, 2)

@@ -22,11 +22,11 @@ DEFINED = tuple(
 )
 
 
-def numbers(*names: str) -> list[tuple[str, type]]:
+def _numbers(*names: str) -> list[tuple[str, type]]:
     return [(name, ctypes.c_int64) for name in names]
 
 
-def pointers(*names: str) -> list[tuple[str, type]]:
+def _pointers(*names: str) -> list[tuple[str, type]]:
     return [(name, ctypes.c_void_p) for name in names]
 
 
@@ -34,29 +34,31 @@ class DecodeStep(ctypes.Structure):
     """What `decode_step` in decode.c is told."""
 
     _fields_ = (
-        numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length")
-        + numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
-        + numbers("source_row", "source_head", "source_place")
-        + numbers("filled", "written", "source_length", "source_count", "vocab", "work")
+        _numbers(
+            "width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length"
+        )
+        + _numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
+        + _numbers("source_row", "source_head", "source_place")
+        + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
         + [("enlarged", ctypes.c_float)]
-        + pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens")
-        + pointers("input", "words", "position", "scores", "output", "asked", "scratch", "own", "phases")
+        + _pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens")
+        + _pointers("input", "words", "position", "scores", "output", "asked", "scratch", "own", "phases")
     )
 
 
 class Strides(ctypes.Structure):
     """A tensor with the axes (sequence head place number): where it lies, and how far one thing is from the next."""
 
-    _fields_ = pointers("start") + numbers("sequence", "head", "place")
+    _fields_ = _pointers("start") + _numbers("sequence", "head", "place")
 
 
 class ShortAttention(ctypes.Structure):
     """What the functions of short.c are told."""
 
     _fields_ = (
-        numbers("batch", "heads", "queries", "keys", "padded", "dim", "value_dim", "causal", "threads")
+        _numbers("batch", "heads", "queries", "keys", "padded", "dim", "value_dim", "causal", "threads")
         + [("scale", ctypes.c_float)]
-        + pointers("lengths", "weights")
+        + _pointers("lengths", "weights")
         + [(name, Strides) for name in ("q", "k", "v", "out", "dq", "dk", "dv")]
     )
 

@@ -54,7 +54,7 @@ class EncodedRecords(Generic[Item]):
         return replace(self, items=[self.items[row] for row in rows], lengths=[self.lengths[row] for row in rows])
 
 
-def shared_part(examples: Examples, rows: Sequence[int], epoch: int, index: int, count: int) -> Microbatch:
+def _shared_part(examples: Examples, rows: Sequence[int], epoch: int, index: int, count: int) -> Microbatch:
     """Share `index` of `count` of a batch; where there are more shares than rows, a row that counts nothing."""
     mine = parts(rows, count)[index]
     if mine:
@@ -78,7 +78,7 @@ class Bucketed:
         return self.buckets.padding
 
     def part(self, step: int, index: int, count: int) -> Microbatch:
-        return shared_part(self.examples, self.buckets.batch(step), step // len(self), index, count)
+        return _shared_part(self.examples, self.buckets.batch(step), step // len(self), index, count)
 
 
 class FixedSize:
@@ -97,7 +97,7 @@ class FixedSize:
         epoch, place = divmod(step, len(self))
         if self.last[0] != epoch:
             self.last = (epoch, np.argsort(drawn(len(self.examples), self.seed, epoch), kind="stable"))
-        return shared_part(self.examples, self.last[1][place :: len(self)].tolist(), epoch, index, count)
+        return _shared_part(self.examples, self.last[1][place :: len(self)].tolist(), epoch, index, count)
 
 
 @dataclass(frozen=True)

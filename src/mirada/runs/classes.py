@@ -53,11 +53,11 @@ def class_details(given: Sequence[str], wanted: Sequence[str], labels: Sequence[
     pairs = Counter(zip(wanted, given, strict=True))
     confusion = [[pairs[row, column] for column in labels] for row in labels]
     said, there = Counter(given), Counter(wanted)
-    per_class = {label: one_class(pairs[label, label], said[label], there[label]) for label in labels}
+    per_class = {label: _one_class(pairs[label, label], said[label], there[label]) for label in labels}
     return {"labels": list(labels), "confusion": confusion, "per_class": per_class}
 
 
-def one_class(right: int, said: int, there: int) -> dict[str, float]:
+def _one_class(right: int, said: int, there: int) -> dict[str, float]:
     """Precision, recall and F1 in percent, and how many records have this class; 0 where nothing was said or there."""
     return {
         "precision": 100 * right / said if said else 0.0,
@@ -89,13 +89,13 @@ def class_lines(details: dict[str, Any]) -> list[str]:
             f"{label:<{width}}  {found['precision']:9.1f}  {found['recall']:6.1f}  {found['f1']:5.1f}  "
             f"{found['records']:7,}"
         )
-    return lines + confusion_lines(details)
+    return lines + _confusion_lines(details)
 
 
-def confusion_lines(details: dict[str, Any]) -> list[str]:
+def _confusion_lines(details: dict[str, Any]) -> list[str]:
     r"""How often each class was taken for each: a table where it fits a terminal, else the most frequent confusions.
 
-    >>> for line in confusion_lines(class_details(["a", "a", "b"], ["a", "b", "b"], ["a", "b"])):
+    >>> for line in _confusion_lines(class_details(["a", "a", "b"], ["a", "b", "b"], ["a", "b"])):
     ...     print(line)
     is \ taken for  a  b
     a               1  0

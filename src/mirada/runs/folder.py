@@ -54,18 +54,18 @@ def owned(folder: Path, group: ProcessGroup) -> Iterator[None]:
     Traceback (most recent call last):
     ValueError: ... is being written by process ... Wait for it, or choose another --out.
     """
-    handle = taken(folder) if group.leads else -1
+    handle = _taken(folder) if group.leads else -1
     refused = group.agree(float(group.leads and handle < 0)) > 0
     if refused:
-        raise being_written(folder)
+        raise _being_written(folder)
     try:
         yield
     finally:
         if group.leads:
-            let_go(folder, handle)
+            _let_go(folder, handle)
 
 
-def taken(folder: Path) -> int:
+def _taken(folder: Path) -> int:
     """The open file that holds the lock, or -1 where somebody else has it."""
     path = folder / LOCK
     for _ in range(TRIES):
@@ -76,15 +76,15 @@ def taken(folder: Path) -> int:
                 f"{path} cannot be written: {error.strerror or error}. It tells who writes to the folder: remove it, or choose "
                 "another folder with --out."
             ) from None
-        if not is_ordinary(handle):
+        if not _is_ordinary(handle):
             os.close(handle)
             raise ValueError(f"{path} is no ordinary file. Remove it, or choose another --out.")
-        if not claimed(handle, path):
+        if not _claimed(handle, path):
             os.close(handle)
             return -1
-        here = is_here(path, handle)
+        here = _is_here(path, handle)
         if here and os.fstat(handle).st_nlink == 1:
-            describe(handle)
+            _describe(handle)
             return handle
         if here:  # a hard link: what is written to it would stand elsewhere, too
             path.unlink(missing_ok=True)
@@ -92,12 +92,12 @@ def taken(folder: Path) -> int:
     return -1
 
 
-def is_ordinary(handle: int) -> bool:
+def _is_ordinary(handle: int) -> bool:
     """Whether an open file is one, and no pipe or device, which nobody could read to its end."""
     return stat.S_ISREG(os.fstat(handle).st_mode)
 
 
-def claimed(handle: int, path: Path) -> bool:
+def _claimed(handle: int, path: Path) -> bool:
     """Lock an open file, unless another process has. A file system that cannot lock is named."""
     try:
         return claim(handle)
@@ -113,14 +113,14 @@ def claimed(handle: int, path: Path) -> bool:
         ) from None
 
 
-def is_here(path: Path, handle: int) -> bool:
+def _is_here(path: Path, handle: int) -> bool:
     """Whether an open file is still the one in its place."""
     with suppress(OSError):
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     return False
 
 
-def describe(handle: int) -> None:
+def _describe(handle: int) -> None:
     """Write who holds the lock."""
     about = {"pid": os.getpid(), "host": socket.gethostname(), "since": f"{datetime.now():%Y-%m-%d %H:%M:%S}"}
     with suppress(OSError):  # a full disk: the lock holds all the same
@@ -129,7 +129,7 @@ def describe(handle: int) -> None:
         os.write(handle, json.dumps(about).encode())
 
 
-def let_go(folder: Path, handle: int) -> None:
+def _let_go(folder: Path, handle: int) -> None:
     """Remove the file while it is still locked, so that nobody locks one that is about to go."""
     if sys.platform == "win32":
         os.close(handle)  # an open file cannot be removed there
@@ -139,7 +139,7 @@ def let_go(folder: Path, handle: int) -> None:
         os.close(handle)
 
 
-def owner(folder: Path) -> str:
+def _owner(folder: Path) -> str:
     """Who has the lock, in words."""
     about: dict[str, Any] = {}
     with suppress(OSError, ValueError):
@@ -153,14 +153,14 @@ def owner(folder: Path) -> str:
     return f"process {pid} on {host} since {since}"
 
 
-def being_written(folder: Path) -> ValueError:
-    return ValueError(f"{folder} is being written by {owner(folder)}. Wait for it, or choose another --out.")
+def _being_written(folder: Path) -> ValueError:
+    return ValueError(f"{folder} is being written by {_owner(folder)}. Wait for it, or choose another --out.")
 
 
 def refuse_owned(folder: Path) -> None:
     """Say who owns a folder, if somebody does."""
     if is_owned(folder):
-        raise being_written(folder)
+        raise _being_written(folder)
 
 
 def is_owned(folder: Path) -> bool:

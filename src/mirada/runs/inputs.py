@@ -61,19 +61,19 @@ def table_questions(
 
 def answered_table(questions: Questions, answers: Sequence[Answer]) -> Table:
     """What was in the file, then answer, score and error; a column of the file that is called so keeps its name, with a mark."""
-    columns = unlike([f"{name}_given" if name in ADDED else name for name in questions.columns])
+    columns = _unlike([f"{name}_given" if name in ADDED else name for name in questions.columns])
     width = len(columns)
     rows = (
-        (*fitted(question.cells, width), answer.text, "" if answer.error else answer.score, answer.error)
+        (*_fitted(question.cells, width), answer.text, "" if answer.error else answer.score, answer.error)
         for question, answer in zip(questions.rows, answers, strict=True)
     )
     return (*columns, *ADDED), rows
 
 
-def unlike(names: Sequence[str]) -> list[str]:
+def _unlike(names: Sequence[str]) -> list[str]:
     """Names of columns, those that come again with a number: a row of JSON has each once.
 
-    >>> unlike(["text", "label", "label"])
+    >>> _unlike(["text", "label", "label"])
     ['text', 'label', 'label_2']
     """
     found: list[str] = []
@@ -83,7 +83,7 @@ def unlike(names: Sequence[str]) -> list[str]:
     return found
 
 
-def fitted(cells: Sequence[Any], width: int) -> tuple[Any, ...]:
+def _fitted(cells: Sequence[Any], width: int) -> tuple[Any, ...]:
     """The cells of a row, as many as there are columns."""
     return (*cells[:width], *[""] * (width - len(cells)))
 
@@ -110,9 +110,9 @@ def table_text(out: str, table: Table) -> str:
     columns, rows = table
     ending = os.path.splitext(out)[1].lower()
     if ending == ".jsonl":
-        objects = ({name: number_or(plain(value)) for name, value in zip(columns, row, strict=True)} for row in rows)
+        objects = ({name: _number_or(plain(value)) for name, value in zip(columns, row, strict=True)} for row in rows)
         return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in objects)
-    lines = (columns, *([cell_text(cell) for cell in row] for row in rows))
+    lines = (columns, *([_cell_text(cell) for cell in row] for row in rows))
     if ending == ".tsv":  # quotes are letters there: a cell has neither tabs nor line ends
         return "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines)
     file = io.StringIO()
@@ -120,16 +120,16 @@ def table_text(out: str, table: Table) -> str:
     return file.getvalue()
 
 
-def number_or(value: Any) -> Any:
+def _number_or(value: Any) -> Any:
     """A value of a JSON file, with numbers as numbers, which are read as they are written.
 
-    >>> number_or({"a": [Number("5"), Number("2.50"), Number("1e999")], "b": "7"})
+    >>> _number_or({"a": [Number("5"), Number("2.50"), Number("1e999")], "b": "7"})
     {'a': [5, 2.5, '1e999'], 'b': '7'}
     """
     if isinstance(value, dict):
-        return {key: number_or(item) for key, item in value.items()}
+        return {key: _number_or(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [number_or(item) for item in value]
+        return [_number_or(item) for item in value]
     if not isinstance(value, Number):
         return value
     try:
@@ -139,12 +139,12 @@ def number_or(value: Any) -> Any:
     return found if isinstance(found, int) or math.isfinite(found) else str(value)
 
 
-def cell_text(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     """A value in a cell of a table: nothing where there is none, and what is no text as JSON writes it.
 
-    >>> [cell_text(value) for value in ("a", 0.5, None, True, {"a": [Number("5")]})]
+    >>> [_cell_text(value) for value in ("a", 0.5, None, True, {"a": [Number("5")]})]
     ['a', '0.5', '', 'true', '{"a": [5]}']
     """
     if isinstance(value, bool | dict | list):
-        return json.dumps(number_or(value), ensure_ascii=False)
+        return json.dumps(_number_or(value), ensure_ascii=False)
     return "" if value is None else str(value)

@@ -22,72 +22,72 @@ LOG = "metrics.jsonl"
 
 def inspect(folder: Path) -> Iterator[tuple[str, str]]:
     """The files of a run, one after the other, and what is wrong with each; nothing where it is whole."""
-    settings, wrong = attempt(lambda: read_settings(folder))
+    settings, wrong = _attempt(lambda: read_settings(folder))
     yield CONFIG, wrong
     if settings is None:
         return
-    yield from inspect_seeds(folder, settings) if settings.recipe.seeds > 1 else inspect_run(folder, settings)
+    yield from _inspect_seeds(folder, settings) if settings.recipe.seeds > 1 else _inspect_run(folder, settings)
 
 
-def inspect_run(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
+def _inspect_run(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What one training wrote beside its settings."""
-    yield from known_files(folder, settings)
-    state, wrong = attempt(lambda: read_state(folder))
+    yield from _known_files(folder, settings)
+    state, wrong = _attempt(lambda: _read_state(folder))
     if (folder / CHECKPOINTS / LAST).exists():
         yield f"{CHECKPOINTS}/{LAST}", wrong
     else:
         yield f"{CHECKPOINTS}/{LAST}", "missing: the run can answer, and --resume would start it over"
     if state is not None:
-        yield from beside(folder, state)
+        yield from _beside(folder, state)
     if state is None or math.isfinite(state.best) or (folder / MODEL).exists():
-        yield MODEL, attempt(lambda: load(folder))[1] or foreign(folder / MODEL, state, settings)
+        yield MODEL, _attempt(lambda: load(folder))[1] or _foreign(folder / MODEL, state, settings)
 
 
-def inspect_seeds(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
+def _inspect_seeds(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What `seeds=N` wrote: a run for every seed that was begun, and, when all are done, the best of them as the whole's."""
     ended = (folder / SEEDS).exists() or (folder / MODEL).exists()
     told: dict[str, Any] | None = None
     if ended:
-        yield from known_files(folder, settings)
-        told, wrong = attempt(lambda: read_seeds(folder))
+        yield from _known_files(folder, settings)
+        told, wrong = _attempt(lambda: read_seeds(folder))
         yield SEEDS, wrong if told is None or told else "missing: --resume writes it again"
-        yield MODEL, attempt(lambda: load(folder))[1] or unlike_chosen(folder, told or {})
+        yield MODEL, _attempt(lambda: load(folder))[1] or _unlike_chosen(folder, told or {})
     there = seed_folders(folder)
     for place in there:
-        for name, wrong in inspect_seed(place):
+        for name, wrong in _inspect_seed(place):
             yield f"{place.name}/{name}" if name else place.name, wrong
     named = [f"seed-{one['seed']}" for one in (told or {}).get("runs", [])]
     for name in sorted({*named} - {place.name for place in there}):
         yield f"{name}/{CONFIG}", "missing"
 
 
-def inspect_seed(place: Path) -> Iterator[tuple[str, str]]:
+def _inspect_seed(place: Path) -> Iterator[tuple[str, str]]:
     """The run of one seed, which lies in the folder of the whole."""
-    linked = attempt(lambda: require_own([place]))[1]
+    linked = _attempt(lambda: require_own([place]))[1]
     if linked:
         yield "", linked
         return
-    settings, wrong = attempt(lambda: read_settings(place))
+    settings, wrong = _attempt(lambda: read_settings(place))
     yield CONFIG, wrong
     if settings is not None:
-        yield from inspect_run(place, settings)
+        yield from _inspect_run(place, settings)
 
 
-def unlike_chosen(folder: Path, told: dict[str, Any]) -> str:
+def _unlike_chosen(folder: Path, told: dict[str, Any]) -> str:
     """What is wrong with the weights of the whole, beside those of the seed that was chosen."""
     chosen = folder / f"seed-{told['chosen']}" / MODEL if told else folder / MODEL
-    same = attempt(lambda: chosen.read_bytes() == (folder / MODEL).read_bytes())[0] if chosen.is_file() else True
+    same = _attempt(lambda: chosen.read_bytes() == (folder / MODEL).read_bytes())[0] if chosen.is_file() else True
     return "" if same else f"not the weights of {chosen.parent.name}, which was chosen"
 
 
-def foreign(path: Path, state: TrainingState | None, settings: Settings) -> str:
+def _foreign(path: Path, state: TrainingState | None, settings: Settings) -> str:
     """What is wrong with weights that can be read, by the checkpoint beside them: they may be of another run."""
     if state is None or not state.model_checksum or is_later(step_of(path), state, settings.recipe):
         return ""
-    return attempt(lambda: damage(path, state.model_checksum))[0] or ""
+    return _attempt(lambda: damage(path, state.model_checksum))[0] or ""
 
 
-def known_files(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
+def _known_files(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What the task learned from its data."""
     changed = changed_files(settings, folder)
     for name in entry(settings.task).task().Known.files:
@@ -95,7 +95,7 @@ def known_files(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
         yield name, "missing" if missing else "not as it was written" if name in changed else ""
 
 
-def read_state(folder: Path) -> TrainingState:
+def _read_state(folder: Path) -> TrainingState:
     """The state in the last checkpoint."""
     path = folder / CHECKPOINTS / LAST
     require_own([path.parent, path])
@@ -103,7 +103,7 @@ def read_state(folder: Path) -> TrainingState:
     return state_of(read_checkpoint(path)[1], path)
 
 
-def beside(folder: Path, state: TrainingState) -> Iterator[tuple[str, str]]:
+def _beside(folder: Path, state: TrainingState) -> Iterator[tuple[str, str]]:
     """What the state needs beside it: weights to average, and the log up to it.
 
     What stands in the log behind the state, the measurement at the end, has no checksum: `mirada eval` makes it again.
@@ -112,7 +112,7 @@ def beside(folder: Path, state: TrainingState) -> Iterator[tuple[str, str]]:
         path = kept_path(folder / CHECKPOINTS, step)
         good = step_of(path) in (step, AVERAGED)
         yield f"{CHECKPOINTS}/{path.name}", "" if good else "missing or damaged"
-    start, wrong = attempt(lambda: read_start(folder / LOG, state.log_size))
+    start, wrong = _attempt(lambda: read_start(folder / LOG, state.log_size))
     if start is not None and len(start) < state.log_size:
         wrong = "missing or shorter than it was"
     elif start is not None and state.log_checksum not in ("", digest_of(start).hexdigest()):
@@ -120,7 +120,7 @@ def beside(folder: Path, state: TrainingState) -> Iterator[tuple[str, str]]:
     yield LOG, wrong
 
 
-def attempt(read: Callable[[], Any]) -> tuple[Any, str]:
+def _attempt(read: Callable[[], Any]) -> tuple[Any, str]:
     """What a reader gives, or why it does not."""
     try:
         return read(), ""

@@ -42,10 +42,10 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
 
 def changed_files(settings: Settings, folder: Path) -> list[str]:
     """The files of what a task knows that are missing, or not as they were written. Runs from before do not say."""
-    return [name for name, checksum in settings.files.items() if not is_same(folder / name, checksum)]
+    return [name for name, checksum in settings.files.items() if not _is_same(folder / name, checksum)]
 
 
-def is_same(path: Path, checksum: str) -> bool:
+def _is_same(path: Path, checksum: str) -> bool:
     """Whether a file is there and has that checksum."""
     try:
         require_file(path)

@@ -30,7 +30,7 @@ def write_report(run: Run, splits: Splits, found: Measured, example: str) -> Non
     about = "The loss of training counts label smoothing and dropout; that of validation does not."
     sections = [
         *seed_section(run.folder),
-        Section("Training", about, charts(events)),
+        Section("Training", about, _charts(events)),
         *run.task.sections(run, records, found.answers),
     ]
     commands = (example, f"mirada eval {run.folder}")
@@ -41,7 +41,7 @@ def write_report(run: Run, splits: Splits, found: Measured, example: str) -> Non
     write_whole(run.folder / "report.html", page.encode())
 
 
-def charts(events: Sequence[dict[str, Any]]) -> tuple[Chart, ...]:
+def _charts(events: Sequence[dict[str, Any]]) -> tuple[Chart, ...]:
     """The metrics log as curves."""
     told = [event for event in events if is_number(event.get("step"))]  # a line may have been damaged
     steps = [event for event in told if "lr" in event]
@@ -73,16 +73,16 @@ def details(run: Run) -> tuple[Fact, ...]:
     settings = run.settings
     data = "in memory" if run.source.in_memory else run.source.data or "builtin"
     seed = read_seeds(run.folder).get("chosen", settings.recipe.seed)  # of several, the one that the page is about
-    read = changed(run.task.as_learned(settings.data, run.known))
+    read = _changed(run.task.as_learned(settings.data, run.known))
     return (
         ("data", data), *([("data settings", read)] if read else []),
         ("fingerprint", settings.fingerprint), ("seed", str(seed)),
         ("threads", str(settings.recipe.threads)), ("code", settings.native), ("version", settings.version),
-        ("model", changed(settings.config)), ("recipe", changed(settings.recipe)),
+        ("model", _changed(settings.config)), ("recipe", _changed(settings.recipe)),
     )  # fmt: skip
 
 
-def changed(config: Config) -> str:
+def _changed(config: Config) -> str:
     """The fields of a configuration that are not as they would be by default."""
     usual = type(config)().to_dict()
     return " ".join(f"{name}={value}" for name, value in config.to_dict().items() if value != usual[name])

@@ -90,7 +90,7 @@ class TrainingRequest:
         given = self.given(task, preset)
         minutes = given["recipe"].get("minutes", 0.0)
         usual = layered({"recipe": {}}, task.defaults(name, self.source, minutes))
-        if lengths_in(given["recipe"]):  # what is usual decides no more
+        if _lengths_in(given["recipe"]):  # what is usual decides no more
             usual["recipe"] = {key: value for key, value in usual["recipe"].items() if key not in LENGTHS[:2]}
         whole = layered(
             {"recipe": {}, "data": {}, "model": dict(preset.fields)}, usual, self.inherited(task, name, given["data"]), given,
@@ -106,7 +106,7 @@ class TrainingRequest:
         given = Groups(Recipe, task.Data, preset.model.Config).sort(self.keys)
         if self.minutes:
             given["recipe"]["minutes"] = float(self.minutes)
-        lengths = lengths_in(given["recipe"])
+        lengths = _lengths_in(given["recipe"])
         require(len(lengths) < 2, f"{' and '.join(lengths)} say twice how long a run is. Give one of them.")
         if self.seed is not None:
             given["recipe"]["seed"] = self.seed
@@ -166,10 +166,10 @@ class TrainingRequest:
         return there.changed(source=source, recipe=recipe)
 
 
-def lengths_in(recipe: Mapping[str, Any]) -> list[str]:
+def _lengths_in(recipe: Mapping[str, Any]) -> list[str]:
     """What a recipe says about how long a run is; 0 says nothing.
 
-    >>> lengths_in({"steps": 0, "minutes": 2.0, "lr": 1e-3})
+    >>> _lengths_in({"steps": 0, "minutes": 2.0, "lr": 1e-3})
     ['minutes=2.0']
     """
     return [f"{key}={recipe[key]}" for key in LENGTHS if recipe.get(key)]

@@ -161,7 +161,7 @@ class Run:
             except ValueError:
                 found = (self._answer_or_error(given, asked) for given in inputs)
             return [
-                Answer(shown(question), "", math.nan, error=question.error) if question.error else next(found)
+                Answer(_shown(question), "", math.nan, error=question.error) if question.error else next(found)
                 for question in questions
             ]
 
@@ -310,6 +310,6 @@ class Measured:
         return self.details.get("verdict") or behind(self.metrics)
 
 
-def shown(question: Question) -> str:
+def _shown(question: Question) -> str:
     """A question that could not be read, as a person gave it."""
     return question.input if isinstance(question.input, str) and question.input else question.where

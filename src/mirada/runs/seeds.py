@@ -45,27 +45,27 @@ def train_seeds(
     request: TrainingRequest, folder: Path, train: Callable[[TrainingRequest], Run], tell: Callable[[str], None]
 ) -> Run:
     """Train with every seed that is not done yet; the run that validated best comes back, as that of the whole folder."""
-    settings = request.resumed(folder) if has_run(request, folder) else request.settings()
+    settings = request.resumed(folder) if _has_run(request, folder) else request.settings()
     seeds = range(settings.recipe.seed, settings.recipe.seed + settings.recipe.seeds)
     if not (folder / CONFIG).exists():
         write_whole(folder / CONFIG, settings.to_bytes())
     found = []
     for seed in seeds:
         place = folder / f"seed-{seed}"
-        if done(seed, place) is None:
+        if _done(seed, place) is None:
             try:
-                train(one_seed(request, settings, seed, place))
+                train(_one_seed(request, settings, seed, place))
             except BaseException:
-                leave_nothing(folder, seeds)
+                _leave_nothing(folder, seeds)
                 raise
-        one = done(seed, place)
+        one = _done(seed, place)
         assert one is not None
         found.append(one)
         tell(f"seed {seed}: {in_a_line(one.metrics)}")
-    return adopt(min(found, key=lambda one: one.best), found, folder, settings)
+    return _adopt(min(found, key=lambda one: one.best), found, folder, settings)
 
 
-def has_run(request: TrainingRequest, folder: Path) -> bool:
+def _has_run(request: TrainingRequest, folder: Path) -> bool:
     """Whether there is a run to go on with."""
     return request.resume and (folder / CONFIG).exists()
 
@@ -73,13 +73,13 @@ def has_run(request: TrainingRequest, folder: Path) -> bool:
 def seeds_of(request: TrainingRequest) -> int:
     """How many runs a request asks for."""
     folder = request.folder()
-    seeds = (read_settings(folder) if has_run(request, folder) else request.settings()).recipe.seeds
+    seeds = (read_settings(folder) if _has_run(request, folder) else request.settings()).recipe.seeds
     alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
     require(alone or seeds == 1, "seeds= trains one run after the other in one process: start it without torchrun")
     return seeds
 
 
-def one_seed(request: TrainingRequest, settings: Settings, seed: int, place: Path) -> TrainingRequest:
+def _one_seed(request: TrainingRequest, settings: Settings, seed: int, place: Path) -> TrainingRequest:
     """The request of one seed: one that was begun keeps its settings, another has all those of the whole. Minutes are shared."""
     begun, keys, recipe = (place / CONFIG).exists(), [], settings.recipe
     decides = next((name for name in LENGTHS if getattr(recipe, name)), "")
@@ -94,7 +94,7 @@ def one_seed(request: TrainingRequest, settings: Settings, seed: int, place: Pat
     )  # fmt: skip
 
 
-def done(seed: int, place: Path) -> SeedRun | None:
+def _done(seed: int, place: Path) -> SeedRun | None:
     """The run of a seed, if it was trained to its end and measured."""
     metrics = summary(read_metrics(place / LOG)).metrics
     if not metrics or not (place / MODEL).exists():
@@ -103,23 +103,23 @@ def done(seed: int, place: Path) -> SeedRun | None:
     return SeedRun(seed, place, float(state_of(read_checkpoint(path)[1], path).best), dict(metrics))
 
 
-def leave_nothing(folder: Path, seeds: Sequence[int]) -> None:
+def _leave_nothing(folder: Path, seeds: Sequence[int]) -> None:
     """Take the settings away again if no seed came so far that it could be resumed."""
     if not any((folder / f"seed-{seed}" / CONFIG).exists() for seed in seeds):
         (folder / CONFIG).unlink(missing_ok=True)
 
 
-def adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Settings) -> Run:
+def _adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Settings) -> Run:
     """Make one of the runs that of the whole folder, and write what all of them reached."""
     there = read_settings(best.folder)
     recipe = replace(there.recipe, **{name: getattr(settings.recipe, name) for name in ITS_OWN})
     task = load(best.folder).task
     for name in (*task.Known.files, MODEL, LOG):
         write_whole(folder / name, (best.folder / name).read_bytes())
-    mean, deviation = spread(found)
+    mean, deviation = _spread(found)
     runs = [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in found]
     write_whole(
-        folder / SEEDS, as_json({"chosen": best.seed, "mean": mean, "deviation": deviation, "runs": runs})
+        folder / SEEDS, _as_json({"chosen": best.seed, "mean": mean, "deviation": deviation, "runs": runs})
     )  # fmt: skip
     write_whole(folder / CONFIG, there.changed(recipe=recipe).to_bytes())
     run = load(folder)
@@ -127,14 +127,14 @@ def adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Setti
     return run
 
 
-def spread(found: Sequence[SeedRun]) -> tuple[dict[str, float], dict[str, float]]:
+def _spread(found: Sequence[SeedRun]) -> tuple[dict[str, float], dict[str, float]]:
     """The mean of every metric, and its standard deviation (with n - 1)."""
     values = {name: [one.metrics[name] for one in found if name in one.metrics] for name in found[0].metrics}
     deviation = {name: stdev(some) if len(some) > 1 else 0.0 for name, some in values.items()}
     return {name: fmean(some) for name, some in values.items()}, deviation
 
 
-def as_json(value: Any) -> bytes:
+def _as_json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
@@ -145,15 +145,15 @@ def read_seeds(folder: Path) -> dict[str, Any]:
         return {}
     told = read_json(path)
     require(
-        describes_seeds(told),
+        _describes_seeds(told),
         f"{path} does not hold the metrics of several seeds: it needs chosen, mean, deviation and runs with seed, best and "
         "metrics. Restore a copy, or remove the file.",
     )
     return told
 
 
-def describes_seeds(told: dict[str, Any]) -> bool:
-    """Whether values are those that `adopt` writes."""
+def _describes_seeds(told: dict[str, Any]) -> bool:
+    """Whether values are those that `_adopt` writes."""
 
     def are_numbers(found: Any) -> bool:
         return isinstance(found, dict) and all(map(is_number, found.values()))

@@ -98,30 +98,30 @@ def read_settings(folder: Path) -> Settings:
         f"{folder} is not the folder of a run: it has no {CONFIG}. Train one with `mirada train`.",
     )
     described = read_json(folder / CONFIG)
-    require_known_version(described, folder / CONFIG)
-    require_as_written(described, folder / CONFIG)
+    _require_known_version(described, folder / CONFIG)
+    _require_as_written(described, folder / CONFIG)
     return Settings.from_dict(described, folder / CONFIG)
 
 
-def require_known_version(described: Mapping[str, Any], where: Path) -> None:
+def _require_known_version(described: Mapping[str, Any], where: Path) -> None:
     """Refuse what a newer version wrote: what it means by its settings is not known here."""
     there, here = str(described.get("mirada", ""))[:40], version("mirada")
     require(
-        numbers_of(there) <= numbers_of(here),
+        _numbers_of(there) <= _numbers_of(here),
         f"{where} was written by mirada {there}, and this is mirada {here}. Update mirada to go on with the run.",
     )
 
 
-def numbers_of(version: str) -> tuple[int, ...]:
+def _numbers_of(version: str) -> tuple[int, ...]:
     """The first two numbers of a version: the third changes no files.
 
-    >>> numbers_of("0.12.3"), numbers_of("1.0.dev3"), numbers_of("")
+    >>> _numbers_of("0.12.3"), _numbers_of("1.0.dev3"), _numbers_of("")
     ((0, 12), (1, 0), ())
     """
     return tuple(int(part) for part in version.split(".")[:2] if part.isascii() and part.isdecimal())
 
 
-def require_as_written(described: Mapping[str, Any], where: Path) -> None:
+def _require_as_written(described: Mapping[str, Any], where: Path) -> None:
     """Refuse settings that were changed or damaged since they were written: the weights beside them are of others.
 
     Whoever changed them on purpose takes the checksum out.

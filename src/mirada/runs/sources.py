@@ -111,7 +111,7 @@ def splits_of(
     `read` reads one place: a path, or a value in memory. Records of one `group` stay together; `divide` is another way to
     divide what one place holds.
     """
-    divide = divide or (lambda found: divided(found, options, group))
+    divide = divide or (lambda found: _divided(found, options, group))
     parts = parts_of(source.data)
     if source.measured:
         found = read(parts.get("test", source.data))
@@ -172,7 +172,7 @@ def parts_held_out(source: Source) -> tuple[str, ...]:
     return tuple(part for part in SETS[1:] if part not in parts_of(source.data))
 
 
-def divided(found: Found[V], options: DataOptions, group: Callable[[V], str]) -> Splits[V]:
+def _divided(found: Found[V], options: DataOptions, group: Callable[[V], str]) -> Splits[V]:
     """Records to learn from and some to validate on; where bad ones leave too few, `require_both` will tell."""
     records, problems = found.records, found.problems
     if problems and len({group(record.value) for record in records}) < 2:

@@ -41,34 +41,34 @@ from mirada.words import echo
 MARK = ".torchrun"
 
 
-def restarts() -> int:
+def _restarts() -> int:
     """How often torchrun has started these processes again."""
     told = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return int(told) if told.isdecimal() else 0
 
 
-def torchrun() -> dict[str, Any] | None:
+def _torchrun() -> dict[str, Any] | None:
     """Which torchrun started this process: its job, and the process that watches over those of this machine."""
     job = os.environ.get("TORCHELASTIC_RUN_ID")
     return None if job is None else {"job": job, "agent": os.getppid(), "host": socket.gethostname()}
 
 
-def going_on(request: TrainingRequest, print_progress: Callable[[str], None]) -> TrainingRequest:
+def _going_on(request: TrainingRequest, print_progress: Callable[[str], None]) -> TrainingRequest:
     """The request; resumed, where torchrun has restarted the run that it is for."""
-    if request.resume or not restarts():
+    if request.resume or not _restarts():
         return request
     resumed = replace(request, resume=True)
-    if not is_marked(resumed.folder()):
+    if not _is_marked(resumed.folder()):
         return request
     print_progress(
-        f"torchrun has started the processes again (restart {restarts()}): the run goes on from its last checkpoint"
+        f"torchrun has started the processes again (restart {_restarts()}): the run goes on from its last checkpoint"
     )
     return resumed
 
 
-def is_marked(folder: Path) -> bool:
+def _is_marked(folder: Path) -> bool:
     """Whether this torchrun began the run of a folder. The leader's machine is known; others know the job alone."""
-    here = torchrun()
+    here = _torchrun()
     try:
         there = json.loads((folder / MARK).read_text(encoding="utf-8"))
         same = here is not None and there["job"] == here["job"]
@@ -77,14 +77,14 @@ def is_marked(folder: Path) -> bool:
         return False
 
 
-def mark(folder: Path) -> None:
+def _mark(folder: Path) -> None:
     """Say in a folder which torchrun began its run."""
-    here = torchrun()
+    here = _torchrun()
     if here is not None:
         write_whole(folder / MARK, json.dumps(here).encode())
 
 
-def unmark(folder: Path) -> None:
+def _unmark(folder: Path) -> None:
     """The run has ended: there is nothing to go on with."""
     (folder / MARK).unlink(missing_ok=True)
 
@@ -113,7 +113,7 @@ def train(
     without it, the builtin data is learned. `settings` are the KEY=VALUE of the command (a dotted key as
     `**{"model.width": 64}`). Progress goes to stderr, results to stdout.
     """
-    source = Source(given_data(data), given_data(valid))
+    source = Source(_given_data(data), _given_data(valid))
     request = TrainingRequest(
         task=task, model=model or "", source=source, out=str(out or ""), resume=resume, minutes=minutes or 0.0, seed=seed,
         device=device, start=str(start or ""), keys=tuple(settings.items()),
@@ -121,19 +121,19 @@ def train(
     return carry_out(request)
 
 
-def given_data(data: Any) -> Any:
+def _given_data(data: Any) -> Any:
     """A path as a text; data in memory as it is, and what can be read only once, such as a `zip`, as a list."""
     kept = list(data) if isinstance(data, Iterator) else data
     return "" if kept is None else str(kept) if isinstance(kept, Path) else kept
 
 
-def print_to_stderr(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     echo(text, err=True)
 
 
 def carry_out(
     request: TrainingRequest,
-    print_progress: Print = print_to_stderr,
+    print_progress: Print = _print_to_stderr,
     print_result: Print = echo,
     began: float | None = None,
 ) -> Run:
@@ -141,24 +141,24 @@ def carry_out(
     began, threads = time.monotonic() if began is None else began, torch.get_num_threads()
     try:
         leads = os.environ.get("RANK", "0") == "0"
-        request = going_on(request, print_progress if leads else nothing)
+        request = _going_on(request, print_progress if leads else nothing)
         if seeds_of(request) > 1:
-            return train_all_seeds(request, print_progress, print_result)
+            return _train_all_seeds(request, print_progress, print_result)
         return train_and_measure(request, began, print_progress, print_result)
     finally:
         torch.set_num_threads(threads)  # a training may have computed with fewer
 
 
-def train_all_seeds(request: TrainingRequest, print_progress: Print, print_result: Print) -> Run:
+def _train_all_seeds(request: TrainingRequest, print_progress: Print, print_result: Print) -> Run:
     """A run for every seed; the best of them is measured and told once more, then what all of them reached."""
 
     def one(seed: TrainingRequest) -> Run:
         print_progress(f"seed {seed.seed}")
         return train_and_measure(seed, time.monotonic(), print_progress, nothing)
 
-    with owned_folder(request, ProcessGroup()) as folder:
+    with _owned_folder(request, ProcessGroup()) as folder:
         run = train_seeds(request, folder, one, print_result)
-        conclude(run, run.splits(), print_progress, print_result)
+        _conclude(run, run.splits(), print_progress, print_result)
         for line in seed_lines(folder):
             print_result(line)
     return run
@@ -169,17 +169,17 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
     with process_group(request.device) as group:
         if not group.leads:
             print_progress = print_result = nothing
-        with owned_folder(request, group) as folder:
-            run = train_in(folder, request, group, began, print_progress, print_result)
+        with _owned_folder(request, group) as folder:
+            run = _train_in(folder, request, group, began, print_progress, print_result)
     return run
 
 
 @contextmanager
-def owned_folder(request: TrainingRequest, group: ProcessGroup) -> Iterator[Path]:
+def _owned_folder(request: TrainingRequest, group: ProcessGroup) -> Iterator[Path]:
     """The folder of a request, to be written by nobody else."""
     folder = request.folder()
     group.wait()  # until everybody has found the same one: what is owned is not free any more
-    with writable(folder, group), owned(folder, group):
+    with _writable(folder, group), owned(folder, group):
         taken = (folder / CONFIG).exists() and not request.resume
         require_own(request.written(folder))
         for place in (folder, folder / CHECKPOINTS) if group.leads else ():
@@ -188,7 +188,7 @@ def owned_folder(request: TrainingRequest, group: ProcessGroup) -> Iterator[Path
         yield folder
 
 
-def train_in(
+def _train_in(
     folder: Path,
     request: TrainingRequest,
     group: ProcessGroup,
@@ -198,7 +198,7 @@ def train_in(
 ) -> Run:
     """Train in a folder that is ours, measure and report."""
     resume = request.resume and (folder / CONFIG).exists()
-    settings = same_code(request.resumed(folder), print_progress) if resume else request.settings()
+    settings = _same_code(request.resumed(folder), print_progress) if resume else request.settings()
     read_seeds(folder)  # one that is broken would end the report, after the training
     splits = require_both(read(settings))
     for note in splits.notes:
@@ -209,23 +209,23 @@ def train_in(
         print_progress(f"{folder / name} was missing or damaged: the data taught the same again")
     sets = encode(run, splits)
     sets = sets.without_bad(run, print_progress)
-    run.settings = run.settings.changed(fingerprint=same_data(run, sets.splits))
+    run.settings = run.settings.changed(fingerprint=_same_data(run, sets.splits))
     training = sets.training(run, group, resume, print_progress, began)
     if group.leads:
-        mark(folder)
-    write_settings(run, group)
-    describe(run, sets.splits, training, print_progress)
+        _mark(folder)
+    _write_settings(run, group)
+    _describe(run, sets.splits, training, print_progress)
     try:
         training.run()
         if group.leads:
-            conclude(run, sets.splits, print_progress, print_result)
-            unmark(folder)
+            _conclude(run, sets.splits, print_progress, print_result)
+            _unmark(folder)
     except KeyboardInterrupt:
         raise Interrupted("stopped") from None
     return run
 
 
-def same_code(settings: Settings, print_progress: Print) -> Settings:
+def _same_code(settings: Settings, print_progress: Print) -> Settings:
     """The settings of a resumed run, with the code that will compute from here on; other code than before is told."""
     before, now = settings.native, library.identity()
     if before not in ("", now):
@@ -238,7 +238,7 @@ def nothing(text: str) -> None:
 
 
 @contextmanager
-def writable(folder: Path, group: ProcessGroup) -> Iterator[None]:
+def _writable(folder: Path, group: ProcessGroup) -> Iterator[None]:
     """A folder that can be written; if the run does not come so far, none is left behind empty."""
     places = (folder / CHECKPOINTS, folder, *folder.parents)
     new = [place for place in places if group.leads and not place.exists()]
@@ -262,27 +262,27 @@ def read(settings: Settings) -> Splits:
 def build(settings: Settings, splits: Splits, folder: Path) -> Run:
     """Learn or load what the task must know, and build the model; what the data decides is added to the settings."""
     task = entry(settings.task).task()
-    origin = load(settings.start) if settings.start and not has_weights(settings, folder) else None
-    known = find_known(task, settings, splits, folder, origin)
+    origin = load(settings.start) if settings.start and not _has_weights(settings, folder) else None
+    known = _find_known(task, settings, splits, folder, origin)
     settings = settings.changed(config=with_sizes(settings.config, task.sizes(known)), facts=known.facts())
     kind = task.preset(settings.name).model
     require_memory(kind, settings.config, physical_memory(), 1 if torch.accelerator.is_available() else TRAINED)
     torch.manual_seed(settings.recipe.seed)
     model = kind(settings.config)
     run = Run(folder, task, model, known, settings)
-    if not has_weights(settings, folder):
+    if not _has_weights(settings, folder):
         task.prepare(model, known, settings.data)
         if origin is not None:
             put_weights(model, weights(origin.model))
     return run
 
 
-def has_weights(settings: Settings, folder: Path) -> bool:
+def _has_weights(settings: Settings, folder: Path) -> bool:
     """Whether a checkpoint of this run has all weights."""
     return settings.begun and (folder / CHECKPOINTS / LAST).exists()
 
 
-def find_known(task: Task, settings: Settings, splits: Splits, folder: Path, origin: Run | None) -> Any:
+def _find_known(task: Task, settings: Settings, splits: Splits, folder: Path, origin: Run | None) -> Any:
     """What the run to go on with knows; otherwise what the data teaches, beside what the run to start from knows."""
     here = all((folder / name).exists() for name in task.Known.files)
     if settings.begun and here and not changed_files(settings, folder):
@@ -341,7 +341,7 @@ class Sets:
             recipe = replace(run.settings.recipe, threads=threads)
             run.settings = run.settings.changed(recipe=recipe)
             if run.folder.joinpath(CONFIG).exists():
-                write_settings(run, group)
+                _write_settings(run, group)
 
         task, recipe = run.task, run.settings.recipe
         return Training(
@@ -355,7 +355,7 @@ def encode(run: Run, splits: Splits) -> Sets:
     return Sets(splits, run.examples(splits.train), run.examples(splits.valid))
 
 
-def same_data(run: Run, splits: Splits) -> str:
+def _same_data(run: Run, splits: Splits) -> str:
     """The fingerprint of the records; an error if the run was started with others."""
     now, before = fingerprint(splits, run.task.identity), run.settings.fingerprint
     require(
@@ -365,7 +365,7 @@ def same_data(run: Run, splits: Splits) -> str:
     return now
 
 
-def write_settings(run: Run, group: ProcessGroup) -> None:
+def _write_settings(run: Run, group: ProcessGroup) -> None:
     """config.json and what the task knows, before the first step: a run that is stopped at any moment can be resumed.
 
     The settings come first: whatever else is found beside them is of this run.
@@ -379,7 +379,7 @@ def write_settings(run: Run, group: ProcessGroup) -> None:
     group.wait()
 
 
-def describe(run: Run, splits: Splits, training: Training, print_progress: Print) -> None:
+def _describe(run: Run, splits: Splits, training: Training, print_progress: Print) -> None:
     """What will be trained, on what."""
     size = sum(parameter.numel() for parameter in run.model.parameters())
     print_progress(
@@ -417,19 +417,19 @@ def preview(run: Run, splits: Splits) -> Callable[[Mapping[str, float]], str]:
     return text
 
 
-def calibrate(run: Run, splits: Splits) -> None:
+def _calibrate(run: Run, splits: Splits) -> None:
     """Let the task learn from the validation what only a trained model can show, and keep it in config.json."""
     with torch.inference_mode():
         known = run.task.calibrate(run, splits.valid)
     if known is not run.known:
         run.known, run.settings = known, run.settings.changed(facts=known.facts())
-        write_settings(run, ProcessGroup())
+        _write_settings(run, ProcessGroup())
 
 
-def conclude(run: Run, splits: Splits, print_progress: Print, print_result: Print) -> None:
+def _conclude(run: Run, splits: Splits, print_progress: Print, print_result: Print) -> None:
     """Calibrate, measure, show sample answers, write the report."""
     run.model.eval()
-    calibrate(run, splits)
+    _calibrate(run, splits)
     records = splits.test or splits.valid
     print_progress(f"measuring on {run.task.amount(records)} and writing the report")
     found = run.measured(splits)

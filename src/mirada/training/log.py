@@ -32,13 +32,13 @@ class MetricsLog:
             print_progress(f"{path} was changed since it was written: the curves of the report may be wrong")
         kept = kept[: kept.rfind(b"\n") + 1]
         write_whole(path, kept)  # a new file: a link, or a copy that shares its disk space, is left alone
-        self.file = opened_to_append(path)
+        self.file = _opened_to_append(path)
         self.digest = digest_of(kept)
 
     def write(self, **event: Any) -> None:
         """Append an event. JSON has no NaN: a number that is not finite becomes null."""
-        with told_as_ours(self.path):
-            line = as_line({name: plain(value) for name, value in event.items()})
+        with _told_as_ours(self.path):
+            line = _as_line({name: plain(value) for name, value in event.items()})
             self.file.write(line)
             self.file.flush()
         self.digest.update(line)
@@ -49,7 +49,7 @@ class MetricsLog:
 
     def settle(self) -> int:
         """The size of all that is safely on the disk."""
-        with told_as_ours(self.path):
+        with _told_as_ours(self.path):
             self.file.flush()
             os.fsync(self.file.fileno())
         return self.file.tell()
@@ -70,14 +70,14 @@ def read_start(path: Path, size: int) -> bytes:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def opened_to_append(path: Path) -> BinaryIO:
+def _opened_to_append(path: Path) -> BinaryIO:
     """A file that is there and no link, to be appended to."""
-    with told_as_ours(path):
+    with _told_as_ours(path):
         return open(os.open(path, APPEND | BINARY), "ab")
 
 
 @contextmanager
-def told_as_ours(path: Path) -> Iterator[None]:
+def _told_as_ours(path: Path) -> Iterator[None]:
     """What fails while a file is written, a full disk for example, is an error with its name."""
     try:
         yield
@@ -91,11 +91,11 @@ def append_event(path: Path, event: Mapping[str, Any]) -> None:
     """Append one event to a log that no run is writing."""
     if not path.exists():
         write_whole(path, b"")
-    with told_as_ours(path), opened_to_append(path) as file:
-        file.write(as_line(event))
+    with _told_as_ours(path), _opened_to_append(path) as file:
+        file.write(_as_line(event))
 
 
-def as_line(event: Mapping[str, Any]) -> bytes:
+def _as_line(event: Mapping[str, Any]) -> bytes:
     return (json.dumps(event, ensure_ascii=False) + "\n").encode()
 
 
@@ -108,7 +108,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def log_lines(path: Path) -> Iterator[bytes]:
+def _log_lines(path: Path) -> Iterator[bytes]:
     """The lines of a log, but for those that are far too long to be events of ours."""
     if not path.is_file():
         return
@@ -123,7 +123,7 @@ def log_lines(path: Path) -> Iterator[bytes]:
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The events of a run; a last line that was cut by a crash is left out."""
     events = []
-    for line in log_lines(path):
+    for line in _log_lines(path):
         try:
             event = parsed(line)
         except (ValueError, RecursionError):

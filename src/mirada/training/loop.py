@@ -42,7 +42,7 @@ class Interrupted(Exception):  # noqa: N818 (nothing went wrong)
 
 
 @contextmanager
-def asked_to_stop() -> Iterator[list[int]]:
+def _asked_to_stop() -> Iterator[list[int]]:
     """A list that fills when Ctrl-C or SIGTERM comes; a second Ctrl-C ends the program at once."""
     asked: list[int] = []
 
@@ -68,21 +68,21 @@ def asked_to_stop() -> Iterator[list[int]]:
 LEAST_SHARE = 0.1  # of a run: a plateau that is shorter is no reason to stop
 
 
-def stale(step: int, steps: int, best_step: int, epoch: int, patience: float) -> bool:
+def _stale(step: int, steps: int, best_step: int, epoch: int, patience: float) -> bool:
     """Whether validations have not become better for `patience` epochs (0: never ask), and for a tenth of the run.
 
-    >>> stale(step=900, steps=1000, best_step=500, epoch=100, patience=3)
+    >>> _stale(step=900, steps=1000, best_step=500, epoch=100, patience=3)
     True
-    >>> stale(step=60, steps=1000, best_step=10, epoch=2, patience=3)  # many epochs, but a small part of the run
+    >>> _stale(step=60, steps=1000, best_step=10, epoch=2, patience=3)  # many epochs, but a small part of the run
     False
     """
     return patience > 0 and step - best_step >= max(patience * epoch, LEAST_SHARE * steps)
 
 
-def falling(schedule: str, step: int, steps: int, warmup: int) -> bool:
+def _falling(schedule: str, step: int, steps: int, warmup: int) -> bool:
     """Whether the learning rate has begun to fall; where it never falls, whether it has been at its height.
 
-    >>> falling("cosine", 50, 1000, 100), falling("cosine", 200, 1000, 100), falling("constant", 200, 1000, 100)
+    >>> _falling("cosine", 50, 1000, 100), _falling("cosine", 200, 1000, 100), _falling("constant", 200, 1000, 100)
     (False, True, True)
     """
     now, next_one = rate(schedule, step, steps, warmup), rate(schedule, step + 1, steps, warmup)
@@ -95,7 +95,7 @@ MODEL = "model.safetensors"
 A_MOMENT = 2.0  # seconds: validations that follow each other more quickly are not saved one by one
 
 
-def silent(text: str) -> None:
+def _silent(text: str) -> None:
     """For whoever does not want to know."""
 
 
@@ -114,7 +114,7 @@ class Training:
     folder: Path
     group: ProcessGroup = field(default_factory=ProcessGroup)
     resume: bool = False
-    print_progress: Callable[[str], None] = silent
+    print_progress: Callable[[str], None] = _silent
     preview: Callable[[Mapping[str, float]], str] = lambda found: ""
     began: float | None = None
     settled: Callable[[int], None] = lambda threads: None
@@ -143,7 +143,7 @@ class Training:
         log_every = max(1, min(10, state.steps // 100))
         saved, began = self.clock(), self.clock() - state.seconds
         self.objective.train()
-        with asked_to_stop() as asked:
+        with _asked_to_stop() as asked:
             while not self.over(state):
                 loss, stop = self.timed_step(state, bool(asked), progress)
                 state.step += 1
@@ -205,9 +205,9 @@ class Training:
             return True
         recipe, epoch = self.recipe, len(self.batches)
         validated = state.step > 0 and state.step % state.every == 0
-        fell = falling(recipe.schedule, state.step, state.steps, recipe.warmup)
+        fell = _falling(recipe.schedule, state.step, state.steps, recipe.warmup)
         best = max(state.best_step, state.planned)  # a larger budget is not given for nothing
-        if validated and fell and stale(state.step, state.steps, best, epoch, recipe.patience):
+        if validated and fell and _stale(state.step, state.steps, best, epoch, recipe.patience):
             since = (state.step - state.best_step) / epoch
             state.ended = (
                 f"stopped early at step {state.step:,} of {state.steps:,}: no better validation for {since:.1f} epochs "

@@ -47,10 +47,10 @@ def sentence_chrf(answer: str, wanted: str) -> float:
     return CHRF().sentence_score(answer, [wanted]).score
 
 
-def exact(answers: Sequence[str], wanted: Sequence[str]) -> float:
+def _exact(answers: Sequence[str], wanted: Sequence[str]) -> float:
     """The percentage of answers that are right to the letter.
 
-    >>> exact(["a", "b"], ["a", "c"])
+    >>> _exact(["a", "b"], ["a", "c"])
     50.0
     """
     return accuracy(answers, wanted)

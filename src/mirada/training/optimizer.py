@@ -15,12 +15,12 @@ from mirada.errors import require
 Schedule = Callable[[int, int, int], float]
 
 
-def noam(step: int, steps: int, warmup: int) -> float:
+def _noam(step: int, steps: int, warmup: int) -> float:
     """Up in a line, down as 1 / sqrt(step): min(step / warmup, sqrt(warmup / step)).
 
     The paper's rate, width^-0.5 min(step^-0.5, step warmup^-1.5), is this times a peak of (width warmup)^-0.5.
 
-    >>> [noam(step, 0, 100) for step in (1, 50, 100, 400)]
+    >>> [_noam(step, 0, 100) for step in (1, 50, 100, 400)]
     [0.01, 0.5, 1.0, 0.5]
 
     Vaswani et al. (2017), arXiv:1706.03762, 5.3.
@@ -29,10 +29,10 @@ def noam(step: int, steps: int, warmup: int) -> float:
     return min(step / warmup, math.sqrt(warmup / step))
 
 
-def cosine(step: int, steps: int, warmup: int) -> float:
+def _cosine(step: int, steps: int, warmup: int) -> float:
     """Up in a line, down along half a cosine that would be at zero one step after the end of the run.
 
-    >>> [round(cosine(step, 1099, 100), 3) for step in (50, 100, 600, 1100)]
+    >>> [round(_cosine(step, 1099, 100), 3) for step in (50, 100, 600, 1100)]
     [0.5, 1.0, 0.5, 0.0]
 
     Loshchilov and Hutter (2017), arXiv:1608.03983.
@@ -43,16 +43,16 @@ def cosine(step: int, steps: int, warmup: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
 
 
-def constant(step: int, steps: int, warmup: int) -> float:
+def _constant(step: int, steps: int, warmup: int) -> float:
     """Up in a line, then steady.
 
-    >>> [constant(step, 1000, 100) for step in (50, 100, 1000)]
+    >>> [_constant(step, 1000, 100) for step in (50, 100, 1000)]
     [0.5, 1.0, 1.0]
     """
     return min(1.0, step / max(1, warmup))
 
 
-SCHEDULES: dict[str, Schedule] = {"noam": noam, "cosine": cosine, "constant": constant}
+SCHEDULES: dict[str, Schedule] = {"noam": _noam, "cosine": _cosine, "constant": _constant}
 
 
 def rate(schedule: str, step: int, steps: int, warmup: int) -> float:
@@ -144,11 +144,11 @@ def restore_state(
                 raise ValueError(f"{where} has no {', '.join(missing)} for {name}: it is not whole")
             whole = {key: value for key, value in found.items() if value is not None}
             for key, value in whole.items():
-                check_moment(key, value, name, parameter, where)
+                _check_moment(key, value, name, parameter, where)
             optimizer.state[parameter] = {key: value.to(parameter.device, copy=True) for key, value in whole.items()}
 
 
-def check_moment(key: str, value: Tensor, name: str, parameter: Tensor, where: object) -> None:
+def _check_moment(key: str, value: Tensor, name: str, parameter: Tensor, where: object) -> None:
     """Require a moment of the shape and the type of its parameter, and a number of steps that can be."""
     shape, kind = ((), torch.float32) if key == "step" else (tuple(parameter.shape), parameter.dtype)
     require(

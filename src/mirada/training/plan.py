@@ -93,7 +93,7 @@ def corrected(step: int, plan: StepPlan, left: float, pace: Pace) -> StepPlan:
     return StepPlan(max(step, steps, 1), plan.every, plan.share)
 
 
-def needs(pace: Pace, spent: float) -> float:
+def _needs(pace: Pace, spent: float) -> float:
     """Minutes that a run takes to make enough steps, from its beginning."""
     return (spent + ENOUGH_STEPS * pace.step / (1 - VALIDATION_SHARE)) / 60
 
@@ -129,7 +129,7 @@ class Estimate:
         )
 
 
-def step_seconds(step: Callable[[], object], seconds: float, clock: Callable[[], float], enough: Callable) -> float:
+def _step_seconds(step: Callable[[], object], seconds: float, clock: Callable[[], float], enough: Callable) -> float:
     """The time of a step: of the later half of those that fit into some seconds, at least three.
 
     Before that, memory and processor come out of their sleep. `enough` agrees with the other processes.
@@ -174,7 +174,7 @@ def spread_over(items: Sequence, share: float) -> list:
     return [items[place * len(items) // count] for place in range(count)]
 
 
-def memory_in_use() -> int:
+def _memory_in_use() -> int:
     """The most memory this process has had so far, in bytes; 0 where the system does not say (Windows)."""
     try:
         import resource
@@ -260,12 +260,12 @@ class Planning:
     def estimate(self) -> Estimate:
         """What a run would take here."""
         pace = self.measure()
-        return estimate(self.plan(pace), pace)
+        return _estimate(self.plan(pace), pace)
 
     def print_plan(self, plan: StepPlan, pace: Pace) -> None:
         """What is going to happen, and what a budget does not allow."""
         training, minutes = self.training, self.recipe.budget
-        training.print_progress(estimate(plan, pace).text(minutes))
+        training.print_progress(_estimate(plan, pace).text(minutes))
         if plan.share < 1:
             part, whole = len(training.valid_part(plan.share)), len(training.valid)
             training.print_progress(
@@ -275,7 +275,7 @@ class Planning:
         if minutes and plan.steps < ENOUGH_STEPS:
             short = f"{as_minutes(minutes)} {'is' if minutes == 1 else 'are'} too short for this"
             training.print_progress(
-                f"{short}: give at least {needs(pace, self.spent()):.1f} minutes, "
+                f"{short}: give at least {_needs(pace, self.spent()):.1f} minutes, "
                 "less data or a smaller model (width=, depth=)"
             )
 
@@ -287,7 +287,7 @@ class Planning:
         def enough(here: bool) -> bool:
             return training.group.total([float(here)])[0] > 0
 
-        a_step = self.undone(lambda step: step_seconds(step, seconds, training.clock, enough))
+        a_step = self.undone(lambda step: _step_seconds(step, seconds, training.clock, enough))
         some = spread_over(training.valid, TRIED / len(training.valid))
         began = training.clock()
         evaluate(training.objective, some, training.group)
@@ -326,6 +326,6 @@ class Planning:
         return changed
 
 
-def estimate(plan: StepPlan, pace: Pace) -> Estimate:
+def _estimate(plan: StepPlan, pace: Pace) -> Estimate:
     """What a plan takes."""
-    return Estimate(plan.steps, pace, plan.share * (plan.steps // plan.every), memory_in_use())
+    return Estimate(plan.steps, pace, plan.share * (plan.steps // plan.every), _memory_in_use())

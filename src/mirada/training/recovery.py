@@ -22,7 +22,7 @@ def restore_files(training: "Training", state: TrainingState, model: Path) -> No
     """
     for step in state.kept:
         path = kept_path(training.checkpoints, step)
-        if step_of(path) in (step, AVERAGED) and fit(path, training.model):
+        if step_of(path) in (step, AVERAGED) and _fit(path, training.model):
             continue
         if step != state.step:
             raise ValueError(
@@ -31,8 +31,8 @@ def restore_files(training: "Training", state: TrainingState, model: Path) -> No
             )
         if training.group.leads:
             save_weights(path, weights(training.model), step)
-        tell_rewritten(training, path)
-    restore_best(training, state, model)
+        _tell_rewritten(training, path)
+    _restore_best(training, state, model)
     before, now = state.processes, training.group.world
     if before not in (0, now):  # each draws for its own part of a batch
         training.print_progress(
@@ -41,26 +41,26 @@ def restore_files(training: "Training", state: TrainingState, model: Path) -> No
         )
 
 
-def fit(path: Path, model: nn.Module) -> bool:
+def _fit(path: Path, model: nn.Module) -> bool:
     """Whether whole weights are those of this model: each by its name and shape."""
     wanted = {name: value.shape for name, value in weights(model).items()}
     return {name: value.shape for name, value in read_weights(path).items()} == wanted
 
 
-def restore_best(training: "Training", state: TrainingState, model: Path) -> None:
+def _restore_best(training: "Training", state: TrainingState, model: Path) -> None:
     """The best weights so far, in the model's own file: they are those that the state was saved with, or are written again."""
     if not math.isfinite(state.best):
         return
     found, kept = step_of(model), kept_path(training.checkpoints, state.best_step)
-    fits = found is not None and fit(model, training.model)
-    if fits and is_best(model, found, state):
+    fits = found is not None and _fit(model, training.model)
+    if fits and _is_best(model, found, state):
         return
     if state.finished:
-        rewrite(training, state, model, weights(training.model), AVERAGED)
-    elif step_of(kept) == state.best_step and fit(kept, training.model):
-        rewrite(training, state, model, read_weights(kept), state.best_step)
+        _rewrite(training, state, model, weights(training.model), AVERAGED)
+    elif step_of(kept) == state.best_step and _fit(kept, training.model):
+        _rewrite(training, state, model, read_weights(kept), state.best_step)
     elif state.best_step == state.step:
-        rewrite(training, state, model, weights(training.model), state.step)
+        _rewrite(training, state, model, weights(training.model), state.step)
     elif not (fits and is_later(found, state, training.recipe)) or (training.recipe.budget and found != AVERAGED):
         raise ValueError(
             f"{model} is missing, damaged, of another moment or of another run: it should have the best weights so far, those of "
@@ -68,7 +68,7 @@ def restore_best(training: "Training", state: TrainingState, model: Path) -> Non
         )
 
 
-def is_best(path: Path, step: int | None, state: TrainingState) -> bool:
+def _is_best(path: Path, step: int | None, state: TrainingState) -> bool:
     """Whether whole weights are those that a state was saved with. A state from before knows the step alone."""
     if state.model_checksum:
         return not damage(path, state.model_checksum)
@@ -93,14 +93,14 @@ def require_best(path: Path, state: TrainingState) -> None:
     )
 
 
-def rewrite(training: "Training", state: TrainingState, path: Path, tensors: dict[str, Tensor], step: int) -> None:
+def _rewrite(training: "Training", state: TrainingState, path: Path, tensors: dict[str, Tensor], step: int) -> None:
     """Write the best weights again and say so."""
     if training.group.leads:
         state.model_checksum = save_weights(path, tensors, step)
-    tell_rewritten(training, path)
+    _tell_rewritten(training, path)
 
 
-def tell_rewritten(training: "Training", path: Path) -> None:
+def _tell_rewritten(training: "Training", path: Path) -> None:
     training.print_progress(
         f"{path} was missing, damaged or of another moment: it was written again from the checkpoints"
     )

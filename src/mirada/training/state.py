@@ -69,15 +69,15 @@ def check_room(folder: Path, needed: int) -> None:
     needed += BESIDE
     if free < needed:
         raise ValueError(
-            f"{folder} has {in_bytes(free)} left and the run needs about {in_bytes(needed)}. "
+            f"{folder} has {_in_bytes(free)} left and the run needs about {_in_bytes(needed)}. "
             "Make room, or choose another folder with --out."
         )
 
 
-def in_bytes(count: float) -> str:
+def _in_bytes(count: float) -> str:
     """A size in words.
 
-    >>> in_bytes(0), in_bytes(25_600), in_bytes(3_141_592)
+    >>> _in_bytes(0), _in_bytes(25_600), _in_bytes(3_141_592)
     ('0 bytes', '25.6 kB', '3.1 MB')
     """
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -166,11 +166,11 @@ def state_of(facts: Mapping[str, Any], where: Path) -> TrainingState:
     """The state that the facts of a checkpoint describe, also of one that was written before; `where` is its file."""
     known = {RENAMED.get(name, name): value for name, value in facts.items() if name not in GONE}
     known.setdefault("judged", known.get("best", float("inf")))  # once, the loss alone decided
-    check_facts(known, where)
+    _check_facts(known, where)
     return TrainingState(**known)
 
 
-def check_facts(facts: Mapping[str, Any], where: Path) -> None:
+def _check_facts(facts: Mapping[str, Any], where: Path) -> None:
     """Require the facts of a state that a run can be in."""
 
     def need(holds: bool, what: str) -> None:
@@ -181,7 +181,7 @@ def check_facts(facts: Mapping[str, Any], where: Path) -> None:
     kinds = {item.name: getattr(item.type, "__name__", str(item.type)) for item in fields(TrainingState)}
     for name, value in facts.items():
         need(name in kinds, f"it has a {name!r}, which is not known here: a newer version may have written it")
-        need(is_kind(value, kinds[name]), f"its {name} is {str(value)[:40]}, not of the kind {kinds[name]}")
+        need(_is_kind(value, kinds[name]), f"its {name} is {str(value)[:40]}, not of the kind {kinds[name]}")
     absent = [name for name in ("step", "steps", "best", "best_step") if name not in facts]
     need(not absent, f"it has no {', '.join(absent)}")
     step, steps, best_step = (facts[name] for name in ("step", "steps", "best_step"))
@@ -191,29 +191,29 @@ def check_facts(facts: Mapping[str, Any], where: Path) -> None:
     need(0 < facts.get("share", 1.0) <= 1, "the share of a validation must lie in (0, 1]")
     some = facts.get("finished", False) or bool(facts.get("kept")) or facts["best"] < float("inf")
     need(step > 0 or not some, "it has weights of a run that has made no step")
-    need(is_scaler(facts.get("scaler", {})), "its scaler is not one of a run with precision=float16")
+    need(_is_scaler(facts.get("scaler", {})), "its scaler is not one of a run with precision=float16")
 
 
-def is_kind(value: Any, kind: str) -> bool:
+def _is_kind(value: Any, kind: str) -> bool:
     """Whether a fact is of the kind that a field has; whole numbers count from 0 and fit into 63 bits."""
     if kind == "int":
         return type(value) is int and 0 <= value < 2**63
     if kind == "float":
         return type(value) is float or (type(value) is int and abs(value) < 2**63)
     if kind == "list":
-        return isinstance(value, list) and all(is_kind(item, "int") for item in value)
+        return isinstance(value, list) and all(_is_kind(item, "int") for item in value)
     return isinstance(value, {"bool": bool, "str": str}.get(kind, dict))
 
 
-def is_scaler(facts: Mapping[str, Any]) -> bool:
+def _is_scaler(facts: Mapping[str, Any]) -> bool:
     """Whether facts are those of a gradient scaler: of none at all, or all of them, numbers that it can go on with."""
     counts, factors = ("growth_interval", "_growth_tracker"), ("scale", "growth_factor", "backoff_factor")
     if not facts:
         return True
     return (
         facts.keys() == {*counts, *factors}
-        and all(is_kind(facts[name], "int") for name in counts)
-        and all(is_kind(facts[name], "float") and 0 < facts[name] < float("inf") for name in factors)
+        and all(_is_kind(facts[name], "int") for name in counts)
+        and all(_is_kind(facts[name], "float") and 0 < facts[name] < float("inf") for name in factors)
     )
 
 

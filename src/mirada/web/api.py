@@ -119,7 +119,7 @@ class Api:
         try:
             _, pending = await asyncio.wait(pending, timeout=min(SOON, self.limits.seconds))
             while pending:
-                gone = gone or asyncio.ensure_future(left(request))
+                gone = gone or asyncio.ensure_future(_left(request))
                 rest = end - asyncio.get_running_loop().time()
                 if rest <= 0:
                     why = "time"
@@ -146,18 +146,18 @@ class Api:
             (answer,) = await self.answers(request, asked)
             if "error" in answer:
                 raise Refused(422, answer["error"])
-            return events(whole(answer))
+            return _events(_whole(answer))
         work = TextStream(lambda: self.written(asked))
         self.batcher.put(work)
         end = asyncio.get_running_loop().time() + self.limits.seconds
         try:
-            first = await next_piece(
+            first = await _next_piece(
                 work, end, self.limits
             )  # what is wrong with the input shows here, before any event
         except BaseException:
             self.batcher.drop(work, why="stream")
             raise
-        return events(self.pieces(work, first, question.where, end))
+        return _events(self.pieces(work, first, question.where, end))
 
     async def pieces(self, work: TextStream, piece: str | StreamEnd, given: str, end: float) -> AsyncIterator[bytes]:
         """The events of a text that is being written."""
@@ -166,7 +166,7 @@ class Api:
             while isinstance(piece, str):
                 written.append(piece)
                 yield event({"text": piece})
-                piece = await next_piece(work, end, self.limits)
+                piece = await _next_piece(work, end, self.limits)
             found = {"input": given, "text": "".join(written), "score": None}
             yield event({"answers": [found if piece.answer is None else piece.answer.to_dict()]}, "done")
         except Exception as error:
@@ -203,7 +203,7 @@ class Api:
         return answer
 
 
-async def next_piece(work: TextStream, end: float, limits: Limits) -> str | StreamEnd:
+async def _next_piece(work: TextStream, end: float, limits: Limits) -> str | StreamEnd:
     """The next piece of a text, or its end."""
     try:
         async with asyncio.timeout_at(end):
@@ -215,17 +215,17 @@ async def next_piece(work: TextStream, end: float, limits: Limits) -> str | Stre
     return piece
 
 
-async def whole(answer: dict[str, Any]) -> AsyncIterator[bytes]:
+async def _whole(answer: dict[str, Any]) -> AsyncIterator[bytes]:
     """The events of an answer that came at once."""
     yield event({"text": answer["text"]})
     yield event({"answers": [answer]}, "done")
 
 
-def events(source: AsyncIterator[bytes]) -> Response:
+def _events(source: AsyncIterator[bytes]) -> Response:
     return StreamingResponse(source, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def left(request: Request) -> None:
+async def _left(request: Request) -> None:
     """Return when the client has gone away. The body has been read, so nothing else can come."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -54,23 +54,23 @@ class Samples:
         served = self.runs.find(request.query_params.get("run"))
         async with self.lock:
             if served.name not in self.kept:
-                self.kept[served.name] = await asyncio.to_thread(samples_of, served)
+                self.kept[served.name] = await asyncio.to_thread(_samples_of, served)
         return json_response({"run": served.name, "samples": self.kept[served.name]})
 
 
-def samples_of(served: ServedRun) -> list[Any]:
+def _samples_of(served: ServedRun) -> list[Any]:
     """Some inputs of the builtin data, texts or files. A user's own data is not shown around: it may be private, and large."""
     run = served.run
     try:
         if not run.source.builtin:
             return []
         texts = run.task.samples(run, run.splits())[:SAMPLES]
-        return [as_file(run, text) if served.takes_files else text for text in texts]
+        return [_as_file(run, text) if served.takes_files else text for text in texts]
     except (ValueError, OSError):
         return []  # there is nothing to try, and everything else works
 
 
-def as_file(run: Run, sample: str) -> dict[str, str]:
+def _as_file(run: Run, sample: str) -> dict[str, str]:
     """A sample that the command line would name, as a file."""
     kind = run.task.input_kind
     assert kind in FILES
@@ -81,11 +81,11 @@ def as_file(run: Run, sample: str) -> dict[str, str]:
     elif kind == "picture":
         name, content = f"{sample.replace(' ', '-').replace(':', '-')}.png", png(given.given)
     elif kind == "recording":
-        name, content = f"{sample.replace(':', '-')}.wav", morse_file(sample)
+        name, content = f"{sample.replace(':', '-')}.wav", _morse_file(sample)
     return {"name": name, "base64": base64.b64encode(content).decode()}
 
 
-def morse_file(sample: str) -> bytes:
+def _morse_file(sample: str) -> bytes:
     """A text of the builtin data, keyed, as a wav file."""
     from mirada.corpora.morse import spelled
 
@@ -123,11 +123,11 @@ class StaticFile:
     tag: str
 
 
-def below(folder: Traversable, path: str = "") -> Iterator[tuple[str, Traversable]]:
+def _below(folder: Traversable, path: str = "") -> Iterator[tuple[str, Traversable]]:
     """All files of a folder, by their paths in it."""
     for item in folder.iterdir():
         if item.is_dir():
-            yield from below(item, f"{path}{item.name}/")
+            yield from _below(item, f"{path}{item.name}/")
         else:
             yield path + item.name, item
 
@@ -138,7 +138,7 @@ class Pages:
     def __init__(self) -> None:
         self.files: dict[str, StaticFile] = {}
         for start, (package, folder) in HOMES.items():
-            for path, item in below(files(package).joinpath(folder)):
+            for path, item in _below(files(package).joinpath(folder)):
                 kind = KINDS.get("." + path.rpartition(".")[2])
                 if kind is not None:
                     content = item.read_bytes()
@@ -213,15 +213,15 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
         "/api/samples": samples.samples,
     }.items():  # fmt: skip
         app.add_route(path, guarded(handler), methods=["GET"])
-    app.add_exception_handler(HTTPException, not_found)
-    shortened = with_shortcut(app, "/api/run", guarded(api.run))
+    app.add_exception_handler(HTTPException, _not_found)
+    shortened = _with_shortcut(app, "/api/run", guarded(api.run))
     guard = Guard(
         shortened, api.metrics, limits, token=access.token, hosts=access.hosts, local=access.local, log=access.log
     )  # fmt: skip
     return WebApp(guard, api)
 
 
-def with_shortcut(app: App, path: str, handler: Handler) -> App:
+def _with_shortcut(app: App, path: str, handler: Handler) -> App:
     """The app, with the way to what is asked for most around its router and middleware: they cost more than reading a request."""
 
     async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
@@ -234,7 +234,7 @@ def with_shortcut(app: App, path: str, handler: Handler) -> App:
     return shortened
 
 
-async def not_found(request: Request, error: Exception) -> Response:
+async def _not_found(request: Request, error: Exception) -> Response:
     """What the router refuses, in our form."""
     status = getattr(error, "status_code", 400)
     headers = getattr(error, "headers", None) or {}

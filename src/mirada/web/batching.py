@@ -224,11 +224,11 @@ class Batcher:
                 ended.append((work, result))
         if ended:
             try:
-                ended[0][0].loop.call_soon_threadsafe(hand_over, ended)
+                ended[0][0].loop.call_soon_threadsafe(_hand_over, ended)
             except RuntimeError:  # the event loop has ended: nobody waits
                 return
 
 
-def hand_over(ended: Sequence[tuple[Work, Any]]) -> None:
+def _hand_over(ended: Sequence[tuple[Work, Any]]) -> None:
     for work, result in ended:
         work.settle(result)

@@ -66,7 +66,7 @@ class Guard:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = with_headers(message.get("headers", []), scope["path"])
+                message["headers"] = _with_headers(message.get("headers", []), scope["path"])
             size += len(message.get("body", b""))
             await send(message)
 
@@ -76,7 +76,7 @@ class Guard:
             if refused is None:
                 await self.app(scope, receive, seen)
             else:
-                await refuse(refused, seen)
+                await _refuse(refused, seen)
         finally:
             self.requests -= 1
             self.done(scope, status, size, time.monotonic() - begin)
@@ -93,9 +93,9 @@ class Guard:
         }:
             return Refused(403, f"requests from pages of {origin!r} are not answered")
         page = scope["method"] in ("GET", "HEAD") and headers.get("sec-fetch-mode", "navigate") == "navigate"
-        if fetched not in ("same-origin", "none") and not (page and not protected(scope["path"])):
+        if fetched not in ("same-origin", "none") and not (page and not _protected(scope["path"])):
             return Refused(403, "requests from pages elsewhere are not answered")
-        if self.token and protected(scope["path"]) and not self.has_token(headers.get("authorization", "")):
+        if self.token and _protected(scope["path"]) and not self.has_token(headers.get("authorization", "")):
             why = "a token is needed: send the header Authorization: Bearer TOKEN, with what `mirada serve` printed"
             return Refused(401, why, WWW_Authenticate="Bearer")
         if self.requests > self.limits.connections:
@@ -104,7 +104,7 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         """Whether a Host is a name of this server. Numbers are nobody's name: they cannot be pointed elsewhere."""
-        name = without_port(host).lower()
+        name = _without_port(host).lower()
         if name == "localhost" or name in self.hosts:
             return True
         try:
@@ -133,15 +133,15 @@ class Guard:
             print("".join(letter if letter.isprintable() else "?" for letter in line), file=sys.stderr)
 
 
-def protected(path: str) -> bool:
+def _protected(path: str) -> bool:
     """Whether a path tells something of the runs. The page itself does not."""
     return path.startswith("/api") or path == "/openapi.json"
 
 
-def without_port(host: str) -> str:
+def _without_port(host: str) -> str:
     """The name in a Host.
 
-    >>> without_port("localhost:8000"), without_port("[::1]:8000"), without_port("::1")
+    >>> _without_port("localhost:8000"), _without_port("[::1]:8000"), _without_port("::1")
     ('localhost', '::1', '::1')
     """
     if host.startswith("["):
@@ -149,20 +149,20 @@ def without_port(host: str) -> str:
     return host if host.count(":") > 1 else host.partition(":")[0]
 
 
-def with_headers(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
+def _with_headers(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
     """The headers of a response, with what browsers must know to be careful."""
     found = list(headers)
-    return found + careful(tuple(name for name, _ in found), protected(path))
+    return found + _careful(tuple(name for name, _ in found), _protected(path))
 
 
 @lru_cache(64)  # a route answers with the same headers again and again
-def careful(names: tuple[bytes, ...], secret: bool) -> list[tuple[bytes, bytes]]:
+def _careful(names: tuple[bytes, ...], secret: bool) -> list[tuple[bytes, bytes]]:
     """What a response with these headers lacks."""
     known = {name.lower() for name in names}
     return [header for header in (CAREFUL + NOT_KEPT if secret else CAREFUL) if header[0] not in known]
 
 
-async def refuse(refused: Refused, send: Send) -> None:
+async def _refuse(refused: Refused, send: Send) -> None:
     """A response without a word to the app."""
     content = json_bytes({"error": refused.why})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]

@@ -36,11 +36,11 @@ class Counter:
             self.values[tuple(labels.items())] += amount
 
     def lines(self) -> Iterator[str]:
-        yield from head(self.name, self.about, self.kind)
+        yield from _head(self.name, self.about, self.kind)
         with self.lock:
             found = list(self.values.items())
         for key, value in found:
-            yield f"{self.name}{labelled(dict(key))} {value:.10g}"
+            yield f"{self.name}{_labelled(dict(key))} {value:.10g}"
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class Histogram:
             self.total += value
 
     def lines(self) -> Iterator[str]:
-        yield from head(self.name, self.about, "histogram")
+        yield from _head(self.name, self.about, "histogram")
         with self.lock:
             counts, total = list(self.counts), self.total
         so_far = 0
@@ -107,26 +107,26 @@ class ServerMetrics:
             "process_resident_memory_bytes": ("Memory in use.", float(memory_in_use())),
         }
         for name, (about, value) in {**gauges, **own}.items():
-            lines += [*head(name, about, "gauge"), f"{name} {value:.10g}"]
+            lines += [*_head(name, about, "gauge"), f"{name} {value:.10g}"]
         return "\n".join(lines) + "\n"
 
 
-def head(name: str, about: str, kind: str) -> Iterator[str]:
+def _head(name: str, about: str, kind: str) -> Iterator[str]:
     yield f"# HELP {name} {about}"
     yield f"# TYPE {name} {kind}"
 
 
-def labelled(labels: Mapping[str, str]) -> str:
+def _labelled(labels: Mapping[str, str]) -> str:
     r"""Labels in braces; what Prometheus reads as marks is escaped.
 
-    >>> labelled({"run": 'a"b'})
+    >>> _labelled({"run": 'a"b'})
     '{run="a\\"b"}'
     """
-    pairs = (f'{name}="{escaped(value)}"' for name, value in labels.items())
+    pairs = (f'{name}="{_escaped(value)}"' for name, value in labels.items())
     return f"{{{','.join(pairs)}}}" if labels else ""
 
 
-def escaped(value: str) -> str:
+def _escaped(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 

@@ -29,17 +29,17 @@ def json_bytes(value: Any) -> bytes:
     try:
         return ENCODER.encode(value).encode()
     except UnicodeEncodeError:
-        return json.dumps(finite(value)).encode()
+        return json.dumps(_finite(value)).encode()
     except ValueError:
-        return json.dumps(finite(value), ensure_ascii=False).encode(errors="replace")
+        return json.dumps(_finite(value), ensure_ascii=False).encode(errors="replace")
 
 
-def finite(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     """The value with null in the place of numbers that JSON does not have."""
     if isinstance(value, dict):
-        return {name: finite(item) for name, item in value.items()}
+        return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -55,39 +55,39 @@ class Body:
 
 async def read_body(request: Request, limits: Limits) -> Body:
     """What a client sent. Whatever is wrong with it is refused with the reason."""
-    kind_text, boundary = content_type(header(request, b"content-type"))
+    kind_text, boundary = _content_type(_header(request, b"content-type"))
     if kind_text not in (*JSON_TYPES, FORM):
         got = f"got {short(kind_text)}" if kind_text else "there is none"
         raise Refused(415, f"the Content-Type must be application/json, or {FORM} for files: {got}")
-    raw = await read_bytes(request, limits)
+    raw = await _read_bytes(request, limits)
     if kind_text != FORM:
-        return Body(json_object(raw))
+        return Body(_json_object(raw))
     if not boundary:
         raise Refused(400, "the form is damaged: its Content-Type has no boundary")
-    return read_form(raw, boundary, limits)
+    return _read_form(raw, boundary, limits)
 
 
-def header(request: Request, name: bytes) -> bytes:
+def _header(request: Request, name: bytes) -> bytes:
     """A header as it was sent, the first of its name; empty where there is none."""
     return next((value for known, value in request.scope["headers"] if known == name), b"")
 
 
 @lru_cache(64)  # the next request says the same
-def content_type(given: bytes) -> tuple[str, bytes]:
+def _content_type(given: bytes) -> tuple[str, bytes]:
     """The kind of a body, in small letters, and the boundary of a form."""
     kind, options = parse_options_header(given)
     return kind.decode("latin-1").lower(), options.get(b"boundary", b"")
 
 
-def too_large(limits: Limits) -> Refused:
+def _too_large(limits: Limits) -> Refused:
     return Refused(413, f"the request is too large: at most {limits.body:,} bytes", Connection="close")
 
 
-async def read_bytes(request: Request, limits: Limits) -> bytes:
+async def _read_bytes(request: Request, limits: Limits) -> bytes:
     """The bytes of a body, in time."""
-    declared = header(request, b"content-length")
+    declared = _header(request, b"content-length")
     if declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body):
-        raise too_large(limits)
+        raise _too_large(limits)
     parts: list[bytes] = []
     size = 0
     try:
@@ -99,7 +99,7 @@ async def read_bytes(request: Request, limits: Limits) -> bytes:
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > limits.body:
-                    raise too_large(limits)
+                    raise _too_large(limits)
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
@@ -107,11 +107,11 @@ async def read_bytes(request: Request, limits: Limits) -> bytes:
         raise Refused(408, why, Connection="close") from None
 
 
-def no_number(word: str) -> float:
+def _no_number(word: str) -> float:
     raise ValueError(f"{word} is not a number of JSON")
 
 
-def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The fields of an object: of two with one name a reader would have to drop one without a word."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -122,13 +122,13 @@ def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # to make one takes longer than to read a request
-DECODER = json.JSONDecoder(parse_constant=no_number, object_pairs_hook=each_once)
+DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_once)
 
 
-def json_object(raw: bytes) -> dict[str, Any]:
+def _json_object(raw: bytes) -> dict[str, Any]:
     """A JSON object.
 
-    >>> json_object(b'{"inputs": ["a"]}')
+    >>> _json_object(b'{"inputs": ["a"]}')
     {'inputs': ['a']}
     """
     try:
@@ -174,25 +174,25 @@ class FormReader:
 
     def part_end(self) -> None:
         _, options = parse_options_header(self.headers.get(b"content-disposition", b""))
-        name, content = decoded(options.get(b"name", b""), "the name of a field"), b"".join(self.data)
+        name, content = _decoded(options.get(b"name", b""), "the name of a field"), b"".join(self.data)
         if b"filename" in options:
             if name != "file":
                 raise Refused(400, f"files of a form are called file: got {short(name)!r}")
             if len(self.files) >= self.limits.inputs:
                 raise Refused(413, f"at most {self.limits.inputs} files a request")
-            self.files.append(SentFile(plain_name(options[b"filename"]), content))
+            self.files.append(SentFile(_plain_name(options[b"filename"]), content))
         else:
             if not name or name in self.fields:
                 raise Refused(400, f"every field of a form has a name of its own: got {short(name)!r} twice or without")
             if len(self.fields) >= MOST_FIELDS:
                 raise Refused(413, f"at most {MOST_FIELDS} fields a request")
-            self.fields[name] = decoded(content, short(name))
+            self.fields[name] = _decoded(content, short(name))
 
     def end(self) -> None:
         self.ended = True
 
 
-def read_form(raw: bytes, boundary: bytes, limits: Limits) -> Body:
+def _read_form(raw: bytes, boundary: bytes, limits: Limits) -> Body:
     """The fields and files of a form."""
     reader = FormReader(limits)
     parser = MultipartParser(
@@ -217,17 +217,17 @@ def read_form(raw: bytes, boundary: bytes, limits: Limits) -> Body:
     return Body(reader.fields, tuple(reader.files), typed=False)
 
 
-def decoded(raw: bytes, what: str) -> str:
+def _decoded(raw: bytes, what: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
         raise Refused(400, f"{what} is not UTF-8") from None
 
 
-def plain_name(raw: bytes) -> str:
+def _plain_name(raw: bytes) -> str:
     r"""The name of a file without folders and control characters; it is shown to people.
 
-    >>> plain_name(b"C:\\my\\cat.png"), plain_name(b"../../etc/passwd"), plain_name(b"")
+    >>> _plain_name(b"C:\\my\\cat.png"), _plain_name(b"../../etc/passwd"), _plain_name(b"")
     ('cat.png', 'passwd', 'file')
     """
     text = raw.decode(errors="replace").replace("\\", "/").rsplit("/", 1)[-1]
@@ -242,10 +242,10 @@ TABLES = (".csv", ".tsv", ".txt")
 HOW = 'send it as multipart `file`, or as {"name": ..., "base64": ...}. Paths of the server are not read.'
 
 
-def is_file(value: Any) -> bool:
+def _is_file(value: Any) -> bool:
     """Whether it is the form of a file inside JSON: an object with base64, and perhaps a name.
 
-    >>> is_file({"name": "a.txt", "base64": "aGk="}), is_file({"name": "a.txt"}), is_file({"base64": 5})
+    >>> _is_file({"name": "a.txt", "base64": "aGk="}), _is_file({"name": "a.txt"}), _is_file({"base64": 5})
     (True, False, False)
     """
     if not isinstance(value, dict) or not set(value) <= {"name", "base64"}:
@@ -253,10 +253,10 @@ def is_file(value: Any) -> bool:
     return isinstance(value.get("base64"), str) and isinstance(value.get("name", "file"), str)
 
 
-def from_json(value: str | dict[str, str]) -> SentFile:
+def _from_json(value: str | dict[str, str]) -> SentFile:
     """A file inside JSON: an object with its name and base64, a data URL, or base64 alone.
 
-    >>> from_json({"name": "a.txt", "base64": "aGk="}).content
+    >>> _from_json({"name": "a.txt", "base64": "aGk="}).content
     b'hi'
     """
     name, text = ("file", value) if isinstance(value, str) else (value.get("name", "file"), value["base64"])
@@ -266,10 +266,10 @@ def from_json(value: str | dict[str, str]) -> SentFile:
         content = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         raise ValueError(f"an input must be a file, and this is not base64: {shown(value)}; {HOW}") from None
-    return SentFile(plain_name(name.encode(errors="replace")), content)
+    return SentFile(_plain_name(name.encode(errors="replace")), content)
 
 
-def as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]:
+def _as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]:
     """A file as an input of the run's task, and the bytes of memory it takes; a ValueError if it is none."""
     kind = served.run.task.input_kind
     require(bool(file.content), f"{file.name}: the file is empty. Send it again.")
@@ -291,7 +291,7 @@ def as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, in
 
 
 @contextmanager
-def as_path(file: SentFile) -> Iterator[str]:
+def _as_path(file: SentFile) -> Iterator[str]:
     """A table as a file of its own, for as long as it is read. What is wrong with it is told by the name that it was sent as."""
     ending = Path(file.name).suffix.lower()
     with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
@@ -344,7 +344,7 @@ class Asked:
 def read_run(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
     """What `POST /api/run` asks for."""
     served = runs.find(body.fields.get("run"))
-    inputs = given_inputs(body, served, "inputs")
+    inputs = _given_inputs(body, served, "inputs")
     if not isinstance(inputs, list):
         raise Refused(400, f"inputs must be a list: got {shown(inputs)}")
     if not inputs:
@@ -352,9 +352,9 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
     if len(inputs) > limits.inputs:
         raise Refused(413, f"at most {limits.inputs} inputs a request: got {len(inputs):,}. Send several requests.")
     for number, value in enumerate(inputs):
-        check_type(f"inputs[{number}]", value, served)
-    asked = read_asked(body, served, inputs, RUN_FIELDS, limits)
-    stream = truth(body, "stream")
+        _check_type(f"inputs[{number}]", value, served)
+    asked = _read_asked(body, served, inputs, RUN_FIELDS, limits)
+    stream = _truth(body, "stream")
     if stream and len(inputs) != 1:
         raise Refused(400, f"a stream has one answer: give one input, not {len(inputs)}")
     return replace(asked, stream=True) if stream else asked
@@ -363,15 +363,15 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
 def read_look(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
     """What `POST /api/look` asks for."""
     served = runs.find(body.fields.get("run"))
-    given = given_inputs(body, served, "input")
+    given = _given_inputs(body, served, "input")
     one = given[0] if body.files else given
     if len(body.files) > 1:
         raise Refused(400, f"one input is looked at: got {len(body.files)} files")
-    check_type("input", one, served)
-    return replace(read_asked(body, served, [one], LOOK_FIELDS, limits), methods=truth(body, "methods"))
+    _check_type("input", one, served)
+    return replace(_read_asked(body, served, [one], LOOK_FIELDS, limits), methods=_truth(body, "methods"))
 
 
-def truth(body: Body, name: str) -> bool:
+def _truth(body: Body, name: str) -> bool:
     """A field that is true or false; false where there is none."""
     value = body.fields.get(name, False)
     value = from_text(value, bool) if isinstance(value, str) and not body.typed else value
@@ -380,7 +380,7 @@ def truth(body: Body, name: str) -> bool:
     return value
 
 
-def given_inputs(body: Body, served: ServedRun, field: str) -> Any:
+def _given_inputs(body: Body, served: ServedRun, field: str) -> Any:
     """The files of a form, or a field of JSON."""
     task, kind = served.run.task, served.run.task.input_kind
     if body.files:
@@ -396,25 +396,25 @@ def given_inputs(body: Body, served: ServedRun, field: str) -> Any:
     return [value] if field == "inputs" and not body.typed else value  # a form has one text
 
 
-def check_type(place: str, value: Any, served: ServedRun) -> None:
+def _check_type(place: str, value: Any, served: ServedRun) -> None:
     """Require text, or a file where the task takes files; what is wrong inside of one concerns this input alone."""
-    if isinstance(value, str | SentFile) or (served.takes_files and is_file(value)):
+    if isinstance(value, str | SentFile) or (served.takes_files and _is_file(value)):
         return
     if served.takes_files:
         raise Refused(400, f"{place} must be a file: got {shown(value)}; {HOW}")
     raise Refused(400, f"{place} must be text: got {shown(value)}")
 
 
-def read_asked(body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits) -> Asked:
+def _read_asked(body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits) -> Asked:
     """Inputs as questions, and the options."""
-    ask, draws = options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
-    changes = changes_of(body.fields.get("changes"), served, limits)
-    pairs = [question_of(value, served, limits) for value in inputs]
+    ask, draws = _options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
+    changes = _changes_of(body.fields.get("changes"), served, limits)
+    pairs = [_question_of(value, served, limits) for value in inputs]
     questions, size = tuple(question for question, _ in pairs), sum(size for _, size in pairs)
     return Asked(served, questions, ask, draws, changes, bytes=size)
 
 
-def options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
+def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
     """The options of an answer, as on the command line, and whether it is drawn; null is what is left out there."""
     if not given:
         return {}, served.draws
@@ -432,7 +432,7 @@ def options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> t
         raise Refused(400, str(error)) from None
 
 
-def changes_of(given: Any, served: ServedRun, limits: Limits) -> dict[str, list[Change]]:
+def _changes_of(given: Any, served: ServedRun, limits: Limits) -> dict[str, list[Change]]:
     """The what-ifs of a request, by layer."""
     if given is None or given == "":
         return {}
@@ -449,15 +449,15 @@ def changes_of(given: Any, served: ServedRun, limits: Limits) -> dict[str, list[
         raise Refused(400, str(error)[:1000]) from None
 
 
-def question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Question, int]:
+def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Question, int]:
     """An input as a question, and the memory it holds; one that cannot be read has an error."""
     task = served.run.task
     if isinstance(value, SentFile) or served.takes_files:
         name = value.name if isinstance(value, SentFile) else "file"
         try:
-            file = value if isinstance(value, SentFile) else from_json(value)
+            file = value if isinstance(value, SentFile) else _from_json(value)
             name = file.name
-            found, size = as_input(served, file, limits)
+            found, size = _as_input(served, file, limits)
             return Question(name, found), size
         except ValueError as error:
             return Question(name, name, error=str(error)), 0
@@ -477,17 +477,17 @@ def answered(asked: Asked) -> list[Answer]:
     """The answers to all questions, in their order. In the thread that computes."""
     run = asked.served.run
     if run.task.input_kind == "table":
-        return [answered_table_file(asked, question) for question in asked.questions]
+        return [_answered_table_file(asked, question) for question in asked.questions]
     found = run.answers_to(asked.questions, **asked.ask)
     if not asked.served.takes_files:
         return found
     return [replace(answer, input=question.where) for question, answer in zip(asked.questions, found, strict=True)]
 
 
-def answered_table_file(asked: Asked, question: Question) -> Answer:
+def _answered_table_file(asked: Asked, question: Question) -> Answer:
     """The answer to a table that was sent; it is told by the name that it was sent as."""
     if question.error:
         return Answer(question.where, "", math.nan, error=question.error)
-    with as_path(question.input) as path:
+    with _as_path(question.input) as path:
         (answer,) = asked.served.run.answers_to([Question(question.where, path)], **asked.ask)
         return replace(answer, input=question.where, error=answer.error.replace(path, question.where))

@@ -51,7 +51,7 @@ class WatchedStepper:
         return getattr(self.inner, name)
 
 
-def always() -> bool:
+def _always() -> bool:
     return True
 
 
@@ -59,7 +59,7 @@ def always() -> bool:
 class WatchedRun(Run):
     """The same run; `wanted` is asked at every step of a search, and between the passes of a comparison of methods."""
 
-    wanted: Callable[[], bool] = field(default=always, repr=False)
+    wanted: Callable[[], bool] = field(default=_always, repr=False)
 
     @classmethod
     def of(cls, run: Run) -> "WatchedRun":
@@ -80,7 +80,7 @@ class WatchedRun(Run):
         try:
             yield
         finally:
-            self.wanted = always
+            self.wanted = _always
 
 
 FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # kinds of inputs that are files
@@ -111,7 +111,7 @@ class ServedRun:
         """The options of a question and their types; a tuple has several texts."""
         hints = get_type_hints(self.run.task.Ask)
         names = [name for name in self.run.task.Ask.takes() if name not in INSIDE]
-        return {name: kind_of(hints[name]) for name in names}
+        return {name: _kind_of(hints[name]) for name in names}
 
     @cached_property
     def draws(self) -> bool:
@@ -168,10 +168,10 @@ def draws(ask: AskOptions) -> bool:
     return isinstance(ask, SearchOptions) and isinstance(ask.search(), Sample)
 
 
-def kind_of(hint: Any) -> Kind:
+def _kind_of(hint: Any) -> Kind:
     """The type of an option, without the None that stands for its default.
 
-    >>> kind_of(float | None), kind_of(tuple[str, ...])
+    >>> _kind_of(float | None), _kind_of(tuple[str, ...])
     (<class 'float'>, (<class 'str'>,))
     """
     if hint in WORDS:
@@ -183,16 +183,16 @@ def kind_of(hint: Any) -> Kind:
 def checked_option(name: str, value: Any, kind: Kind, limits: Limits) -> Any:
     """An option of a request, as the run takes it. What a form sends is text, and read as on a command line."""
     if isinstance(kind, tuple):
-        words = listed(value) if isinstance(value, str) else value
+        words = _listed(value) if isinstance(value, str) else value
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise Refused(400, f"{name} must be a list of texts: got {shown(value)}")
         if len(words) > limits.candidates:
             raise Refused(413, f"at most {limits.candidates:,} {name} at once: got {len(words):,}")
-        return tuple(readable(name, word.strip(), limits) for word in words if word.strip())
+        return tuple(_readable(name, word.strip(), limits) for word in words if word.strip())
     if kind is str:
         if not isinstance(value, str):
             raise Refused(400, f"{name} must be text: got {shown(value)}")
-        return readable(name, value, limits)
+        return _readable(name, value, limits)
     number = from_text(value, kind) if isinstance(value, str) else value
     whole = isinstance(number, float) and kind is int and number.is_integer() and abs(number) < 2**53
     number = int(number) if whole else number
@@ -209,10 +209,10 @@ def checked_option(name: str, value: Any, kind: Kind, limits: Limits) -> Any:
     return kind(number)
 
 
-def listed(value: str) -> list[str]:
+def _listed(value: str) -> list[str]:
     """Several texts as a form sends them: a list in JSON, as the web app does, or by commas, as on a command line.
 
-    >>> listed('["red, or blue", "green"]'), listed("red, green"), listed("[red]")
+    >>> _listed('["red, or blue", "green"]'), _listed("red, green"), _listed("[red]")
     (['red, or blue', 'green'], ['red', ' green'], ['[red]'])
     """
     try:
@@ -237,7 +237,7 @@ def from_text(value: str, kind: type) -> Any:
         return value
 
 
-def readable(name: str, text: str, limits: Limits) -> str:
+def _readable(name: str, text: str, limits: Limits) -> str:
     """A text that a model can be given: of at most so many characters, all of them characters."""
     if len(text) > limits.characters:
         raise Refused(413, f"{name} is too long: {len(text):,} characters, at most {limits.characters:,}")
@@ -278,7 +278,7 @@ def load_runs(folders: Sequence[str], device: str) -> ServedRuns:
     """The runs of some folders, each called as its folder; equal names get their parents' before them."""
     paths = [expanded(folder) for folder in folders]
     require(len({path.resolve() for path in paths}) == len(paths), "a folder is given twice: give each once")
-    names = distinct(paths)
+    names = _distinct(paths)
     require(len(set(names)) == len(names), f"two folders have one name: {', '.join(names)}. Rename one of them.")
     # in a thread that ends: GNU's OpenMP lets threads sleep between parallel regions, which makes short ones half as fast, once
     # its teams have more threads than the machine has cores, and a thread that computed once keeps its team
@@ -287,17 +287,17 @@ def load_runs(folders: Sequence[str], device: str) -> ServedRuns:
     return ServedRuns(dict(zip(names, runs, strict=True)))
 
 
-def distinct(paths: Sequence[Path]) -> list[str]:
+def _distinct(paths: Sequence[Path]) -> list[str]:
     """The shortest ends of some paths that differ from each other.
 
-    >>> distinct([Path("a/x"), Path("b/x"), Path("y")])
+    >>> _distinct([Path("a/x"), Path("b/x"), Path("y")])
     ['a-x', 'b-x', 'y']
     """
     whole = [path.resolve().parts for path in paths]
-    return ["-".join(parts[-shortest(whole, parts) :]) for parts in whole]
+    return ["-".join(parts[-_shortest(whole, parts) :]) for parts in whole]
 
 
-def shortest(whole: Sequence[tuple[str, ...]], path: tuple[str, ...]) -> int:
+def _shortest(whole: Sequence[tuple[str, ...]], path: tuple[str, ...]) -> int:
     """How many parts at the end of a path suffice to tell it from the others."""
     sizes = range(1, len(path))
     return next((size for size in sizes if [p[-size:] for p in whole].count(path[-size:]) == 1), len(path))

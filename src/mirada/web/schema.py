@@ -45,7 +45,7 @@ ERRORS = {
 def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
     """The whole description, of the runs that are served."""
     options = {name: kind for served in runs for name, kind in served.options.items()}
-    properties = {name: option(name, kind, limits) for name, kind in options.items()}
+    properties = {name: _option(name, kind, limits) for name, kind in options.items()}
     names = [served.name for served in runs]
     run: Schema = {
         "type": "string",
@@ -54,20 +54,22 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
     }
     several = {"run": run}
     needed = ["run"] if len(names) > 1 else []
-    item, file_too = input_schema(runs, limits)
+    item, file_too = _input_schema(runs, limits)
     changes: Schema = {"type": "array", "items": {"$ref": "#/components/schemas/Change"}, "maxItems": limits.changes}
     inputs = {"type": "array", "items": item, "minItems": 1, "maxItems": limits.inputs}
     stream = {"type": "boolean", "description": "Server-sent events: pieces of text, then done. One input."}
-    asked = object_of(
+    asked = _object_of(
         {"inputs": inputs, **several, **properties, "changes": changes, "stream": stream}, ["inputs", *needed]
     )
     methods = {"type": "boolean", "description": "Rollout, gradients and ablation beside the weights: slower."}
-    looked = object_of(
+    looked = _object_of(
         {"input": item, **several, **properties, "changes": changes, "methods": methods}, ["input", *needed]
     )
     paths = {
-        "/api/run": {"post": operation("Answers to inputs.", asked, file_too, needed, "#/components/schemas/Answers")},
-        "/api/look": {"post": operation("All attention behind an answer: a .attn file.", looked, file_too, needed, "")},
+        "/api/run": {"post": _operation("Answers to inputs.", asked, file_too, needed, "#/components/schemas/Answers")},
+        "/api/look": {
+            "post": _operation("All attention behind an answer: a .attn file.", looked, file_too, needed, "")
+        },
         "/api/health": {"get": plain("The runs that are served.", {"$ref": "#/components/schemas/Health"})},
         "/api/samples": {"get": plain("Inputs to try.", {"type": "object"}, run if needed else None)},
         "/api/metrics": {"get": plain("Counters in the text form of Prometheus.", None)},
@@ -80,7 +82,7 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
             "description": "Answers, and the attention behind them.",
         },
         "paths": paths,
-        "components": {"schemas": schemas()},
+        "components": {"schemas": _schemas()},
     }
     if token:
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -88,17 +90,17 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
     return document
 
 
-def input_schema(runs: ServedRuns, limits: Limits) -> tuple[Schema, bool]:
+def _input_schema(runs: ServedRuns, limits: Limits) -> tuple[Schema, bool]:
     """What an input is, and whether it may be a file."""
     kinds = {served.run.task.input_kind for served in runs}
     text: Schema = {"type": "string", "maxLength": limits.characters}
-    file: Schema = object_of({"name": {"type": "string"}, "base64": {"type": "string", "format": "byte"}}, ["base64"])
+    file: Schema = _object_of({"name": {"type": "string"}, "base64": {"type": "string", "format": "byte"}}, ["base64"])
     if kinds <= set(FILES):
         return file, True
     return ({"oneOf": [text, file]}, True) if kinds & set(FILES) else (text, False)
 
 
-def option(name: str, kind: Kind, limits: Limits) -> Schema:
+def _option(name: str, kind: Kind, limits: Limits) -> Schema:
     """An option of an answer."""
     if isinstance(kind, tuple):
         found: Schema = {"type": "array", "items": {"type": "string"}, "maxItems": limits.candidates}
@@ -111,18 +113,18 @@ def option(name: str, kind: Kind, limits: Limits) -> Schema:
     return found | ({"description": ABOUT[name]} if name in ABOUT else {})
 
 
-def object_of(properties: Schema, required: list[str]) -> Schema:
+def _object_of(properties: Schema, required: list[str]) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def operation(summary: str, body: Schema, files: bool, needed: list[str], answer: str) -> Schema:
+def _operation(summary: str, body: Schema, files: bool, needed: list[str], answer: str) -> Schema:
     """A POST: JSON, or a form with files."""
     content: Schema = {"application/json": {"schema": body}}
     if files:
         text = {"type": "string"}
         shared = {name: text for name in body["properties"] if name not in ("inputs", "input")}
         file = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
-        content["multipart/form-data"] = {"schema": object_of({"file": file, **shared}, ["file", *needed])}
+        content["multipart/form-data"] = {"schema": _object_of({"file": file, **shared}, ["file", *needed])}
     good: Schema = {
         "application/json": {"schema": {"$ref": answer}},
         "text/event-stream": {"schema": EVENT},
@@ -131,7 +133,7 @@ def operation(summary: str, body: Schema, files: bool, needed: list[str], answer
     return {
         "summary": summary,
         "requestBody": {"required": True, "content": content},
-        "responses": {"200": {"description": summary, "content": good if answer else zipped}, **errors()},
+        "responses": {"200": {"description": summary, "content": good if answer else zipped}, **_errors()},
     }
 
 
@@ -140,20 +142,20 @@ def plain(summary: str, answer: Schema | None, run: Schema | None = None) -> Sch
     kind = "application/json" if answer is not None else "text/plain"
     content = {kind: {"schema": answer if answer is not None else {"type": "string"}}}
     asked = [{"name": "run", "in": "query", "required": True, "schema": run}] if run else []
-    found = {"summary": summary, "responses": {"200": {"description": summary, "content": content}, **errors()}}
+    found = {"summary": summary, "responses": {"200": {"description": summary, "content": content}, **_errors()}}
     return found | ({"parameters": asked} if asked else {})
 
 
-def errors() -> Schema:
+def _errors() -> Schema:
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     return {status: {"description": about, "content": content} for status, about in ERRORS.items()}
 
 
-def schemas() -> Schema:
+def _schemas() -> Schema:
     """What is referred to."""
     place = {"type": "integer", "minimum": 0}
     counted = "as the layer counts it: a row or column of the .attn file; of a part of a graph, its `places` there"
-    change = object_of(
+    change = _object_of(
         {
             "layer": {"type": "string", "description": "The dotted name of a layer, as in the .attn file."},
             "do": {"type": "string", "enum": sorted(CHANGES)},

@@ -50,7 +50,7 @@ class Banded:
         reached = slice(max(0, start - left), min(request.keys, start + request.queries + right))
         places = places.columns(reached.start, max(reached.start, reached.stop))
         k, v = (broadcast_heads(x, request.heads)[:, :, reached] for x in (request.k, request.v))
-        hidden = unseen(where, places)
+        hidden = _unseen(where, places)
         if hidden is not None:
             k, v = (x.masked_fill(hidden.unsqueeze(-1), 0) for x in (k, v))
         q, k, scale = factors(request, k)
@@ -61,30 +61,30 @@ class Banded:
         return KernelOutput(Tiled.apply(q, k, v, (tiling,), scale, tuple(where.tensors()))[..., :dim])
 
 
-def block(where: Neighborhood) -> int:
+def _block(where: Neighborhood) -> int:
     """Queries per tile: about half the band, in steps that suit the kernel."""
     left, right = where.band
     return int(min(512, max(64, 32 * round((left + right) / 64))))
 
 
-def spans(where: Neighborhood, places: Places) -> Iterator[tuple[int, int, int, int]]:
+def _spans(where: Neighborhood, places: Places) -> Iterator[tuple[int, int, int, int]]:
     """The blocks of queries first, ..., last - 1 and the keys begin, ..., end - 1 that they may see."""
     left, right = (int(reach) for reach in where.band)
     offset = places.start - places.first_key
-    for first in range(0, places.queries, block(where)):
-        last = min(first + block(where), places.queries)
+    for first in range(0, places.queries, _block(where)):
+        last = min(first + _block(where), places.queries)
         begin, end = max(0, offset + first - left), min(places.keys, offset + last + right)
         if begin < end:
             yield first, last, begin, end
 
 
-def unseen(where: Neighborhood, places: Places) -> Tensor | None:
+def _unseen(where: Neighborhood, places: Places) -> Tensor | None:
     """The keys that no query sees, found block by block; None where it is clear that there are none."""
     rest = intersect(part for part in where.conjuncts() if not part.uniform)
     if rest.reflexive and places.start == 0 and places.queries >= places.keys:
         return where.unseen(places)
     seen = torch.zeros(1, 1, places.keys, dtype=torch.bool, device=places.device)
-    for first, last, begin, end in spans(where, places):
+    for first, last, begin, end in _spans(where, places):
         here = where.sees(places.rows(first, last).columns(begin, end)).any(2).expand(-1, -1, end - begin)
         seen = seen.expand(*(max(sizes) for sizes in zip(seen.shape[:2], here.shape[:2], strict=True)), -1).clone()
         seen[..., begin:end] |= here
@@ -94,7 +94,7 @@ def unseen(where: Neighborhood, places: Places) -> Tensor | None:
 def tiles(where: Neighborhood, places: Places, position: Position, dtype: torch.dtype) -> Iterator[Tile]:
     """The blocks of queries with the keys they may see, and what the position adds to their scores."""
     known: dict[tuple[int, int, int], Tensor] = {}
-    for first, last, begin, end in spans(where, places):
+    for first, last, begin, end in _spans(where, places):
         shape = (last - first, end - begin, places.start + first - begin)
         mask = known.get(shape)
         if mask is None:

@@ -54,21 +54,21 @@ class EdgesKernel:
     def run(self, request: Request) -> KernelOutput:
         assert isinstance(request.where, Edges)
         _, v = request.visible()
-        scores = edge_scores(request).to(v.dtype)
+        scores = _edge_scores(request).to(v.dtype)
         kept = None
         if request.normalizer.training and request.normalizer.dropout:  # type: ignore[attr-defined]
             kept = request.normalizer.drop(torch.ones_like(scores, memory_format=torch.contiguous_format))
-        output = MixEdges.apply(scores, to_rows(v), kept, request.where)
+        output = MixEdges.apply(scores, _to_rows(v), kept, request.where)
         return KernelOutput(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
 
 
-def edge_scores(request: Request) -> Numbers:
+def _edge_scores(request: Request) -> Numbers:
     """The score of every edge, in the order of `pairs`: (edges, batch * heads)."""
     assert isinstance(request.where, Edges)
     source, target = request.where.pairs
     k, _ = request.visible()
     q, k = request.score.queries(request.q), request.score.keys(k)
-    q, k = to_rows(q).index_select(0, target), to_rows(k).index_select(0, source)
+    q, k = _to_rows(q).index_select(0, target), _to_rows(k).index_select(0, source)
     q, k = (rearrange(x, "e (b h) d -> b h e d", b=request.batch) for x in (q, k))
     return rearrange(request.score.aligned(q, k), "b h e -> e (b h)")
 
@@ -76,11 +76,11 @@ def edge_scores(request: Request) -> Numbers:
 def edge_weights(request: Request) -> Float[Tensor, "batch heads edges"]:
     """The weight of every edge, in the order of `pairs`."""
     assert isinstance(request.where, Edges)
-    weights = segment_softmax(edge_scores(request), request.where)
+    weights = _segment_softmax(_edge_scores(request), request.where)
     return rearrange(weights, "e (b h) -> b h e", b=request.batch)
 
 
-def to_rows(x: Float[Tensor, "batch heads nodes dim"]) -> Float[Tensor, "nodes batch*heads dim"]:
+def _to_rows(x: Float[Tensor, "batch heads nodes dim"]) -> Float[Tensor, "nodes batch*heads dim"]:
     """(nodes, batch * heads, dim): everything of a node side by side, so that gathering reads whole rows."""
     return rearrange(x, "b h n d -> n (b h) d").contiguous()
 
@@ -97,7 +97,7 @@ class MixEdges(torch.autograd.Function):
         if serves(scores, values, *([] if kept is None else [kept]), dtypes=tuple(REALS)):
             weights, output = edges_forward(scores, values, kept, graph.offsets, graph.pairs[0])
         else:
-            weights = segment_softmax(scores, graph)
+            weights = _segment_softmax(scores, graph)
             used = weights if kept is None else weights * kept
             moved = values.index_select(0, graph.pairs[0]) * used.unsqueeze(-1)
             output = torch.zeros_like(values).index_add_(0, graph.pairs[1], moved)
@@ -123,7 +123,7 @@ class MixEdges(torch.autograd.Function):
         return weights * (d_weights - mean.index_select(0, target)), d_values, None, None
 
 
-def segment_softmax(scores: Numbers, graph: Edges) -> Numbers:
+def _segment_softmax(scores: Numbers, graph: Edges) -> Numbers:
     """A softmax over the edges of every target."""
     target = graph.pairs[1]
     index = target.unsqueeze(-1).expand_as(scores)

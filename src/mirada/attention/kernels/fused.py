@@ -30,8 +30,8 @@ class Fused:
             return reason
         if forward_mode():
             return "PyTorch's kernel has no rule for forward-mode differentiation"
-        if mask_numbers(request) > MASK_NUMBERS:
-            return f"it would need a mask of {mask_numbers(request):,} numbers"
+        if _mask_numbers(request) > MASK_NUMBERS:
+            return f"it would need a mask of {_mask_numbers(request):,} numbers"
         return None
 
     def run(self, request: Request) -> KernelOutput:
@@ -42,7 +42,7 @@ class Fused:
         q, k, scale = factors(request, k[:, :, :keys])
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v[:, :, :keys])
-        if mask is not None and by_itself and not joins_masks(q, k, v):
+        if mask is not None and by_itself and not _joins_masks(q, k, v):
             mask, by_itself = mask & Causal().sees(request.places)[..., :keys], False
         output = F.scaled_dot_product_attention(q, k, v, mask, is_causal=by_itself, scale=scale)
         return KernelOutput(output[..., :dim])
@@ -63,12 +63,12 @@ def refuses_product(request: Request) -> str | None:
         return f"the bias of {type(position).__name__} needs more digits than {request.q.dtype} has"
     if 0 in (*request.q.shape, *request.v.shape):
         return f"nothing to fuse in an empty input: q {tuple(request.q.shape)}, keys={request.keys}"
-    if constant and trained(request):
+    if constant and _trained(request):
         return f"the bias of {type(position).__name__} is trained, and needs its gradient"
     return None
 
 
-def trained(request: Request) -> bool:
+def _trained(request: Request) -> bool:
     """Whether a gradient may be asked of the bias: of its parameters or of any other tensor in it. One corner shows it."""
     position = request.position
     if type(position) is ALiBi:
@@ -118,7 +118,7 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     return mask[..., :keys].expand(-1, -1, request.queries, -1), by_itself
 
 
-def joins_masks(*tensors: Tensor) -> bool:
+def _joins_masks(*tensors: Tensor) -> bool:
     """Whether the kernel that will run takes a mask and is causal by itself at once: only the CPU's flash kernel does."""
     flash = torch.backends.cuda.flash_sdp_enabled()  # the switch of every device, in spite of its name
     return flash and all(x.device.type == "cpu" and x.stride(-1) == 1 for x in tensors)
@@ -153,7 +153,7 @@ def same_dim(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(x if x.shape[-1] == dim else F.pad(x, (0, dim - x.shape[-1])) for x in (q, k, v))  # type: ignore[return-value]
 
 
-def mask_numbers(request: Request) -> int:
+def _mask_numbers(request: Request) -> int:
     """The size of the queries x keys mask, at most; 0 where none is needed."""
     if simple(request):
         return 0

@@ -53,13 +53,13 @@ class Plan:
 def plan(request: Request, force: str | None = None) -> Plan:
     """Choose the fastest kernel that does not refuse, or the forced one."""
     if force is not None:
-        reason = refusal(named(force), request)
+        reason = _refusal(_named(force), request)
         if reason:
             raise ValueError(
                 f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose."
             )
         return Plan(force, {})
-    groups = head_groups(request)
+    groups = _head_groups(request)
     if groups:
         plans = [(where, tuple(heads), plan(request.for_heads(heads, where))) for where, heads in groups.items()]
         order = [kernel.name for kernel in KERNELS]
@@ -67,14 +67,14 @@ def plan(request: Request, force: str | None = None) -> Plan:
         return Plan(slowest.kernel, slowest.refused, tuple(plans))
     refused: dict[str, str] = {}
     for kernel in KERNELS:
-        reason = refusal(kernel, request)
+        reason = _refusal(kernel, request)
         if reason is None:
             return Plan(kernel.name, refused)
         refused[kernel.name] = reason
     raise AssertionError("the reference kernel takes every request")
 
 
-def refusal(kernel: Kernel, request: Request) -> str | None:
+def _refusal(kernel: Kernel, request: Request) -> str | None:
     """Why this kernel does not run the request, if it does not."""
     if request.reweigh is not None and kernel is not reference:
         return "the weights are changed after the normalizer"
@@ -84,7 +84,7 @@ def refusal(kernel: Kernel, request: Request) -> str | None:
 def run(request: Request, chosen: Plan) -> KernelOutput:
     """Compute the request as planned."""
     if not chosen.groups:
-        return named(chosen.kernel).run(request)
+        return _named(chosen.kernel).run(request)
     answers = [run(request.for_heads(list(heads), where), plan) for where, heads, plan in chosen.groups]
     for (where, heads, _), answer in zip(chosen.groups, answers, strict=True):
         if answer.output.shape[1] != len(heads):
@@ -97,7 +97,7 @@ def run(request: Request, chosen: Plan) -> KernelOutput:
     return KernelOutput(output.index_select(1, order.argsort()))
 
 
-def head_groups(request: Request) -> dict[Neighborhood, list[int]]:
+def _head_groups(request: Request) -> dict[Neighborhood, list[int]]:
     """The heads of each neighborhood, where heads differ in nothing else; empty where they cannot be told apart."""
     conjuncts = request.where.conjuncts()
     per_head = [part for part in conjuncts if isinstance(part, PerHead) and type(part).sees is PerHead.sees]
@@ -109,7 +109,7 @@ def head_groups(request: Request) -> dict[Neighborhood, list[int]]:
     if any(part.lengths is not None for inner in per_head[0].parts for part in inner.conjuncts()):
         return {}  # a padding of one head must not become the true length for what stands beside it
     rest = intersect(part for part in conjuncts if part is not per_head[0])
-    if varies_by_head(rest, request):
+    if _varies_by_head(rest, request):
         return {}  # its rows are those of all heads, not of a group's
     groups: dict[Neighborhood, list[int]] = {}
     for head, part in enumerate(per_head[0].parts):
@@ -117,13 +117,13 @@ def head_groups(request: Request) -> dict[Neighborhood, list[int]]:
     return groups
 
 
-def varies_by_head(where: Neighborhood, request: Request) -> bool:
+def _varies_by_head(where: Neighborhood, request: Request) -> bool:
     """Whether heads see different keys: what varies shows in one corner."""
     places = request.full_places
     return where.sees(places.rows(0, min(1, places.queries)).columns(0, min(1, places.keys))).shape[1] > 1
 
 
-def named(name: str) -> Kernel:
+def _named(name: str) -> Kernel:
     """The kernel of that name."""
     for kernel in KERNELS:
         if kernel.name == name:

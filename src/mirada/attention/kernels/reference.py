@@ -28,37 +28,37 @@ class Reference:
         k, v = request.visible(rows_at_once=step)
         q, k, v = request.score.queries(widen(request.q)), request.score.keys(widen(k)), widen(v)
         if step >= request.queries:
-            return rows(request, q, k, v, 0, request.queries)
-        outputs, draws, before = [], [], versions(request)
+            return _rows(request, q, k, v, 0, request.queries)
+        outputs, draws, before = [], [], _versions(request)
         for first in range(0, request.queries, step):
             last = min(first + step, request.queries)
             if torch.is_grad_enabled() and not transformed():  # a transform takes no hooks on what is kept
-                answer = checkpoint(unchanged_rows, before, request, q, k, v, first, last, use_reentrant=False)
+                answer = checkpoint(_unchanged_rows, before, request, q, k, v, first, last, use_reentrant=False)
             else:
-                answer = rows(request, q, k, v, first, last)
+                answer = _rows(request, q, k, v, first, last)
             outputs.append(answer.output)
             draws.append(answer.draw)
         return KernelOutput(torch.cat(outputs, dim=2), Draw.join(draws) if draws[0] is not None else None)
 
 
-def rows(request: Request, q: Tensor, k: Tensor, v: Tensor, first: int, last: int) -> KernelOutput:
+def _rows(request: Request, q: Tensor, k: Tensor, v: Tensor, first: int, last: int) -> KernelOutput:
     """The outputs of the queries first, ..., last - 1, from prepared queries and keys."""
     weights, draw = weigh(request, q, k, first, last)
     return KernelOutput(mix(request, request.normalizer.drop(weights), v, first, last), draw)
 
 
-def unchanged_rows(
+def _unchanged_rows(
     before: list[int], request: Request, q: Tensor, k: Tensor, v: Tensor, first: int, last: int
 ) -> KernelOutput:
-    """`rows`, which a backward pass computes again: what is not among its tensors must be as it was then."""
-    if versions(request) != before:
+    """`_rows`, which a backward pass computes again: what is not among its tensors must be as it was then."""
+    if _versions(request) != before:
         raise ValueError(
             "a neighborhood, positions or parameters were changed in place before the backward pass: change a copy, or later"
         )
-    return rows(request, q, k, v, first, last)
+    return _rows(request, q, k, v, first, last)
 
 
-def versions(request: Request) -> list[int]:
+def _versions(request: Request) -> list[int]:
     """How often everything was changed in place that decides the weights beside queries, keys and values."""
     given = (request.places.positions, request.places.key_positions)
     parts = (request.score, request.position, request.normalizer)
@@ -71,7 +71,7 @@ def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Norm
     places, mask = request.full_places.rows(first, last), request.mask(first, last)
     prepared = q[:, :, first:last]
     scores = widen(request.score.compare(prepared, k))
-    scores = scores.to(torch.promote_types(scores.dtype, wide(request.v.dtype)))  # a score of places has its own dtype
+    scores = scores.to(torch.promote_types(scores.dtype, _wide(request.v.dtype)))  # a score of places has its own dtype
     bias = request.position.bias(prepared, places)
     scores = scores if bias is None else scores + bias
     narrowed = request.position.narrow(widen(request.q[:, :, first:last]), places)
@@ -110,10 +110,10 @@ def chunk(request: Request) -> int:
 
 def widen(x: Tensor) -> Tensor:
     """Half-precision numbers as float32: sums over many keys need the room. Others as they are."""
-    return x.to(wide(x.dtype))
+    return x.to(_wide(x.dtype))
 
 
-def wide(dtype: torch.dtype) -> torch.dtype:
+def _wide(dtype: torch.dtype) -> torch.dtype:
     """The dtype in which numbers of this one are summed."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 

@@ -24,16 +24,16 @@ class ShortKernel:
             return f"it is for Dot, not {type(request.score).__name__}"
         if not simple(request):
             return "it takes no mask: complete, causal and padded neighborhoods only, and no bias"
-        return refuses_sizes(request) or refuses_numbers(request)
+        return _refuses_sizes(request) or _refuses_numbers(request)
 
     def run(self, request: Request) -> KernelOutput:
         keys = last_key(request)
         k, v = (x[:, :, :keys] for x in shared(request))
         q, k, scale = factors(request, k)
-        return KernelOutput(attend_short(q, k, v, lengths_of(request.where), is_causal(request), scale))
+        return KernelOutput(_attend_short(q, k, v, lengths_of(request.where), is_causal(request), scale))
 
 
-def refuses_sizes(request: Request) -> str | None:
+def _refuses_sizes(request: Request) -> str | None:
     """Why these are not short, if they are not. One query alone gains nothing."""
     queries, keys = request.queries, last_key(request)
     if not 1 < queries <= SHORT_LONGEST or keys > SHORT_LONGEST:
@@ -46,7 +46,7 @@ def refuses_sizes(request: Request) -> str | None:
     return None
 
 
-def refuses_numbers(request: Request) -> str | None:
+def _refuses_numbers(request: Request) -> str | None:
     """Why C cannot work on these tensors, if it cannot."""
     if torch.compiler.is_compiling():  # asked first: what is traced must not meet the loader
         return "it is being traced"
@@ -61,7 +61,7 @@ def refuses_numbers(request: Request) -> str | None:
     return None
 
 
-def attend_short(
+def _attend_short(
     q: Queries, k: Keys, v: Values, lengths: Int[Tensor, " #batch"] | None, causal: bool, scale: float
 ) -> Output:
     """softmax(scale q.k) v over the first `lengths` keys of each sequence; with `causal`, none after a query's own place."""

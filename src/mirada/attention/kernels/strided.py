@@ -29,7 +29,7 @@ class StridedKernel:
     name = "strided"
 
     def refuses(self, request: Request) -> str | None:
-        if pattern(request) is None:
+        if _pattern(request) is None:
             return "the neighborhood is not Strided or Fixed, alone or with padding"
         reason = refuses_product(request)
         if reason:
@@ -51,32 +51,32 @@ class StridedKernel:
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v)
         data = tuple(request.where.tensors())
-        return KernelOutput(Tiled.apply(q, k, v, tilings(request, q.dtype), scale, data)[..., :dim])
+        return KernelOutput(Tiled.apply(q, k, v, _tilings(request, q.dtype), scale, data)[..., :dim])
 
 
-def pattern(request: Request) -> Strided | Fixed | None:
+def _pattern(request: Request) -> Strided | Fixed | None:
     """The one pattern of the neighborhood, if everything else in it is padding (or causal, as the pattern is)."""
     parts = [part for part in request.where.conjuncts() if type(part) not in (Padding, Causal, Complete)]
     return parts[0] if len(parts) == 1 and type(parts[0]) in (Strided, Fixed) else None  # type: ignore[return-value]
 
 
-def tilings(request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
+def _tilings(request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
     """The parts of the pattern, which share no pair."""
-    found = pattern(request)
+    found = _pattern(request)
     if isinstance(found, Strided):
-        return strided_tilings(found, request, dtype)
+        return _strided_tilings(found, request, dtype)
     assert isinstance(found, Fixed)
-    return fixed_tilings(found, request, dtype)
+    return _fixed_tilings(found, request, dtype)
 
 
-def strided_tilings(pattern: Strided, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
+def _strided_tilings(pattern: Strided, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
     """The window of the last keys, and the residue classes for what lies farther back."""
     stride, length, places = pattern.stride, request.keys, request.full_places
     paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
     window = reduce(and_, paddings, Window(stride))
     local = Tiling(lambda: band_tiles(window, places, request.position, dtype))
-    split, unsplit = partial(to_classes, stride=stride), partial(from_classes, stride=stride, length=length)
-    mask = arranged_padding(request, split, dtype)
+    split, unsplit = partial(_to_classes, stride=stride), partial(_from_classes, stride=stride, length=length)
+    mask = _arranged_padding(request, split, dtype)
     skip = 0 if pattern.part == "stride" else 2  # the key itself and the one a stride back are in the window
     size = -(-length // stride)
 
@@ -89,12 +89,12 @@ def strided_tilings(pattern: Strided, request: Request, dtype: torch.dtype) -> t
     return {None: (local, far), "local": (local,), "stride": (far,)}[pattern.part]
 
 
-def fixed_tilings(pattern: Fixed, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
+def _fixed_tilings(pattern: Fixed, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
     """The query's own block, and the summary columns of the blocks before it."""
     block, summary, length = pattern.block, pattern.summary, request.keys
-    split, unsplit = partial(to_blocks, block=block), partial(from_blocks, block=block, length=length)
-    pick, unpick = (partial(f, block=block, summary=summary) for f in (to_summary, from_summary))
-    mask, summary_mask = (arranged_padding(request, arrange, dtype) for arrange in (split, pick))
+    split, unsplit = partial(_to_blocks, block=block), partial(_from_blocks, block=block, length=length)
+    pick, unpick = (partial(f, block=block, summary=summary) for f in (_to_summary, _from_summary))
+    mask, summary_mask = (_arranged_padding(request, arrange, dtype) for arrange in (split, pick))
 
     def own(columns: slice) -> Iterator[Tile]:
         yield Tile(columns, columns, causal=True, mask=None if mask is None else mask[..., columns])
@@ -112,7 +112,7 @@ def fixed_tilings(pattern: Fixed, request: Request, dtype: torch.dtype) -> tuple
     return {None: (whole, earlier), "local": (whole,), "summary": (corner, earlier)}[pattern.part]
 
 
-def arranged_padding(request: Request, arrange: Callable[[Tensor], Tensor], dtype: torch.dtype) -> Tensor | None:
+def _arranged_padding(request: Request, arrange: Callable[[Tensor], Tensor], dtype: torch.dtype) -> Tensor | None:
     """What to add to the scores of each key in an arrangement: -inf in the padding. None without padding."""
     places = request.full_places
     if places.lengths is None:
@@ -121,38 +121,38 @@ def arranged_padding(request: Request, arrange: Callable[[Tensor], Tensor], dtyp
     return arrange(per_key.expand(request.batch, -1, -1, -1)).transpose(2, 3)
 
 
-def padded(x: Tensor, multiple: int) -> Tensor:
+def _padded(x: Tensor, multiple: int) -> Tensor:
     """Zeros appended up to a whole number of pieces. They come last, so no causal row of the sequence sees them."""
     rest = -x.shape[2] % multiple
     return F.pad(x, (0, 0, 0, rest)) if rest else x
 
 
-def to_classes(x: Tensor, stride: int) -> Tensor:
+def _to_classes(x: Tensor, stride: int) -> Tensor:
     """Residue classes side by side in the batch."""
-    return rearrange(padded(x, stride), "b h (n c) d -> (b c) h n d", c=stride)
+    return rearrange(_padded(x, stride), "b h (n c) d -> (b c) h n d", c=stride)
 
 
-def from_classes(x: Tensor, stride: int, length: int) -> Tensor:
+def _from_classes(x: Tensor, stride: int, length: int) -> Tensor:
     """The sequence back from its residue classes."""
     return rearrange(x, "(b c) h n d -> b h (n c) d", c=stride)[:, :, :length]
 
 
-def to_blocks(x: Tensor, block: int) -> Tensor:
+def _to_blocks(x: Tensor, block: int) -> Tensor:
     """Blocks side by side in the batch."""
-    return rearrange(padded(x, block), "b h (n c) d -> (b n) h c d", c=block)
+    return rearrange(_padded(x, block), "b h (n c) d -> (b n) h c d", c=block)
 
 
-def from_blocks(x: Tensor, block: int, length: int) -> Tensor:
+def _from_blocks(x: Tensor, block: int, length: int) -> Tensor:
     """The sequence back from its blocks."""
     return rearrange(x, "(b n) h c d -> b h (n c) d", n=-(-length // block))[:, :, :length]
 
 
-def to_summary(x: Tensor, block: int, summary: int) -> Tensor:
+def _to_summary(x: Tensor, block: int, summary: int) -> Tensor:
     """The last `summary` places of every block."""
-    return rearrange(padded(x, block), "b h (n c) d -> b h n c d", c=block)[..., block - summary :, :].flatten(2, 3)
+    return rearrange(_padded(x, block), "b h (n c) d -> b h n c d", c=block)[..., block - summary :, :].flatten(2, 3)
 
 
-def from_summary(x: Tensor, block: int, summary: int, length: int) -> Tensor:
+def _from_summary(x: Tensor, block: int, summary: int, length: int) -> Tensor:
     """Gradients of the summary places, and zeros between them."""
     spread = F.pad(rearrange(x, "b h (n c) d -> b h n c d", c=summary), (0, 0, block - summary, 0))
     return spread.flatten(2, 3)[:, :, :length]

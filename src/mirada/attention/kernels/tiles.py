@@ -58,7 +58,7 @@ class Tiled(torch.autograd.Function):
     def forward(  # type: ignore[no-untyped-def]
         ctx, q: Tensor, k: Tensor, v: Tensor, tilings: tuple[Tiling, ...], scale: float, data: tuple[Tensor, ...]
     ) -> Tensor:
-        q, k, v = unit_stride(q), unit_stride(k), unit_stride(v)
+        q, k, v = _unit_stride(q), _unit_stride(k), _unit_stride(v)
         parts = [run(tiling, q, k, v, scale, alone=len(tilings) == 1) for tiling in tilings]
         output, sums = parts[0] if len(parts) == 1 else join(parts)
         ctx.save_for_backward(q, k, v, output, sums)
@@ -73,10 +73,10 @@ class Tiled(torch.autograd.Function):
         if any(version(x) != before for x, before in ctx.data):
             raise ValueError("lengths or documents of a neighborhood were changed in place before the backward pass")
         given = q, k, v, output, sums, ctx.tilings, ctx.scale
-        return *each_gradient(lambda grad: all_gradients(grad, *given), grad), None, None, None
+        return *each_gradient(lambda grad: _all_gradients(grad, *given), grad), None, None, None
 
 
-def unit_stride(x: Tensor) -> Tensor:
+def _unit_stride(x: Tensor) -> Tensor:
     """The kernel reads the coordinates of a vector one after the other, whatever the tensor says."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
@@ -103,14 +103,14 @@ def run(tiling: Tiling, q: Tensor, k: Tensor, v: Tensor, scale: float, alone: bo
             q[:, :, rows], k[:, :, columns], v[:, :, columns], 0.0, tile.causal, attn_mask=tile.mask, scale=scale
         )
         if tile.mask is not None and not alone:  # the kernel says 0 for an empty row
-            found = found.masked_fill(empty_rows(tile.mask, tile.causal, found.shape[-1]), -torch.inf)
+            found = found.masked_fill(_empty_rows(tile.mask, tile.causal, found.shape[-1]), -torch.inf)
         sums[:, :, rows] = found
         done = rows.stop
     output[:, :, done:] = 0
     return tiling.restore(output), tiling.restore(sums.unsqueeze(-1)).squeeze(-1)
 
 
-def empty_rows(mask: Tensor, causal: bool, queries: int) -> Tensor:
+def _empty_rows(mask: Tensor, causal: bool, queries: int) -> Tensor:
     """The rows of a tile whose every key is masked."""
     hidden = mask == -torch.inf
     if causal:
@@ -129,7 +129,7 @@ def join(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     return output.to(parts[0][0].dtype), whole
 
 
-def all_gradients(
+def _all_gradients(
     grad: Tensor,
     q: Tensor,
     k: Tensor,
@@ -140,12 +140,12 @@ def all_gradients(
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of q, k and v by all tilings."""
-    found = [gradients(tiling, unit_stride(grad), q, k, v, output, sums, scale) for tiling in tilings]
+    found = [_gradients(tiling, _unit_stride(grad), q, k, v, output, sums, scale) for tiling in tilings]
     dq, dk, dv = (sum(parts[1:], parts[0]).to(q.dtype) for parts in zip(*found, strict=True))
     return dq, dk, dv
 
 
-def gradients(
+def _gradients(
     tiling: Tiling, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, output: Tensor, sums: Tensor, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What one tiling adds to the gradients of q, k and v."""

@@ -92,7 +92,7 @@ class Neighborhood:
         return intersect((self, other)) if isinstance(other, Neighborhood) else NotImplemented
 
     def __or__(self, other: "Neighborhood") -> "Neighborhood":
-        return unite((self, other)) if isinstance(other, Neighborhood) else NotImplemented
+        return _unite((self, other)) if isinstance(other, Neighborhood) else NotImplemented
 
     def __invert__(self) -> "Neighborhood":
         return Complement(self)
@@ -118,7 +118,7 @@ class Neighborhood:
         return twin
 
     def _identity(self) -> tuple[object, ...]:
-        return (type(self), *(v if is_hashable(v) and not isinstance(v, Tensor) else id(v)
+        return (type(self), *(v if _is_hashable(v) and not isinstance(v, Tensor) else id(v)
                               for v in self._settings().values()))  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
@@ -176,7 +176,7 @@ class PerHead(Neighborhood):
 
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
-        return hull(self.parts, max)
+        return _hull(self.parts, max)
 
     @property
     def homogeneous(self) -> bool:  # type: ignore[override]
@@ -235,7 +235,7 @@ class Intersection(Combination):
 
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
-        return hull(self.parts, min)
+        return _hull(self.parts, min)
 
     @property
     def homogeneous(self) -> bool:  # type: ignore[override]
@@ -247,7 +247,7 @@ class Intersection(Combination):
     def sees(self, places: Places) -> Mask:
         lengths = lengths_of(self)
         places = places if lengths is None else replace(places, lengths=lengths)
-        return ~any_of([~part.sees(places) for part in self.parts])
+        return ~_any_of([~part.sees(places) for part in self.parts])
 
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
         uniform = [part for part in self.parts if part.uniform]
@@ -259,7 +259,7 @@ class Intersection(Combination):
         rest = intersect(part for part in self.parts if not part.uniform)
         hidden = [part.unseen(places, rows_at_once) for part in (*uniform, rest)]
         found = [keys for keys in hidden if keys is not None]
-        return any_of(found) if found else None
+        return _any_of(found) if found else None
 
     def __repr__(self) -> str:
         return " & ".join(f"({part})" if isinstance(part, Union) else repr(part) for part in self.parts)
@@ -279,14 +279,14 @@ class Union(Combination):
 
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
-        return hull(self.parts, max)
+        return _hull(self.parts, max)
 
     @property
     def homogeneous(self) -> bool:  # type: ignore[override]
         return all(part.homogeneous for part in self.parts)
 
     def sees(self, places: Places) -> Mask:
-        return any_of([part.sees(places) for part in self.parts])
+        return _any_of([part.sees(places) for part in self.parts])
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.parts))
@@ -328,7 +328,7 @@ def intersect(parts: Iterable[Neighborhood]) -> Neighborhood:
     return flat[0] if flat else Complete()
 
 
-def unite(parts: Iterable[Neighborhood]) -> Neighborhood:
+def _unite(parts: Iterable[Neighborhood]) -> Neighborhood:
     """The union of all parts, flattened and without repetition."""
     flat = [inner for part in parts for inner in (part.parts if type(part) is Union else (part,))]
     flat = list(dict.fromkeys(flat))
@@ -341,13 +341,13 @@ def lengths_of(where: Neighborhood) -> Int[Tensor, " batch"] | None:
     return torch.stack(torch.broadcast_tensors(*lengths)).amin(0) if lengths else None
 
 
-def hull(parts: Iterable[Neighborhood], of: Callable[..., float]) -> tuple[float, float]:
+def _hull(parts: Iterable[Neighborhood], of: Callable[..., float]) -> tuple[float, float]:
     """The reach of all parts together: the smallest of an intersection, the largest of a union."""
     left, right = zip(*(part.band for part in parts), strict=True)
     return of(left), of(right)
 
 
-def is_hashable(value: object) -> bool:
+def _is_hashable(value: object) -> bool:
     """Whether a value can be told from others by its hash: a tuple cannot if what is in it cannot."""
     try:
         hash(value)
@@ -356,7 +356,7 @@ def is_hashable(value: object) -> bool:
     return True
 
 
-def any_of(masks: list[Tensor]) -> Tensor:
+def _any_of(masks: list[Tensor]) -> Tensor:
     """What is True in any of the masks, broadcast against each other."""
     union = masks[0]
     for mask in masks[1:]:

@@ -42,7 +42,7 @@ class Padding(Neighborhood):
         object.__setattr__(self, "lengths", lengths)
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
-        check_batch("padding lengths", self.lengths.shape[0], places.batch)
+        _check_batch("padding lengths", self.lengths.shape[0], places.batch)
         if exact and self.longest > places.keys:
             raise ValueError(
                 f"padding lengths must be at most keys: got lengths up to {self.longest}, keys={places.keys}. "
@@ -80,7 +80,7 @@ class Documents(Neighborhood):
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         places.require_rows("Documents")
         length, last = self.ids.shape[1], places.start + places.queries
-        check_batch("document ids", self.ids.shape[0], places.batch)
+        _check_batch("document ids", self.ids.shape[0], places.batch)
         fits = last <= length and (places.keys == length if exact else places.keys <= length)
         if not fits:
             raise ValueError(f"document ids cover {length} places: got queries up to {last}, keys={places.keys}")
@@ -124,7 +124,7 @@ class Dense(Neighborhood):
         if queries > 1:
             places.require_rows("Dense")
         last = places.start + places.queries
-        check_batch("the dense mask", batch, places.batch)
+        _check_batch("the dense mask", batch, places.batch)
         if rows_of != 1 and heads not in (0, rows_of):
             raise ValueError(f"the dense mask has heads={rows_of}: got heads={heads}")
         fits = (last == queries, keys == places.keys) if exact else (last <= queries, places.keys <= keys)
@@ -142,7 +142,7 @@ class Dense(Neighborhood):
         return mask if mask.shape[3] == 1 else mask[..., places.column.flatten()]
 
 
-def kept(compute: Callable[[Any], Any]) -> cached_property:
+def _kept(compute: Callable[[Any], Any]) -> cached_property:
     """A property computed once and kept; as an ordinary tensor, so that what evaluation computed can serve training too."""
 
     def ordinary(self: Any) -> Any:
@@ -184,7 +184,7 @@ class Edges(Neighborhood):
             )
         object.__setattr__(self, "edge_index", index)
 
-    @kept
+    @_kept
     def pairs(self) -> Int[Tensor, "2 edges"]:
         """The edges once each, sorted by target and then source: the order of every per-edge result.
 
@@ -196,14 +196,14 @@ class Edges(Neighborhood):
         order = torch.unique(target * self.nodes + source)
         return torch.stack([order % max(1, self.nodes), order // max(1, self.nodes)])
 
-    @kept
+    @_kept
     def offsets(self) -> Int[Tensor, " nodes+1"]:
         """Where the edges of each target begin in `pairs`: the row pointer of the CSR form."""
         if self.pairs.is_meta:
             return self.pairs.new_empty(self.nodes + 1)
         return torch.searchsorted(self.pairs[1], torch.arange(self.nodes + 1, device=self.pairs.device))
 
-    @kept
+    @_kept
     def outgoing(self) -> tuple[Tensor, Tensor]:
         """The edges by source: where those of each source begin, and their numbers in `pairs`."""
         if self.pairs.is_meta:
@@ -217,7 +217,7 @@ class Edges(Neighborhood):
             return self
         return self._elsewhere.setdefault(device, self._with(edge_index=self.edge_index.to(device)))
 
-    @kept
+    @_kept
     def _elsewhere(self) -> "dict[torch.device, Edges]":
         return {}
 
@@ -250,7 +250,7 @@ class Edges(Neighborhood):
         silent = self.silent
         return None if silent is None else silent.to(places.device)
 
-    @kept
+    @_kept
     def silent(self) -> Unseen | None:
         """The nodes that are nobody's source; None if there are none. The meta device does not know."""
         if self.pairs.is_meta:
@@ -260,7 +260,7 @@ class Edges(Neighborhood):
         return silent if bool(silent.any()) else None
 
 
-def check_batch(name: str, got: int, batch: int | None) -> None:
+def _check_batch(name: str, got: int, batch: int | None) -> None:
     """Require one row per sample, or a single row for all."""
     if batch is not None and got not in (1, batch):
         raise ValueError(f"{name} must have one row per sample: got {got} for batch={batch}")

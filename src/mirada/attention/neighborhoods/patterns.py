@@ -90,7 +90,7 @@ class Strided(Neighborhood):
 
     def __post_init__(self) -> None:
         require(self.stride >= 1, f"stride must be at least 1: got {self.stride}")
-        check_part(self.part, "local", "stride")
+        _check_part(self.part, "local", "stride")
 
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
@@ -128,7 +128,7 @@ class Fixed(Neighborhood):
             1 <= self.summary <= self.block,
             f"a block needs 1 <= summary <= block: got block={self.block}, summary={self.summary}",
         )
-        check_part(self.part, "local", "summary")
+        _check_part(self.part, "local", "summary")
 
     @property
     def reflexive(self) -> bool:  # type: ignore[override]
@@ -222,7 +222,7 @@ class Monotonic(Neighborhood):
         return (places.column - center).abs() <= self.half
 
 
-def check_part(part: str | None, *known: str) -> None:
+def _check_part(part: str | None, *known: str) -> None:
     """Require the name of a half of one of Child's patterns."""
     if part is not None and part not in known:
         raise unknown("part", part, known)

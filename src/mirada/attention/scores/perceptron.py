@@ -39,7 +39,7 @@ class Additive(Score):
         return torch.einsum("hcd,bhnd->bhnc", per_head(self.key, k), k)
 
     def compare(self, q: Tensor, k: Tensor) -> Scores:
-        return through_tanh(q, k, self.v)
+        return _through_tanh(q, k, self.v)
 
     def check(self, q: Queries, k: Keys) -> None:
         super().check(q, k)
@@ -82,7 +82,7 @@ class Concat(Score):
     def compare(self, q: Tensor, k: Tensor) -> Scores:
         if self.v is None:
             return q + k.transpose(-2, -1)
-        return through_tanh(q, k, self.v)
+        return _through_tanh(q, k, self.v)
 
     def check(self, q: Queries, k: Keys) -> None:
         super().check(q, k)
@@ -135,7 +135,7 @@ class TanhSum(Score):
         return f"{self.pair_width}"
 
 
-def through_tanh(q: Tensor, k: Tensor, v: Tensor) -> Scores:
+def _through_tanh(q: Tensor, k: Tensor, v: Tensor) -> Scores:
     """v . tanh(q + k) for every pair of prepared queries and keys."""
     hidden = torch.tanh(rearrange(q, "b h q c -> b h q 1 c") + rearrange(k, "b h k c -> b h 1 k c"))
     return torch.einsum("bhqkc,hc->bhqk", hidden, per_head(v, q))

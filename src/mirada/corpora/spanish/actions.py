@@ -151,10 +151,10 @@ def going(picker: Picker) -> Draft:
         how = picker.pick(["said", "said", "denied"])
         habit = clause(picker, who, GO, tail._replace(timeless=True), "s", how)
         return timed(picker, habit, "s")  # without a time, "voy" is "I am going"
-    return on_the_way(picker, who, tail)
+    return _on_the_way(picker, who, tail)
 
 
-def on_the_way(picker: Picker, who: Subject, tail: Tail) -> Draft:
+def _on_the_way(picker: Picker, who: Subject, tail: Tail) -> Draft:
     """I am going to the park: Spanish has the simple present here."""
     be, verb = BE[who.person], GO.present[who.person]
     chance = picker.random()
@@ -168,11 +168,11 @@ def on_the_way(picker: Picker, who: Subject, tail: Tail) -> Draft:
     return timed(picker, draft, "f") if picker.chance(0.25) else draft
 
 
-def at(places: str) -> list[Phrase]:
+def _at(places: str) -> list[Phrase]:
     return [stay for stay in STAYS if stay.english.split()[-1] in places.split()]
 
 
-def along(places: str) -> list[Phrase]:
+def _along(places: str) -> list[Phrase]:
     """in the park: por el parque"""
     ways = [Phrase(f"in the {place}", f"por {phrase(NOUNS[place], 'the').spanish}") for place in places.split()]
     return [*ways, Phrase("on the beach", "por la playa")]
@@ -182,16 +182,16 @@ ENTERED = ("station", "hotel", "hospital", "museum", "restaurant")
 ARRIVALS = [place for place in DESTINATIONS if place.english.split()[-1] in ENTERED]
 SPOTS = {
     "live": HOMES,
-    "work": at("hospital office school restaurant museum hotel market library store"),
-    "study": at("library school room kitchen"),
-    "walk": along("park garden forest city"),
-    "run": along("park garden forest"),
-    "sleep": at("room house hotel garden"),
+    "work": _at("hospital office school restaurant museum hotel market library store"),
+    "study": _at("library school room kitchen"),
+    "walk": _along("park garden forest city"),
+    "run": _along("park garden forest"),
+    "sleep": _at("room house hotel garden"),
     "swim": [Phrase("in the sea", "en el mar"), Phrase("in the river", "en el río")],
-    "dance": at("square park kitchen garden"),
+    "dance": _at("square park kitchen garden"),
     "sing": ROOMS,
-    "eat": at("restaurant kitchen garden park school hotel"),
-    "cook": at("kitchen restaurant garden"),
+    "eat": _at("restaurant kitchen garden park school hotel"),
+    "cook": _at("kitchen restaurant garden"),
     "talk": ROOMS,
     "arrive": [Phrase(f"at {place.english}", f"a {place.spanish}") for place in ARRIVALS],
     "travel": [Phrase("to the island", "a la isla"), Phrase("to the city", "a la ciudad"),

@@ -84,18 +84,18 @@ def mood_of(picker: Picker, verb: Verb, moods: str = "") -> str:
     return picker.pick("".join(MOODS[letter] for letter in moods or verb.moods))
 
 
-def needs_time(verb: Verb, mood: str, person: int) -> bool:
+def _needs_time(verb: Verb, mood: str, person: int) -> bool:
     """Where one spelling serves present and past, only the time tells: I read; compramos."""
     return mood == "p" and (verb.past == verb.base or (person == 3 and verb.present[3] == verb.preterite[3]))
 
 
-def allows_time(verb: Verb, mood: str, tail: Tail) -> bool:
+def _allows_time(verb: Verb, mood: str, tail: Tail) -> bool:
     if tail.timeless or verb.base in STATES:
         return False
     return mood != "s" or (tail.habit and verb.base not in ONCE)
 
 
-def manner(picker: Picker, who: Subject, mood: str, verb: Verb, tail: Tail) -> str:
+def _manner(picker: Picker, who: Subject, mood: str, verb: Verb, tail: Tail) -> str:
     """Said, denied, asked, or said with an adverb."""
     chance = picker.random()
     if chance < 0.18:
@@ -120,7 +120,7 @@ def clause(picker: Picker, who: Subject, verb: Verb, tail: Tail, moods: str = ""
     Draft(english='I am writing a letter to her', spanish='le estoy escribiendo una carta a ella', mark='.')
     """
     mood = mood_of(picker, verb, moods)
-    how = how or manner(picker, who, mood, verb, tail)
+    how = how or _manner(picker, who, mood, verb, tail)
     said, denied, asked, rest = english_verb(verb, mood, who.person)
     spanish = spaced(tail.clitic, spanish_verb(verb, mood, who.person), tail.spanish)
     if how == "asked":
@@ -133,8 +133,8 @@ def clause(picker: Picker, who: Subject, verb: Verb, tail: Tail, moods: str = ""
         english, spanish = spaced(who.english, how, said, tail.english), spaced(who.spanish, ADVERBS[how], spanish)
     mark = "?" if how == "asked" else "."
     draft = Draft(english, spanish, mark)
-    free = how not in ADVERBS and allows_time(verb, mood, tail) and picker.chance(SHARES[mood])
-    return timed(picker, draft, mood) if free or needs_time(verb, mood, who.person) else draft
+    free = how not in ADVERBS and _allows_time(verb, mood, tail) and picker.chance(SHARES[mood])
+    return timed(picker, draft, mood) if free or _needs_time(verb, mood, who.person) else draft
 
 
 def timed(picker: Picker, draft: Draft, mood: str) -> Draft:

@@ -35,13 +35,13 @@ see              | and     | paint w                  | paint
 Row = tuple[list[Verb], str, list[tuple[Verb, str]], str]
 
 
-def parsed(row: str) -> Row:
+def _parsed(row: str) -> Row:
     firsts, link, seconds, tag = (part.strip() for part in row.split("|"))
     pairs = [second.split() for second in seconds.split(",")]
     return [VERBS[name] for name in firsts.split()], link, [(VERBS[name], mood) for name, mood in pairs], tag
 
 
-ROWS = [parsed(row) for row in TABLE.splitlines() if row]
+ROWS = [_parsed(row) for row in TABLE.splitlines() if row]
 CONJUNCTIONS = {"and": "y", "because": "porque", "but": "pero"}
 LOST = [  # what is said after "Where is ...?"; the Spanish pronoun goes into the gap
     ("I do not see", "no {} veo"),
@@ -58,7 +58,7 @@ LOST = [  # what is said after "Where is ...?"; the Spanish pronoun goes into th
 def echo(picker: Picker) -> Draft:
     """I have the book and I read it: tengo el libro y lo leo."""
     if picker.chance(0.18):
-        return missing(picker, definite(picker, picker.pick(tagged("small", "clothes")), plural=0.4))
+        return _missing(picker, definite(picker, picker.pick(tagged("small", "clothes")), plural=0.4))
     firsts, link, seconds, tag = picker.pick(ROWS)
     first, (second, mood) = picker.pick(firsts), picker.pick(seconds)
     who = subject(picker)
@@ -66,10 +66,10 @@ def echo(picker: Picker) -> Draft:
     named = definite(picker, picker.pick(tagged(tag)), plural=0.4, owned=owned)
     if mood == "p" and ("p" not in first.moods or who.person == 3):
         mood = "s"  # "compramos" would be both
-    return linked(who, first, named, link, second, mood)
+    return _linked(who, first, named, link, second, mood)
 
 
-def missing(picker: Picker, named: Phrase) -> Draft:
+def _missing(picker: Picker, named: Phrase) -> Draft:
     """Where are the shoes? I do not see them."""
     be, verb = ("are", "están") if named.plural else ("is", "está")
     it, clitic = standing_for(named)
@@ -79,7 +79,7 @@ def missing(picker: Picker, named: Phrase) -> Draft:
     return Draft(question, f"¿dónde {verb} {named.spanish}? {after[0].upper()}{after[1:]}", ".")
 
 
-def linked(who: Subject, first: Verb, named: Phrase, link: str, second: Verb, mood: str) -> Draft:
+def _linked(who: Subject, first: Verb, named: Phrase, link: str, second: Verb, mood: str) -> Draft:
     """Two clauses about one thing, by one person."""
     it, clitic = standing_for(named)
     denied, mood = mood.startswith("-"), mood[-1]

@@ -25,7 +25,7 @@ SHORT_CLOTHES, SHORT_TEXTS = "dress skirt coat", "story poem book"
 PLURAL = {"two", "three", "some", "many", "these", "those"}
 
 
-def phrases(nouns: Iterable[Noun], determiners: str, words: Iterable[Adjective | None]) -> list[Phrase]:
+def _phrases(nouns: Iterable[Noun], determiners: str, words: Iterable[Adjective | None]) -> list[Phrase]:
     """Every determiner with every adjective, where "some" and "these" are plurals."""
     singular = {"some": "a", "these": "this", "those": "that"}
     return [
@@ -36,11 +36,11 @@ def phrases(nouns: Iterable[Noun], determiners: str, words: Iterable[Adjective |
     ]
 
 
-def named(names: str) -> list[Noun]:
+def _named(names: str) -> list[Noun]:
     return [NOUNS[name] for name in names.split()]
 
 
-def listed(table: str) -> Slots:
+def _listed(table: str) -> Slots:
     """The slots that are written out."""
     slots: Slots = {}
     for row in filter(None, table.splitlines()):
@@ -52,18 +52,18 @@ def listed(table: str) -> Slots:
     return slots
 
 
-def spelled(table: str) -> Slots:
+def _spelled(table: str) -> Slots:
     """The slots of noun phrases."""
     slots: Slots = {}
     for row in filter(None, table.splitlines()):
         name, words, determiners, adjectives = (part.strip() for part in row.split("|"))
         english, spanish, gender = (word.replace("-", " ") for word in words.split())
         chosen = [None if word == "-" else WORDS[word] for word in adjectives.split()]
-        slots.setdefault(name, []).extend(phrases([noun(english, spanish, gender)], determiners, chosen))
+        slots.setdefault(name, []).extend(_phrases([noun(english, spanish, gender)], determiners, chosen))
     return slots
 
 
-def saying(things: list[Phrase], word: Adjective) -> list[Phrase]:
+def _saying(things: list[Phrase], word: Adjective) -> list[Phrase]:
     """the suitcase is (very, not) light"""
     made = []
     for thing in things:
@@ -76,7 +76,7 @@ def saying(things: list[Phrase], word: Adjective) -> list[Phrase]:
     return made
 
 
-def asking(things: list[Phrase], word: Adjective) -> list[Phrase]:
+def _asking(things: list[Phrase], word: Adjective) -> list[Phrase]:
     """is the suitcase light"""
     ways = {False: ("is", "es"), True: ("are", "son")}
     return [
@@ -87,7 +87,7 @@ def asking(things: list[Phrase], word: Adjective) -> list[Phrase]:
     ]
 
 
-def being(copula: str, verb: str) -> list[Phrase]:
+def _being(copula: str, verb: str) -> list[Phrase]:
     """What things are for good, or what state they are in."""
     return [
         Phrase(f"{thing.english} is {word.english}", f"{thing.spanish} {verb} {word.forms[thing.form]}")
@@ -95,11 +95,11 @@ def being(copula: str, verb: str) -> list[Phrase]:
         if "several" not in noun.tags
         for word in describing(noun)
         if word.copula == copula and word.english != "great"
-        for thing in phrases([noun], "the this my" if noun.owned else "the this", [None])
+        for thing in _phrases([noun], "the this my" if noun.owned else "the this", [None])
     ]
 
 
-def likers() -> list[Phrase]:
+def _likers() -> list[Phrase]:
     """I like, Ana does not like: me gusta, a Ana no le gusta"""
     made = []
     for who in [*PRONOUNS, *NAMED, *RELATIVES]:
@@ -111,54 +111,54 @@ def likers() -> list[Phrase]:
     return made
 
 
-def special() -> Slots:
+def _special() -> Slots:
     """The slots that follow from the tables of words."""
-    carried, painted = named(CARRIED), named(PAINTED)
+    carried, painted = _named(CARRIED), _named(PAINTED)
     plain: list[Adjective | None] = [None]
-    known = phrases(carried, "the this that my your these those", plain)
-    short = phrases(named(f"{SHORT_CLOTHES} {SHORT_TEXTS} street film"), "the this that these", plain)
-    right = [phrase(thing, "the", False, RIGHT) for thing in named("answer word page street train bus door house")]
+    known = _phrases(carried, "the this that my your these those", plain)
+    short = _phrases(_named(f"{SHORT_CLOTHES} {SHORT_TEXTS} street film"), "the this that these", plain)
+    right = [phrase(thing, "the", False, RIGHT) for thing in _named("answer word page street train bus door house")]
     halls = [phrase(thing, "the") for thing in tagged("hall")]
     closed, pretty = WORDS["closed"].forms, WORDS["beautiful"].forms
-    pleasant = phrases(named("park garden village island beach forest square"), "the this", plain)
+    pleasant = _phrases(_named("park garden village island beach forest square"), "the this", plain)
     pale = [phrase(thing, "the", False, word) for thing in painted for word in PALE]
     return {
         "person": [Phrase(who.english, who.spanish) for who in SINGLE],
         "woman": [Phrase(who.english, who.spanish) for who in WOMEN + [who for who in SINGLE if who.own == "her"]],
         "man": [Phrase(who.english, who.spanish) for who in MEN + [who for who in SINGLE if who.own == "his"]],
-        "landmark": phrases(tagged("landmark"), "the this", plain),
+        "landmark": _phrases(tagged("landmark"), "the this", plain),
         "near": [Phrase(english, spanish) for english, spanish in BESIDE.items()],
         "stay": STAYS,
-        "liker": likers(),
+        "liker": _likers(),
         "closed": [Phrase(f"{x.english} is closed", f"{x.spanish} está {closed[x.form]}") for x in halls],
         "placeis": [Phrase(f"{x.english} is beautiful", f"{x.spanish} es {pretty[x.form]}") for x in pleasant],
-        "ligero": phrases(carried, "a the this that two these", [LIGHT]),
-        "ligero_is": saying(known, LIGHT),
-        "ligero_ask": asking(known, LIGHT),
-        "claro": phrases(painted, "a the this that two", PALE),
+        "ligero": _phrases(carried, "a the this that two these", [LIGHT]),
+        "ligero_is": _saying(known, LIGHT),
+        "ligero_ask": _asking(known, LIGHT),
+        "claro": _phrases(painted, "a the this that two", PALE),
         "claro_is": [
-            x for word in PALE for x in saying(phrases(painted, "the this my your these", plain), word)
+            x for word in PALE for x in _saying(_phrases(painted, "the this my your these", plain), word)
         ],
         "claro_of": [Phrase(x.english.removeprefix("the "), x.spanish) for x in pale],
         "correcto": right,
         "correcto_word": [x for x in right if x.english.endswith(("answer", "word"))],
         "correcto_this": [Phrase(f"this is {x.english}", f"{'esta' if x.feminine else 'este'} es {x.spanish}") for x in right],
-        "corto_clothes": phrases(named(SHORT_CLOTHES), "a the this that two", [SHORT]),
-        "corto_text": phrases(named(SHORT_TEXTS), "a the this that two", [SHORT]),
-        "corto_is": saying(short, SHORT),
-        "corto_ask": asking(short, SHORT),
-        "bajo": phrases(tagged("person"), "the this that a", [LOW]),
-        "ser_is": being("ser", "es"),
-        "estar_is": being("estar", "está"),
+        "corto_clothes": _phrases(_named(SHORT_CLOTHES), "a the this that two", [SHORT]),
+        "corto_text": _phrases(_named(SHORT_TEXTS), "a the this that two", [SHORT]),
+        "corto_is": _saying(short, SHORT),
+        "corto_ask": _asking(short, SHORT),
+        "bajo": _phrases(tagged("person"), "the this that a", [LOW]),
+        "ser_is": _being("ser", "es"),
+        "estar_is": _being("estar", "está"),
     }  # fmt: skip
 
 
-def filled() -> Slots:
-    slots = listed(LISTS)
-    for more in (spelled(PHRASES), special()):
+def _filled() -> Slots:
+    slots = _listed(LISTS)
+    for more in (_spelled(PHRASES), _special()):
         for name, choices in more.items():
             slots.setdefault(name, []).extend(choices)
     return slots
 
 
-SLOTS = filled()
+SLOTS = _filled()

@@ -36,7 +36,7 @@ class Sense(NamedTuple):
     frames: tuple[Frame, ...]
 
 
-def frames(line: str) -> list[Frame]:
+def _frames(line: str) -> list[Frame]:
     verbs, english, spanish = (part.strip() for part in line.split("|"))
     mark = english[-1] if english[-1] in ".?" else ""
     english = english.rstrip(".?")
@@ -48,15 +48,15 @@ def frames(line: str) -> list[Frame]:
     return made
 
 
-def sense(block: str) -> Sense:
+def _sense(block: str) -> Sense:
     head, *lines = block.strip().splitlines()
     word, _, forms = head.partition(": ")
     if forms.startswith("@"):  # the sense is a verb: all its forms
         forms = " ".join(VERBS[forms[1:]].forms)
-    return Sense(word, tuple(forms.split()), tuple(frame for line in lines for frame in frames(line)))
+    return Sense(word, tuple(forms.split()), tuple(frame for line in lines for frame in _frames(line)))
 
 
-SENSES = [sense(block) for table in (senses.FRAMES, more_senses.FRAMES) for block in table.split("= ")[1:]]
+SENSES = [_sense(block) for table in (senses.FRAMES, more_senses.FRAMES) for block in table.split("= ")[1:]]
 
 
 def framed(picker: Picker, meaning: Sense) -> Draft:
@@ -68,14 +68,14 @@ def framed(picker: Picker, meaning: Sense) -> Draft:
     if "landmark2" in chosen and chosen["landmark2"].english[4:] in chosen["landmark"].english:
         return framed(picker, meaning)
     if frame.verb == "-":
-        return Draft(*fill(frame, chosen), frame.mark)
-    return acted(picker, frame, chosen)
+        return Draft(*_fill(frame, chosen), frame.mark)
+    return _acted(picker, frame, chosen)
 
 
-def acted(picker: Picker, frame: Frame, chosen: dict[str, Phrase]) -> Draft:
+def _acted(picker: Picker, frame: Frame, chosen: dict[str, Phrase]) -> Draft:
     who, clitic = picker.pick(SPEAKERS) if picker.chance(0.3) else subject(picker), ""
     if "person" in chosen and chosen["person"].english.split()[-1] in who.english.split():
-        return acted(picker, frame, chosen)
+        return _acted(picker, frame, chosen)
     if "with" in frame.slots:
         chosen["with"] = company(picker, who)
     for name in ("to", "whom"):
@@ -83,7 +83,7 @@ def acted(picker: Picker, frame: Frame, chosen: dict[str, Phrase]) -> Draft:
             person = receiver(picker, who) if name == "to" else fitting(picker, who, ACCUSATIVES)
             english = f"to {person.english}" if name == "to" else person.english
             chosen[name], clitic = Phrase(english, person.after), person.clitic
-    english, spanish = fill(frame, chosen)
+    english, spanish = _fill(frame, chosen)
     if frame.verb.startswith("be/"):
         spanish = re.sub(r"~(\w+)", lambda word: adjective_forms(word[1])[who.form], spanish)
         return being(picker, who, frame.verb[3:], english, spanish)
@@ -93,7 +93,7 @@ def acted(picker: Picker, frame: Frame, chosen: dict[str, Phrase]) -> Draft:
     )
 
 
-def fill(frame: Frame, chosen: dict[str, Phrase]) -> tuple[str, str]:
+def _fill(frame: Frame, chosen: dict[str, Phrase]) -> tuple[str, str]:
     english = frame.english.format(**{name: choice.english for name, choice in chosen.items()})
     spanish = frame.spanish.format(**{name: choice.spanish for name, choice in chosen.items()})
     return " ".join(english.split()), " ".join(spanish.split())

@@ -156,7 +156,7 @@ class Collection:
         self.gather(lambda picker: framed(picker, meaning), PER_SENSE)
 
 
-def common(texts: Iterable[str]) -> set[str]:
+def _common(texts: Iterable[str]) -> set[str]:
     """The words, with their capital letters, that occur often."""
     return {word for word, times in Counter(tokens("\n".join(texts))).items() if times >= SEEN}
 
@@ -176,7 +176,7 @@ def english_spanish(seed: int = 0) -> Grammar:
     order = Random(seed)
     for pairs in (made.train, made.valid, made.test):
         order.shuffle(pairs)
-    english, spanish = common(pair.english for pair in made.train), common(pair.spanish for pair in made.train)
+    english, spanish = _common(pair.english for pair in made.train), _common(pair.spanish for pair in made.train)
     valid, test = (
         [
             pair

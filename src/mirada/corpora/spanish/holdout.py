@@ -20,14 +20,14 @@ def tokens(text: str) -> list[str]:
     return TOKEN.findall(text)
 
 
-def noun_forms() -> dict[str, str]:
+def _noun_forms() -> dict[str, str]:
     """Every form of a noun, to the noun. Nouns that decide the sense of other words are not held out."""
     free = [noun for noun in NOUNS.values() if "cue" not in noun.tags]
     forms = {form: noun.english for noun in free for form in (noun.english, noun.plural)}
     return forms | {f"{noun.english}'s": noun.english for noun in free}
 
 
-def other_forms() -> dict[str, str]:
+def _other_forms() -> dict[str, str]:
     """Every form of an adjective or a verb, to its first form."""
     forms = {word.english: word.english for word in ADJECTIVES}
     forms |= {longer.removeprefix("more "): word for word, longer in COMPARATIVES.items()}
@@ -38,7 +38,7 @@ def other_forms() -> dict[str, str]:
     return forms
 
 
-NOUN_OF, OTHER_OF = noun_forms(), other_forms()
+NOUN_OF, OTHER_OF = _noun_forms(), _other_forms()
 
 
 class Holdout:

@@ -107,12 +107,12 @@ def definite(picker: Picker, noun: Noun, measures: str = "", plural: float = 0.3
     determiner = picker.pick(DEFINITE)
     if determiner in OWNED and not (owned and noun.owned):
         determiner = "the"
-    return phrase(noun, determiner, number(picker, noun, plural), adjective(picker, noun, measures))
+    return phrase(noun, determiner, number(picker, noun, plural), _adjective(picker, noun, measures))
 
 
 def indefinite(picker: Picker, noun: Noun, measures: str = "", plural: float = 0.45) -> Phrase:
     """A phrase for something new: a, some, three, many; a mass has no determiner."""
-    word = adjective(picker, noun, measures)
+    word = _adjective(picker, noun, measures)
     if "mass" in noun.tags:
         return bare(noun, word)
     many = number(picker, noun, plural)
@@ -137,7 +137,7 @@ def number(picker: Picker, noun: Noun, plural: float) -> bool:
     return not noun.tags & UNCOUNTED and picker.chance(plural)
 
 
-def adjective(picker: Picker, noun: Noun, measures: str, share: float = 0.4) -> Adjective | None:
+def _adjective(picker: Picker, noun: Noun, measures: str, share: float = 0.4) -> Adjective | None:
     if not measures or not picker.chance(share):
         return None
     fitting = describing(noun, "o", measures)

@@ -35,7 +35,7 @@ GREETED = [YOU, *NAMED, *PEOPLE, *[who for who in RELATIVES if who.english.start
 RIDES = [acting(phrase(noun, "the")) for noun in tagged("vehicle")]
 
 
-def asked(picker: Picker, word: tuple[str, str], verb_name: str, who: Subject, moods: str) -> Draft:
+def _asked(picker: Picker, word: tuple[str, str], verb_name: str, who: Subject, moods: str) -> Draft:
     """A question word, then the verb before its subject."""
     verb = VERBS[verb_name]
     mood = mood_of(picker, verb, moods)
@@ -52,24 +52,24 @@ def asking(picker: Picker) -> Draft:
         who = YOU
     if kind == "where":
         verb = picker.pick(WHERE if who.english.split()[-1] not in CHILDREN else WHERE[2:])
-        return asked(picker, ("where", "dónde"), verb.base, who, "".join(mood for mood in verb.moods if mood in "sf"))
+        return _asked(picker, ("where", "dónde"), verb.base, who, "".join(mood for mood in verb.moods if mood in "sf"))
     if kind == "what":
         verb = picker.pick(WHAT)
-        return asked(picker, ("what", "qué"), verb.base, who, verb.moods.replace("p", ""))
+        return _asked(picker, ("what", "qué"), verb.base, who, verb.moods.replace("p", ""))
     if kind == "when":
         if picker.chance(0.4):
-            return asked(picker, ("when", "cuándo"), "arrive", picker.pick(RIDES), "s")
-        return asked(picker, ("when", "cuándo"), picker.pick(["arrive", "travel", "eat", "work", "study"]), who, "f")
+            return _asked(picker, ("when", "cuándo"), "arrive", picker.pick(RIDES), "s")
+        return _asked(picker, ("when", "cuándo"), picker.pick(["arrive", "travel", "eat", "work", "study"]), who, "f")
     if kind == "how many":
         noun = picker.pick(COUNTABLE)
         word = (f"how many {noun.plural}", f"{'cuántas' if noun.gender == 'f' else 'cuántos'} {noun.spanish_plural}")
-        return asked(picker, word, picker.pick(COUNTED).base, who, "s")
+        return _asked(picker, word, picker.pick(COUNTED).base, who, "s")
     if kind == "where to":
-        return asked(picker, ("where", "adónde"), "go", who, "m")
-    return asked_of(picker, kind, who)
+        return _asked(picker, ("where", "adónde"), "go", who, "m")
+    return _asked_of(picker, kind, who)
 
 
-def asked_of(picker: Picker, kind: str, who: Subject) -> Draft:
+def _asked_of(picker: Picker, kind: str, who: Subject) -> Draft:
     """Why, who, how, how much."""
     if kind == "why":
         if picker.chance(0.5):
@@ -153,7 +153,7 @@ def reason(picker: Picker) -> Draft:
 ACTIVITIES = ["sing", "dance", "sleep", "run", "swim", "study", "cook", "eat", "read", "paint", "write"]
 
 
-def busy(picker: Picker, who: Subject, name: str) -> Draft:
+def _busy(picker: Picker, who: Subject, name: str) -> Draft:
     """Ana is singing in the park"""
     spot = picker.pick(SPOTS[name]) if name in SPOTS and picker.chance(0.4) else Phrase("", "")
     how = picker.pick(["said", "said", "denied"])
@@ -168,7 +168,7 @@ def both(picker: Picker) -> Draft:
     verbs = picker.pick(ACTIVITIES), picker.pick(ACTIVITIES)
     if verbs[0] == verbs[1]:
         return both(picker)
-    first, second = (busy(picker, who, name) for who, name in zip((one, other), verbs, strict=True))
+    first, second = (_busy(picker, who, name) for who, name in zip((one, other), verbs, strict=True))
     return Draft(f"{first.english} and {second.english}", joined(first.spanish, second.spanish), ".")
 
 
@@ -179,7 +179,7 @@ WANTED = {"s": ("need", "want", "see"), "g": ("read", "write", "look for", "eat"
 def relative(picker: Picker) -> Draft:
     """the girl who sings in the park; The book that Ana is reading is long."""
     if picker.chance(0.4):
-        return doer(picker)
+        return _doer(picker)
     mood = picker.pick("sgmp")
     verb = VERBS[picker.pick(WANTED[mood])]
     noun = picker.pick([noun for noun in OBJECTS[verb.base] if describing(noun, "n") and "mass" not in noun.tags])
@@ -195,7 +195,7 @@ def relative(picker: Picker) -> Draft:
     return says(picker, made, picker.pick(lasting), questions=False)
 
 
-def doer(picker: Picker) -> Draft:
+def _doer(picker: Picker) -> Draft:
     noun = picker.pick(tagged("person"))
     head = phrase(noun, "the", picker.chance(0.3))
     verbs = "live sing dance run swim sleep eat study walk" + ("" if noun.english in CHILDREN else " work")

@@ -118,7 +118,7 @@ def ranked(picker: Picker) -> Draft:
     return Draft(f"{made.english} of {whole.english}", f"{made.spanish} de {whole.spanish}", "")
 
 
-def part(picker: Picker) -> Draft:
+def _part(picker: Picker) -> Draft:
     """the door of the house"""
     name, wholes = picker.pick(list(PARTS.items()))
     plural = name in ("page", "street") or (name not in ("name", "garden", "map") and picker.chance(0.4))
@@ -127,7 +127,7 @@ def part(picker: Picker) -> Draft:
     return Draft(f"{made.english} of {whole.english}", f"{made.spanish} de {whole.spanish}", "")
 
 
-def possession(picker: Picker, noun: Noun) -> Phrase:
+def _possession(picker: Picker, noun: Noun) -> Phrase:
     """Ana's red car"""
     owner = picker.pick(SINGLE)
     words = describing(noun, "o", LOOKS)
@@ -141,18 +141,18 @@ def possession(picker: Picker, noun: Noun) -> Phrase:
 def belonging(picker: Picker) -> Draft:
     """Ana's book; the door of the house; Where is my brother's bicycle?"""
     if picker.chance(0.35):
-        return part(picker)
+        return _part(picker)
     noun = picker.pick(POSSESSIONS)
-    made = possession(picker, noun)
+    made = _possession(picker, noun)
     if picker.chance(0.4):
         return Draft(made.english, made.spanish, "")
     words = [word for word in predicates(noun) if word.measures not in LOOKS.split()]
     if not words or (picker.chance(0.3) and noun.english not in ("garden", "room")):
-        return where_is(made)
+        return _where_is(made)
     return says(picker, made, picker.pick(words))
 
 
-def where_is(thing: Phrase) -> Draft:
+def _where_is(thing: Phrase) -> Draft:
     """Where is the book?"""
     be, verb = ("are", "están") if thing.plural else ("is", "está")
     return Draft(f"where {be} {thing.english}", f"dónde {verb} {thing.spanish}", "?")
@@ -182,7 +182,7 @@ def says(picker: Picker, thing: Phrase, word: Adjective, questions: bool = True)
 def description(picker: Picker, questions: bool = True) -> Draft:
     """The house is big and white. She is tired."""
     if picker.chance(0.35):
-        return portrait(picker, subject(picker), questions)
+        return _portrait(picker, subject(picker), questions)
     first = picker.pick(QUALITIES)
     noun = picker.pick(DESCRIBED[first])
     if noun.tags & {"person", "relative"}:
@@ -191,11 +191,11 @@ def description(picker: Picker, questions: bool = True) -> Draft:
     if picker.chance(0.25):
         others = [word for word in words if word.copula == first.copula and word.measures != first.measures]
         if others:
-            return doubly(thing, first, picker.pick(others))
+            return _doubly(thing, first, picker.pick(others))
     return says(picker, thing, first, questions)
 
 
-def doubly(thing: Phrase, first: Adjective, second: Adjective) -> Draft:
+def _doubly(thing: Phrase, first: Adjective, second: Adjective) -> Draft:
     """The house is big and white."""
     person = 4 if thing.plural else 2
     english = f"{thing.english} {BE[person]} {first.english} and {second.english}"
@@ -203,11 +203,11 @@ def doubly(thing: Phrase, first: Adjective, second: Adjective) -> Draft:
     return Draft(english, f"{thing.spanish} {COPULAS[first.copula][person]} {both}", ".")
 
 
-def portrait(picker: Picker, who: Subject, questions: bool = True) -> Draft:
+def _portrait(picker: Picker, who: Subject, questions: bool = True) -> Draft:
     """My sister is very tall."""
     word = picker.pick(HUMAN)
     if word.english == "young" and "grand" in who.english:
-        return portrait(picker, who, questions)
+        return _portrait(picker, who, questions)
     english, spanish = word.english, word.forms[who.form]
     how = "" if questions else picker.pick(["said", "said", "said", "denied"])
     if word.copula == "estar" and picker.chance(0.08):
@@ -220,7 +220,7 @@ def portrait(picker: Picker, who: Subject, questions: bool = True) -> Draft:
 def crowd(picker: Picker) -> Draft:
     """the tired women; The girls are happy."""
     if picker.chance(0.5):
-        return portrait(picker, picker.pick(CROWDS))
+        return _portrait(picker, picker.pick(CROWDS))
     word = picker.pick([word for word in HUMAN if "n" in word.use])
     noun = picker.pick([noun for noun in DESCRIBED[word] if "person" in noun.tags])
     made = phrase(noun, picker.pick(PLURALS), True, word)
@@ -253,7 +253,7 @@ def location(picker: Picker) -> Draft:
     chance = picker.random()
     if chance < 0.15:
         noun = picker.pick(tagged("small", "pet", "landmark"))
-        return where_is(definite(picker, noun, plural=0 if "landmark" in noun.tags else 0.4))
+        return _where_is(definite(picker, noun, plural=0 if "landmark" in noun.tags else 0.4))
     if chance < 0.3:
         who, stay = picker.pick(picker.pick([PRONOUNS, SINGLE, PEOPLE])), picker.pick(STAYS)
         return being(picker, who, "estar", stay.english, stay.spanish)
@@ -281,7 +281,7 @@ PASTIMES += [Phrase("to listen to music", "escuchar música"), Phrase("to go to 
 ENJOYED = tagged("film", "text", "clothes", "lovely", "visit", "go", "pet", "read")
 
 
-def liked(picker: Picker) -> Phrase:
+def _liked(picker: Picker) -> Phrase:
     """What one likes: coffee, nachos, this film, to swim. Spanish needs the article."""
     chance = picker.random()
     if chance < 0.25:
@@ -300,7 +300,7 @@ def liked(picker: Picker) -> Phrase:
 
 def liking(picker: Picker) -> Draft:
     """I like nachos: me gustan los nachos."""
-    who, thing = subject(picker), liked(picker)
+    who, thing = subject(picker), _liked(picker)
     said, denied, asked, rest = english_verb(LIKE, "s", who.person)
     verb = f"{CLITICS[who.person]} {'gustan' if thing.plural else 'gusta'} {thing.spanish}"
     experiencer = f"a {who.spanish}".replace(" y ", " y a ") if who.spanish else ""

@@ -111,7 +111,7 @@ class Verb(NamedTuple):
         return (self.infinitive, self.gerund, *self.present, *(self.preterite if "p" in self.moods else ()))
 
 
-def verb(base: str, third: str, ing: str, past: str, infinitive: str, moods: str, *odd: str) -> Verb:
+def _verb(base: str, third: str, ing: str, past: str, infinitive: str, moods: str, *odd: str) -> Verb:
     irregular = dict(entry.split("=") for entry in odd)
     now = present(infinitive, irregular.get("stem", ""))
     if "yo" in irregular:
@@ -123,7 +123,7 @@ def verb(base: str, third: str, ing: str, past: str, infinitive: str, moods: str
     return Verb(base, third, ing, past, infinitive, moods, now, irregular.get("gerund") or gerund(infinitive), then)
 
 
-ROWS = [verb(*row.split()) for row in TABLE.splitlines() if row]
+ROWS = [_verb(*row.split()) for row in TABLE.splitlines() if row]
 # by "play/tocar", and by "play" the first of that spelling
 VERBS = {row.base: row for row in reversed(ROWS)} | {row.name: row for row in ROWS}
 

@@ -59,10 +59,10 @@ def numbered(row: Cells) -> bool:
     return list(row) == [str(number) for number in range(len(row))]
 
 
-def is_word(cell: str) -> bool:
+def _is_word(cell: str) -> bool:
     """Whether a cell has letters, and does not say that there is nothing.
 
-    >>> is_word("rating"), is_word("7"), is_word("N/A")
+    >>> _is_word("rating"), _is_word("7"), _is_word("N/A")
     (True, False, False)
     """
     return any(map(str.isalpha, cell)) and cell.casefold() not in EMPTY
@@ -107,7 +107,7 @@ def is_title(row: Cells, width: int) -> bool:
     return bool(row) and (row[0].startswith("#") or (width > 1 and sum(map(bool, row)) <= 1))
 
 
-def is_remark(row: Cells, rows: Sequence[Cells], width: int) -> bool:
+def _is_remark(row: Cells, rows: Sequence[Cells], width: int) -> bool:
     """Whether a line at the top is a remark, not a text that begins with a hash: it has other cells than the others."""
     if not row[0].startswith("#"):
         return False
@@ -118,16 +118,16 @@ def is_remark(row: Cells, rows: Sequence[Cells], width: int) -> bool:
 # by names
 
 
-def all_names(row: Cells, rest: Sequence[Cells]) -> bool:
+def _all_names(row: Cells, rest: Sequence[Cells]) -> bool:
     """Whether no cell is a number, or comes again below."""
     again = any(cell and cell == other[place] for other in rest for place, cell in enumerate(row[: len(other)]))
     return not again and not any(number(cell) for cell in row)
 
 
-def like_names(row: Cells, matched: Matched, rest: Sequence[Cells], columns: tuple[str, ...]) -> bool:
+def _like_names(row: Cells, matched: Matched, rest: Sequence[Cells], columns: tuple[str, ...]) -> bool:
     """Whether cells that contain usual names are names: short, no sentence, and nothing that comes again below."""
     cells = [row[place] for place in matched.places]
-    if any(cell.endswith((".", "!", "?")) for cell in cells) or not all_names(row, rest):
+    if any(cell.endswith((".", "!", "?")) for cell in cells) or not _all_names(row, rest):
         return False
     if any(match([other[place] for place in matched.places], columns).whole for other in rest[:SHORT]):
         return False  # text 1, text 2, text 3
@@ -142,7 +142,7 @@ def has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) -> 
     if header:
         return header == "yes"
     matched = match(rows[0], columns)
-    named = matched.whole and (matched.sure or like_names(rows[0], matched, rows[1:], columns))
+    named = matched.whole and (matched.sure or _like_names(rows[0], matched, rows[1:], columns))
     return named or looks_like_header(rows, columns)
 
 
@@ -157,7 +157,7 @@ def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
     if any(not cell or number(cell) for cell in first):
         return False
     if columns == CLASSES:
-        return names_classes(first, rest)
+        return _names_classes(first, rest)
     if any(len(cell.split()) > SHORT for cell in first):
         return False
     below = [Counter(row[place] for row in rest) for place in range(len(first))]
@@ -169,7 +169,7 @@ def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
     return len(rest) > SHORT and any(map(all_numbers, below))
 
 
-def names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
+def _names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
     """Whether two cells name a column of texts and one of labels. Those of a survey may be whole questions."""
     below = [Counter(row[place] for row in rest) for place in (0, 1)]
     matched = match(first, CLASSES)
@@ -179,13 +179,13 @@ def names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
         if place is not None and fit <= SURE
     }
     short = all(len(cell.split()) <= SHORT for cell in first)
-    if named and short and not names_short_cells(named, rest):
+    if named and short and not _names_short_cells(named, rest):
         again = any(cell in counts for cell, counts in zip(first, below, strict=True))
         strong = [first[place] for place in named.values() if words_of(first[place])[-1] in STRONG]
         return not again or (bool(strong) and not any(cell in counts for cell in strong for counts in below))
     place = named.get("label", 0 if label_first(rest) else 1)
     label, labels = first[place], below[place]
-    if not labels or label in labels or not all(map(is_word, first)):
+    if not labels or label in labels or not all(map(_is_word, first)):
         return False
     if any(map(all_numbers, below)):
         return len(rest) > 1
@@ -196,7 +196,7 @@ def names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
     return is_odd_label(first, rest, place)
 
 
-def names_short_cells(named: dict[str, int], rest: Sequence[Cells]) -> bool:
+def _names_short_cells(named: dict[str, int], rest: Sequence[Cells]) -> bool:
     """Whether the only name is one for texts, over cells that are short beside those of the other column: a label."""
     if "label" in named:
         return False
@@ -267,26 +267,26 @@ def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "")
     width = usual_width(rows, len(columns))
     rows = [row[:width] if not any(row[width:]) else row for row in rows]  # separators at the end of lines
     if header != "no":
-        found = by_name(rows, columns, width)
+        found = _by_name(rows, columns, width)
         if found is not None:
             return found
-    remarks = next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0)
+    remarks = next((n for n, row in enumerate(rows) if not _is_remark(row, rows, width)), 0)
     whole = [row for row in rows[remarks:] if len(row) == width]
-    used = [place for place in range(width) if any(row[place] for row in whole) and not licenses(whole, place)]
+    used = [place for place in range(width) if any(row[place] for row in whole) and not _licenses(whole, place)]
     if len(used) < len(columns) or not whole:
         return None
     if len(used) > len(columns):
-        raise ValueError(too_many(whole, used, columns, header))
-    above = header_place(rows, used, columns, header, width, remarks)
+        raise ValueError(_too_many(whole, used, columns, header))
+    above = _header_place(rows, used, columns, header, width, remarks)
     start = remarks if above is None else above
     fields = [[row[place] for place in used] for row in rows[start:] if len(row) == width]
-    found = by_content(fields, used, columns, above is not None, width, start)
+    found = _by_content(fields, used, columns, above is not None, width, start)
     left = [str(place + 1) for place in range(width) if any(row[place] for row in whole) and place not in used]
     aside = f"column {', '.join(left)} is a license and left out" if left else ""
     return replace(found, note="; ".join(filter(None, (found.note, aside))))
 
 
-def licenses(rows: Sequence[Cells], place: int) -> bool:
+def _licenses(rows: Sequence[Cells], place: int) -> bool:
     """Whether a column only says under which license its row is, as in the sentences of Tatoeba."""
     return all(row[place].startswith(("CC-BY", "CC BY")) for row in rows)
 
@@ -294,17 +294,17 @@ def licenses(rows: Sequence[Cells], place: int) -> bool:
 # by names
 
 
-def by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Columns | None:
+def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Columns | None:
     """The columns by a line that names them all: the first, but for titles and remarks."""
     for above, row in enumerate(rows[: TITLES + 1]):
         rest = [other for other in rows[above + 1 :] if len(other) == width]
         matched = match(without_no_texts(row, rest) if columns == CLASSES else row, columns)
-        if matched.whole and (matched.sure or like_names(row, matched, rest, columns)):
+        if matched.whole and (matched.sure or _like_names(row, matched, rest, columns)):
             named_rows = leaves_row_names_out(row, rest)
             picked = tuple(place + named_rows for place in matched.places)
             cells = min(width, len(row) + named_rows)  # a text with a separator in it makes a row wider, not the table
             return Columns(picked, cells, above + 1, taken(row, matched.places, columns, above), True)
-        if matched.rivals and matched.partly_sure and all_names(row, rest):
+        if matched.rivals and matched.partly_sure and _all_names(row, rest):
             raise ValueError(rivalry(row, matched, columns))
         if not is_title(row, width):
             break
@@ -350,7 +350,7 @@ def lines(count: int) -> str:
 # by what the cells hold
 
 
-def header_place(
+def _header_place(
     rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], header: str, width: int, remarks: int
 ) -> int | None:
     """Which row is a header with other names, behind remarks and perhaps titles; None: there is none."""
@@ -365,7 +365,7 @@ def header_place(
     return above if looks_like_header(fields, columns) else None
 
 
-def by_content(
+def _by_content(
     rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], headed: bool, width: int, above: int
 ) -> Columns:
     """As many columns as are wanted: with a header that has other names, or none, and the label before the text or after."""
@@ -375,12 +375,12 @@ def by_content(
     if named is not None and count == 2 and len(named.places) == 1:
         (place,), column = named.places, columns[0 if named.picked[0] is not None else 1]
         if column == "text":
-            check_other(first, body, 1 - place)
+            _check_other(first, body, 1 - place)
         order = [place, 1 - place] if column == columns[0] else [1 - place, place]
     elif columns == CLASSES and label_first(body):
         order = [1, 0]
     if columns == CLASSES:
-        require_labels(body, order)
+        _require_labels(body, order)
     note = taken(first, order, columns, above) if headed else ""
     if not headed and order == [1, 0]:
         note = "the label is in the first column, the text in the second"
@@ -389,7 +389,7 @@ def by_content(
     return Columns(tuple(used[place] for place in order), width, above + headed, note, headed)
 
 
-def check_other(first: Cells, rows: Sequence[Cells], place: int) -> None:
+def _check_other(first: Cells, rows: Sequence[Cells], place: int) -> None:
     """Refuse a column with the name of something else, such as an id or a date, unless its cells come again, as labels do."""
     name, cells = first[place], [row[place] for row in rows]
     kinds = len(set(cells))
@@ -403,7 +403,7 @@ def check_other(first: Cells, rows: Sequence[Cells], place: int) -> None:
     raise ValueError(f"{told} If it is {name}, say so: columns={','.join(names)}")
 
 
-def require_labels(rows: Sequence[Cells], order: Sequence[int]) -> None:
+def _require_labels(rows: Sequence[Cells], order: Sequence[int]) -> None:
     """Refuse what cannot be texts with their labels: numbers as texts, or another number or sentence for each text."""
     if len(rows) < FEW:
         return
@@ -436,10 +436,10 @@ def rivalry(row: Cells, matched: Matched, columns: tuple[str, ...]) -> str:
     return f"{column} may be {several}. Say which columns to take, for example columns={','.join(names)}"
 
 
-def too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], header: str) -> str:
+def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], header: str) -> str:
     """The error for a table with more columns than are wanted, which no name tells apart."""
     first, wanted = rows[0], " and ".join(columns)
-    headed = header == "yes" or (header != "no" and all(map(bool, first)) and headed_by_types(rows))
+    headed = header == "yes" or (header != "no" and all(map(bool, first)) and _headed_by_types(rows))
     body = rows[1:] if headed else rows
     matched = match(first, columns)
     named = matched.picked[-1] if headed and matched.picked[-1] in used else None
@@ -457,12 +457,12 @@ def too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...
     return f"{len(used)} columns ({shown}) and no header that names {wanted}. Say which columns to take{way}"
 
 
-def headed_by_types(rows: Sequence[Cells]) -> bool:
+def _headed_by_types(rows: Sequence[Cells]) -> bool:
     """Whether the first row of a wide table is a header: short words or questions, over cells that do not repeat them."""
     first, rest = rows[0], rows[1:]
     if any(number(cell) or (len(cell.split()) > SHORT + 1 and not cell.endswith(ASKING)) for cell in first):
         return False
-    return len(rest) > 0 and all_names(first, rest)
+    return len(rest) > 0 and _all_names(first, rest)
 
 
 def likely(rows: Sequence[Cells], columns: tuple[str, ...], label: int | None = None) -> list[int]:
@@ -515,23 +515,23 @@ def top_of(rows: Sequence[Cells], asks: tuple[str, ...], header: str) -> Top:
             alone = Top(number, True, place)
         if not is_title(row, width):
             break
-    found = alone or learned_from(rows, asks[0], header)
+    found = alone or _learned_from(rows, asks[0], header)
     if found is not None:
         return found
-    if header == "yes" or words_over_numbers(rows[0], rows[1:]):
-        return Top(0, True, place_of(texts_only(rows[0], rows[1:], asks), asks))
-    return Top(next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0) if width > 1 else 0)
+    if header == "yes" or _words_over_numbers(rows[0], rows[1:]):
+        return Top(0, True, place_of(_texts_only(rows[0], rows[1:], asks), asks))
+    return Top(next((n for n, row in enumerate(rows) if not _is_remark(row, rows, width)), 0) if width > 1 else 0)
 
 
-def words_over_numbers(row: Cells, rest: Sequence[Cells]) -> bool:
+def _words_over_numbers(row: Cells, rest: Sequence[Cells]) -> bool:
     """Whether a row has only words, and rows that are as long have numbers or dates under some of them."""
     rest = [other for other in rest if len(other) == len(row)]
     columns = [[other[place] for other in rest] for place in range(len(row))]
     telling = any(all_numbers(cells) or pattern_of(cells) for cells in columns)
-    return len(rest) > 1 and telling and all(map(is_word, row)) and all_names(row, rest)
+    return len(rest) > 1 and telling and all(map(_is_word, row)) and _all_names(row, rest)
 
 
-def learned_from(rows: Sequence[Cells], ask: str, header: str) -> Top | None:
+def _learned_from(rows: Sequence[Cells], ask: str, header: str) -> Top | None:
     """How the table begins if it is one to learn from and has a header, which may have any names."""
     columns = LEARNED.get(ask, ())
     try:
@@ -552,13 +552,13 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
     >>> named_input(["id", "customer review"], [], ("text",)), named_input(["Great review", "thanks"], [], ("text",))
     (1, None)
     """
-    place = place_of(texts_only(row, rest, asks), asks)
-    if place is None or not all_names(row, rest):
+    place = place_of(_texts_only(row, rest, asks), asks)
+    if place is None or not _all_names(row, rest):
         return None
     others = [n for n, cell in enumerate(row) if n != place and cell]
     if any(is_name(row[n]) for n in others):
         return place
-    if is_sure(row[place], asks):
+    if _is_sure(row[place], asks):
         own, *more = ([other[n] for other in rest if n < len(other)] for n in (place, *others))
         label = mean_words(own) < SHORT and any(2 * mean_words(own) < mean_words(cells) for cells in more)
         return None if label else place
@@ -570,12 +570,12 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
     return place if joined or all(belongs(word, names) or word.isdecimal() for word in words) else None
 
 
-def texts_only(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> Cells:
+def _texts_only(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> Cells:
     """The names of a header, where texts are asked for without those over something else."""
     return without_no_texts(row, rest) if asks[0] == "text" else row
 
 
-def is_sure(cell: str, asks: tuple[str, ...]) -> bool:
+def _is_sure(cell: str, asks: tuple[str, ...]) -> bool:
     """Whether nothing but a name of the inputs is written so."""
     fits = [fit(cell, ask) for ask in asks]
     return any(each is not None and each <= SURE for each in fits) or LANGUAGES.keys() >= set(words_of(cell))
@@ -584,10 +584,10 @@ def is_sure(cell: str, asks: tuple[str, ...]) -> bool:
 def is_sure_header(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> bool:
     """Whether a row is a header and nothing else: it has a sure name of the inputs, or names in one word for all columns."""
     place = named_input(row, rest, asks)
-    if place is not None and is_sure(row[place], asks):
+    if place is not None and _is_sure(row[place], asks):
         return True
     matched = match(row, LEARNED.get(asks[0], asks))
-    return matched.whole and all_names(row, rest) and all(len(words_of(row[place])) == 1 for place in matched.places)
+    return matched.whole and _all_names(row, rest) and all(len(words_of(row[place])) == 1 for place in matched.places)
 
 
 def place_of(header: Sequence[str], asks: Sequence[str], exact: bool = False) -> int | None:

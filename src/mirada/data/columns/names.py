@@ -8,7 +8,7 @@ from functools import cache
 from unicodedata import combining, normalize
 
 
-def several(words: str) -> frozenset[str]:
+def _several(words: str) -> frozenset[str]:
     """Words with blanks between them."""
     return frozenset(words.split())
 
@@ -37,14 +37,14 @@ FAINT = {  # if there is nothing better: a word that may as well be a text or a 
     "label": "area department departamento section seccion product producto",
     "name": "id",
 }
-STRONG = several("text texto review resena sentence oracion frase tweet tuit comment comentario utterance")
-OTHER = several(  # a name that ends so is of something else: text_id, review date, sentiment_confidence
+STRONG = _several("text texto review resena sentence oracion frase tweet tuit comment comentario utterance")
+OTHER = _several(  # a name that ends so is of something else: text_id, review date, sentiment_confidence
     "id ids key clave index idx indice number numero num no date fecha time hora day dia year timestamp created length "
     "longitud len count conteo total url link user usuario author autor lang language idioma confidence confianza "
     "probability prob location place source coord unnamed"
 )
-NUMBERED = several("id ids index idx number num no name nombre code codigo")  # a label may be named so: class_id
-BESIDE = several("text texto sentence frase oracion segment word string lang language idioma side version")
+NUMBERED = _several("id ids index idx number num no name nombre code codigo")  # a label may be named so: class_id
+BESIDE = _several("text texto sentence frase oracion segment word string lang language idioma side version")
 LANGUAGES = {
     name: names.split()[0]
     for names in (
@@ -66,7 +66,7 @@ LANGUAGES = {
     )
     for name in names.split()
 }  # fmt: skip
-LINKS = several("a al de del el en from in into la of the to")  # between the words of a name; some are languages, too
+LINKS = _several("a al de del el en from in into la of the to")  # between the words of a name; some are languages, too
 REGION = re.compile(r"(?<=^[a-z]{2})[-_][A-Z]{2}$|\s*\([^)]*\)$")  # es_MX, English (US)
 OWN, NAMED, LAST, WITHIN, WEAK = range(5)  # how well a name fits a column, best first
 SURE = NAMED  # up to here a name is no ordinary word of a text
@@ -98,7 +98,7 @@ def usual(column: str) -> frozenset[str]:
 @cache
 def faint(column: str) -> frozenset[str]:
     """The names of a column if there is nothing better."""
-    return several(FAINT.get(column, ""))
+    return _several(FAINT.get(column, ""))
 
 
 @cache
@@ -174,7 +174,7 @@ def match(names: Sequence[str], columns: tuple[str, ...]) -> Matched:
             else:
                 rivals[column] = tuple(places)
     if columns == ("source", "target") and len(found) < 2:
-        found, rivals = languages(names, found) or (found, rivals)
+        found, rivals = _languages(names, found) or (found, rivals)
     return Matched(
         tuple(found[column][0] if column in found else None for column in columns),
         tuple(found[column][1] if column in found else WEAK for column in columns),
@@ -182,13 +182,13 @@ def match(names: Sequence[str], columns: tuple[str, ...]) -> Matched:
     )
 
 
-def languages(
+def _languages(
     names: Sequence[str], found: dict[str, tuple[int, int]]
 ) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, ...]]] | None:
     """Two languages, the first of them the source if no name says otherwise; or one, beside a column with another name."""
     spoken: dict[str, list[int]] = {}
     for place, name in enumerate(names):
-        if tongue := tongue_of(name):
+        if tongue := _tongue_of(name):
             spoken.setdefault(tongue, []).append(place)
     if len(spoken) == 2 and all(len(places) == 1 for places in spoken.values()):
         first, second = sorted(place for (place,) in spoken.values())
@@ -204,12 +204,12 @@ def languages(
 
 
 @cache
-def tongue_of(name: str) -> str:
+def _tongue_of(name: str) -> str:
     """The language that a name says its column is in; nothing if it says more, or other things.
 
-    >>> tongue_of("Texto en español"), tongue_of("sentence_en"), tongue_of("English to Spanish"), tongue_of("casa en es")
+    >>> _tongue_of("Texto en español"), _tongue_of("sentence_en"), _tongue_of("English to Spanish"), _tongue_of("casa en es")
     ('es', 'en', '', '')
-    >>> tongue_of("pt_BR"), tongue_of("Spanish (Mexico)")
+    >>> _tongue_of("pt_BR"), _tongue_of("Spanish (Mexico)")
     ('pt', 'es')
     """
     words = words_of(REGION.sub("", name))

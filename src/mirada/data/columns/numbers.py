@@ -30,10 +30,10 @@ def parse_number(text: str, decimal: str = "") -> float | None:
     (1.234, 1234.0)
     """
     text = SPACES.sub("", text.strip().replace("\u2212", "-"))  # the minus sign of typesetters
-    mark = decimal or last_mark(text)
+    mark = decimal or _last_mark(text)
     other = "." if mark == "," else ","
     if other in text or "'" in text:
-        if not (GROUPED.fullmatch(text) and (mark not in text or text.rindex(mark) > text.rindex(thousands_in(text)))):
+        if not (GROUPED.fullmatch(text) and (mark not in text or text.rindex(mark) > text.rindex(_thousands_in(text)))):
             return None
         text = text.replace(other, "").replace("'", "")
     text = text.replace(mark, ".")
@@ -51,10 +51,10 @@ def number_first(label: str) -> tuple[bool, float, str]:
     return found is None, found or 0.0, label
 
 
-def last_mark(text: str) -> str:
+def _last_mark(text: str) -> str:
     """The decimal mark of a text that stands alone.
 
-    >>> last_mark("1.234,5"), last_mark("1.234.567"), last_mark("1.234")
+    >>> _last_mark("1.234,5"), _last_mark("1.234.567"), _last_mark("1.234")
     (',', ',', '.')
     """
     point, comma = text.rfind("."), text.rfind(",")
@@ -62,7 +62,7 @@ def last_mark(text: str) -> str:
     return mark if text.count(mark) < 2 else "." if mark == "," else ","
 
 
-def thousands_in(text: str) -> str:
+def _thousands_in(text: str) -> str:
     """The mark that divides thousands: the first one."""
     return next(letter for letter in text if letter in ",.'")
 
@@ -79,23 +79,23 @@ def decimal_mark(texts: Iterable[str], separator: str = "", usual: str = "") -> 
     >>> decimal_mark(["1.234"]), decimal_mark(["1.234"], usual=",")
     ('.', ',')
     """
-    sure, likely = decimal_marks(texts)
+    sure, likely = _decimal_marks(texts)
     if sure:
         return sure
     return usual or ("," if likely == "," and separator not in ("", ",") else ".")
 
 
-def usual_mark(columns: Iterable[Iterable[str]]) -> str:
+def _usual_mark(columns: Iterable[Iterable[str]]) -> str:
     """The decimal mark of the columns that tell theirs, if it is the same in all of them.
 
-    >>> usual_mark([["1.234"], ["3,5"]]), usual_mark([["2.5"], ["3,5"]])
+    >>> _usual_mark([["1.234"], ["3,5"]]), _usual_mark([["2.5"], ["3,5"]])
     (',', '')
     """
-    found = {sure for sure, _ in map(decimal_marks, columns) if sure}
+    found = {sure for sure, _ in map(_decimal_marks, columns) if sure}
     return found.pop() if len(found) == 1 else ""
 
 
-def decimal_marks(texts: Iterable[str]) -> tuple[str, str]:
+def _decimal_marks(texts: Iterable[str]) -> tuple[str, str]:
     """The mark that numbers tell for sure, and the only one in those that may mean either; nothing where they do not."""
     votes = {".": 0, ",": 0}
     open_commas = open_points = 0
@@ -106,7 +106,7 @@ def decimal_marks(texts: Iterable[str]) -> tuple[str, str]:
             open_commas += found[1] == ","
             open_points += found[1] == "."
         else:
-            votes[last_mark(text)] += 1
+            votes[_last_mark(text)] += 1
     sure = max(votes, key=lambda mark: votes[mark]) if votes["."] != votes[","] else ""
     return sure, "," if open_commas and not open_points else "." if open_points and not open_commas else ""
 
@@ -138,28 +138,28 @@ def numbers(cells: Sequence[Any], separator: str = ",", usual: str = "") -> tupl
         require(usual != ",", "a point may divide thousands")
         found = np.asarray(cells, dtype=np.float64)
     except (ValueError, TypeError):
-        mark = decimal_mark(texts_in(cells), separator, usual)
-        found = np.array([one_number(bare(cell), mark) for cell in cells])
+        mark = decimal_mark(_texts_in(cells), separator, usual)
+        found = np.array([one_number(_bare(cell), mark) for cell in cells])
     return np.where(np.isfinite(found), found, np.nan), {
-        row: fault(cells[row], float(found[row])) for row in np.flatnonzero(~np.isfinite(found)).tolist()
+        row: _fault(cells[row], float(found[row])) for row in np.flatnonzero(~np.isfinite(found)).tolist()
     }
 
 
 def mark_of(columns: Sequence[Sequence[Any]]) -> str:
     """The decimal mark of a table, as far as its columns agree on one; nothing where no number has a comma."""
     some = (cell for cells in columns for cell in islice(cells, TELLING))
-    return usual_mark(map(texts_in, columns)) if any(isinstance(cell, str) and "," in cell for cell in some) else ""
+    return _usual_mark(map(_texts_in, columns)) if any(isinstance(cell, str) and "," in cell for cell in some) else ""
 
 
-def texts_in(cells: Sequence[Any]) -> Iterator[str]:
+def _texts_in(cells: Sequence[Any]) -> Iterator[str]:
     """What is written in the cells of a column."""
-    return (bare(cell) for cell in cells if isinstance(cell, str))
+    return (_bare(cell) for cell in cells if isinstance(cell, str))
 
 
-def bare(cell: Any) -> Any:
+def _bare(cell: Any) -> Any:
     """A number without a sign of money or %; anything else as it is.
 
-    >>> bare("$1,234.50"), bare("-€7"), bare("8 %"), bare(3.5)
+    >>> _bare("$1,234.50"), _bare("-€7"), _bare("8 %"), _bare(3.5)
     ('1,234.50', '-7', '8', 3.5)
     """
     return SIGNS.sub("", cell.strip()) if isinstance(cell, str) else cell
@@ -174,7 +174,7 @@ def one_number(cell: Any, mark: str) -> float:
         return math.nan
 
 
-def fault(cell: Any, value: float) -> str:
+def _fault(cell: Any, value: float) -> str:
     """What is wrong with a cell that has no finite number."""
     text = "" if cell is None else str(cell).strip()
     if text.casefold() in EMPTY:

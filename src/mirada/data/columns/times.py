@@ -57,7 +57,7 @@ class Spacing:
         if not isinstance(last, datetime):
             return [last + self.step * (n + 1) for n in range(count)]
         if self.kind == "months":
-            return [months_later(last, int(self.step) * (n + 1)) for n in range(count)]
+            return [_months_later(last, int(self.step) * (n + 1)) for n in range(count)]
         if self.kind != "business days":
             return [last + timedelta(seconds=self.step * (n + 1)) for n in range(count)]
         found: list[Moment] = []
@@ -96,7 +96,7 @@ class TimeAxis:
     def after(self, count: int) -> tuple[str, ...]:
         """The texts of the next times."""
         last = next(moment for moment in reversed(self.moments) if moment is not None)
-        return tuple(written(moment, self.pattern, self.digits) for moment in self.spacing.after(last, count))
+        return tuple(_written(moment, self.pattern, self.digits) for moment in self.spacing.after(last, count))
 
     @property
     def digits(self) -> int:
@@ -117,9 +117,9 @@ def numbered_axis(count: int) -> TimeAxis:
 
 def time_axis(cells: Sequence[str], pattern: str = "", spacing: Spacing | None = None) -> TimeAxis:
     """The times that texts spell; None where one spells none. `pattern` and `spacing` say what is known about them."""
-    pattern = pattern if pattern and fits(cells, pattern) else pattern_of(cells) or NUMBERS
-    moments = [moment(cell, pattern) for cell in cells]
-    return TimeAxis(cells, moments, pattern, spacing or spacing_of([m for m in moments if m is not None]))
+    pattern = pattern if pattern and _fits(cells, pattern) else pattern_of(cells) or NUMBERS
+    moments = [_moment(cell, pattern) for cell in cells]
+    return TimeAxis(cells, moments, pattern, spacing or _spacing_of([m for m in moments if m is not None]))
 
 
 def text_of_time(value: Any) -> str:
@@ -145,47 +145,47 @@ def pattern_of(cells: Sequence[str]) -> str:
     """
     some = [cell for cell in cells[:: max(1, len(cells) // SAMPLE)] if cell.strip()]
     best, most = "", (SHARE * len(some) - 1e-9, 0)
-    for pattern in candidates(some):
-        found = [value for value in (moment(cell, pattern) for cell in some) if value is not None]
+    for pattern in _candidates(some):
+        found = [value for value in (_moment(cell, pattern) for cell in some) if value is not None]
         forward = sum(b > a for a, b in pairwise(found))  # type: ignore[operator]
         if found and (len(found), forward) > most:
             best, most = pattern, (len(found), forward)
     return best
 
 
-def candidates(cells: Sequence[str]) -> list[str]:
+def _candidates(cells: Sequence[str]) -> list[str]:
     """The patterns that one of the first cells has, in their order."""
-    first = [(cell, marks_in(cell)) for cell in cells[:10]]
+    first = [(cell, _marks_in(cell)) for cell in cells[:10]]
     dates = [
         pattern for pattern, marks in MARKS.items()
-        if any((zoned(pattern) or found == marks) and moment(cell, pattern) is not None for cell, found in first)
+        if any((_zoned(pattern) or found == marks) and _moment(cell, pattern) is not None for cell, found in first)
     ]  # fmt: skip
     return [*dates, NUMBERS]
 
 
-def marks_in(text: str) -> str:
+def _marks_in(text: str) -> str:
     """The marks of a text that are neither letters, digits nor blanks: a date has those of its pattern, which is quick to see.
 
-    >>> marks_in("31/12/2019 10:30"), marks_in("5")
+    >>> _marks_in("31/12/2019 10:30"), _marks_in("5")
     ('//:', '')
     """
     return "".join(letter for letter in text if not (letter.isalnum() or letter.isspace()))
 
 
-def zoned(pattern: str) -> bool:
+def _zoned(pattern: str) -> bool:
     """Whether a pattern has an offset, which adds marks of its own."""
     return pattern.endswith("%z")
 
 
-MARKS = {pattern: marks_in(pattern.replace("%", "")) for pattern in PATTERNS}
+MARKS = {pattern: _marks_in(pattern.replace("%", "")) for pattern in PATTERNS}
 
 
-def fits(cells: Sequence[str], pattern: str) -> bool:
+def _fits(cells: Sequence[str], pattern: str) -> bool:
     """Whether all cells are written so, as far as some of them tell."""
-    return all(moment(cell, pattern) is not None for cell in cells[:: max(1, len(cells) // SAMPLE)])
+    return all(_moment(cell, pattern) is not None for cell in cells[:: max(1, len(cells) // SAMPLE)])
 
 
-def moment(cell: str, pattern: str) -> Moment | None:
+def _moment(cell: str, pattern: str) -> Moment | None:
     """The time that a text spells."""
     cell = cell.strip()
     try:
@@ -195,13 +195,13 @@ def moment(cell: str, pattern: str) -> Moment | None:
         if len(cell) not in LENGTHS:
             return None
         if pattern.startswith("%Y-%m-%d") and len(cell) > 9 and not pattern.endswith("Z"):
-            return quick(cell, pattern)
+            return _quick(cell, pattern)
         return datetime.strptime(cell, pattern)
     except ValueError:
         return None
 
 
-def quick(cell: str, pattern: str) -> datetime | None:
+def _quick(cell: str, pattern: str) -> datetime | None:
     """What `strptime` gives for ISO 8601, many times faster."""
     found = datetime.fromisoformat(cell)
     same = (
@@ -214,7 +214,7 @@ def quick(cell: str, pattern: str) -> datetime | None:
     return found if same else None
 
 
-def written(value: Moment, pattern: str, digits: int = 0) -> str:
+def _written(value: Moment, pattern: str, digits: int = 0) -> str:
     """A time as its pattern writes it."""
     if not isinstance(value, datetime):
         return f"{value:.{digits}f}"
@@ -223,46 +223,46 @@ def written(value: Moment, pattern: str, digits: int = 0) -> str:
     return value.strftime(pattern.removesuffix("%z")) + value.isoformat()[-6:]
 
 
-def spacing_of(moments: Sequence[Moment]) -> Spacing:
+def _spacing_of(moments: Sequence[Moment]) -> Spacing:
     """How far apart times are: months, business days, or else the median step.
 
     >>> days = [datetime(2012, 8, day) for day in (13, 14, 15, 16, 17, 20, 21)]
-    >>> spacing_of(days).kind, spacing_of([1949.0, 1950.0, 1951.0])
+    >>> _spacing_of(days).kind, _spacing_of([1949.0, 1950.0, 1951.0])
     ('business days', Spacing(kind='numbers', step=1.0))
     """
     if not moments or not isinstance(moments[0], datetime):
         numbers = [float(moment) for moment in moments]  # type: ignore[arg-type]
-        return Spacing(NUMBERS, median(ups(numbers)) if len(numbers) > 1 else 1.0)
+        return Spacing(NUMBERS, median(_ups(numbers)) if len(numbers) > 1 else 1.0)
     dates = [moment for moment in moments if isinstance(moment, datetime)]
     if len(dates) < 2:
         return Spacing("seconds", A_DAY)
     months = Counter(12 * (b.year - a.year) + b.month - a.month for a, b in pairwise(dates))
     ((usual, times),) = months.most_common(1)
-    if usual > 0 and times >= SHARE * (len(dates) - 1) and (one_day(dates) or all(map(ends_month, dates))):
+    if usual > 0 and times >= SHARE * (len(dates) - 1) and (_one_day(dates) or all(map(_ends_month, dates))):
         return Spacing("months", usual)
-    seconds = median(ups([(moment - dates[0]).total_seconds() for moment in dates]))
+    seconds = median(_ups([(moment - dates[0]).total_seconds() for moment in dates]))
     week = (dates[-1] - dates[0]).days >= WEEK and all(moment.weekday() < 5 for moment in dates)
     return Spacing("business days", 1) if seconds == A_DAY and week else Spacing("seconds", seconds)
 
 
-def ups(numbers: Sequence[float]) -> list[float]:
+def _ups(numbers: Sequence[float]) -> list[float]:
     """The steps forward; one where there is none."""
     return [b - a for a, b in pairwise(numbers) if b > a] or [1.0]
 
 
-def one_day(dates: Sequence[datetime]) -> bool:
+def _one_day(dates: Sequence[datetime]) -> bool:
     return len({moment.day for moment in dates}) == 1
 
 
-def ends_month(moment: datetime) -> bool:
+def _ends_month(moment: datetime) -> bool:
     return moment.day == monthrange(moment.year, moment.month)[1]
 
 
-def months_later(moment: datetime, months: int) -> datetime:
+def _months_later(moment: datetime, months: int) -> datetime:
     """The same day some months later; the last day of a month stays the last."""
     year, month = divmod(12 * moment.year + moment.month - 1 + months, 12)
     last = monthrange(year, month + 1)[1]
-    return moment.replace(year=year, month=month + 1, day=last if ends_month(moment) else min(moment.day, last))
+    return moment.replace(year=year, month=month + 1, day=last if _ends_month(moment) else min(moment.day, last))
 
 
 def readable(pattern: str) -> str:

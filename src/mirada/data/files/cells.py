@@ -61,33 +61,33 @@ def read_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells
     """
     if is_folder(path):
         files = texts_at(path)
-        return Cells(("name", asks[0]), 1, [file_row(file, path, options.encoding) for file in files])
+        return Cells(("name", asks[0]), 1, [_file_row(file, path, options.encoding) for file in files])
     ending = ending_of(path)
     if ending in KEYED:
-        return object_cells(path, asks, options)
+        return _object_cells(path, asks, options)
     told = options.tells_a_table
     if asks[0] == "text" and not told and is_fasttext(path, options.encoding):
-        return fasttext_cells(path, options.encoding)
-    if ending in LINES and not told and not is_table(path, asks, options.encoding):
+        return _fasttext_cells(path, options.encoding)
+    if ending in LINES and not told and not _is_table(path, asks, options.encoding):
         lines = [(f"{path}:{number}", (text,), fault) for number, text, fault in scan(path, options.encoding)]
         return Cells((asks[0],), 0, lines)
     rows, delimiter = rows_of_table(path, PAIRS.get(asks[0], (asks[0], BESIDE)), options)
-    return table_cells(path, rows, asks, options, delimiter)
+    return _table_cells(path, rows, asks, options, delimiter)
 
 
-def file_row(file: str, folder: str, encoding: str) -> CellRow:
+def _file_row(file: str, folder: str, encoding: str) -> CellRow:
     """A text file as a row: its name in the folder, and its text."""
     text, fault = file_text(file, encoding)
     return file, (os.path.relpath(os.path.expanduser(file), os.path.expanduser(folder)), text), fault
 
 
-def fasttext_cells(path: str, encoding: str) -> Cells:
+def _fasttext_cells(path: str, encoding: str) -> Cells:
     """The texts of fastText lines, beside their labels."""
     lines = [(f"{path}:{number}", *parted(text), fault) for number, text, fault in scan(path, encoding) if text.strip()]
     return Cells(("text", "label"), 0, [(where, (text, " ".join(names)), fault) for where, text, names, fault in lines])
 
 
-def is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
+def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
     """Whether a text file is a table after all: most of its lines have tabs, or all are divided alike, under sure names."""
     texts = [text for text, _ in head(path, encoding, SAMPLE) if text.strip()]
     if texts and excel_separator(texts[0]):
@@ -100,20 +100,22 @@ def is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
     return any(is_sure_header(rows[0], rows[1:], asks) for rows in tables)
 
 
-def table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOptions, delimiter: str) -> Cells:
+def _table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOptions, delimiter: str) -> Cells:
     """The rows of a table. Its header is found as it is where records are learned from, with titles above it left out."""
     sample = [row for row in islice(rows, SAMPLE) if row[2] or is_whole(row)]
     require(bool(sample), f"{path}: the file has no rows")
     whole = [[cell.strip() for cell in row[1]] for row in sample if is_whole(row)] or [[""]]
     top = top_of(whole, asks, options.header)
     if options.names:
-        top = top_with(path, whole, options.names[0], top)
+        top = _top_with(path, whole, options.names[0], top)
     first, body, place, note = whole[top.above], whole[top.above + top.headed :], top.place, ""
     if top.headed and len(first) > 1 and leaves_row_names_out(first, body):
         first, place = ["", *first], None if place is None else place + 1
-    count = len(first) if top.headed else width_of(body)
+    count = len(first) if top.headed else _width_of(body)
     if place is None:
-        place = place_by_content(path, [row for row in body if len(row) == count], asks[0], first if top.headed else ())
+        place = _place_by_content(
+            path, [row for row in body if len(row) == count], asks[0], first if top.headed else ()
+        )
         note = f"the inputs are in column {place + 1} (columns= says otherwise)" if count > 1 else ""
     elif not options.names and (first[place].casefold() != asks[0] or top.above):
         note = f"the inputs are in the column {first[place]}"
@@ -121,21 +123,21 @@ def table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOpti
     note += f"{'; ' if note else ''}{lines(top.above)} at the top left out" if top.above else ""
     for _ in range(top.above + top.headed):
         del sample[next(number for number, row in enumerate(sample) if is_whole(row))]
-    columns = first if top.headed else numbered_columns(count, place, asks[0])
+    columns = first if top.headed else _numbered_columns(count, place, asks[0])
     kept = (row for row in chain(sample, rows) if row[2] or any(map(str.strip, row[1])))
-    found = [cell_row(path, row, count, delimiter) for row in kept]
+    found = [_cell_row(path, row, count, delimiter) for row in kept]
     return Cells(tuple(columns), place, found, (f"{path}: {note}",) if note else ())
 
 
-def top_with(path: str, rows: Sequence[Sequence[str]], name: str, top: Top) -> Top:
+def _top_with(path: str, rows: Sequence[Sequence[str]], name: str, top: Top) -> Top:
     """Where the column begins that a person chose, by number or by the name in a header."""
     if name.isdecimal() and not (top.headed and name in rows[top.above]):
         return replace(top, place=int(name) - 1)
     above = next((number for number, row in enumerate(rows[: TITLES + 1]) if name in row), top.above)
-    return Top(above, True, named_place(path, rows[above], name))
+    return Top(above, True, _named_place(path, rows[above], name))
 
 
-def named_place(path: str, header: Sequence[str], name: str) -> int:
+def _named_place(path: str, header: Sequence[str], name: str) -> int:
     """The column that a person named."""
     for same in (str, words_of):
         places = [place for place, cell in enumerate(header) if same(cell) == same(name)]
@@ -144,7 +146,7 @@ def named_place(path: str, header: Sequence[str], name: str) -> int:
     raise ValueError(f"{path}: {unknown('column', name, header)}")
 
 
-def width_of(rows: Sequence[Sequence[str]]) -> int:
+def _width_of(rows: Sequence[Sequence[str]]) -> int:
     """How many columns rows without a header have: as many as the first, unless all the others are divided alike.
 
     One cell in the first line, or in many, and more in some others, is one column of texts that have the separator in them.
@@ -155,12 +157,12 @@ def width_of(rows: Sequence[Sequence[str]]) -> int:
     return max(others) if first == 1 and len(others) == 1 and len(rows) > SURE else first
 
 
-def numbered_columns(count: int, place: int, name: str) -> list[str]:
+def _numbered_columns(count: int, place: int, name: str) -> list[str]:
     """Names for columns that have none."""
     return [name if number == place else f"column_{number + 1}" for number in range(count)]
 
 
-def place_by_content(path: str, rows: Sequence[Sequence[str]], ask: str, header: Sequence[str]) -> int:
+def _place_by_content(path: str, rows: Sequence[Sequence[str]], ask: str, header: Sequence[str]) -> int:
     """The column that holds inputs where no name tells: the only one, or the one that clearly has the longest texts."""
     count = len(rows[0]) if rows else 1
     if count == 1:
@@ -183,7 +185,7 @@ def place_by_content(path: str, rows: Sequence[Sequence[str]], ask: str, header:
     raise ValueError(f"{path}: {count} columns ({shown}) and no header that names {ask}. Say which: columns=2")
 
 
-def cell_row(path: str, row: TableLine, count: int, delimiter: str) -> CellRow:
+def _cell_row(path: str, row: TableLine, count: int, delimiter: str) -> CellRow:
     """A row with its cells; where there is one column, it is the whole line."""
     number, cells, fault = row
     if count == 1 and not fault:
@@ -193,22 +195,22 @@ def cell_row(path: str, row: TableLine, count: int, delimiter: str) -> CellRow:
     return f"{path}:{number}", tuple(cells), fault
 
 
-def object_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells:
+def _object_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells:
     """JSON or Parquet: the keys of the objects are the columns."""
     objects = parquet_objects(path, ()) if ending_of(path) == ".parquet" else json_objects(path, options.encoding)
     rows = [row for row in objects if row[2] or row[1] is not None]
     items = (item for _, item, fault in rows if not fault and isinstance(item, dict))
     columns = tuple(dict.fromkeys(str(key) for item in items for key in item))
     require(bool(columns), f"{path}: no line is an object such as {{{asks[0]!r}: ...}}")
-    place = named_place(path, columns, options.names[0]) if options.names else place_of(columns, asks)
+    place = _named_place(path, columns, options.names[0]) if options.names else place_of(columns, asks)
     if place is None:
         raise ValueError(f"{path}: {unknown('column', asks[0], columns)} columns= names it.")
     note = f"{path}: the inputs are in {columns[place]}" if columns[place] != asks[0] and not options.names else ""
-    cells = [object_row(path, row, columns, columns[place]) for row in rows]
+    cells = [_object_row(path, row, columns, columns[place]) for row in rows]
     return Cells(columns, place, cells, (note,) if note else ())
 
 
-def object_row(path: str, row: tuple[int, Any, str], columns: tuple[str, ...], asked: str) -> CellRow:
+def _object_row(path: str, row: tuple[int, Any, str], columns: tuple[str, ...], asked: str) -> CellRow:
     number, item, fault = row
     where = f"{path}:{number}"
     if not fault and not isinstance(item, dict):

@@ -66,29 +66,29 @@ def sniffed(path: str, usual: str, columns: tuple[str, ...], encoding: str = "",
     lines = [text for text, _ in head(path, encoding, LINES)]
     said = known or (excel_separator(lines[0]) if lines else "")
     if said:
-        return dialect(said, lines, usual)
+        return _dialect(said, lines, usual)
     count = len(columns)
     found = [divided(lines, delimiter) for delimiter in dict.fromkeys((usual or "\t", *KNOWN))]
     heads = [(each, row) for each in found for row in each.rows[:2] if all(columns) and len(row) > 1]
     named = list({each.delimiter: each for each, row in heads if match(row, columns).sure}.values())
     if len(named) == 1:
-        return dialect(named[0].delimiter, lines, usual)
+        return _dialect(named[0].delimiter, lines, usual)
     even = [each for each in found if each.is_even and each.size[0] >= count]
     if len(even) == 1 and len(even[0].rows) >= SURE:
-        return dialect(even[0].delimiter, lines, usual)
+        return _dialect(even[0].delimiter, lines, usual)
     if len(even) > 1:
-        return dialect(decided(path, even, lines), lines, usual)
+        return _dialect(_decided(path, even, lines), lines, usual)
     best, share = usual, 0.0
     for each in found:
         (size, times), least = each.size, count if each.delimiter == usual else max(2, count)
         if size >= least and times > share + 0.1:  # clearly better than what came before
             best, share = each.delimiter, times
-    return dialect(best, lines, usual)
+    return _dialect(best, lines, usual)
 
 
-def decided(path: str, even: Sequence[Division], lines: Sequence[str]) -> str:
+def _decided(path: str, even: Sequence[Division], lines: Sequence[str]) -> str:
     """One of the characters that divide all lines alike: one beside quotes; a comma only in numbers is decimal."""
-    marks = [each.delimiter for each in even if each.delimiter != "," or not decimal(each)]
+    marks = [each.delimiter for each in even if each.delimiter != "," or not _decimal(each)]
     quoted = [mark for mark in marks if any(f'"{mark}' in line or f'{mark}"' in line for line in lines)]
     rest = ["\t"] if "\t" in marks else quoted if len(quoted) == 1 else marks
     if len(rest) == 1:
@@ -105,7 +105,7 @@ def of_numbers(path: str, encoding: str = "") -> str:
     if lines and (said := excel_separator(lines[0])):
         return said
     for delimiter in (";", "\t", "|"):
-        size, times = Division(delimiter, [cells_of(line, delimiter) for line in lines]).size
+        size, times = Division(delimiter, [_cells_of(line, delimiter) for line in lines]).size
         if size > 1 and times >= ALIKE:
             return delimiter
     return ""
@@ -114,21 +114,21 @@ def of_numbers(path: str, encoding: str = "") -> str:
 def is_one_column(path: str, encoding: str = "") -> bool:
     """Whether a table of numbers has one column: one cell in its first line, and one number in every other line."""
     first, *rest = [text.strip() for text, _ in head(path, encoding, LINES) if text.strip()] or [""]
-    alone = first != "" and (not any(mark in first for mark in KNOWN) or are_fractions([first, *rest]))
+    alone = first != "" and (not any(mark in first for mark in KNOWN) or _are_fractions([first, *rest]))
     return alone and bool(rest) and all(parse_number(text) is not None or text.casefold() in EMPTY for text in rest)
 
 
-def are_fractions(lines: Sequence[str]) -> bool:
+def _are_fractions(lines: Sequence[str]) -> bool:
     """Whether all lines are numbers with a decimal comma: as many digits behind it in each, in some of them a 0 first.
 
-    >>> are_fractions(["100,00", "99,75"]), are_fractions(["100,20", "99,75"])
+    >>> _are_fractions(["100,00", "99,75"]), _are_fractions(["100,20", "99,75"])
     (True, False)
     """
     behind = [found[1] if (found := re.fullmatch(r"[+-]?\d+,(\d\d+)", line)) else "" for line in lines]
     return "" not in behind and len({len(digits) for digits in behind}) == 1 and any(d[0] == "0" for d in behind)
 
 
-def decimal(division: Division) -> bool:
+def _decimal(division: Division) -> bool:
     """Whether commas stand between digits only."""
     pairs = [(a, b) for row in division.rows for a, b in pairwise(row)]
     return all(a[-1:].isdecimal() and b[:1].isdecimal() for a, b in pairs)
@@ -146,21 +146,21 @@ def excel_separator(line: str) -> str:
 
 def divided(lines: Sequence[str], delimiter: str) -> Division:
     """The lines divided at a character, in the way that makes their rows most alike: a blank may come before a quote."""
-    plain, spaced = (Division(delimiter, rows_of(lines, delimiter, blank), blank) for blank in (False, True))
+    plain, spaced = (Division(delimiter, _rows_of(lines, delimiter, blank), blank) for blank in (False, True))
     left = any(cell[:1] == " " and cell.strip()[:1] == '"' for row in plain.rows for cell in row)
     better = spaced.size[1] > plain.size[1] or (left and spaced.size == plain.size)
     return spaced if better else plain
 
 
-def rows_of(lines: Sequence[str], delimiter: str, spaced: bool = False) -> list[list[str]]:
+def _rows_of(lines: Sequence[str], delimiter: str, spaced: bool = False) -> list[list[str]]:
     """The rows of some lines; where quotes are a mess, every line is a row."""
-    rows = strict_rows(lines, delimiter, spaced)
+    rows = _strict_rows(lines, delimiter, spaced)
     if rows is None:
-        rows = [cells_of(line, delimiter) for line in lines]
+        rows = [_cells_of(line, delimiter) for line in lines]
     return [row for row in rows if any(map(str.strip, row))]
 
 
-def strict_rows(lines: Sequence[str], delimiter: str, spaced: bool = False) -> list[list[str]] | None:
+def _strict_rows(lines: Sequence[str], delimiter: str, spaced: bool = False) -> list[list[str]] | None:
     """The rows of lines whose quotes are in order; the last may go on after them, and is left out."""
     feed = (f"{line}\n" for line in lines)
     reader = csv.reader(feed, delimiter=delimiter, skipinitialspace=spaced, strict=True)
@@ -172,10 +172,10 @@ def strict_rows(lines: Sequence[str], delimiter: str, spaced: bool = False) -> l
     return rows
 
 
-def cells_of(line: str, delimiter: str) -> list[str]:
+def _cells_of(line: str, delimiter: str) -> list[str]:
     """The cells of a line; one that is too long for that is one cell.
 
-    >>> cells_of('a,"b, c"', ",")
+    >>> _cells_of('a,"b, c"', ",")
     ['a', 'b, c']
     """
     try:
@@ -184,22 +184,22 @@ def cells_of(line: str, delimiter: str) -> list[str]:
         return [line]
 
 
-def dialect(delimiter: str, lines: Sequence[str], usual: str) -> Dialect:
+def _dialect(delimiter: str, lines: Sequence[str], usual: str) -> Dialect:
     """How lines are read that are divided at this character. Between tabs, a quote is mostly a letter."""
     if delimiter == "\t" and usual != ",":
-        return Dialect(delimiter, quoted=quotes_hold(lines))
+        return Dialect(delimiter, quoted=_quotes_hold(lines))
     return Dialect(delimiter, spaced=bool(delimiter) and divided(lines, delimiter).spaced)
 
 
-def quotes_hold(lines: Sequence[str]) -> bool:
+def _quotes_hold(lines: Sequence[str]) -> bool:
     r"""Whether quotes hold cells between tabs together, as programs write them: all cells are in quotes, or what is in
     quotes needs them.
 
-    >>> quotes_hold(['"a ""b"" c"\tpos']), quotes_hold(['"a"\t"b"']), quotes_hold(['"Yes."\tsi', 'no\tno'])
+    >>> _quotes_hold(['"a ""b"" c"\tpos']), _quotes_hold(['"a"\t"b"']), _quotes_hold(['"Yes."\tsi', 'no\tno'])
     (True, True, False)
     """
     cells = [cell for line in lines if line.strip() for cell in line.split("\t")]
-    rows = strict_rows(lines, "\t") if any(cell.startswith('"') for cell in cells) else None
+    rows = _strict_rows(lines, "\t") if any(cell.startswith('"') for cell in cells) else None
     if rows is None or len({len(row) for row in rows if row}) > 1:
         return False
     everywhere = all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in cells)
@@ -303,7 +303,7 @@ def quoted_rows(path: str, delimiter: str = ",", encoding: str = "", spaced: boo
             yield (
                 first,
                 [],
-                broken_quotes(what, first, last, "rest" if endless else "first" if given_back else "record"),
+                _broken_quotes(what, first, last, "rest" if endless else "first" if given_back else "record"),
             )
             if endless:
                 return
@@ -314,7 +314,7 @@ def quoted_rows(path: str, delimiter: str = ",", encoding: str = "", spaced: boo
             yield (record[0][0], cells, "") if feed.bad is None else (feed.bad[0], [], feed.bad[2])
 
 
-def broken_quotes(error: str, first: int, last: int, lost: str) -> str:
+def _broken_quotes(error: str, first: int, last: int, lost: str) -> str:
     """What is wrong with a record from its first line to its last, and what is lost of the file: that, its first line, or
     the rest.
     """
@@ -346,7 +346,7 @@ class Layout:
 def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOptions, delimiter: str) -> Read:
     """The records of a table: where its fields stand is said, or recognized from its first rows."""
     sample = list(islice(rows, SAMPLE))
-    layout = layout_of(path, sample, columns, options)
+    layout = _layout_of(path, sample, columns, options)
     for _ in range(layout.skipped):  # blank lines may stand before a header
         del sample[next(place for place, row in enumerate(sample) if is_whole(row))]
     undivided = len(columns) > 1 and all(len(cells) < 2 for _, cells, fault in sample if not fault)
@@ -363,7 +363,7 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
         elif layout.fits(cells):
             sorter.take(where, [cells[place] for place in picked])
         else:
-            told = misfit(layout, cells, columns if not options.names else (), delimiter)
+            told = _misfit(layout, cells, columns if not options.names else (), delimiter)
             sorter.refuse(where, f"{told} {DIVIDED}" if undivided else told)
     usual = options.delimiter or USUAL.get(ending_of(path), "")
     divided = f"cells are divided by {SPELLED.get(delimiter, delimiter)}" if delimiter != usual else ""
@@ -380,14 +380,14 @@ def is_whole(row: TableLine) -> bool:
     return not row[2] and any(map(str.strip, row[1]))
 
 
-def layout_of(path: str, sample: Sequence[TableLine], columns: tuple[str, ...], options: TableOptions) -> Layout:
+def _layout_of(path: str, sample: Sequence[TableLine], columns: tuple[str, ...], options: TableOptions) -> Layout:
     """Where the fields of a record stand: as the user says, by number or by name, or as it is recognized."""
     names, whole = options.names, [row for row in sample if is_whole(row)]
     rows = [cells for _, cells, _ in whole]
     if names and all(name.isascii() and name.isdecimal() for name in names):
-        return by_number(rows, columns, options)
+        return _by_number(rows, columns, options)
     if names:
-        return by_header(path, whole or sample, names, options)
+        return _by_header(path, whole or sample, names, options)
     plain = Layout(tuple(range(len(columns))), len(columns))
     if not rows:
         return plain
@@ -399,7 +399,7 @@ def layout_of(path: str, sample: Sequence[TableLine], columns: tuple[str, ...], 
     return plain if found is None else Layout(found.picked, found.width, skipped=found.skipped, note=found.note)
 
 
-def by_number(rows: Sequence[list[str]], columns: tuple[str, ...], options: TableOptions) -> Layout:
+def _by_number(rows: Sequence[list[str]], columns: tuple[str, ...], options: TableOptions) -> Layout:
     """The layout of columns that were chosen by number. A header over them is still none of the records."""
     names = options.names
     picked = tuple(int(name) - 1 for name in names)
@@ -410,7 +410,7 @@ def by_number(rows: Sequence[list[str]], columns: tuple[str, ...], options: Tabl
     return Layout(picked, max(picked) + 1, at_least=True, skipped=int(headed), note=note)
 
 
-def by_header(path: str, rows: Sequence[TableLine], names: tuple[str, ...], options: TableOptions) -> Layout:
+def _by_header(path: str, rows: Sequence[TableLine], names: tuple[str, ...], options: TableOptions) -> Layout:
     """The layout of a table whose first line, but for titles, names its columns; case and accents do not matter."""
     require(bool(rows), f"{path}: there is no header that names {', '.join(names)}: the file is empty.")
     headers = [[cell.strip() for cell in cells] for _, cells, _ in rows[: TITLES + 1]]
@@ -436,7 +436,7 @@ def by_header(path: str, rows: Sequence[TableLine], names: tuple[str, ...], opti
     return Layout(tuple(picked), len(header), skipped=place + 1)
 
 
-def misfit(layout: Layout, cells: list[str], columns: tuple[str, ...], delimiter: str) -> str:
+def _misfit(layout: Layout, cells: list[str], columns: tuple[str, ...], delimiter: str) -> str:
     """What is wrong with a row that has too few cells, or too many."""
     least, sign = "at least " if layout.at_least else "", "<TAB>" if delimiter == "\t" else delimiter
     fault = f"expected {least}{layout.cells} column{'s' * (layout.cells > 1)}, found {len(cells)}."

@@ -76,7 +76,7 @@ def visible(folder: str) -> list[str]:
     return sorted(name for name in os.listdir(os.path.expanduser(folder)) if not name.startswith((".", "__MACOSX")))
 
 
-def text_files(folder: str) -> list[str]:
+def _text_files(folder: str) -> list[str]:
     """The text files in a folder and those in it: by their endings, or all where no file has such an ending."""
     files = list(files_below(folder))
     texts = [path for path in files if ending_of(path) in TEXTS]
@@ -102,7 +102,7 @@ def texts_at(places: str) -> list[str]:
         parts = [part.strip() for part in places.split(",")]
     found: list[str] = []
     for part in parts:
-        files = text_files(part) if is_folder(part) else [part]
+        files = _text_files(part) if is_folder(part) else [part]
         require(bool(files), f"{part}: no text files in this folder. Put files that end in .txt there.")
         found += files
     return found
@@ -120,7 +120,7 @@ def read_class_folders(folder: str, columns: tuple[str, ...], encoding: str = ""
     left_out = [name for name in inside if name.casefold() in UNLABELED]
     sorter, counts = Sorter(columns), dict.fromkeys((name for name in inside if name not in left_out), 0)
     for label in counts:
-        for path in text_files(os.path.join(folder, label)):
+        for path in _text_files(os.path.join(folder, label)):
             counts[label] += 1
             text, fault = file_text(path, encoding)
             sorter.refuse(path, fault) if fault else sorter.take(path, (text, label))

@@ -46,7 +46,7 @@ def read_records(data: str | Path, columns: tuple[str, ...], options: TableOptio
     path = str(data)
     if "," in path and not os.path.exists(os.path.expanduser(path)):
         require(not names, f"columns= chooses columns of one file: got {','.join(names)} for {path}. Leave it out.")
-        return read_aligned([part.strip() for part in path.split(",")], columns, options.encoding)
+        return _read_aligned([part.strip() for part in path.split(",")], columns, options.encoding)
     if columns == CLASSES and is_folder(path):
         return read_class_folders(path, columns, options.encoding)
     ending = ending_of(path)
@@ -79,7 +79,7 @@ def rows_of_table(path: str, columns: tuple[str, ...], options: TableOptions) ->
     return without_separator_line(rows, dialect.delimiter), dialect.delimiter
 
 
-def read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = "") -> Read:
+def _read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = "") -> Read:
     """One text file per column: line i of each makes record i."""
     require(
         len(paths) == len(columns),

@@ -28,11 +28,11 @@ class Number(str):
     """A number as it is written in the file: 1e3 stays 1e3."""
 
 
-def refuse_constant(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a value")
 
 
-DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=refuse_constant)
+DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
 
 
 def decoded(text: str) -> Any:
@@ -61,30 +61,30 @@ def joined_lines(path: str, encoding: str, form: Form) -> str:
 
 def json_objects(path: str, encoding: str = "", form: Form = nfc) -> Objects:
     """The objects of JSON lines, or of a file that is one list of them."""
-    if is_list(path, encoding):
-        return listed_objects(path, encoding, form)
-    return lined_objects(path, encoding, form)
+    if _is_list(path, encoding):
+        return _listed_objects(path, encoding, form)
+    return _lined_objects(path, encoding, form)
 
 
-def is_list(path: str, encoding: str) -> bool:
+def _is_list(path: str, encoding: str) -> bool:
     """Whether a JSON file is one value over many lines, not a value a line: its first line is no whole object."""
     lines = scan(path, encoding, longest=LONGEST_DOCUMENT)
     first = next((text.strip() for _, text, fault in lines if text.strip() and not fault), "")
     if first.startswith("["):
         return ending_of(path) == ".json" or first == "[" or first.startswith("[{")
-    return first == "{" or (ending_of(path) == ".json" and not is_flat(first))
+    return first == "{" or (ending_of(path) == ".json" and not _is_flat(first))
 
 
-def is_flat(text: str) -> bool:
+def _is_flat(text: str) -> bool:
     """Whether a text is an object with a plain value under some key: a record."""
     try:
         value = decoded(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict) and not any(map(is_objects, value.values())) and not by_columns(value)
+    return isinstance(value, dict) and not any(map(_is_objects, value.values())) and not _by_columns(value)
 
 
-def lined_objects(path: str, encoding: str, form: Form) -> Objects:
+def _lined_objects(path: str, encoding: str, form: Form) -> Objects:
     for number, text, fault in scan(path, encoding, form):
         value = None
         if not fault and text.strip():
@@ -100,7 +100,7 @@ def lined_objects(path: str, encoding: str, form: Form) -> Objects:
         yield number, value, fault
 
 
-def listed_objects(path: str, encoding: str, form: Form) -> Objects:
+def _listed_objects(path: str, encoding: str, form: Form) -> Objects:
     """The objects of one list, by their number in it."""
     text = joined_lines(path, encoding, form)
     try:
@@ -111,24 +111,24 @@ def listed_objects(path: str, encoding: str, form: Form) -> Objects:
         raise ValueError(f"{path}: not JSON: {error}. {FORMS}") from None
     lists = [whole] if isinstance(whole, list) else []
     if isinstance(whole, dict):  # the list may have a name: {"data": [...]}; pandas writes columns
-        lists = [value for value in whole.values() if is_objects(value)] or [by_columns(whole)]
+        lists = [value for value in whole.values() if _is_objects(value)] or [_by_columns(whole)]
     require(len(lists) == 1 and bool(lists[0]), f"{path}: found {kind_of(whole)}, no list of objects. {FORMS}")
     for number, value in enumerate(lists[0], 1):
         fault = "" if isinstance(value, dict) else f"expected an object, found {kind_of(value)}. {FORMS}"
         yield number, None if fault else value, fault
 
 
-def is_objects(value: Any) -> bool:
+def _is_objects(value: Any) -> bool:
     """Whether a value is a list of objects."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
+def _by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The objects of columns, which are lists, or objects with a key for each row; none if it is anything else.
 
-    >>> by_columns({"text": {"0": "good", "1": "bad"}, "label": {"0": "1", "1": "0"}})[1]
+    >>> _by_columns({"text": {"0": "good", "1": "bad"}, "label": {"0": "1", "1": "0"}})[1]
     {'text': 'bad', 'label': '0'}
-    >>> by_columns({"r1": {"text": "good", "label": "1"}, "r2": {"text": "bad", "label": "0"}})[1]  # rows by name
+    >>> _by_columns({"r1": {"text": "good", "label": "1"}, "r2": {"text": "bad", "label": "0"}})[1]  # rows by name
     {'text': 'bad', 'label': '0'}
     """
     columns: list[Any] = [dict(enumerate(item)) if isinstance(item, list) else item for item in whole.values()]
@@ -141,13 +141,13 @@ def by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
 def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: tuple[str, ...]) -> Read:
     """Records from objects, by the keys that were named, by our own, or by usual ones."""
-    sample = sampled(objects)
+    sample = _sampled(objects)
     try:
         known = plain_keys(sample)
-        found = without_no_texts(known, rows_by(known, sample)) if columns == CLASSES and not names else known
+        found = without_no_texts(known, _rows_by(known, sample)) if columns == CLASSES and not names else known
         wanted, note = keys_of(found, columns, names)
         if columns == CLASSES and not names and wanted == columns:
-            wanted, note = keys_by_content(sample) or (wanted, note)
+            wanted, note = _keys_by_content(sample) or (wanted, note)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     sorter = Sorter(columns)
@@ -171,11 +171,11 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
             sorter.take(where, cells)
     absent = [name for name in wanted if name not in keys]
     if absent and keys:
-        raise ValueError(f"{path}: {absence(absent, keys, columns, names)}")
+        raise ValueError(f"{path}: {_absence(absent, keys, columns, names)}")
     return sorter.read(note and f"{path}: keys: {note}")
 
 
-def sampled(objects: Objects) -> list[tuple[int, Any, str]]:
+def _sampled(objects: Objects) -> list[tuple[int, Any, str]]:
     """The first objects, flat: as many as tell the keys of all, and do not fill the memory."""
     found, room = [], SAMPLE_SIZE
     for number, value, fault in islice(objects, SAMPLE):
@@ -211,19 +211,19 @@ def keys_of(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ..
     return wanted, ", ".join(f"{column} is {key}" for column, key in zip(columns, wanted, strict=True))
 
 
-def rows_by(keys: Sequence[str], sample: Sequence[tuple[int, Any, str]]) -> list[list[str]]:
+def _rows_by(keys: Sequence[str], sample: Sequence[tuple[int, Any, str]]) -> list[list[str]]:
     """Objects as rows of cells."""
     return [[text_of(value.get(key, ""))[0] for key in keys] for _, value, _ in sample if value is not None]
 
 
-def keys_by_content(sample: Sequence[tuple[int, Any, str]]) -> tuple[tuple[str, ...], str] | None:
+def _keys_by_content(sample: Sequence[tuple[int, Any, str]]) -> tuple[tuple[str, ...], str] | None:
     """The keys of texts and labels under other names, as in a table with such a header; None if our own are there.
 
-    >>> keys_by_content([(n, {"said": f"it is {n} o'clock", "ok": "no"}, "") for n in (1, 2, 3)])
+    >>> _keys_by_content([(n, {"said": f"it is {n} o'clock", "ok": "no"}, "") for n in (1, 2, 3)])
     (('said', 'ok'), 'text is said, label is ok')
     """
     known = plain_keys(sample)
-    rows = rows_by(known, sample)
+    rows = _rows_by(known, sample)
     if not rows or all(column in known for column in CLASSES):
         return None
     try:
@@ -236,7 +236,7 @@ def keys_by_content(sample: Sequence[tuple[int, Any, str]]) -> tuple[tuple[str, 
     return wanted, ", ".join(f"{column} is {key}" for column, key in zip(CLASSES, wanted, strict=True))
 
 
-def absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], names: tuple[str, ...]) -> str:
+def _absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], names: tuple[str, ...]) -> str:
     """The error for keys that no object of the file has."""
     texts = [key for key, is_text in keys.items() if is_text]
     if not names and len(absent) == len(columns) == len(texts):

@@ -22,7 +22,7 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
     ('good film', 'pos')
     """
     sorter = Sorter(columns)
-    rows, note = rows_and_note(data, columns, names)
+    rows, note = _rows_and_note(data, columns, names)
     for number, row in enumerate(rows, 1):
         where = f"row {number}"
         if len(row) != len(columns):
@@ -38,12 +38,12 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
     return sorter.read(note)
 
 
-def rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Sequence[Sequence[Any]], str]:
+def _rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Sequence[Sequence[Any]], str]:
     """The rows of a value, and what was recognized: usual names serve where ours are not there."""
-    if is_frame(data) or isinstance(data, Mapping):
-        known = {str(name): name for name in (data.columns if is_frame(data) else data)}
+    if _is_frame(data) or isinstance(data, Mapping):
+        known = {str(name): name for name in (data.columns if _is_frame(data) else data)}
         some = [list(islice(data[name], SAMPLE)) for name in known.values()]
-        wanted, note = wanted_keys(list(known), columns, names, list(zip(*some, strict=False)))
+        wanted, note = _wanted_keys(list(known), columns, names, list(zip(*some, strict=False)))
         return rows_of(data, columns, wanted), note
     rows = rows_of(data, columns, names or columns)
     objects = [row[0] for row in rows if len(row) == 1 and isinstance(row[0], Mapping)]
@@ -51,19 +51,19 @@ def rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -
         return rows, ""
     keys = list(dict.fromkeys(str(key) for row in objects for key in row))
     some = [[row.get(key, "") for key in keys] for row in objects[:SAMPLE]]
-    wanted, note = wanted_keys(keys, columns, names, some)
+    wanted, note = _wanted_keys(keys, columns, names, some)
     return [tuple(row.get(name) for name in wanted) for row in objects], note
 
 
-def is_frame(data: Any) -> bool:
+def _is_frame(data: Any) -> bool:
     """Whether a value is a data frame: it has `columns`, and gives one for a name."""
     return hasattr(data, "columns") and hasattr(data, "__getitem__")
 
 
 def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[Sequence[Any]]:
     """The rows of a value, whatever it is, by the names of its columns."""
-    if is_frame(data) or isinstance(data, Mapping):
-        known = {str(name): name for name in (data.columns if is_frame(data) else data)}  # a name may be a number
+    if _is_frame(data) or isinstance(data, Mapping):
+        known = {str(name): name for name in (data.columns if _is_frame(data) else data)}  # a name may be a number
         for name in names:
             if name not in known:
                 raise unknown("column", name, known)
@@ -77,15 +77,15 @@ def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Sequ
         isinstance(data, Iterable) and not isinstance(data, str | bytes),
         f"data in memory must be rows of ({', '.join(columns)}), a dict or a data frame: got {type(data).__name__}",
     )
-    return [row if isinstance(row, list | tuple) else row.tolist() if is_row(row) else (row,) for row in data]
+    return [row if isinstance(row, list | tuple) else row.tolist() if _is_row(row) else (row,) for row in data]
 
 
-def is_row(value: Any) -> bool:
+def _is_row(value: Any) -> bool:
     """Whether a value is a row of an array."""
     return getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist")
 
 
-def wanted_keys(
+def _wanted_keys(
     known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...], some: Sequence[Sequence[Any]]
 ) -> tuple[tuple[str, ...], str]:
     """The names of the columns among those that are known, and what to tell about them; `some` are the first rows."""

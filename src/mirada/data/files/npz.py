@@ -46,19 +46,19 @@ class ArrayError(ValueError):
 
 def read_arrays(path: str, needed: Sequence[str], others: Sequence[str] = ()) -> dict[str, NDArray]:
     """The arrays that are needed, and those of the others that are there."""
-    with opened_archive(path) as archive:
-        entries = entries_of(archive)
+    with _opened_archive(path) as archive:
+        entries = _entries_of(archive)
         for name in needed:
             require(name in entries, f"there is no array {name!r}; it has {', '.join(entries) or 'none'}.")
         wanted = {name: entries[name] for name in (*needed, *others) if name in entries}
-        check_entries(wanted)
-        return {name: read_array(archive, name, entry) for name, entry in wanted.items()}
+        _check_entries(wanted)
+        return {name: _read_array(archive, name, entry) for name, entry in wanted.items()}
 
 
 def array_names(path: str) -> list[str]:
     """The names of all arrays."""
-    with opened_archive(path) as archive:
-        return list(entries_of(archive))
+    with _opened_archive(path) as archive:
+        return list(_entries_of(archive))
 
 
 def is_archive(file: BinaryIO) -> bool:
@@ -68,12 +68,12 @@ def is_archive(file: BinaryIO) -> bool:
     return start == ZIP
 
 
-def entries_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def _entries_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()[:MOST_ENTRIES]}
 
 
 @contextmanager
-def opened_archive(path: str) -> Iterator[zipfile.ZipFile]:
+def _opened_archive(path: str) -> Iterator[zipfile.ZipFile]:
     """The ZIP of a file. Whatever fails, also while reading, is a ValueError that names it; an `ArrayError` is left alone."""
     with opened(path) as file:
         try:
@@ -90,7 +90,7 @@ def opened_archive(path: str) -> Iterator[zipfile.ZipFile]:
             raise ValueError(f"{path}: {error}") from None
 
 
-def check_entries(wanted: dict[str, zipfile.ZipInfo]) -> None:
+def _check_entries(wanted: dict[str, zipfile.ZipInfo]) -> None:
     """Refuse what would be unpacked for ever, or not at all, before anything is."""
     for name, entry in wanted.items():
         require(not entry.flag_bits & 1, f"{name} is encrypted. Save the arrays without a password.")
@@ -102,7 +102,7 @@ def check_entries(wanted: dict[str, zipfile.ZipInfo]) -> None:
     require(size <= most, f"its arrays claim {size:,} bytes, and at most {most:,} are read.")
 
 
-def read_array(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NDArray:
+def _read_array(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NDArray:
     """One array, whose description must be that of its bytes."""
     try:
         with archive.open(entry) as file:

@@ -62,14 +62,14 @@ def check_start(path: str | Path, start: bytes, encoding: str = "") -> None:
         PAGE.match(start.removeprefix(BOM)) is None,
         f"{path}: the file is a web page, not the data. Download the file itself (often a link called raw).",
     )
-    if not encoding and (likely := utf16_without_mark(start)):
+    if not encoding and (likely := _utf16_without_mark(start)):
         raise ValueError(f"{path}: the file looks like UTF-16. Save it as UTF-8, or pass encoding={likely}.")
 
 
-def utf16_without_mark(start: bytes) -> str:
+def _utf16_without_mark(start: bytes) -> str:
     """The encoding of UTF-16 that does not say so, by the NULs in every second byte; else nothing.
 
-    >>> utf16_without_mark("hello there".encode("utf-16-le")), utf16_without_mark(b"hello there")
+    >>> _utf16_without_mark("hello there".encode("utf-16-le")), _utf16_without_mark(b"hello there")
     ('utf-16-le', '')
     """
     for encoding, half in (("utf-16-le", start[1::2]), ("utf-16-be", start[0::2])):
@@ -143,7 +143,7 @@ def read_text(path: str | Path, encoding: str = "") -> tuple[str, list[Problem]]
     r"""The file as one text, NFC, with \n as line end; the bad lines are left out and named. A line may have any length."""
     texts: list[str] = []
     problems: list[Problem] = []
-    for number, text, fault in passages(path, encoding, longest=None):
+    for number, text, fault in _passages(path, encoding, longest=None):
         if fault:
             check_count(len(problems), f"{path}:{number}", fault)
             problems.append(Problem(f"{path}:{number}", fault))
@@ -172,19 +172,19 @@ def scan(
     The text of a faulty line is not to be used as data, only to follow the form of the file: U+FFFD is in the place of what
     could not be read.
     """
-    for first, passage, fault in passages(path, encoding, form, longest):
+    for first, passage, fault in _passages(path, encoding, form, longest):
         for number, text in enumerate(passage.removesuffix("\n").split("\n"), first):
             yield number, text, fault
 
 
-def passages(
+def _passages(
     path: str | Path, encoding: str = "", form: Form = nfc, longest: int | None = LONGEST_LINE
 ) -> Iterator[tuple[int, str, str]]:
     """The file as (number of the first line, text of whole lines with their ends, fault); a faulty passage is one line.
 
     Without a `longest`, a long line comes in several passages.
     """
-    number, found = 1, blocks(path, encoding, longest)
+    number, found = 1, _blocks(path, encoding, longest)
     while True:
         try:
             block = next(found, None)
@@ -198,15 +198,15 @@ def passages(
             yield number, block.decode(errors="replace").replace("\n", ""), fault
             number += 1
             continue
-        text, fault = decode(block, form)
+        text, fault = _decode(block, form)
         lines = block.splitlines(keepends=True) if fault else []
-        parts = [(raw, *decode(raw, form)) for raw in lines] or [(block, text, fault)]
+        parts = [(raw, *_decode(raw, form)) for raw in lines] or [(block, text, fault)]
         for raw, text, fault in parts:
             yield number, text, fault
             number += raw.count(b"\n")
 
 
-def decode(raw: bytes, form: Form = nfc) -> tuple[str, str]:
+def _decode(raw: bytes, form: Form = nfc) -> tuple[str, str]:
     """The text of some bytes and what is wrong with it, or nothing; positions count from 1."""
     if nul := raw.find(b"\0") + 1:
         fault = f"a NUL character: byte {nul} of the line. Is it a text file in UTF-8?"
@@ -215,14 +215,14 @@ def decode(raw: bytes, form: Form = nfc) -> tuple[str, str]:
         text = raw.decode()
     except UnicodeDecodeError as error:
         wrong = f"byte {error.start + 1} of the line is {raw[error.start]:#04x}"
-        return raw.decode(errors="replace"), f"not UTF-8: {wrong}. Save the file as UTF-8, or {likely_encoding(raw)}."
+        return raw.decode(errors="replace"), f"not UTF-8: {wrong}. Save the file as UTF-8, or {_likely_encoding(raw)}."
     return form(text), ""
 
 
-def likely_encoding(raw: bytes) -> str:
+def _likely_encoding(raw: bytes) -> str:
     """What to pass for a line that is not UTF-8: mostly it is what Windows writes, and the word shows whether it is.
 
-    >>> likely_encoding("una reseña".encode("cp1252"))
+    >>> _likely_encoding("una reseña".encode("cp1252"))
     "pass encoding=cp1252, which reads 'reseña'"
     """
     try:
@@ -238,7 +238,7 @@ def ending_of(path: str) -> str:
     return os.path.splitext(path.lower().removesuffix(".gz"))[1]
 
 
-def blocks(path: str | Path, encoding: str = "", longest: int | None = LONGEST_LINE) -> Iterator[bytes]:
+def _blocks(path: str | Path, encoding: str = "", longest: int | None = LONGEST_LINE) -> Iterator[bytes]:
     r"""The file in UTF-8, in blocks of whole lines, without byte order mark, with \n as line end."""
     encoding = "" if encoding and codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else encoding
     with opened(path) as file:
@@ -249,7 +249,7 @@ def blocks(path: str | Path, encoding: str = "", longest: int | None = LONGEST_L
             parts = recoded(parts, known, path)
         first = next(parts).removeprefix(BOM)
         ends = unix_ends(chain([first], parts))
-        yield from in_pieces(ends) if longest is None else whole_lines(ends, longest)
+        yield from _in_pieces(ends) if longest is None else whole_lines(ends, longest)
 
 
 def recoded(parts: Iterable[bytes], encoding: str, path: str | Path) -> Iterator[bytes]:
@@ -297,7 +297,7 @@ def whole_lines(parts: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterator
         yield last
 
 
-def in_pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
+def _in_pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
     """A text in pieces that end with a line, or where a line is long, behind a blank or at least a whole character."""
     kept, size = b"", 0  # size: bytes since the last blank or line end
     for part in parts:
@@ -322,10 +322,10 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
     require(str(path) != "", "the path of the file is empty. Give the name of a file.")
     check_address(path)
     if os.path.isdir(place):
-        raise ValueError(f"{path}: a folder, not a file. {files_of(place)}")
+        raise ValueError(f"{path}: a folder, not a file. {_files_of(place)}")
     require("\0" not in place, f"{path!r}: a path has no NUL character. Check the path.")
     try:
-        check_kind(path, os.stat(place).st_mode)
+        _check_kind(path, os.stat(place).st_mode)
         with open(place, "rb") as file:
             start = file.peek(len(GZIP))
             require(start != b"", f"{path}: the file is empty. Was it written or downloaded to its end?")
@@ -349,14 +349,14 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
         raise ValueError(f"{path}: cannot be read: {error.strerror or error}. Check the path and the disk.") from None
 
 
-def check_kind(path: str | Path, mode: int) -> None:
+def _check_kind(path: str | Path, mode: int) -> None:
     """Refuse what is no ordinary file: a pipe may never have a writer, a device may never end."""
     kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
     kind = kinds.get(stat.S_IFMT(mode))
     require(kind is None, f"{path}: {kind}, not a file. It is read several times: write it to a file first.")
 
 
-def files_of(folder: str) -> str:
+def _files_of(folder: str) -> str:
     """The way out for a path that is a folder."""
     files = [name for name in names_in(folder) if os.path.isfile(os.path.join(folder, name))]
     more = ", ..." if len(files) > SHOWN else ""

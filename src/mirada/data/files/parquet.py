@@ -32,7 +32,7 @@ def parquet_objects(path: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, A
             texts = text_columns(table.schema, columns)
             words = parquet.ParquetFile(file, metadata=table.metadata, read_dictionary=texts)
             for group in range(table.num_row_groups):
-                longest = longest_text(words, group, texts)
+                longest = _longest_text(words, group, texts)
                 rows = rows_at_a_time(table.metadata.row_group(group), columns, longest, path)
                 for batch in table.iter_batches(rows, row_groups=[group], columns=columns):
                     for value, fault in batch_values(batch):
@@ -56,7 +56,7 @@ def text_columns(schema: Any, columns: Sequence[str] | None) -> list[str]:
     ]
 
 
-def longest_text(words: Any, group: int, texts: Sequence[str]) -> int:
+def _longest_text(words: Any, group: int, texts: Sequence[str]) -> int:
     """The bytes of the longest text in a dictionary of a group of rows."""
     import pyarrow
     from pyarrow import compute
@@ -74,13 +74,13 @@ def longest_text(words: Any, group: int, texts: Sequence[str]) -> int:
         first = next(
             words.iter_batches(1, row_groups=[group], columns=[name]), None
         )  # it comes with the whole dictionary
-        for found in dictionaries(first.column(0)) if first is not None else ():
+        for found in _dictionaries(first.column(0)) if first is not None else ():
             most = compute.max(compute.binary_length(found)).as_py() or 0
             longest = max(longest, most if len(found) > 1 else size)  # one text may be of a page without a dictionary
     return longest
 
 
-def dictionaries(column: Any) -> Iterator[Any]:
+def _dictionaries(column: Any) -> Iterator[Any]:
     """The dictionaries of a column of texts, which may be in objects."""
     from pyarrow import types
 
@@ -88,7 +88,7 @@ def dictionaries(column: Any) -> Iterator[Any]:
         yield column.dictionary
     elif types.is_struct(column.type):
         for part in column.flatten():
-            yield from dictionaries(part)
+            yield from _dictionaries(part)
 
 
 def rows_at_a_time(group: Any, columns: Sequence[str] | None, longest: int, path: str) -> int:

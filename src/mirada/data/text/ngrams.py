@@ -101,14 +101,14 @@ def occurrences(texts: Sequence[str], kind: str = "letters") -> Occurrences:
     here = np.arange(len(words))
     parts = [(own, here)]
     if kind == "letters":
-        parts.append(pieces_of(list(numbers), words))
+        parts.append(_pieces_of(list(numbers), words))
     together = here[:-1][owner[1:] == owner[:-1]]
     parts.append((pair_keys(own[together], own[together + 1]), together))
     where = np.concatenate([place for _, place in parts])
     return Occurrences(np.concatenate([k for k, _ in parts]), owner[where], where, len(together), len(texts))
 
 
-def pieces_of(
+def _pieces_of(
     words: Sequence[str], places: Int64[np.ndarray, " places"]
 ) -> tuple[UInt64[np.ndarray, " pieces"], Int64[np.ndarray, " pieces"]]:
     """The keys of the pieces of the words that stand at these places, and the place of each."""

@@ -53,16 +53,16 @@ def read_vectors(path: str | Path, wanted: Container[str]) -> Vectors:
         where = f"{path}:{number}"
         text = text.replace("\t", " ").rstrip(" ")
         if number == 1:
-            promised, width = header(where, text)
+            promised, width = _header(where, text)
             if promised is not None:
                 continue
         if not text:
             continue
         rows += 1
-        word = word_of(where, text, width)
+        word = _word_of(where, text, width)
         if word in wanted and word not in found:
             require(not fault, f"{where}: {fault}")
-            found[word] = numbers(where, text[len(word) + 1 :])
+            found[word] = _numbers(where, text[len(word) + 1 :])
     require(
         promised in (None, rows),
         f"{path}: the first line promises {promised} words, the file has {rows}. Copy or download it again.",
@@ -72,7 +72,7 @@ def read_vectors(path: str | Path, wanted: Container[str]) -> Vectors:
     return Vectors(tuple(found), torch.stack(list(found.values())))
 
 
-def header(where: str, text: str) -> tuple[int | None, int]:
+def _header(where: str, text: str) -> tuple[int | None, int]:
     """How many words the first line promises, or None if it is a word already; and the size of the vectors."""
     cells = text.split(" ")
     if len(cells) == 2 and all(cell.isascii() and cell.isdecimal() for cell in cells):
@@ -83,7 +83,7 @@ def header(where: str, text: str) -> tuple[int | None, int]:
     return count, width
 
 
-def word_of(where: str, text: str, width: int) -> str:
+def _word_of(where: str, text: str, width: int) -> str:
     """The word of a row that has as many numbers as it should.
 
     Only a blank separates: some files have words like U+00A0 or U+0085. Some words hold blanks themselves ("to
@@ -94,14 +94,14 @@ def word_of(where: str, text: str, width: int) -> str:
         return text.split(" ", 1)[0]
     word = text.rsplit(" ", width)[0]
     require(
-        blanks > width and is_text(word.rsplit(" ", 1)[1]),
+        blanks > width and _is_text(word.rsplit(" ", 1)[1]),
         f"{where}: expected a word and {width} numbers with a blank between them, found {blanks + 1} pieces. "
         "Is the file complete, and in text form, not binary?",
     )
     return word
 
 
-def is_text(piece: str) -> bool:
+def _is_text(piece: str) -> bool:
     """Whether a piece of a row is neither empty nor a number."""
     try:
         float(piece or "0")
@@ -110,7 +110,7 @@ def is_text(piece: str) -> bool:
     return False
 
 
-def numbers(where: str, text: str) -> Float[Tensor, " width"]:
+def _numbers(where: str, text: str) -> Float[Tensor, " width"]:
     try:
         row = torch.tensor([float(piece) for piece in text.split(" ")], dtype=torch.float32)
     except ValueError as error:

@@ -53,10 +53,10 @@ def png(pixels: UInt8[np.ndarray, "height width *channels"]) -> bytes:
     # every line begins with the number of its filter: none
     data = zlib.compress(np.pad(lines, ((0, 0), (1, 0))).tobytes(), 9)
     header = struct.pack(">IIBBBBB", width, height, 8, KINDS[channels], 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
 
 
-def chunk(name: bytes, data: bytes) -> bytes:
+def _chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
@@ -167,7 +167,7 @@ class PictureHeat(Item):
         whole = element("span", "picture", class_="word")
         views = [element("div", element("span", element("span", class_="base"), class_="view"), whole, class_="panel")]
         for panel, word in zip(self.panels, words, strict=True):
-            views.append(drawn(panel, word.shown, scale, (height, width)))
+            views.append(_drawn(panel, word.shown, scale, (height, width)))
         kind = "panels coarse" if max(height, width) < COARSE else "panels"
         kind += " pair" if len(views) == 2 else ""
         cells = len(rows[0])
@@ -177,12 +177,12 @@ class PictureHeat(Item):
             # written once, shown in every panel
             element("div", *views, class_=kind, style=f"--picture:url({data_uri(small)});--ratio:{width}/{height}"),
             self.answered(),
-            element("p", scale.key(cells, "ramp overlaid"), legend(self.panels), class_="keys"),
+            element("p", scale.key(cells, "ramp overlaid"), _legend(self.panels), class_="keys"),
             *(element("p", text, class_="caution") for text in self.warnings(rows)),
             element(
                 "details",
                 element("summary", "Values"),
-                *(values(panel, word.shown) for panel, word in zip(self.panels, words, strict=True)),
+                *(_values(panel, word.shown) for panel, word in zip(self.panels, words, strict=True)),
             ),
             class_="card picture-heat" if len(views) <= 3 else "card picture-heat wide",
         )
@@ -201,18 +201,18 @@ class PictureHeat(Item):
 
     def warnings(self, rows: Rows) -> list[str]:
         """Cautions about the weights; panels of different grids are judged one by one."""
-        places = [cell_name(index, panel) for panel in self.panels[:1] for index in range(len(panel.flat))]
+        places = [_cell_name(index, panel) for panel in self.panels[:1] for index in range(len(panel.flat))]
         if len({len(row) for row in rows}) == 1:
             return cautions(rows, tuple(places), "place")
         return sorted({text for row in rows for text in cautions((row,), tuple(str(i) for i in range(len(row))))})
 
 
-def cell_name(index: int, panel: HeatPanel) -> str:
+def _cell_name(index: int, panel: HeatPanel) -> str:
     row, column = divmod(index, len(panel.weights[0]))
     return f"row {row + 1}, column {column + 1}"
 
 
-def drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int]) -> Markup:
+def _drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int]) -> Markup:
     """One panel: the gray picture, the weights, the strongest cell outlined, the boxes, and the same in words."""
     finite = [(abs(value), index) for index, value in enumerate(panel.flat) if isfinite(value)]
     rows, columns = len(panel.weights), len(panel.weights[0])
@@ -221,15 +221,15 @@ def drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int])
         text = f"even, {number(panel.flat[finite[0][1]])} at every place"
     elif finite:
         strongest = max(finite, key=lambda pair: pair[0])[1]
-        text = f"{number(panel.flat[strongest])} at {cell_name(strongest, panel)}"
+        text = f"{number(panel.flat[strongest])} at {_cell_name(strongest, panel)}"
         row, column = divmod(strongest, columns)
-        peak = framed((column / columns, row / rows, (column + 1) / columns, (row + 1) / rows), "peak")
+        peak = _framed((column / columns, row / rows, (column + 1) / columns, (row + 1) / rows), "peak")
     height, width = size
     boxes = [
-        framed((left / width, top / height, right / width, bottom / height), "box")
+        _framed((left / width, top / height, right / width, bottom / height), "box")
         for left, top, right, bottom in panel.boxes
     ]
-    inside = share_inside(panel, size) if boxes else None
+    inside = _share_inside(panel, size) if boxes else None
     note = panel.note or (f"{inside:.0%} of the weight in the box" if inside is not None else "")
     seen = f"{word}: {text}"
     return element(
@@ -249,14 +249,14 @@ def drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int])
     )  # fmt: skip
 
 
-def framed(box: Box, kind: str) -> Markup:
+def _framed(box: Box, kind: str) -> Markup:
     """A frame around a part of a picture; the box is in shares of its sides, and what lies outside is cut."""
     left, top, right, bottom = (min(max(value, 0.0), 1.0) if isfinite(value) else 0.0 for value in box)
     places = {"left": left, "top": top, "width": max(right - left, 0.0), "height": max(bottom - top, 0.0)}
     return element("i", class_=kind, style=";".join(f"{name}:{plain(100 * x)}%" for name, x in places.items()))
 
 
-def share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
+def _share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
     """The part of the weights that lies in the boxes, cells on the border counted by their area."""
     if not all(isfinite(value) and value >= 0 for value in panel.flat) or not total(panel.flat):
         return None
@@ -274,7 +274,7 @@ def share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
     return found / total(panel.flat)
 
 
-def legend(panels: tuple[HeatPanel, ...]) -> Markup:
+def _legend(panels: tuple[HeatPanel, ...]) -> Markup:
     """What the frames mean."""
     boxes = any(panel.boxes for panel in panels)
     return join(
@@ -285,7 +285,7 @@ def legend(panels: tuple[HeatPanel, ...]) -> Markup:
     )
 
 
-def values(panel: HeatPanel, word: str) -> Markup:
+def _values(panel: HeatPanel, word: str) -> Markup:
     """All weights of a panel as text; the script reads the one under the pointer from here."""
     text = "\n".join(" ".join(weight(value, 4) for value in row) for row in panel.weights)
     return element("div", element("b", word, dir="auto"), element("pre", text, class_="weights", tabindex=0), lang="")

@@ -39,14 +39,14 @@ DPI = 160
 
 
 @contextmanager
-def figure(view: AttentionView, path: Path, width: float, height: float) -> Iterator[Any]:
+def _figure(view: AttentionView, path: Path, width: float, height: float) -> Iterator[Any]:
     """A figure to draw on, whose file is written when all went well: labelled, with its origin below and in the file."""
     require(path.suffix.lower() in ENDINGS, str(unknown("format of a plot", path.suffix, ENDINGS)))
     import matplotlib
     from matplotlib.figure import Figure  # without pyplot: no window system, no state between plots
 
     settings: Any = {
-        "svg.hashsalt": "mirada", "pdf.fonttype": 42, "font.family": known_fonts(), "axes.linewidth": 0.6,
+        "svg.hashsalt": "mirada", "pdf.fonttype": 42, "font.family": _known_fonts(), "axes.linewidth": 0.6,
         "text.parse_math": False,  # a dollar in a token is a dollar
     }  # fmt: skip
     with matplotlib.rc_context(settings), warnings.catch_warnings():
@@ -65,7 +65,7 @@ def figure(view: AttentionView, path: Path, width: float, height: float) -> Iter
 
 
 @cache
-def known_fonts() -> list[str]:
+def _known_fonts() -> list[str]:
     """The fonts that are here, for letters of many writings."""
     from matplotlib.font_manager import fontManager
 
@@ -105,18 +105,18 @@ def plot_matrix(view: AttentionView, path: Path) -> None:
     rows, columns = view.weights.shape
     cell = min(CELL, 9 / max(rows, columns, 1))
     wide, high = (max(2.4, cell * count) for count in (columns, rows))
-    with figure(view, path, wide + 2.6, high + 2.2) as drawn:
+    with _figure(view, path, wide + 2.6, high + 2.2) as drawn:
         axes = drawn.subplots()
         colors = color_range(view.top, view.negative)
         shown = axes.imshow(view.weights, **colors, aspect="equal" if cell == CELL else "auto")
-        named(axes, view)
+        _named(axes, view)
         if rows * columns <= MOST_NUMBERS and cell == CELL:
-            numbers(axes, view)
+            _numbers(axes, view)
         bar = drawn.colorbar(shown, ax=axes, shrink=0.7, pad=0.02, aspect=24)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=7)
         if view.even <= view.top:
-            mark_even(bar.ax, view)
+            _mark_even(bar.ax, view)
 
 
 def color_range(top: float, negative: bool) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def color_range(top: float, negative: bool) -> dict[str, Any]:
     return {"cmap": SIGNED, "vmin": -top, "vmax": top} if negative else {"cmap": COLORS, "vmin": 0, "vmax": top}
 
 
-def mark_even(bar: Any, view: AttentionView) -> None:
+def _mark_even(bar: Any, view: AttentionView) -> None:
     """Where even attention lies on the scale: a line, or a band where rows may see different numbers of columns."""
     low, high = view.evens
     bar.axhline(low, color="#d1480a", linewidth=1.2)
@@ -137,7 +137,7 @@ def mark_even(bar: Any, view: AttentionView) -> None:
     bar.set_title(f"even:\n{view.even_text}", fontsize=6, color="#d1480a")
 
 
-def named(axes: Any, view: AttentionView) -> None:
+def _named(axes: Any, view: AttentionView) -> None:
     """Names beside rows and above columns; of many, every so many."""
     axes.xaxis.tick_top()
     for axis, names in ((axes.yaxis, view.rows), (axes.xaxis, view.columns)):
@@ -151,7 +151,7 @@ def named(axes: Any, view: AttentionView) -> None:
         side.set_visible(False)
 
 
-def numbers(axes: Any, view: AttentionView) -> None:
+def _numbers(axes: Any, view: AttentionView) -> None:
     """The weights in their cells; those below one percent would only be noise."""
     for (row, column), value in np.ndenumerate(view.weights):
         if not np.isfinite(value) or abs(value) >= 0.005:
@@ -168,16 +168,16 @@ def plot_heads(views: Sequence[Sequence[AttentionView]], path: Path) -> None:
         max(view.top for layer in views for view in layer), any(view.negative for layer in views for view in layer)
     )
     side = min(1.6, 14 / max(most, len(views)))
-    with figure(first, path, max(4.0, side * most + 1.4), side * len(views) + 1.8) as drawn:
+    with _figure(first, path, max(4.0, side * most + 1.4), side * len(views) + 1.8) as drawn:
         grid = drawn.subplots(len(views), most, squeeze=False)
         for layer, line in zip(views, grid, strict=True):
             for place, axes in enumerate(line):
-                axes.set_axis_off() if place >= len(layer) else small(axes, layer[place], place, colors)
+                axes.set_axis_off() if place >= len(layer) else _small(axes, layer[place], place, colors)
             name = layer[0].layer.rpartition(",")[0]
             line[0].set_ylabel(label(name, 28), fontsize=6, rotation=0, ha="right", va="center")
 
 
-def small(axes: Any, view: AttentionView, head: int, colors: dict[str, Any]) -> None:
+def _small(axes: Any, view: AttentionView, head: int, colors: dict[str, Any]) -> None:
     """One head, without names."""
     axes.imshow(view.weights, **colors, aspect="auto")
     axes.set(xticks=[], yticks=[])
@@ -203,15 +203,15 @@ def plot_picture(view: AttentionView, path: Path) -> None:
     across = min(ACROSS, len(rows))
     down = -(-len(rows) // across)
     side = SIDE if len(rows) > 1 else 3.4
-    with figure(view, path, max(3.6, side * across), (side + 0.3) * down + 1.3) as drawn:
+    with _figure(view, path, max(3.6, side * across), (side + 0.3) * down + 1.3) as drawn:
         grid = drawn.subplots(down, across, squeeze=False).reshape(-1)
         for axes in grid:
             axes.set_axis_off()
         for axes, row in zip(grid, rows, strict=False):
-            panel(axes, view, row, picture)
+            _panel(axes, view, row, picture)
 
 
-def panel(axes: Any, view: AttentionView, row: int, picture: EmbeddedPixels | None) -> None:
+def _panel(axes: Any, view: AttentionView, row: int, picture: EmbeddedPixels | None) -> None:
     """The picture with the weights of one row."""
     assert view.grid is not None
     grid = view.grid
@@ -224,10 +224,10 @@ def panel(axes: Any, view: AttentionView, row: int, picture: EmbeddedPixels | No
     cell_high, cell_wide = high / grid.height, wide / grid.width
     peak_row, peak_column = divmod(int(inside.argmax()), grid.width)
     if inside.max() > 2 * view.even_of(row):  # elsewhere the strongest cell means nothing
-        frame(axes, (peak_column * cell_wide, peak_row * cell_high, cell_wide, cell_high), "#d1480a", "-")
+        _frame(axes, (peak_column * cell_wide, peak_row * cell_high, cell_wide, cell_high), "#d1480a", "-")
     for where, (left, upper, right, lower) in view.boxes:
         if where == row and picture is not None:
-            frame(axes, (left, upper, right - left, lower - upper), "#1d4ed8", "--")
+            _frame(axes, (left, upper, right - left, lower - upper), "#1d4ed8", "--")
     share = view.shares[row] if view.shares else None
     told = label(view.rows[row]) + ("" if share is None else f"  {number(share)}")
     rest = view.weights[row][: grid.before]
@@ -245,7 +245,7 @@ def overlay(
     return found
 
 
-def frame(axes: Any, box: tuple[float, float, float, float], color: str, style: str) -> None:
+def _frame(axes: Any, box: tuple[float, float, float, float], color: str, style: str) -> None:
     from matplotlib.patches import Rectangle
 
     left, upper, wide, high = box
@@ -282,12 +282,12 @@ def plot_graph(view: AttentionView, path: Path) -> None:
         places = on_circle(nodes)
         edges = [(row, n) for row in nodes for n in nodes if weights[row, n] >= FAINTEST]
     left = round(float(1 - sum(weights[edge] for edge in edges) / max(weights.sum(), 1e-12)), 3)
-    with figure(view, path, 6.4, 6.6) as drawn:
+    with _figure(view, path, 6.4, 6.6) as drawn:
         axes = drawn.subplots()
         for row, column in sorted(edges, key=lambda edge: weights[edge]):
-            edge(axes, places[row], places[column], float(signed[row, column]), view.top)
+            _edge(axes, places[row], places[column], float(signed[row, column]), view.top)
         for node, (x, y) in places.items():
-            dot(axes, x, y, label(view.rows[node], 16), node == view.focus)
+            _dot(axes, x, y, label(view.rows[node], 16), node == view.focus)
         shown = (
             f"drawn: {1 - left:.0%} of all weight"
             if view.focus is None
@@ -304,7 +304,7 @@ def on_circle(nodes: list[int]) -> dict[int, tuple[float, float]]:
     return {node: (cos(angle), sin(angle)) for node, angle in zip(nodes, angles, strict=True)}
 
 
-def edge(axes: Any, row: tuple[float, float], column: tuple[float, float], value: float, top: float) -> None:
+def _edge(axes: Any, row: tuple[float, float], column: tuple[float, float], value: float, top: float) -> None:
     """From what is looked at to who looks; to itself, a ring."""
     from matplotlib.patches import Circle, FancyArrowPatch
 
@@ -323,7 +323,7 @@ def edge(axes: Any, row: tuple[float, float], column: tuple[float, float], value
                   bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.8})  # fmt: skip
 
 
-def dot(axes: Any, x: float, y: float, name: str, central: bool) -> None:
+def _dot(axes: Any, x: float, y: float, name: str, central: bool) -> None:
     """A node and its name, on the side away from the middle."""
     axes.plot([x], [y], "o", markersize=10 if central else 8, color="#d1480a" if central else "#334155", zorder=3)
     far = 0.0 if central else 1.28

@@ -39,7 +39,7 @@ def plot(lines: Mapping[str, Points], path: Path, *, x: str = "", y: str = "", n
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
     axes.legend(frameon=False)
-    write_figure(figure, path, note)
+    _write_figure(figure, path, note)
 
 
 def plot_bars(
@@ -79,10 +79,10 @@ def plot_bars(
     axes.set_axisbelow(True)
     if len(bars) > 1 or line:
         figure.legend(loc="outside upper right", frameon=False, ncols=len(bars) + bool(line))
-    write_figure(figure, path, note)
+    _write_figure(figure, path, note)
 
 
-def write_figure(figure: Any, path: Path, note: str = "") -> None:
+def _write_figure(figure: Any, path: Path, note: str = "") -> None:
     """Write a matplotlib figure as its file's name says, whole or not at all.
 
     `note` is where its numbers come from: it stands below the figure and in the file, which then has no date.

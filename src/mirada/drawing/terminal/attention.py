@@ -22,30 +22,30 @@ def draw_matrix(view: AttentionView, terminal: Terminal) -> str:
     names = [terminal.shown(name) for name in view.columns]
     room = min(LABEL_CELLS, terminal.width // 3)
     label = min(room, max((cells(terminal.shown(name)) for name in view.rows), default=1))
-    widths = column_widths(names, terminal.width - label - 2, bool(view.values))
+    widths = _column_widths(names, terminal.width - label - 2, bool(view.values))
     named = min(widths, default=2) > 2
-    pieces = blocks(widths, terminal.width - label - 2)
+    pieces = _blocks(widths, terminal.width - label - 2)
     lines: list[str] = []
     for part in pieces[:MOST_BLOCKS]:
         if len(pieces) > 1:
             lines.append(terminal.faint(f"columns {part.start + 1} to {part.stop} of {len(names)}"))
         if view.values:
-            lines += above(view, terminal, part, label, widths[0])
+            lines += _above(view, terminal, part, label, widths[0])
         else:
-            lines += (written if named else upright)(names[part], widths[part], label, terminal)
-        lines += [line(view, terminal, row, part, label, widths) for row in range(min(len(view.rows), MOST_ROWS))]
+            lines += (_written if named else _upright)(names[part], widths[part], label, terminal)
+        lines += [_line(view, terminal, row, part, label, widths) for row in range(min(len(view.rows), MOST_ROWS))]
         lines.append("")
     marked = not terminal.colored and max(widths, default=0) > NARROW
     percents = ["numbers are percent" + (", [] the largest of a row" if marked else "")] if named else []
-    return "\n".join([*lines, *left_out(view, pieces), *legend(view, terminal, percents)])
+    return "\n".join([*lines, *_left_out(view, pieces), *_legend(view, terminal, percents)])
 
 
-def column_widths(names: list[str], room: int, narrow: bool) -> list[int]:
+def _column_widths(names: list[str], room: int, narrow: bool) -> list[int]:
     """The cells of every column: room for its name, if all fit; else the same for all; else two, and names stand upright.
 
-    >>> column_widths(["la", "translation"], 40, False), column_widths(["abcdefg"] * 4, 20, False)
+    >>> _column_widths(["la", "translation"], 40, False), _column_widths(["abcdefg"] * 4, 20, False)
     ([5, 10], [5, 5, 5, 5])
-    >>> column_widths(["abcdefg"] * 9, 20, False)
+    >>> _column_widths(["abcdefg"] * 9, 20, False)
     [2, 2, 2, 2, 2, 2, 2, 2, 2]
     """
     wanted = [max(NARROW + 1, min(WIDE, cells(name) + 2)) for name in names]
@@ -56,7 +56,7 @@ def column_widths(names: list[str], room: int, narrow: bool) -> list[int]:
     return [min(WIDE, room // max(1, len(names)))] * len(names)
 
 
-def blocks(widths: list[int], room: int) -> list[slice]:
+def _blocks(widths: list[int], room: int) -> list[slice]:
     """Columns that fit beside each other."""
     found, first, used = [], 0, 0
     for place, width in enumerate(widths):
@@ -67,11 +67,11 @@ def blocks(widths: list[int], room: int) -> list[slice]:
     return [*found, slice(first, len(widths))]
 
 
-def line(
+def _line(
     view: AttentionView, terminal: Terminal, row: int, part: slice, label: int, widths: list[int]
 ) -> str:  # fmt: skip
     """One row: its name, and a cell for every column."""
-    name = fitted(terminal.shown(view.rows[row]), label, "right", ellipsis(terminal))
+    name = fitted(terminal.shown(view.rows[row]), label, "right", _ellipsis(terminal))
     best, top = view.strongest(row), view.top
     found = []
     for column in range(part.start, part.stop):
@@ -80,13 +80,13 @@ def line(
         if width <= 2:
             found.append(terminal.cell(share, " " * width))
         else:
-            text = percent(value, width, column == best and not terminal.colored)
+            text = _percent(value, width, column == best and not terminal.colored)
             found.append(terminal.cell(share, text) if terminal.colored else text)
     mark = terminal.strong if row == view.focus else str
     return f"{mark(name)}  {''.join(found)}".rstrip()
 
 
-def percent(value: float, width: int, marked: bool) -> str:
+def _percent(value: float, width: int, marked: bool) -> str:
     """A weight in percent, in the middle of a cell; nothing below one percent."""
     if not np.isfinite(value):
         return f"{'nan':^{width}}"
@@ -94,18 +94,20 @@ def percent(value: float, width: int, marked: bool) -> str:
     return f"{f'[{text}]' if marked and width > 4 else text:^{width}}"
 
 
-def written(names: list[str], widths: list[int], label: int, terminal: Terminal) -> list[str]:
+def _written(names: list[str], widths: list[int], label: int, terminal: Terminal) -> list[str]:
     """The names of columns above them."""
-    texts = (fitted(f" {name}", width, "middle", ellipsis(terminal)) for name, width in zip(names, widths, strict=True))
+    texts = (
+        fitted(f" {name}", width, "middle", _ellipsis(terminal)) for name, width in zip(names, widths, strict=True)
+    )
     return [(" " * (label + 2) + "".join(texts)).rstrip()]
 
 
-def upright(names: list[str], widths: list[int], label: int, terminal: Terminal) -> list[str]:
+def _upright(names: list[str], widths: list[int], label: int, terminal: Terminal) -> list[str]:
     """The names of narrow columns, letter below letter; a longer name ends in an ellipsis."""
-    columns = [letters(name) for name in names]
+    columns = [_letters(name) for name in names]
     tall = min(TALLEST, max(map(len, columns), default=0))
     columns = [
-        [*column[: tall - 1], ellipsis(terminal)[:1]] if len(column) > tall else [""] * (tall - len(column)) + column
+        [*column[: tall - 1], _ellipsis(terminal)[:1]] if len(column) > tall else [""] * (tall - len(column)) + column
         for column in columns
     ]
     return [
@@ -114,7 +116,7 @@ def upright(names: list[str], widths: list[int], label: int, terminal: Terminal)
     ]
 
 
-def letters(text: str) -> list[str]:
+def _letters(text: str) -> list[str]:
     """The letters of a text, each with the accents that stand on it."""
     found: list[str] = []
     for letter in text:
@@ -125,7 +127,7 @@ def letters(text: str) -> list[str]:
     return found
 
 
-def above(view: AttentionView, terminal: Terminal, part: slice, label: int, width: int) -> list[str]:
+def _above(view: AttentionView, terminal: Terminal, part: slice, label: int, width: int) -> list[str]:
     """A series above its times: bars of its values, and the first and last time."""
     values = np.array(view.values[part])
     low, high = float(np.nanmin(view.values)), float(np.nanmax(view.values))
@@ -136,12 +138,12 @@ def above(view: AttentionView, terminal: Terminal, part: slice, label: int, widt
     wide = width * len(values)
     spaces = max(1, wide - cells(first) - cells(last))
     short = wide < cells(first) + cells(last) + 1
-    ends = cut(first, wide, ellipsis(terminal)) if short else f"{first}{' ' * spaces}{last}"
+    ends = cut(first, wide, _ellipsis(terminal)) if short else f"{first}{' ' * spaces}{last}"
     indent = " " * (label + 2)
     return [f"{indent}{terminal.faint(drawn)}", f"{indent}{terminal.faint(ends)}"]
 
 
-def left_out(view: AttentionView, pieces: list[slice]) -> list[str]:
+def _left_out(view: AttentionView, pieces: list[slice]) -> list[str]:
     """What there was no room for, and how to see it."""
     missing = []
     if len(pieces) > MOST_BLOCKS:
@@ -151,7 +153,7 @@ def left_out(view: AttentionView, pieces: list[slice]) -> list[str]:
     return [f"{' and '.join(missing)} more:", "-o look.html shows all", ""] if missing else []
 
 
-def legend(view: AttentionView, terminal: Terminal, percents: Sequence[str] = ()) -> list[str]:
+def _legend(view: AttentionView, terminal: Terminal, percents: Sequence[str] = ()) -> list[str]:
     """How to read the colors or numbers, what to beware of, and where the weights come from."""
     steps = [step / 11 for step in range(12)]
     ramp = "".join(terminal.paint(" ", ground=color_of(step)) for step in steps) if terminal.colored else f"[{SHADES}]"
@@ -167,7 +169,7 @@ def legend(view: AttentionView, terminal: Terminal, percents: Sequence[str] = ()
     return told
 
 
-def ellipsis(terminal: Terminal) -> str:
+def _ellipsis(terminal: Terminal) -> str:
     return "\u2026" if terminal.unicode else "~"
 
 
@@ -197,15 +199,15 @@ def draw_picture(view: AttentionView, terminal: Terminal) -> str:
     across = max(1, (terminal.width + 2) // (wide + 2))
     lines: list[str] = []
     for first in range(0, min(len(chosen), MOST_PANELS), across):
-        panels = [panel(view, terminal, row, pixels, wide) for row in chosen[first : first + across]]
+        panels = [_panel(view, terminal, row, pixels, wide) for row in chosen[first : first + across]]
         lines += ["  ".join(parts).rstrip() for parts in zip(*panels, strict=True)]
         lines.append("")
     if len(chosen) > MOST_PANELS:
         lines += [f"{len(chosen) - MOST_PANELS} words more: -o look.html shows all", ""]
-    return "\n".join([*lines, *legend(view, terminal)])
+    return "\n".join([*lines, *_legend(view, terminal)])
 
 
-def panel(view: AttentionView, terminal: Terminal, row: int, pixels: np.ndarray | None, wide: int) -> list[str]:
+def _panel(view: AttentionView, terminal: Terminal, row: int, pixels: np.ndarray | None, wide: int) -> list[str]:
     """The word with its probability, and the picture below it."""
     assert view.grid is not None
     share = view.shares[row] if view.shares else None
@@ -213,21 +215,21 @@ def panel(view: AttentionView, terminal: Terminal, row: int, pixels: np.ndarray 
     inside = view.weights[row][view.grid.before :].reshape(view.grid.height, view.grid.width)
     rest = view.weights[row][: view.grid.before]
     outside = f"{view.columns[0]} {number(float(rest.sum()))}" if len(rest) else ""
-    head = [fitted(told, wide, "left", ellipsis(terminal))]
-    head += [fitted(terminal.shown(outside), wide, "left", ellipsis(terminal))] if outside else []
+    head = [fitted(told, wide, "left", _ellipsis(terminal))]
+    head += [fitted(terminal.shown(outside), wide, "left", _ellipsis(terminal))] if outside else []
     shares = np.nan_to_num(np.abs(inside)) / view.top
     if not terminal.colored:
         return [*head, *("".join(2 * shade(float(value)) for value in line) for line in shares)]
     lit = heated(shares, pixels, wide)
     pairs = zip(lit[0::2], lit[1::2], strict=True)
-    return [*head, *("".join(half(terminal, a, b) for a, b in zip(up, low, strict=True)) for up, low in pairs)]
+    return [*head, *("".join(_half(terminal, a, b) for a, b in zip(up, low, strict=True)) for up, low in pairs)]
 
 
-def half(terminal: Terminal, upper: np.ndarray, lower: np.ndarray) -> str:
-    return terminal.paint(HALF if terminal.unicode else " ", ink=as_color(upper), ground=as_color(lower))
+def _half(terminal: Terminal, upper: np.ndarray, lower: np.ndarray) -> str:
+    return terminal.paint(HALF if terminal.unicode else " ", ink=_as_color(upper), ground=_as_color(lower))
 
 
-def as_color(values: np.ndarray) -> Color:
+def _as_color(values: np.ndarray) -> Color:
     red, green, blue = (int(value) for value in values)
     return red, green, blue
 
@@ -271,13 +273,13 @@ def draw_graph(view: AttentionView, terminal: Terminal) -> str:
     )
     lines: list[str] = []
     for row in rows:
-        lines += [f"{terminal.strong(terminal.shown(view.rows[row]))} looked at", *neighbors(view, terminal, row), ""]
+        lines += [f"{terminal.strong(terminal.shown(view.rows[row]))} looked at", *_neighbors(view, terminal, row), ""]
     return "\n".join(
         [*lines, *(terminal.faint(part) for text in view.cautions for part in terminal.wrapped(text))]
     ).rstrip()
 
 
-def neighbors(view: AttentionView, terminal: Terminal, row: int) -> list[str]:
+def _neighbors(view: AttentionView, terminal: Terminal, row: int) -> list[str]:
     """The neighbors of a node with their weights as bars."""
     weights = np.nan_to_num(view.weights[row])
     order = [int(place) for place in np.argsort(-np.abs(weights), kind="stable") if weights[place]]
@@ -291,7 +293,7 @@ def neighbors(view: AttentionView, terminal: Terminal, row: int) -> list[str]:
             ITSELF if place == row and len(view.rows) == len(view.columns) else ""
         )
         bar = ("\u2588" if terminal.unicode else "#") * max(1, round(room * share))
-        lines.append(f"  {fitted(name, label, 'left', ellipsis(terminal))} {weight(float(weights[place]))}  "
+        lines.append(f"  {fitted(name, label, 'left', _ellipsis(terminal))} {weight(float(weights[place]))}  "
                      f"{terminal.paint(bar, ink=color_of(0.35 + 0.55 * share))}")  # fmt: skip
     if len(order) > MOST:
         rest = float(weights[order[MOST:]].sum())

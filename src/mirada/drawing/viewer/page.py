@@ -51,12 +51,12 @@ def dense_text(record: bytes) -> str:
     >>> dense_text(b"abcdefg").encode(), dense_text(bytes(2))
     (b'0XL6#\\x15Lg', 'ĀĀ')
     """
-    parts = [seven_bits(record[first : first + AT_ONCE]) for first in range(0, len(record), AT_ONCE)]
+    parts = [_seven_bits(record[first : first + AT_ONCE]) for first in range(0, len(record), AT_ONCE)]
     count = -(-8 * len(record) // 7)  # characters that hold something
     return LETTER.sub(lambda found: PAIRS[found[0]], b"".join(parts)[:count].decode("ascii"))
 
 
-def seven_bits(part: bytes) -> bytes:
+def _seven_bits(part: bytes) -> bytes:
     """The bits of some bytes, seven in each byte, the first bit highest."""
     padded = np.frombuffer(part + bytes(-len(part) % 7), np.uint8).reshape(-1, 7).astype(np.uint64)
     whole = np.zeros(len(padded), np.uint64)
@@ -119,13 +119,13 @@ def script() -> str:
         done[name] = ""  # while its imports are visited
         for _, other in IMPORT.findall(text):
             visit(other)
-        done[name] = done.pop(name) or wrapped(name, text)
+        done[name] = done.pop(name) or _wrapped(name, text)
 
     visit(ENTRY.removesuffix(".js"))
     return '"use strict";\n' + "\n".join(done.values())
 
 
-def wrapped(name: str, text: str) -> str:
+def _wrapped(name: str, text: str) -> str:
     """A module as `const module_name = (() => { ...; return {exports}; })();`."""
     exported = EXPORT.findall(text)
     body = EXPORT.sub("", IMPORT.sub(lambda found: f"const {{ {found[1]} }} = module_{found[2]};\n", text))

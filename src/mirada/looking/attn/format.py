@@ -120,7 +120,7 @@ def shown(value: Any) -> str:
 def parse(content: bytes) -> Fields:
     """The manifest, if it is one that this version reads."""
     try:
-        found = json.loads(content.decode("utf-8"), parse_constant=refuse)
+        found = json.loads(content.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its manifest.json is not JSON: {str(error).splitlines()[0][:120]}") from None
     fields = Fields(found)
@@ -132,7 +132,7 @@ def parse(content: bytes) -> Fields:
     return fields
 
 
-def refuse(word: str) -> float:
+def _refuse(word: str) -> float:
     raise ValueError(f"{word} is no number")
 
 
@@ -167,20 +167,20 @@ class WeightBytes:
     error: float = 0.0
 
     def companded(self) -> Iterator[bytes]:
-        for weights in by_head(self.stream):
+        for weights in _by_head(self.stream):
             codes = compand(weights)
             if weights.numel():
                 self.error = max(self.error, float((expand(codes) - weights).abs().max()))
             yield codes.numpy().tobytes()
 
     def float32(self) -> Iterator[bytes]:
-        return (little(weights) for weights in by_head(self.stream))
+        return (little(weights) for weights in _by_head(self.stream))
 
 
 HELD = 2**26  # bytes of weights held in memory while the rows of a head are brought together
 
 
-def by_head(stream: Stream) -> Iterator[Float[Tensor, "rows keys"]]:
+def _by_head(stream: Stream) -> Iterator[Float[Tensor, "rows keys"]]:
     """The weights head by head, as the file has them, in pieces of some rows.
 
     Recomputed pieces have all heads of some rows. Where all fit they are computed once and transposed, else some heads at a
@@ -219,7 +219,7 @@ class HalfProduct:
         """Who may be seen by the rows first, ..., last - 1."""
         keys = self.k.shape[1]
         if self.bits is None:
-            return shape_mask(self.mask, first, last, keys)
+            return _shape_mask(self.mask, first, last, keys)
         begin, end = first * keys, last * keys
         part = np.unpackbits(self.bits[begin // 8 : math.ceil(end / 8)].numpy())
         return torch.from_numpy(part[begin % 8 : begin % 8 + end - begin].astype(bool)).view(last - first, keys)
@@ -231,7 +231,7 @@ class HalfProduct:
         return masked_softmax(self.scores(heads, first, last)[None], self.may_see(first, last)[None, None])[0]
 
 
-def shape_mask(mask: dict[str, Any], first: int, last: int, keys: int) -> Bool[Tensor, "rows keys"]:
+def _shape_mask(mask: dict[str, Any], first: int, last: int, keys: int) -> Bool[Tensor, "rows keys"]:
     """The masks that need no bits: complete, causal, window."""
     i, j = torch.arange(first, last).view(-1, 1), torch.arange(keys)
     if mask["kind"] == "causal":
@@ -246,9 +246,9 @@ def half_product(stream: Stream, checks: Checks) -> tuple[HalfProduct, float] | 
     if stream.stepped or stream.edges is not None or not bytes_hold(checks) or not stream.queries * stream.keys:
         return None
     factors = stream.factors()
-    if factors is None or not factors.plain or not smaller(stream, factors):
+    if factors is None or not factors.plain or not _smaller(stream, factors):
         return None
-    mask = described_mask(stream)
+    mask = _described_mask(stream)
     if mask is None:
         return None
     halves = HalfProduct(factors.q.half(), factors.k.half(), factors.scale, *mask)
@@ -261,7 +261,7 @@ def half_product(stream: Stream, checks: Checks) -> tuple[HalfProduct, float] | 
     return halves, error
 
 
-def smaller(stream: Stream, factors: Factors) -> bool:
+def _smaller(stream: Stream, factors: Factors) -> bool:
     """Whether the product would take less room than bytes, by deflating some of both."""
     halves = 2 * (factors.q.numel() + factors.k.numel())
     all_weights = stream.heads * stream.queries * stream.keys
@@ -272,15 +272,15 @@ def smaller(stream: Stream, factors: Factors) -> bool:
     found = stream.last.weights(rows=slice(middle, min(middle + rows, stream.queries)))[stream.sample]
     codes = compand(found.detach().cpu().float())
     some = little(factors.k.half().flatten()[:SAMPLE])
-    return halves * deflated(some) < all_weights * deflated(codes.numpy().tobytes())
+    return halves * _deflated(some) < all_weights * _deflated(codes.numpy().tobytes())
 
 
-def deflated(content: bytes) -> float:
+def _deflated(content: bytes) -> float:
     packer = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -15, 9, zlib.Z_FILTERED)
     return len(packer.compress(content) + packer.flush()) / max(1, len(content))
 
 
-def described_mask(stream: Stream) -> tuple[dict[str, Any], UInt8[Tensor, " bytes"] | None] | None:
+def _described_mask(stream: Stream) -> tuple[dict[str, Any], UInt8[Tensor, " bytes"] | None] | None:
     """The mask by its shape, or as bits; None where heads have different ones."""
     left, right = getattr(stream.last.where, "band", (math.inf, math.inf))
     candidates: list[dict[str, Any]] = [{"kind": "complete"}, {"kind": "causal"}]
@@ -292,7 +292,7 @@ def described_mask(stream: Stream) -> tuple[dict[str, Any], UInt8[Tensor, " byte
         mask = stream.mask(first, last)
         if not bool((mask == mask[:1]).all()):
             return None
-        candidates = [c for c in candidates if torch.equal(shape_mask(c, first, last, stream.keys), mask[0])]
+        candidates = [c for c in candidates if torch.equal(_shape_mask(c, first, last, stream.keys), mask[0])]
         rest = np.concatenate([rest, mask[0].numpy().ravel()])
         whole = len(rest) // 8 * 8 if last < stream.queries else len(rest)
         packed.append(np.packbits(rest[:whole]))
@@ -392,7 +392,7 @@ class BlobReader:
         require(len(entries) <= MOST_ENTRIES, f"it has {len(entries)} entries: at most {MOST_ENTRIES} are read")
         self.entries: dict[str, zipfile.ZipInfo] = {}
         for entry in entries:
-            check_entry(entry)
+            _check_entry(entry)
             require(entry.filename not in self.entries, f"it has {shown(entry.filename)} twice")
             self.entries[entry.filename] = entry
         self.taken: set[str] = set()
@@ -435,7 +435,7 @@ class BlobReader:
         return content
 
 
-def check_entry(entry: zipfile.ZipInfo) -> None:
+def _check_entry(entry: zipfile.ZipInfo) -> None:
     """Refuse what a file of ours never has."""
     name = entry.filename
     known = name == MANIFEST or (name.startswith("data/") and ".." not in name.split("/") and "\\" not in name)

@@ -204,7 +204,7 @@ class Loaded:
             require(name not in self.calls, f"it has two streams named {shown(name)}")
             self.calls[name] = self.stream(fields)
         self.methods = self.read_methods(manifest.object("methods")) if "methods" in manifest else None
-        self.relations = tuple(relation(fields) for fields in manifest.objects("relations"))
+        self.relations = tuple(_relation(fields) for fields in manifest.objects("relations"))
         self.labels = self.read_labels(manifest)
 
     def axis(self, fields: Fields) -> AxisLabels:
@@ -219,10 +219,10 @@ class Loaded:
         require(len(tokens) == size, f"{fields.path} has {len(tokens)} tokens, and its size is {size}")
         if kind == "text":
             text = fields.text("text", "")
-            return TextLabels(tokens, text, tuple(span(item, fields, len(text)) for item in fields.items("spans")))
+            return TextLabels(tokens, text, tuple(_span(item, fields, len(text)) for item in fields.items("spans")))
         if kind == "time":
-            return TimeLabels(tokens, tuple(number_or_nan(item, fields) for item in fields.items("values")))
-        return NodeLabels(tokens, node_places(fields)) if kind == "graph" else AxisLabels(tokens)
+            return TimeLabels(tokens, tuple(_number_or_nan(item, fields) for item in fields.items("values")))
+        return NodeLabels(tokens, _node_places(fields)) if kind == "graph" else AxisLabels(tokens)
 
     def without_names(self, fields: Fields, size: int) -> int:
         """The size of an axis whose places are to be named here: of all such axes together it is bounded."""
@@ -271,7 +271,7 @@ class Loaded:
             self.axis_named(fields, "columns", keys),
         )
         edges, content = self.weights(fields, heads, queries, keys)
-        statistics = [head_statistics(item, keys) for item in fields.objects("statistics")]
+        statistics = [_head_statistics(item, keys) for item in fields.objects("statistics")]
         require(len(statistics) in (0, heads), f"{fields.path} has statistics of {len(statistics)} heads, not {heads}")
         parts = ("kernel", "score", "where", "position", "normalizer")
         vectors = None
@@ -280,7 +280,7 @@ class Loaded:
         known = fields.object("checks") if "checks" in fields else None
         return StoredCall(
             name, kind, heads, queries, keys, content, edges, vectors, {part: fields.text(part, "") for part in parts},
-            tuple(statistics) or None, None if known is None else checks(known),
+            tuple(statistics) or None, None if known is None else _checks(known),
             None if known is None else known.maybe_number("error"),
         )  # fmt: skip
 
@@ -369,8 +369,8 @@ class Loaded:
             self.places,
             {name: made.text(name) for name in made},
             None if answer is None else (answer.text("text"), answer.maybe_number("score")),
-            tuple(written_step(item) for item in manifest.objects("outputs")),
-            tuple(box(item) for item in manifest.objects("boxes")),
+            tuple(_written_step(item) for item in manifest.objects("outputs")),
+            tuple(_box(item) for item in manifest.objects("boxes")),
             tuple(dict(item.value) for item in manifest.objects("changes")),
         )
 
@@ -393,7 +393,7 @@ def from_bytes(content: bytes) -> Loaded:
         raise ValueError(f"this is no attention file that can be read: {first_line(error)}") from None
 
 
-def span(item: Any, fields: Fields, length: int) -> Span | None:
+def _span(item: Any, fields: Fields, length: int) -> Span | None:
     if item is None:
         return None
     good = isinstance(item, list) and len(item) == 2 and all(type(x) is int for x in item)
@@ -403,20 +403,20 @@ def span(item: Any, fields: Fields, length: int) -> Span | None:
     return item[0], item[1]
 
 
-def node_places(fields: Fields) -> tuple[int, ...]:
+def _node_places(fields: Fields) -> tuple[int, ...]:
     found = fields.items("places")
     good = all(type(item) is int and 0 <= item < MOST_WEIGHTS for item in found)
     require(good, f"{fields.path}.places must be whole numbers from 0 on")
     return tuple(found)
 
 
-def number_or_nan(item: Any, fields: Fields) -> float:
+def _number_or_nan(item: Any, fields: Fields) -> float:
     good = item is None or (isinstance(item, int | float) and not isinstance(item, bool) and finite(item))
     require(good, f"{fields.path}.values must be numbers: got {shown(item)}")
     return math.nan if item is None else float(item)
 
 
-def head_statistics(fields: Fields, keys: int) -> HeadStatistics:
+def _head_statistics(fields: Fields, keys: int) -> HeadStatistics:
     sink = None
     if "sink" in fields:
         found = fields.object("sink")
@@ -430,7 +430,7 @@ def head_statistics(fields: Fields, keys: int) -> HeadStatistics:
     )
 
 
-def checks(fields: Fields) -> Checks:
+def _checks(fields: Fields) -> Checks:
     return Checks(
         fields.number("row_sum_min", 1.0), fields.number("row_sum_max", 1.0),
         fields.whole("nan_rows", 0, MOST_WEIGHTS) if "nan_rows" in fields else 0,
@@ -440,14 +440,14 @@ def checks(fields: Fields) -> Checks:
     )  # fmt: skip
 
 
-def relation(fields: Fields) -> HeadRelation:
+def _relation(fields: Fields) -> HeadRelation:
     return HeadRelation(
         fields.text("relation"), fields.text("stream"), fields.whole("head"), fields.number("accuracy"),
         fields.number("baseline"), fields.whole("offset", -LARGEST_SIDE), fields.whole("count", 0, 2**53),
     )  # fmt: skip
 
 
-def written_step(fields: Fields) -> WrittenStep:
+def _written_step(fields: Fields) -> WrittenStep:
     ranked = []
     for item in fields.items("ranked"):
         good = isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)
@@ -457,6 +457,6 @@ def written_step(fields: Fields) -> WrittenStep:
     return WrittenStep(fields.whole("row"), fields.text("text"), fields.maybe_number("probability"), tuple(ranked))
 
 
-def box(fields: Fields) -> tuple[int, tuple[float, float, float, float]]:
+def _box(fields: Fields) -> tuple[int, tuple[float, float, float, float]]:
     x0, y0, x1, y1 = fields.numbers("box", 4)
     return fields.whole("row"), (x0, y0, x1, y1)

@@ -38,16 +38,16 @@ def save(
 ) -> None:
     """Write the file at once or not at all."""
     with whole(Path(path)) as file:
-        write(seen, file, sample, layers)
+        _write(seen, file, sample, layers)
 
 
 def to_bytes(seen: "Seen", sample: int | None = None, layers: Sequence[str] | None = None) -> bytes:
     file = io.BytesIO()
-    write(seen, file, sample, layers)
+    _write(seen, file, sample, layers)
     return file.getvalue()
 
 
-def write(seen: "Seen", file: IO[bytes], sample: int | None = None, layers: Sequence[str] | None = None) -> None:
+def _write(seen: "Seen", file: IO[bytes], sample: int | None = None, layers: Sequence[str] | None = None) -> None:
     """The attention of one sample as an attention file."""
     names = list(seen.names if layers is None else layers)
     require(len(names) > 0, "there is no attention to save: no layer was called inside look")
@@ -72,10 +72,10 @@ class Writing:
         streams = [self.stream(stream) for stream in self.streams]
         found: dict[str, Any] = {
             "format": FORMAT, "version": VERSION, "made": self.made(),
-            "answer": None if labels.answer is None else {"text": labels.answer[0], "score": number(labels.answer[1])},
+            "answer": None if labels.answer is None else {"text": labels.answer[0], "score": _number(labels.answer[1])},
             "streams": streams,
             "outputs": [
-                {"row": step.row, "text": step.text, "probability": number(step.probability),
+                {"row": step.row, "text": step.text, "probability": _number(step.probability),
                  "ranked": [[text, share] for text, share in step.ranked if math.isfinite(share)]}
                 for step in labels.outputs
             ],
@@ -119,7 +119,7 @@ class Writing:
             "name": stream.name, "kind": self.kind(stream, rows, columns), "heads": heads, "queries": queries, "keys": keys,
             "rows": rows, "columns": columns, **{name: parts.get(name, "") for name in known},
             "encoding": encoding, "data": data, "vectors": self.vectors(stream),
-            "statistics": [stated(one) for one in statistics], "checks": warned(checks, error),
+            "statistics": [_stated(one) for one in statistics], "checks": _warned(checks, error),
         }  # fmt: skip
 
     def kind(self, stream: Stream, rows: str, columns: str) -> str:
@@ -215,7 +215,7 @@ class Writing:
             require(good, f"the spans of a text axis must lie in its {len(axis.text)} characters: got {spans[:5]}...")
             found |= {"text": axis.text, "spans": [None if span is None else list(span) for span in axis.spans]}
         elif isinstance(axis, TimeLabels):
-            found |= {"values": [number(value) for value in axis.values]}
+            found |= {"values": [_number(value) for value in axis.values]}
         elif isinstance(axis, NodeLabels) and axis.places:
             found |= {"places": list(axis.places)}
         elif isinstance(axis, GridLabels):
@@ -228,20 +228,20 @@ class Writing:
         return found
 
 
-def stated(statistics: HeadStatistics) -> dict[str, Any]:
-    found = {name: number(value) for name, value in vars(statistics).items() if name != "sink"}
+def _stated(statistics: HeadStatistics) -> dict[str, Any]:
+    found = {name: _number(value) for name, value in vars(statistics).items() if name != "sink"}
     sink = statistics.sink
     return found | {"sink": None if sink is None else {"key": sink.key, "mass": sink.mass}}
 
 
-def warned(checks: Checks, error: float) -> dict[str, Any]:
+def _warned(checks: Checks, error: float) -> dict[str, Any]:
     found: Mapping[str, Any] = vars(checks)
-    return {name: number(value) if isinstance(value, float) else value for name, value in found.items()} | {
-        "error": number(error)
+    return {name: _number(value) if isinstance(value, float) else value for name, value in found.items()} | {
+        "error": _number(error)
     }
 
 
-def number(value: float | None) -> float | None:
+def _number(value: float | None) -> float | None:
     """A number that JSON can hold."""
     return None if value is None or not math.isfinite(value) else float(value)
 

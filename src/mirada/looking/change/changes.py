@@ -106,14 +106,14 @@ def changes_from(items: object) -> dict[str, list[Change]]:
     found: dict[str, list[Change]] = {}
     for number, item in enumerate(items):
         try:
-            layer, change = change_from(item)
+            layer, change = _change_from(item)
         except ValueError as error:
             raise ValueError(f"changes[{number}]: {error}") from None
         found.setdefault(layer, []).append(change)
     return found
 
 
-def change_from(item: object) -> tuple[str, Change]:
+def _change_from(item: object) -> tuple[str, Change]:
     """A layer and its change from the JSON form of one."""
     if not isinstance(item, Mapping):
         raise ValueError(f'a change is an object with "layer" and "do": got {item!r}')

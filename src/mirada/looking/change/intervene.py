@@ -89,7 +89,7 @@ class InterventionBlock:
             if name not in layers:
                 raise unknown("layer", name, layers)
             for change in as_list(given):
-                check_change(name, change, self.heads[layers[name]])
+                _check_change(name, change, self.heads[layers[name]])
             self._of[layers[name]] = as_list(given)
 
     @property
@@ -146,7 +146,7 @@ class InterventionBlock:
                 )
 
 
-def check_change(layer: str, change: object, heads: int) -> None:
+def _check_change(layer: str, change: object, heads: int) -> None:
     """Require a change, of a head that the layer has."""
     if not isinstance(change, Change) and (not callable(change) or isinstance(change, type)):
         raise ValueError(

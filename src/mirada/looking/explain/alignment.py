@@ -104,12 +104,12 @@ def between_words(
     """
     for given, count, axis in ((rows, weights.shape[0], "rows"), (columns, weights.shape[1], "columns")):
         require(len(given) == count, f"{axis} need a word for each of their {count} pieces: got {len(given)}")
-    left, right = membership(rows, size[0]), membership(columns, size[1])
+    left, right = _membership(rows, size[0]), _membership(columns, size[1])
     left = left / left.sum(-1, keepdim=True).clamp(min=1)
     return left @ weights.float() @ right.T
 
 
-def membership(words: Sequence[int | None], count: int) -> Float[Tensor, "words pieces"]:
+def _membership(words: Sequence[int | None], count: int) -> Float[Tensor, "words pieces"]:
     """1 where a piece belongs to a word."""
     found = torch.zeros(count, len(words))
     for piece, word in enumerate(words):
@@ -138,10 +138,10 @@ NOWHERE = (-1, -1)  # the characters of a token that is part of no word
 
 def sentence_relations(seen: Iterable[tuple[AnnotatedSentence, Seen]]) -> list[HeadRelation]:
     """The table of all heads that look from words of a sentence at words of it; empty where no layer does."""
-    return head_relations(cases(seen))
+    return head_relations(_cases(seen))
 
 
-def cases(seen: Iterable[tuple[AnnotatedSentence, Seen]]) -> Iterator[RelatedWords]:
+def _cases(seen: Iterable[tuple[AnnotatedSentence, Seen]]) -> Iterator[RelatedWords]:
     """The weights between words, of pieces that are joined to them: what goes to a word is summed, what comes from it is the
     mean over its pieces.
     """

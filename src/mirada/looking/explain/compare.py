@@ -35,7 +35,7 @@ Inputs = Sequence[Any] | Mapping[str, Any]
 RowScore = Callable[[Any], Float[Tensor, "..."]]  # (rows,) or (rows, parts)
 
 
-def nothing() -> None:
+def _nothing() -> None:
     """What happens between two passes, unless somebody wants more."""
 
 
@@ -53,7 +53,7 @@ def compare_methods(
     without: Callable[[int], Inputs] | None = None,
     rows: str = "",
     columns: str = "",
-    between: Callable[[], object] = nothing,
+    between: Callable[[], object] = _nothing,
 ) -> Methods:
     """What every output depended on, by five methods, and how far they agree.
 
@@ -61,7 +61,7 @@ def compare_methods(
     every row or the class, the likeliest by default. An output that chooses nothing, such as a forecast, has a `score`
     instead: a number for every row, or several, whose changes count without their signs. The places are those of the input:
     what the encoder reads where there is cross-attention, else the places of self-attention. The attention is that of the
-    same row, or of the queries `reader` (0 for a [CLS] token), or of a class the mean over all. Ablation hides a place from
+    same row, or of the queries `_reader` (0 for a [CLS] token), or of a class the mean over all. Ablation hides a place from
     every layer; `without(place)` gives other inputs for it, such as a token replaced. `sample` chooses the attention where
     the layers see several at once; `rows` and `columns` name axes of the labels. A model of Hugging Face transformers will do.
     `between` is called before every further pass: what it raises ends the comparison.
@@ -84,7 +84,7 @@ def compare_methods(
     matrices["value_norm"] = read.mean([value_norms(call) for call in layers.looking()])
     if layers.around:
         matrices["rollout"] = read.chosen(layers.rolled())
-    matrices["gradient"] = gradients(
+    matrices["gradient"] = _gradients(
         run, layers, values.flatten(1).sum(1) if values.ndim > 1 else values, asked.size, between
     )
 
@@ -93,7 +93,7 @@ def compare_methods(
         return asked.values(call_model(model, given if isinstance(given, Mapping) else tuple(given)))
 
     if without is None:
-        change = drops(now, hiding(model, layers.hiding()), layers.places)
+        change = drops(now, _hiding(model, layers.hiding()), layers.places)
     else:
         with torch.no_grad():
             whole = now()
@@ -118,25 +118,25 @@ class RowValues:
         if score is not None:
             require(target is None and logits is None, "score says what is explained: leave target and logits out")
             return cls(score, torch.abs)
-        scores = rows_of(result, logits)
-        wanted = as_target(target, scores)
+        scores = _rows_of(result, logits)
+        wanted = _as_target(target, scores)
 
         def log_probability(output: Any) -> Float[Tensor, " rows"]:
-            found = rows_of(output, logits).log_softmax(-1)
+            found = _rows_of(output, logits).log_softmax(-1)
             return found[torch.arange(len(wanted)), wanted].float()
 
         return cls(log_probability, partial(torch.clamp, min=0))
 
 
-def hiding(model: nn.Module, names: Sequence[str]) -> Callable[[int], AbstractContextManager[None]]:
+def _hiding(model: nn.Module, names: Sequence[str]) -> Callable[[int], AbstractContextManager[None]]:
     """What hides a place from these layers: theirs by their neighborhoods, those of another library by an intervention."""
-    layers = [layer_named(model, name) for name in names]
+    layers = [_layer_named(model, name) for name in names]
     if all(isinstance(layer, Attention) for layer in layers):
         return partial(hidden, cast(list[Attention], layers))
     return lambda place: intervene(model, dict.fromkeys(names, MaskKey(place)))
 
 
-def rows_of(result: Any, logits: Callable[[Any], Tensor] | None) -> Float[Tensor, "rows vocab"]:
+def _rows_of(result: Any, logits: Callable[[Any], Tensor] | None) -> Float[Tensor, "rows vocab"]:
     """The logits of the one sample."""
     found: Any = result if logits is None else logits(result)
     if isinstance(found, tuple) or isinstance(getattr(found, "logits", None), Tensor):
@@ -149,7 +149,7 @@ def rows_of(result: Any, logits: Callable[[Any], Tensor] | None) -> Float[Tensor
     return found[0] if found.ndim == 3 else found
 
 
-def as_target(target: Any, scores: Float[Tensor, "rows vocab"]) -> Int[Tensor, " rows"]:
+def _as_target(target: Any, scores: Float[Tensor, "rows vocab"]) -> Int[Tensor, " rows"]:
     """The token of every row."""
     if target is None:
         return scores.detach().argmax(-1)
@@ -178,9 +178,9 @@ class InputLayers:
         cross = {name: stream for name, stream in streams.items() if stream.last.kind == "cross"}
         around = {name: stream for name, stream in streams.items() if stream.last.kind == "self"}
         if cross:
-            writing, places = set(map(part_of, cross)), next(reversed(cross.values())).keys
+            writing, places = set(map(_part_of, cross)), next(reversed(cross.values())).keys
             cross = {name: stream for name, stream in cross.items() if stream.keys == places}
-            around = {name: s for name, s in around.items() if part_of(name) not in writing}
+            around = {name: s for name, s in around.items() if _part_of(name) not in writing}
         else:
             places = next(reversed(around.values())).keys if around else 0
         around = {name: s for name, s in around.items() if (s.queries, s.keys) == (places, places)}
@@ -204,14 +204,14 @@ class InputLayers:
         return [*self.around, *self.cross]
 
     def rolled(self) -> Matrix:
-        around = (whole(stream) for stream in self.around.values())
-        return cross_rollout(map(whole, self.cross.values()), around) if self.cross else rollout(around)
+        around = (_whole(stream) for stream in self.around.values())
+        return cross_rollout(map(_whole, self.cross.values()), around) if self.cross else rollout(around)
 
 
-def part_of(name: str) -> str:
+def _part_of(name: str) -> str:
     """The part of a model that a layer belongs to: its encoder, its decoder, or what its name begins with.
 
-    >>> part_of("model.decoder.layers.0.encoder_attn"), part_of("encoder.layers.1.self"), part_of("h.0.attn")
+    >>> _part_of("model.decoder.layers.0.encoder_attn"), _part_of("encoder.layers.1.self"), _part_of("h.0.attn")
     ('decoder', 'encoder', 'h')
     """
     words = name.split(".")
@@ -225,13 +225,13 @@ class JoinedCall:
     stream: Stream
 
     def weights(self) -> Float[Tensor, "1 heads queries keys"]:
-        return whole(self.stream)[None]
+        return _whole(self.stream)[None]
 
     def values(self) -> Float[Tensor, "1 heads keys value_dim"]:
         return self.stream.values()[None]
 
 
-def whole(stream: Stream) -> Float[Tensor, "heads queries keys"]:
+def _whole(stream: Stream) -> Float[Tensor, "heads queries keys"]:
     return torch.cat([piece for _, piece in stream.pieces()], dim=1)
 
 
@@ -264,12 +264,12 @@ class AnswerRows:
         return matrix.mean(0, keepdim=True)
 
 
-def gradients(
+def _gradients(
     run: Differentiable,
     layers: InputLayers,
     values: Float[Tensor, " rows"],
     size: Callable[[Tensor], Tensor],
-    between: Callable[[], object] = nothing,
+    between: Callable[[], object] = _nothing,
 ) -> Matrix:
     """alpha x d value / d alpha, as much of it as counts, over all layers, heads and queries that look at the input."""
     names, found = layers.hiding(), []
@@ -285,7 +285,7 @@ def gradients(
     return torch.stack(found)
 
 
-def layer_named(model: nn.Module, name: str) -> nn.Module:
+def _layer_named(model: nn.Module, name: str) -> nn.Module:
     """The layer that `look` calls by that name."""
     named = {
         n.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): m
@@ -317,7 +317,7 @@ def answer_methods(
     output: Any,
     seen: Seen,
     explained: Explained | None = None,
-    between: Callable[[], object] = nothing,
+    between: Callable[[], object] = _nothing,
 ) -> Methods:
     """`compare_methods` for what the labels of `seen` say was answered; where they do not say, for the likeliest."""
     explained = explained or Explained()
@@ -330,15 +330,15 @@ def answer_methods(
         target = tokens if len(tokens) == len(steps) else None
         found = compare_methods(model, inputs, target, logits=explained.logits, reader=readers, between=between)
     else:
-        found = compare_methods(model, inputs, written(output, seen), reader=reader(output, seen), between=between)
+        found = compare_methods(model, inputs, _written(output, seen), reader=_reader(output, seen), between=between)
     size = next(iter(found.matrices.values())).shape
-    rows, columns = named_axes(seen, size[0], size[1], explained.sample)
+    rows, columns = _named_axes(seen, size[0], size[1], explained.sample)
     return Methods(found.matrices, found.agreement, rows, columns)
 
 
-def written(output: Any, seen: Seen) -> Tensor:
+def _written(output: Any, seen: Seen) -> Tensor:
     """The token of every row: what was written from it or answered, else the likeliest."""
-    target = rows_of(output, None).argmax(-1).clone()
+    target = _rows_of(output, None).argmax(-1).clone()
     if seen.labels.chosen is not None and len(target) == 1:
         target[0] = seen.labels.chosen
     for step in seen.labels.outputs:
@@ -347,13 +347,13 @@ def written(output: Any, seen: Seen) -> Tensor:
     return target
 
 
-def reader(output: Any, seen: Seen) -> int | None:
+def _reader(output: Any, seen: Seen) -> int | None:
     """The query that decides on a class, where there is one."""
     steps = seen.labels.outputs
-    return steps[0].row if steps and len(rows_of(output, None)) == 1 else None
+    return steps[0].row if steps and len(_rows_of(output, None)) == 1 else None
 
 
-def named_axes(seen: Seen, rows: int, columns: int, sample: int | None = None) -> tuple[str, str]:
+def _named_axes(seen: Seen, rows: int, columns: int, sample: int | None = None) -> tuple[str, str]:
     """The axes of the labels that rows and columns of these sizes are; nothing where no layer has such."""
     across = sorted(seen.names, key=lambda name: seen[name].kind != "cross")
     streams = [seen.stream(name, sample) for name in across]

@@ -87,19 +87,19 @@ def importance(
     names, counts = heads_of(model, "importance")
     heads = {name: counts[layer] for layer, name in names.items()}
     with look(model) as seen:
-        before = output_of(model, inputs)
+        before = _output_of(model, inputs)
     require(len(seen.names) > 0, f"the inputs reached no attention layer of {type(model).__name__}")
     found = {}
     for name in seen.names:
         row = []
         for head in range(heads[name]):
             with intervene(model, {name: DropHead(head)}):
-                row.append(float(measure(before, output_of(model, inputs))))
+                row.append(float(measure(before, _output_of(model, inputs))))
         found[name] = torch.tensor(row, dtype=torch.float64)
     return Importance(found, getattr(measure, "__name__", "measure"))
 
 
-def output_of(model: nn.Module, inputs: Any) -> Tensor:
+def _output_of(model: nn.Module, inputs: Any) -> Tensor:
     """The model's output, with random numbers that are the same in every call."""
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -175,12 +175,12 @@ class Differentiable:
         for (name, place), output, gradient in zip(flat, outputs, gradients, strict=True):
             call = self.seen[name].calls[place]
             found.setdefault(name, []).append(
-                through_mix(call, torch.zeros_like(output) if gradient is None else gradient)
+                _through_mix(call, torch.zeros_like(output) if gradient is None else gradient)
             )
         return found
 
 
-def through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_dim"]) -> Tensor:
+def _through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_dim"]) -> Tensor:
     """The gradient of the heads' outputs as one of the weights that made them."""
     require(call.edges is None, f"{call.name or 'the layer'} has a weight per edge: gradients are of dense weights")
     request = call._restored()
@@ -201,13 +201,13 @@ def differentiable(model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any]) 
     torch.Size([1, 2, 3, 3])
     """
     outputs = HeadOutputs()
-    with torch.inference_mode(False), torch.enable_grad(), trainable(model), look(model) as seen, observed(outputs):
-        result = call_model(model, ordinary(inputs))
+    with torch.inference_mode(False), torch.enable_grad(), _trainable(model), look(model) as seen, observed(outputs):
+        result = call_model(model, _ordinary(inputs))
     kept = {name: outputs.calls[layer] for layer, name in seen._names.items() if layer in outputs.calls}
     return Differentiable(seen, result, kept)
 
 
-def ordinary(inputs: Sequence[Any] | Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
+def _ordinary(inputs: Sequence[Any] | Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
     """Arguments that autograd takes: tensors of inference mode are copied."""
 
     def copied(x: Any) -> Any:
@@ -219,7 +219,7 @@ def ordinary(inputs: Sequence[Any] | Mapping[str, Any]) -> tuple[Any, ...] | dic
 
 
 @contextmanager
-def trainable(model: nn.Module) -> Iterator[None]:
+def _trainable(model: nn.Module) -> Iterator[None]:
     """Parameters that are frozen have gradients inside, so that something in the pass has."""
     frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
     for parameter in frozen:

@@ -45,17 +45,17 @@ class Methods:
         """From matrices of any scale, whose sizes (without their signs) count: each row is divided by its sum."""
         shapes = {tuple(matrix.shape) for matrix in matrices.values()}
         require(len(shapes) == 1, f"all methods must have the same rows and columns: got {sorted(shapes)}")
-        shares = {name: row_shares(matrix) for name, matrix in matrices.items()}
-        return cls(shares, agreements(shares), rows, columns)
+        shares = {name: _row_shares(matrix) for name, matrix in matrices.items()}
+        return cls(shares, _agreements(shares), rows, columns)
 
 
-def row_shares(matrix: Matrix) -> Matrix:
+def _row_shares(matrix: Matrix) -> Matrix:
     """The sizes of the numbers as shares of their row."""
     sizes = matrix.detach().float().abs().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     return sizes / sizes.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-def agreements(matrices: Mapping[str, Matrix]) -> tuple[Agreement, ...]:
+def _agreements(matrices: Mapping[str, Matrix]) -> tuple[Agreement, ...]:
     """Every pair of methods, over the rows in which both say something."""
     found = []
     for (a, one), (b, other) in combinations(matrices.items(), 2):
@@ -77,13 +77,13 @@ def spearman(x: Float[Tensor, " n"], y: Float[Tensor, " n"]) -> float | None:
     >>> round(spearman(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 3.0, 2.0])), 3)
     0.5
     """
-    ranks = [mean_ranks(values) for values in (x, y)]
+    ranks = [_mean_ranks(values) for values in (x, y)]
     left, right = (rank - rank.mean() for rank in ranks)
     norm = float(left.norm() * right.norm())
     return float(left @ right) / norm if norm > 0 else None
 
 
-def mean_ranks(values: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+def _mean_ranks(values: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
     """The rank of every number from 0, equal ones at the mean of theirs."""
     _, group, counts = torch.unique(values, return_inverse=True, return_counts=True)
     ends = counts.cumsum(0).double()

@@ -70,7 +70,7 @@ def read_conllu(path: str | Path) -> Found[AnnotatedSentence]:
 
     def finish() -> None:
         if rows:
-            found = sentence(rows)
+            found = _sentence(rows)
             if isinstance(found, Problem):
                 problems.append(found)
             else:
@@ -88,7 +88,7 @@ def read_conllu(path: str | Path) -> Found[AnnotatedSentence]:
     return Found(records, problems)
 
 
-def sentence(rows: list[tuple[str, list[str]]]) -> AnnotatedSentence | Problem:
+def _sentence(rows: list[tuple[str, list[str]]]) -> AnnotatedSentence | Problem:
     """The rows of a sentence as its words; "3-4" (a contraction) and "5.1" (a word left out) are passed over."""
     for where, cells in rows:
         if len(cells) != COLUMNS:
@@ -200,12 +200,12 @@ def head_relations(sentences: Iterable[RelatedWords], fewest: int = 1) -> list[H
     for (relation, name, head), hits in right.items():
         count = counts[relation]
         if count >= fewest:
-            offset, baseline = best_offset(relation, offsets, count, chance[relation])
+            offset, baseline = _best_offset(relation, offsets, count, chance[relation])
             table.append(HeadRelation(relation, name, head, hits / count, baseline, offset, count))
     return sorted(table, key=lambda row: (row.relation, -row.accuracy, row.stream, row.head))
 
 
-def best_offset(relation: str, offsets: Counter[tuple[str, int]], count: int, chance: float) -> tuple[int, float]:
+def _best_offset(relation: str, offsets: Counter[tuple[str, int]], count: int, chance: float) -> tuple[int, float]:
     if relation in OFFSETS:
         return OFFSETS[relation], chance / count
     best = max(range(-FARTHEST, FARTHEST + 1), key=lambda offset: (offsets[relation, offset], -abs(offset)))

@@ -44,10 +44,10 @@ def token_f1(answer: str, references: Sequence[str]) -> float:
     >>> token_f1("big red house", ["red house"])  # two of three words, two of two
     0.8
     """
-    return max(one_f1(answer, reference) for reference in references or ("",))
+    return max(_one_f1(answer, reference) for reference in references or ("",))
 
 
-def one_f1(answer: str, reference: str) -> float:
+def _one_f1(answer: str, reference: str) -> float:
     """F1 of bags of words: a word counts as often as both have it. Where one of them is empty, both must be."""
     said, wanted = normalized(answer).split(), normalized(reference).split()
     if not said or not wanted:

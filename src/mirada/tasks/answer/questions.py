@@ -55,14 +55,14 @@ class PassageQuestion:
         return Counter(self.spans).most_common(1)[0][0] if self.spans else None
 
 
-def understood(found: Mapping[str, Any], counts: Counter[str]) -> tuple[PassageQuestion | None, list[str]]:
+def _understood(found: Mapping[str, Any], counts: Counter[str]) -> tuple[PassageQuestion | None, list[str]]:
     """The question of an entry, and what is wrong with it. `counts` is told what had to be found out."""
-    texts, faults = texts_of(found)
-    references, fault = references_of(found)
+    texts, faults = _texts_of(found)
+    references, fault = _references_of(found)
     if faults or fault:
         return None, [*faults, *filter(None, [fault])]
     passage, spans = texts[1], []
-    given = [pair for pair in references if not is_missing(pair[0]) and pair[0] != ""]
+    given = [pair for pair in references if not _is_missing(pair[0]) and pair[0] != ""]
     if references and not given:
         return None, ["no text for answer. Fill it in; where the passage has no answer, say so: null, or answers: []."]
     counts["empty"] += len(references) - len(given)
@@ -75,7 +75,7 @@ def understood(found: Mapping[str, Any], counts: Counter[str]) -> tuple[PassageQ
     return PassageQuestion(texts[0], passage, tuple(spans)), faults
 
 
-def texts_of(found: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def _texts_of(found: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """The question and the passage of an entry, and what is wrong with them. A passage keeps its spaces: starts count them."""
     texts, faults = [], []
     for name in TEXTS:
@@ -91,25 +91,25 @@ def texts_of(found: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return texts, faults
 
 
-def references_of(found: Mapping[str, Any]) -> tuple[list[tuple[Any, Any]], str]:
+def _references_of(found: Mapping[str, Any]) -> tuple[list[tuple[Any, Any]], str]:
     """The answers of an entry with their starts, where they have one; and what is wrong with them.
 
-    >>> references_of({"answers": {"text": ["Ana"], "answer_start": [7]}})
+    >>> _references_of({"answers": {"text": ["Ana"], "answer_start": [7]}})
     ([('Ana', 7)], '')
     """
     if found.get("is_impossible") is True:
         return [], ""
     if "answers" in found:
-        return reference_list(found["answers"])
+        return _reference_list(found["answers"])
     if "answer" not in found:
         return [], "no 'answer' in the object."
     answer = found["answer"]
     if isinstance(answer, list | tuple | dict):
-        return reference_list([answer] if isinstance(answer, dict) else answer)
-    return ([] if is_missing(answer) else [(answer, found.get("start"))]), ""
+        return _reference_list([answer] if isinstance(answer, dict) else answer)
+    return ([] if _is_missing(answer) else [(answer, found.get("start"))]), ""
 
 
-def reference_list(answers: Any) -> tuple[list[tuple[Any, Any]], str]:
+def _reference_list(answers: Any) -> tuple[list[tuple[Any, Any]], str]:
     """References as SQuAD lists them, as columns of texts and starts, or as plain texts."""
     if isinstance(answers, Mapping):
         texts, starts = list(answers.get("text", ())), list(answers.get("answer_start", ()))
@@ -127,7 +127,7 @@ def reference_list(answers: Any) -> tuple[list[tuple[Any, Any]], str]:
     return pairs, ""
 
 
-def is_missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     """Whether a value says that there is none: None, or what data frames have in its place."""
     return value is None or (isinstance(value, float) and value != value)
 
@@ -145,7 +145,7 @@ def located(passage: str, text: str, start: Any, counts: Counter[str]) -> tuple[
         start = int(start)
     if isinstance(start, float) and start.is_integer():  # a column of a data frame with gaps
         start = int(start)
-    if not is_missing(start) and (not isinstance(start, int) or isinstance(start, bool)):
+    if not _is_missing(start) and (not isinstance(start, int) or isinstance(start, bool)):
         return None, f"start is {kind_of(start) if not isinstance(start, Number) else start}, not a whole number."
     if isinstance(start, int) and start >= 0 and passage.startswith(bare, start + before):
         return (start + before, start + before + len(bare)), ""
@@ -153,12 +153,12 @@ def located(passage: str, text: str, start: Any, counts: Counter[str]) -> tuple[
     if not places:
         composed = nfc(bare) in nfc(passage)
         hint = " It does once accents are composed: save both in one form (NFC)." if composed else ""
-        return None, f"the answer does not occur in its passage: {shown(bare)}.{hint}"
+        return None, f"the answer does not occur in its passage: {_shown(bare)}.{hint}"
     if isinstance(start, int) and len(places) > 1:
         there = passage[max(0, start) : max(0, start) + len(text)]
         return None, (
-            f"the answer does not stand at its start: {shown(bare)} occurs {len(places)} times, at {start} stands "
-            f"{shown(there)}. Count characters from 0, or leave the start out."
+            f"the answer does not stand at its start: {_shown(bare)} occurs {len(places)} times, at {start} stands "
+            f"{_shown(there)}. Count characters from 0, or leave the start out."
         )
     if isinstance(start, int) or len(places) > 1:
         counts["moved" if isinstance(start, int) else "first"] += 1
@@ -180,11 +180,11 @@ def occurrences(passage: str, text: str) -> list[int]:
     return [place for place in places if whole(place)] or places
 
 
-def shown(text: str) -> str:
+def _shown(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
-COLUMNS = (*TEXTS, "answer", "start")  # the last two may be missing, or `answers` be in their place
+COLUMNS = (*TEXTS, "answer", "start")  # the last two may be missing, or `_answers` be in their place
 INSTEAD = ("answers", "is_impossible")
 FORM = '{"question": ..., "context": ..., "answer": ..., "start": ...}'
 PARAGRAPH = '{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ..., "answer_start": ...}]}]}'
@@ -231,10 +231,10 @@ def read_questions(place: Any, options: TableOptions = AS_IT_COMES) -> Found[Pas
     problems: list[Problem] = []
     counts: Counter[str] = Counter()
     keys: dict[str, None] = {}
-    found, note = entries(place, options)
+    found, note = _entries(place, options)
     for entry in found:
         keys |= dict.fromkeys(entry.found)
-        value, faults = understood(entry.found, counts) if not entry.fault else (None, [entry.fault])
+        value, faults = _understood(entry.found, counts) if not entry.fault else (None, [entry.fault])
         problems += [Problem(entry.where, fault) for fault in faults[:1]]
         if value is not None and not faults:
             records.append(Record(entry.where, value))
@@ -245,11 +245,11 @@ def read_questions(place: Any, options: TableOptions = AS_IT_COMES) -> Found[Pas
             f"{before}{unknown('key', absent[0], keys)} columns=QUESTION,CONTEXT,ANSWER says which to read."
         )
     notes = [before + note] if note else []
-    notes += [before + text.format(answers(counts[kind])) for kind, text in NOTES.items() if counts[kind]]
+    notes += [before + text.format(_answers(counts[kind])) for kind, text in NOTES.items() if counts[kind]]
     return Found(records, problems, notes)
 
 
-def answers(count: int) -> str:
+def _answers(count: int) -> str:
     return f"{count:,} answer{' is' if count == 1 else 's are'}"
 
 
@@ -270,34 +270,34 @@ def read_unanswered(
     `passage` is the one of the questions that come without their own.
     """
     if ending_of(place) != ".json" and ending_of(place) not in OBJECTS:
-        return unanswered_cells(place, options, passage)
-    found = list(entries(place, options)[0])
+        return _unanswered_cells(place, options, passage)
+    found = list(_entries(place, options)[0])
     columns = tuple(
-        dict.fromkeys(name for entry in found for name, value in entry.cells.items() if not nested(value))
+        dict.fromkeys(name for entry in found for name, value in entry.cells.items() if not _nested(value))
     )  # fmt: skip
     rows = []
     for entry in found:
-        cells = tuple("" if nested(entry.cells.get(name)) else entry.cells.get(name, "") for name in columns)
-        rows.append(unanswered(entry.where, entry.found, cells, passage, entry.fault))
+        cells = tuple("" if _nested(entry.cells.get(name)) else entry.cells.get(name, "") for name in columns)
+        rows.append(_unanswered(entry.where, entry.found, cells, passage, entry.fault))
     return columns, rows
 
 
-def unanswered(
+def _unanswered(
     where: str, found: Mapping[str, Any], cells: tuple[Any, ...], passage: str, fault: str
 ) -> Unanswered:  # fmt: skip
     """A row with its question, if it has one and a passage goes with it."""
     given = {"context": passage, **found}
-    texts, faults = texts_of(given) if given["context"] else ([], [NO_PASSAGE])
+    texts, faults = _texts_of(given) if given["context"] else ([], [NO_PASSAGE])
     faults = [fault] if fault else faults
     return Unanswered(where, None if faults else PassageQuestion(texts[0], texts[1]), cells, "".join(faults[:1]))
 
 
-def nested(value: Any) -> bool:
+def _nested(value: Any) -> bool:
     """Whether a value is no cell of a table."""
     return isinstance(value, list | dict)
 
 
-def unanswered_cells(
+def _unanswered_cells(
     place: str, options: TableOptions, passage: str
 ) -> tuple[tuple[str, ...], list[Unanswered]]:  # fmt: skip
     """Questions in a column of a table, or one a line; a column with passages goes with them."""
@@ -308,14 +308,14 @@ def unanswered_cells(
         given = {} if fault else {"question": cells[found.input]}
         if context is not None and not fault:
             given["context"] = cells[context]
-        rows.append(unanswered(where, given, cells, passage, fault))
+        rows.append(_unanswered(where, given, cells, passage, fault))
     return found.columns, rows
 
 
 # from a place to entries
 
 
-def entries(place: Any, options: TableOptions) -> tuple[Iterator[Entry], str]:
+def _entries(place: Any, options: TableOptions) -> tuple[Iterator[Entry], str]:
     """What stands for questions in a file or in a value in memory, one after the other; and what was recognized."""
     names = options.names
     require(
@@ -323,23 +323,23 @@ def entries(place: Any, options: TableOptions) -> tuple[Iterator[Entry], str]:
         f"columns= must name {', '.join(COLUMNS[:3])} and perhaps start: got {len(names)} ({','.join(names)})",
     )
     if not isinstance(place, str):
-        renamed = our_keys(keys_in_memory(place), names)
-        return in_memory(place, renamed), told(renamed, names)
+        renamed = _our_keys(_keys_in_memory(place), names)
+        return _in_memory(place, renamed), _told(renamed, names)
     ending = ending_of(place)
     if ending == ".json":
-        value = whole_json(place, options.encoding)
-        renamed = our_keys(value if isinstance(value, list) else (), names)
-        return in_json(place, value, renamed), told(renamed, names)
+        value = _whole_json(place, options.encoding)
+        renamed = _our_keys(value if isinstance(value, list) else (), names)
+        return _in_json(place, value, renamed), _told(renamed, names)
     if ending in OBJECTS and ending != ".parquet":
         objects = json_objects(place, options.encoding, as_written)
         sample = list(islice(objects, SAMPLE))
-        renamed = our_keys((value for _, value, _ in sample), names)
-        return in_lines(place, chain(sample, objects), renamed), told(renamed, names)
+        renamed = _our_keys((value for _, value, _ in sample), names)
+        return _in_lines(place, chain(sample, objects), renamed), _told(renamed, names)
     known = unknown("format", ending, [".json", *(name for name in OBJECTS if name != ".parquet")])
     raise ValueError(f"{place}: {known} Questions come as SQuAD JSON, or as JSON lines: {FORM}")
 
 
-def in_lines(path: str, objects: Objects, renamed: Mapping[str, str]) -> Iterator[Entry]:
+def _in_lines(path: str, objects: Objects, renamed: Mapping[str, str]) -> Iterator[Entry]:
     """The objects of JSON lines; empty lines at the end are none."""
     blank: list[Entry] = []
     for number, value, fault in objects:
@@ -349,10 +349,10 @@ def in_lines(path: str, objects: Objects, renamed: Mapping[str, str]) -> Iterato
             continue
         yield from blank
         blank = []
-        yield Entry(where, fault=fault) if fault else under_our_names(where, value, renamed)
+        yield Entry(where, fault=fault) if fault else _under_our_names(where, value, renamed)
 
 
-def whole_json(path: str, encoding: str) -> Any:
+def _whole_json(path: str, encoding: str) -> Any:
     """The value of a JSON file."""
     text = joined_lines(path, encoding, as_written)
     try:
@@ -368,30 +368,30 @@ def whole_json(path: str, encoding: str) -> Any:
         raise ValueError(f"{path}: not JSON: {error}. Expected {SQUAD}.") from None
 
 
-def in_json(path: str, value: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
+def _in_json(path: str, value: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
     """The questions of SQuAD's form, or of a list of objects."""
     if isinstance(value, list):
         for number, item in enumerate(value, 1):
             where = f"{path}, item {number}"
             if isinstance(item, dict):
-                yield under_our_names(where, item, renamed)
+                yield _under_our_names(where, item, renamed)
             else:
                 yield Entry(where, fault=f"expected an object, found {kind_of(item)}. Each item is {FORM}.")
         return
     found = ", ".join(value) if isinstance(value, dict) else kind_of(value)
     squad = isinstance(value, dict) and isinstance(value.get("data"), list)
     require(squad, f"{path}: not in SQuAD's form: expected {SQUAD}, found {found or 'an empty object'}.")
-    yield from in_squad(f"{path}, ", value["data"])
+    yield from _in_squad(f"{path}, ", value["data"])
 
 
-def in_squad(before: str, articles: Sequence[Any]) -> Iterator[Entry]:
+def _in_squad(before: str, articles: Sequence[Any]) -> Iterator[Entry]:
     """The questions of SQuAD's articles, each with the passage it stands under."""
     taken: set[str] = set()
     number = 0
     for a, article in enumerate(articles):
         place = f"data[{a}]"
-        for p, paragraph in enumerate(listed(article, "paragraphs") or [None]):
-            questions = listed(paragraph, "qas")
+        for p, paragraph in enumerate(_listed(article, "paragraphs") or [None]):
+            questions = _listed(paragraph, "qas")
             if questions is None:
                 what = "paragraphs" if paragraph is None else f"paragraphs[{p}].qas"
                 yield Entry(f"{before}{place}", fault=f"no list of {what}. Expected {SQUAD}.")
@@ -407,16 +407,16 @@ def in_squad(before: str, articles: Sequence[Any]) -> Iterator[Entry]:
                     yield Entry(where, fault=f"expected an object, found {kind_of(item)}.")
 
 
-def listed(value: Any, key: str) -> list[Any] | None:
+def _listed(value: Any, key: str) -> list[Any] | None:
     """The list under a key of an object, if there is one."""
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, list) else None
 
 
-def in_memory(data: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
+def _in_memory(data: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
     """Rows in the order of the columns, objects, a dict or a data frame of columns, or a loaded SQuAD file."""
     if isinstance(data, Mapping) and isinstance(data.get("data"), list) and "question" not in data:
-        yield from in_squad("", data["data"])
+        yield from _in_squad("", data["data"])
         return
     names: Iterable[str] = COLUMNS
     if isinstance(data, Mapping) or hasattr(data, "columns"):
@@ -429,7 +429,7 @@ def in_memory(data: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
     for number, row in enumerate(rows_of(data, COLUMNS, COLUMNS), 1):
         where = f"row {number}"
         if len(row) == 1 and isinstance(row[0], Mapping):
-            yield under_our_names(where, row[0], renamed)
+            yield _under_our_names(where, row[0], renamed)
         elif names is COLUMNS and not 2 <= len(row) <= len(COLUMNS):
             expected = "expected question, context, answer and perhaps start"
             yield Entry(where, fault=f"{expected}: found {len(row)} value{'s' * (len(row) != 1)}.")
@@ -440,22 +440,22 @@ def in_memory(data: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
 # keys
 
 
-def under_our_names(where: str, value: Mapping[str, Any], renamed: Mapping[str, str]) -> Entry:
+def _under_our_names(where: str, value: Mapping[str, Any], renamed: Mapping[str, str]) -> Entry:
     """An object with our words for its keys."""
     return Entry(where, {renamed.get(key, key): item for key, item in value.items()}, given=value)
 
 
-def keys_in_memory(data: Any) -> Iterable[Any]:
+def _keys_in_memory(data: Any) -> Iterable[Any]:
     """What has the keys of a value in memory: columns, or objects in a list."""
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         return [dict.fromkeys(data if isinstance(data, Mapping) else data.columns)]
     return data if isinstance(data, list | tuple) else ()
 
 
-def our_keys(objects: Iterable[Any], names: Sequence[str]) -> dict[str, str]:
+def _our_keys(objects: Iterable[Any], names: Sequence[str]) -> dict[str, str]:
     """Our words for the keys of objects: as they were named, in our order; else usual names, where ours are not there.
 
-    >>> our_keys([{"pregunta": "a", "pasaje": "b", "answer": "c"}], ())
+    >>> _our_keys([{"pregunta": "a", "pasaje": "b", "answer": "c"}], ())
     {'pregunta': 'question', 'pasaje': 'context'}
     """
     if names:
@@ -468,7 +468,7 @@ def our_keys(objects: Iterable[Any], names: Sequence[str]) -> dict[str, str]:
     return {free[place]: name for name, place in zip(missing, places, strict=True) if place is not None}
 
 
-def told(renamed: Mapping[str, str], names: Sequence[str]) -> str:
+def _told(renamed: Mapping[str, str], names: Sequence[str]) -> str:
     """Which usual names were taken, for the person."""
     pairs = ", ".join(f"{name} is {key}" for key, name in renamed.items())
     return f"keys: {pairs}" if pairs and not names else ""

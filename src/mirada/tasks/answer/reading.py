@@ -127,14 +127,14 @@ def encoded(tokenizer: Tokenizer, text: str) -> EncodedText:
         ids.append(piece.id)
         places.append((piece.start, piece.end))
         parts.append(words[at][2] if inside else "")
-        shapes.append(shape(text[words[at][0]] if inside else ""))
+        shapes.append(_shape(text[words[at][0]] if inside else ""))
     return EncodedText(tuple(ids), tuple(places), tuple(parts), tuple(shapes))
 
 
-def shape(letter: str) -> int:
+def _shape(letter: str) -> int:
     """How a word is written that begins with this letter.
 
-    >>> [shape(letter) for letter in ("a", "Ñ", "7", "")]
+    >>> [_shape(letter) for letter in ("a", "Ñ", "7", "")]
     [0, 1, 2, 3]
     """
     return 3 if not letter else 2 if letter.isdigit() else 1 if letter.isupper() else 0
@@ -317,7 +317,7 @@ def window_answer(question: str, passage: str) -> tuple[int, int]:
     weights = [math.log(1 + 1 / counts[word]) if word in asked else 0.0 for word, _, _ in words]
     reach = max(1, len(WORD.findall(question)))
     best, span = -1.0, (words[0][1], words[0][2])
-    for first, last in candidates(passage, words, asked):
+    for first, last in _candidates(passage, words, asked):
         near = range(max(0, first - reach), min(len(words), last + reach + 1))
         score = sum({words[place][0]: weights[place] for place in near}.values())
         if score > best:
@@ -325,7 +325,7 @@ def window_answer(question: str, passage: str) -> tuple[int, int]:
     return span
 
 
-def candidates(passage: str, words: list[tuple[str, int, int]], asked: set[str]) -> list[tuple[int, int]]:
+def _candidates(passage: str, words: list[tuple[str, int, int]], asked: set[str]) -> list[tuple[int, int]]:
     """The first and last words of names and numbers that the question does not have; else of all other words."""
     runs: list[list[int]] = []
     small = {

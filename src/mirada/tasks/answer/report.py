@@ -22,12 +22,12 @@ from mirada.words import number
 # Rows and columns of a reader: a question and its passage as one text.
 
 
-def both_ends(scores: Any) -> Float[Tensor, "1 2 places"]:
+def _both_ends(scores: Any) -> Float[Tensor, "1 2 places"]:
     """The scores of every place as the answer's first, then as its last: a row for each step of the labels."""
     return torch.stack([scores.start, scores.end], dim=1)
 
 
-BOTH_ENDS = Explained(both_ends)
+BOTH_ENDS = Explained(_both_ends)
 
 
 def passage_labels(
@@ -86,8 +86,8 @@ class MarkedPassage(Item):
 
     def __post_init__(self) -> None:
         spans = [*([self.answer] if self.answer else []), *self.wanted, *(part[:2] for part in self.heat)]
-        checked_spans(self.text, spans)
-        checked_spans(self.question, [part[:2] for part in self.asked])
+        _checked_spans(self.text, spans)
+        _checked_spans(self.question, [part[:2] for part in self.asked])
         ordered = all(before[1] <= after[0] for heat in (self.heat, self.asked) for before, after in pairwise(heat))
         require(ordered, "parts with weights must follow each other without overlap: sort them by their start")
 
@@ -189,7 +189,7 @@ class MarkedPassage(Item):
         return [] if all(map(isfinite, weights)) else cautions((weights,), ())
 
 
-def checked_spans(text: str, spans: Iterable[CharacterSpan]) -> None:
+def _checked_spans(text: str, spans: Iterable[CharacterSpan]) -> None:
     """Require spans of a text."""
     for start, end in spans:
         require(

@@ -97,8 +97,8 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
 
     def read(self, source: Source, options: QuestionOptions) -> Splits[PassageQuestion]:
         if source.builtin:
-            return builtin()
-        splits = splits_of(source, partial(read_questions, options=options), options, group=passage_of)
+            return _builtin()
+        splits = splits_of(source, partial(read_questions, options=options), options, group=_passage_of)
         known = {record.value.passage for record in splits.train}
         again = [sum(record.value.passage in known for record in part) for part in (splits.valid, splits.test)]
         notes = [
@@ -152,21 +152,23 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
         return not isinstance(given, list)  # a pair is a question and its passage
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: PassageAsk) -> list[Answer]:
-        values = [with_passage(self.parse(given) if isinstance(given, str) else given, ask.passage) for given in inputs]
+        values = [
+            _with_passage(self.parse(given) if isinstance(given, str) else given, ask.passage) for given in inputs
+        ]
         items, length = readings(values, run.known.tokenizer), run.model.config.length
-        items = [with_short_question(item, length) for item in items] if ask.truncate else items
+        items = [_with_short_question(item, length) for item in items] if ask.truncate else items
         for value, item in zip(values, items, strict=True):
             fault = item.unreadable(length)
-            require(not fault, f"{fault} The question is {shortened(value.question)}. {CUT}")
-            require(bool(item.passage.ids), f"there is nothing to read in the passage of {shortened(value.question)}")
+            require(not fault, f"{fault} The question is {_shortened(value.question)}. {CUT}")
+            require(bool(item.passage.ids), f"there is nothing to read in the passage of {_shortened(value.question)}")
         windows = [item.windows(item.first_tokens(length), length) for item in items]
         parts = [(row, part) for row, some in enumerate(windows) for part in some]
         found: list[list[SpanFound]] = [[] for _ in items]
         for places in in_order([(len(part.tokens),) for _, part in parts], READ_AT_ONCE):
-            together = search(run, [parts[place][1] for place in places], ask.best)
+            together = _search(run, [parts[place][1] for place in places], ask.best)
             for place, spans in zip(places, together, strict=True):
                 found[parts[place][0]] += spans
-        return [answered(run, *each, ask) for each in zip(values, items, found, strict=True)]
+        return [_answered(run, *each, ask) for each in zip(values, items, found, strict=True)]
 
     def questions(self, run: Run, place: str) -> Questions:
         assert isinstance(run.ask, PassageAsk)
@@ -218,17 +220,17 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
             "over all heads; where there is none, the place that says so."
         )
         return [
-            Section("Examples", about, tuple(marked(run, record) for _, record in spread(pairs, SHOWN))),
+            Section("Examples", about, tuple(_marked(run, record) for _, record in spread(pairs, SHOWN))),
             Section(
                 "Worst errors",
                 "Wrong answers, the surest first, with where they looked.",
-                tuple(marked(run, record) for _, record in wrong[:SHOWN]),
+                tuple(_marked(run, record) for _, record in wrong[:SHOWN]),
             ),
-            Section("Kinds of questions", "By their first words.", (by_first_words(pairs),)),
+            Section("Kinds of questions", "By their first words.", (_by_first_words(pairs),)),
         ]
 
 
-def builtin() -> Splits[PassageQuestion]:
+def _builtin() -> Splits[PassageQuestion]:
     """Stories about who is where and who has what."""
     data = stories()
 
@@ -239,33 +241,33 @@ def builtin() -> Splits[PassageQuestion]:
     return Splits(train, valid, test)
 
 
-def passage_of(value: PassageQuestion) -> str:
+def _passage_of(value: PassageQuestion) -> str:
     """What questions are grouped by: those about one passage are learned from, or measured with, together."""
     return value.passage
 
 
-def with_passage(given: Any, passage: str) -> PassageQuestion:
+def _with_passage(given: Any, passage: str) -> PassageQuestion:
     """An input as a question with its passage: the one that came with it, or that of the options."""
     if isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given):
         given = PassageQuestion(*given)
     if not isinstance(given, PassageQuestion):
-        raise ValueError(f"an input is a question, or a pair of a question and its passage: got {shortened(given)}")
+        raise ValueError(f"an input is a question, or a pair of a question and its passage: got {_shortened(given)}")
     require(bool(given.question.strip()), "there is no question in an input. Give one, such as 'Where is Ana?'")
     value = given if given.passage else replace(given, passage=passage)
     require(
         bool(value.passage.strip()),
-        f"a question needs a passage in which its answer stands: {shortened(value.question)} has none. Give it with "
+        f"a question needs a passage in which its answer stands: {_shortened(value.question)} has none. Give it with "
         "--passage FILE (in Python and JSON: passage), or after the question and a tab.",
     )
     return value
 
 
-def shortened(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = str(value)
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def with_short_question(item: Reading, length: int) -> Reading:
+def _with_short_question(item: Reading, length: int) -> Reading:
     """A question with its passage, cut to what a model of this length can read beside one."""
     room = max(1, length // 2 - AROUND)
     ids, places, words, shapes = item.question
@@ -282,7 +284,7 @@ class AnswerPlace(NamedTuple):
     ends: tuple[int, int]
 
 
-def search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[SpanFound]]:
+def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[SpanFound]]:
     """For every window, how likely it is that no answer is there, and the likeliest spans."""
     inputs = collated(windows, run.model.config.marks > 0)
     scores = run.model(**{name: x.to(run.device) for name, x in inputs.items()})
@@ -301,7 +303,7 @@ def search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[S
     return found
 
 
-def answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[SpanFound], ask: PassageAsk) -> Answer:
+def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[SpanFound], ask: PassageAsk) -> Answer:
     """The likeliest span of all windows, then others elsewhere; or none, where that is likelier in every window."""
     ranked = ranked_spans(found, ask.best, run.known.unanswerable)
     require(
@@ -311,7 +313,7 @@ def answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[Sp
     texts = [value.passage[slice(*span)] if span else "" for span in spans]
     listed = [(text, math.exp(each.score)) for text, each in zip(texts, ranked, strict=True)]
     text, score = listed[0]
-    note = "" if text else f"the passage has no answer to {shortened(value.question)} (probability {score:.2f})"
+    note = "" if text else f"the passage has no answer to {_shortened(value.question)} (probability {score:.2f})"
     window = ranked[0].window
     inputs = collated([window], run.model.config.marks > 0)
     first, last = (window.place(token) for token in ranked[0].span) if ranked[0].span else (window.none, window.none)
@@ -322,10 +324,10 @@ def answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[Sp
         replay=partial(run.look, inputs["tokens"], inputs["segments"], None, inputs.get("marks"), explained=BOTH_ENDS,
                        labels=partial(passage_labels, value, item, window, place.ends, listed[0])),
     )  # fmt: skip
-    return with_weights(answer, value, item, window) if ask.aligned else answer
+    return _with_weights(answer, value, item, window) if ask.aligned else answer
 
 
-def with_weights(answer: Answer, value: PassageQuestion, item: Reading, window: PassageWindow) -> Answer:
+def _with_weights(answer: Answer, value: PassageQuestion, item: Reading, window: PassageWindow) -> Answer:
     """An answer with how much every token of the question looked at those of the passage, mean of heads.
 
     In the last layer but one, if there are several: in the last, only what the places of the passage see is used.
@@ -337,7 +339,7 @@ def with_weights(answer: Answer, value: PassageQuestion, item: Reading, window: 
     return replace(answer, weights=weights[1 : 1 + len(written), window.offset :], written=written, read=read)
 
 
-def marked(run: Run, record: QuestionRecord) -> MarkedPassage:
+def _marked(run: Run, record: QuestionRecord) -> MarkedPassage:
     """A passage with the answer that was found, the ones that were wanted, and where the answer's ends looked at last."""
     value, answer = record.value, run(record.value)
     (item,) = readings([value], run.known.tokenizer)
@@ -354,7 +356,7 @@ def marked(run: Run, record: QuestionRecord) -> MarkedPassage:
     )  # fmt: skip
 
 
-def by_first_words(pairs: Sequence[tuple[Answer, QuestionRecord]]) -> DataTable:
+def _by_first_words(pairs: Sequence[tuple[Answer, QuestionRecord]]) -> DataTable:
     """Exact match and F1 of questions that begin alike, the most frequent first."""
     kinds: dict[str, list[tuple[Answer, QuestionRecord]]] = defaultdict(list)
     for answer, record in pairs:

@@ -141,9 +141,9 @@ class GatheredCaptions:
 def read_captions(place: Any, options: PictureOptions) -> Found[CaptionedPicture]:
     """The pictures of a folder (or of a captions file in it, or in memory) with their captions."""
     if not isinstance(place, str | os.PathLike):
-        return in_memory(place, options)
+        return _in_memory(place, options)
     path = captions_file(str(place))
-    lines, problems, notes = json_lines(path, options) if is_json(path) else table_lines(path, options)
+    lines, problems, notes = _json_lines(path, options) if _is_json(path) else _table_lines(path, options)
     folder = PictureFolder(os.path.dirname(path) or ".")
     gathered: dict[str, GatheredCaptions] = {}
     for where, name, caption, boxes in lines:
@@ -156,16 +156,16 @@ def read_captions(place: Any, options: PictureOptions) -> Found[CaptionedPicture
         for word, more in boxes.items():
             known = entry.boxes.setdefault(word, [])
             known += [box for box in more if box not in known]
-    require_room(len(gathered), options)
-    read = decoded(gathered.items(), options, problems)
+    _require_room(len(gathered), options)
+    read = _decoded(gathered.items(), options, problems)
     problems.sort(key=lambda problem: int(problem.where.rpartition(":")[2]))
     return Found(read, tuple(problems), (*notes, *folder.notes(path, set(gathered))))
 
 
-def in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
+def _in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
     """Rows of (picture, caption); a picture is a path, a Pillow image or an array. Equal pixels are one picture."""
     rows = list(rows_of(data, ("picture", "caption"), options.names or ("picture", "caption")))
-    require_room(len(rows), options)
+    _require_room(len(rows), options)
     problems: list[Problem] = []
     found: dict[str, tuple[str, CaptionedPicture]] = {}
     for number, row in enumerate(rows, 1):
@@ -217,29 +217,29 @@ def captions_file(place: str) -> str:
     return os.path.join(place, names[0])
 
 
-def is_json(path: str) -> bool:
+def _is_json(path: str) -> bool:
     return path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
 
 
 Line = tuple[str, str, str, Mapping[str, list[Box]]]  # where it is, the name, the caption, the boxes of its words
 
 
-def table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Problem], list[str]]:
+def _table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Problem], list[str]]:
     """The lines of a table of names and captions, without its header, and what was recognized."""
     read = read_records(path, COLUMNS, options)
     records, notes = list(read.records), list(read.notes)
-    if records and not options.names and is_header(path, [record.value[0] for record in records]):
+    if records and not options.names and _is_header(path, [record.value[0] for record in records]):
         name, caption = records.pop(0).value
         notes.append(f"{path}: header: name is {name}, caption is {caption}")
     lines: list[Line] = []
-    problems = [Problem(problem.where, as_empty_caption(problem.what)) for problem in read.problems]
+    problems = [Problem(problem.where, _as_empty_caption(problem.what)) for problem in read.problems]
     for record in records:
         name, caption = record.value
         lines.append((record.where, NUMBERED.sub("", name), caption, {}))
     return lines, problems, notes
 
 
-def is_header(path: str, names: Sequence[str]) -> bool:
+def _is_header(path: str, names: Sequence[str]) -> bool:
     """Whether the first of the names is that of their column: a usual one, or no file where all the others are."""
     words = words_of(names[0])
     if words and all(belongs(word, usual("name")) for word in words):
@@ -247,12 +247,12 @@ def is_header(path: str, names: Sequence[str]) -> bool:
     return names_files(names) and bool(PictureFolder(os.path.dirname(path) or ".").find(names[0])[1])
 
 
-def as_empty_caption(what: str) -> str:
+def _as_empty_caption(what: str) -> str:
     """A problem of tables in the words of this task."""
     return what.replace("no text for caption", "empty caption").replace("no text for name", "no name of a picture")
 
 
-def json_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Problem], list[str]]:
+def _json_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Problem], list[str]]:
     """The objects of a file: name, caption, and where words are: boxes, if it has any; and which keys these are."""
     lines: list[Line] = []
     problems: list[Problem] = []
@@ -268,7 +268,7 @@ def json_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Pro
             continue
         try:
             require(not fault, fault)
-            name, caption = (text_at(value, key, word) for key, word in zip(keys, COLUMNS, strict=True))
+            name, caption = (_text_at(value, key, word) for key, word in zip(keys, COLUMNS, strict=True))
             boxes = boxes_of(value.get("boxes") or {})
         except ValueError as error:
             problems.append(Problem(where, str(error)))
@@ -277,7 +277,7 @@ def json_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Pro
     return lines, problems, [f"{path}: keys: {note}"] if note else []
 
 
-def text_at(value: dict[str, Any], key: str, word: str) -> str:
+def _text_at(value: dict[str, Any], key: str, word: str) -> str:
     """A text of an object."""
     known = flat(value)
     has = ", ".join(map(repr, value)) or "nothing"
@@ -300,11 +300,11 @@ def boxes_of(value: Any) -> dict[str, list[Box]]:
     found: dict[str, list[Box]] = {}
     for word, given in value.items():
         several = isinstance(given, list) and bool(given) and all(isinstance(box, list) for box in given)
-        found[word.strip().lower()] = [one_box(word, box) for box in (given if several else [given])]
+        found[word.strip().lower()] = [_one_box(word, box) for box in (given if several else [given])]
     return found
 
 
-def one_box(word: str, given: Any) -> Box:
+def _one_box(word: str, given: Any) -> Box:
     """Four numbers, the smaller ones first."""
     try:
         require(isinstance(given, list) and not any(isinstance(x, bool | type(None)) for x in given), "")
@@ -321,7 +321,7 @@ def one_box(word: str, given: Any) -> Box:
 # The pictures
 
 
-def require_room(count: int, options: PictureOptions) -> None:
+def _require_room(count: int, options: PictureOptions) -> None:
     """Require that all pictures fit into the memory that they may take."""
     needed = count * options.size**2 * 3 / 1e9
     require(
@@ -331,7 +331,7 @@ def require_room(count: int, options: PictureOptions) -> None:
     )
 
 
-def decoded(
+def _decoded(
     gathered: Iterable[tuple[str, GatheredCaptions]], options: PictureOptions, problems: list[Problem]
 ) -> tuple[CaptionRecord, ...]:
     """The pictures that can be read, each once and in the model's size; `problems` gets the others."""
@@ -356,10 +356,10 @@ def in_size(
     name: str = "scene",
 ) -> CaptionedPicture:
     """A picture of any size, and boxes in its pixels, in the size that the model reads."""
-    return CaptionedPicture(name, fit(pixels, options.size, options.resize), captions, fitted(boxes, pixels, options))
+    return CaptionedPicture(name, fit(pixels, options.size, options.resize), captions, _fitted(boxes, pixels, options))
 
 
-def fitted(boxes: Mapping[str, list[Box]], pixels: Pixels, options: PictureOptions) -> dict[str, tuple[Box, ...]]:
+def _fitted(boxes: Mapping[str, list[Box]], pixels: Pixels, options: PictureOptions) -> dict[str, tuple[Box, ...]]:
     """The boxes of a picture in pixels of the model's size; what a crop took away is left out."""
     height, width = pixels.shape[:2]
     place = placed(height, width, options.size, options.resize)

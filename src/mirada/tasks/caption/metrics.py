@@ -47,7 +47,7 @@ def cider(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:
 
 def each_cider(answers: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
     """The CIDEr-D of every caption, from 0 to 1: how alike it is to its references, without the factor 10 of the papers."""
-    counted = [[ngrams(text) for text in texts] for texts in references]
+    counted = [[_ngrams(text) for text in texts] for texts in references]
     seen = Counter(gram for texts in counted for gram in set().union(*texts))
     pictures = math.log(max(1, len(counted)))
 
@@ -59,21 +59,21 @@ def each_cider(answers: Sequence[str], references: Sequence[Sequence[str]]) -> l
 
     found = []
     for answer, texts in zip(answers, counted, strict=True):
-        counts = ngrams(answer)
+        counts = _ngrams(answer)
         here = weighted(counts)
         total = 0.0
         for text in texts:
-            apart = words_in(counts) - words_in(text)
+            apart = _words_in(counts) - _words_in(text)
             near = math.exp(-(apart**2) / (2 * SIGMA**2))
-            total += near * sum(map(clipped_cosine, here, weighted(text))) / N
+            total += near * sum(map(_clipped_cosine, here, weighted(text))) / N
         found.append(total / max(1, len(texts)))
     return found
 
 
-def ngrams(text: str) -> Counter[NGram]:
+def _ngrams(text: str) -> Counter[NGram]:
     """How often a text has each of its n-grams.
 
-    >>> ngrams("A dog, a dog.")[("a", "dog")]
+    >>> _ngrams("A dog, a dog.")[("a", "dog")]
     2
     """
     words = words_of(text)
@@ -89,14 +89,14 @@ def words_of(text: str) -> list[str]:
     return WORD.findall(text.lower())
 
 
-def words_in(counts: Counter[NGram]) -> int:
+def _words_in(counts: Counter[NGram]) -> int:
     """How many words the text has that these n-grams are of."""
     return sum(count for gram, count in counts.items() if len(gram) == 1)
 
 
-def clipped_cosine(answer: Weighted, reference: Weighted) -> float:
+def _clipped_cosine(answer: Weighted, reference: Weighted) -> float:
     """The cosine of two texts, where an n-gram counts no more often than the reference has it."""
-    norms = norm(answer) * norm(reference)
+    norms = _norm(answer) * _norm(reference)
     if not norms:
         return 0.0
     return (
@@ -104,7 +104,7 @@ def clipped_cosine(answer: Weighted, reference: Weighted) -> float:
     )
 
 
-def norm(values: Weighted) -> float:
+def _norm(values: Weighted) -> float:
     return math.sqrt(sum(value * value for value in values.values()))
 
 

@@ -48,9 +48,9 @@ class Reinforce(Objective):
             logits = self.model(**inputs)
         real = wanted != IGNORED
         words = real.sum().clamp(min=1)
-        loss = surprise(logits, wanted, self.smoothing).sum() / words
+        loss = _surprise(logits, wanted, self.smoothing).sum() / words
         if drawn:
-            lesson = self.of_draws(drawn, -surprise(logits.detach(), wanted), real) / words
+            lesson = self.of_draws(drawn, -_surprise(logits.detach(), wanted), real) / words
             loss = loss + lesson - lesson.detach()  # it has a gradient, but no value that would tell anybody anything
         return loss.unsqueeze(0)
 
@@ -88,7 +88,7 @@ class Reinforce(Objective):
         self.sums, self.counts = (torch.zeros(PLACES, dtype=torch.float64) for _ in range(2))
 
 
-def surprise(
+def _surprise(
     logits: Float[Tensor, "batch length vocab"], wanted: Tensor, smoothing: float = 0.0
 ) -> Float[Tensor, "batch length"]:
     """The cross-entropy of every word; 0 where none is wanted."""

@@ -96,7 +96,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     def read(self, source: Source, options: PictureOptions) -> Splits[CaptionedPicture]:
         if source.builtin:
             return builtin(options)
-        splits = splits_of(located(source), partial(read_captions, options=options), options, attrgetter("digest"))
+        splits = splits_of(_located(source), partial(read_captions, options=options), options, attrgetter("digest"))
         repeated = learned_too(splits.train, (*splits.valid, *splits.test))
         return replace(splits, problems=[*splits.problems, *repeated])
 
@@ -134,7 +134,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: CaptionAsk) -> list[Answer]:
         options: Any = run.options
-        names = [name_of(given) for given in inputs]
+        names = [_name_of(given) for given in inputs]
         pictures = [
             given.pixels if isinstance(given, CaptionedPicture) else fit(pixels_of(given), options.size, options.resize)
             for given in inputs
@@ -142,9 +142,9 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         answers = []
         for first in range(0, len(pictures), AT_ONCE):
             part = pictures[first : first + AT_ONCE]
-            found = written(run, part, ask)
+            found = _written(run, part, ask)
             answers += [
-                as_answer(run, name, pixels, ranked, given.boxes if isinstance(given, CaptionedPicture) else {})
+                _as_answer(run, name, pixels, ranked, given.boxes if isinstance(given, CaptionedPicture) else {})
                 for name, pixels, ranked, given in zip(names[first:], part, found, inputs[first:], strict=False)
             ]
         return answers
@@ -161,21 +161,21 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
 
     def measure(self, run: Run, records: Sequence[CaptionRecord]) -> tuple[dict[str, float], list[Answer]]:
         answers = run([record.value for record in records])
-        texts, references = [answer.text for answer in answers], wanted(run, records)
-        found = [item for pair in zip(answers, records, strict=True) for item in pointed_at(run, *pair)]
+        texts, references = [answer.text for answer in answers], _wanted(run, records)
+        found = [item for pair in zip(answers, records, strict=True) for item in _pointed_at(run, *pair)]
         right = sum(map(is_right, texts, references))
         metrics = {"bleu": bleu_of_several(texts, references), "cider": cider(texts, references)}
         return metrics | {"exact": 100 * right / len(texts)} | pointing(found), answers
 
     def details(self, run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        found = [item for pair in zip(answers, records, strict=True) for item in pointed_at(run, *pair)]
+        found = [item for pair in zip(answers, records, strict=True) for item in _pointed_at(run, *pair)]
         written, hits = (Counter(item.word for item in found if item.hit or not only) for only in (False, True))
         words = {word: {"written": n, "pointing": 100 * hits[word] / n} for word, n in written.most_common()}
         return {"words": words} if words else {}
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[CaptionRecord]) -> dict[str, float]:
-        references, train = wanted(run, records), learned()
-        captions = wanted(run, train)
+        references, train = _wanted(run, records), learned()
+        captions = _wanted(run, train)
         often = [majority([text for texts in captions for text in texts])] * len(records)
         known, asked = (thumbnails([record.value.pixels for record in part]) for part in (train, records))
         near = [captions[n][0] for n in nearest(known, asked)]
@@ -199,11 +199,11 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         self, run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answer]
     ) -> list[Section]:  # fmt: skip
         pairs = list(zip(answers, records, strict=True))
-        references = wanted(run, records)
+        references = _wanted(run, records)
         alike = each_cider([answer.text for answer in answers], references)
         ranked = sorted(range(len(pairs)), key=lambda row: alike[row])
         wrong = [pairs[row] for row in ranked if not is_right(answers[row].text, references[row])]
-        looks = "one cell for every word" if is_hard(run) else "the more color, the more it looked there"
+        looks = "one cell for every word" if _is_hard(run) else "the more color, the more it looked there"
         draws = f"How often each cell was drawn for a word in {DRAWS} draws, as in training."
         return [
             Section(
@@ -211,13 +211,13 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
                 f"Where the model looked while it wrote each word: {looks}.",
                 tuple(heat(*pair, pair[0].weights) for pair in spread(pairs, SHOWN)),
             ),
-            Section("Draws", draws, tuple(drawn(run, *pair) for pair in spread(pairs, 2) if is_hard(run))),
+            Section("Draws", draws, tuple(_drawn(run, *pair) for pair in spread(pairs, 2) if _is_hard(run))),
             Section(
                 "Worst errors",
                 "Captions that have the least in common with what was wanted (CIDEr), and where the model looked.",
                 (*blame(pairs), *(heat(*pair, pair[0].weights) for pair in wrong[:SHOWN])),
             ),
-            Section("Words", "", words_table(self.details(run, records, answers))),
+            Section("Words", "", _words_table(self.details(run, records, answers))),
         ]
 
 
@@ -260,20 +260,20 @@ def builtin(options: PictureOptions) -> Splits[CaptionedPicture]:
     return Splits(train, valid, test)
 
 
-def located(source: Source) -> Source:
+def _located(source: Source) -> Source:
     """The captions file in the place of its folder: pictures called train.png and test.png do not divide it."""
     divided = not isinstance(source.data, str) or not captions_files(source.data)
     return source if divided else replace(source, data=captions_file(source.data))
 
 
-def name_of(given: Any) -> str:
+def _name_of(given: Any) -> str:
     """An input in words."""
     if isinstance(given, CaptionedPicture):
         return given.name
     return str(given) if isinstance(given, str | Path) else "picture"
 
 
-def written(run: Run, pictures: Sequence[UInt8[np.ndarray, "size size 3"]], ask: CaptionAsk) -> list[list[Hypothesis]]:
+def _written(run: Run, pictures: Sequence[UInt8[np.ndarray, "size size 3"]], ask: CaptionAsk) -> list[list[Hypothesis]]:
     """The best captions for each of some pictures."""
     stepper: Any = run.stepper
     state = stepper.start(stepper.encode(as_numbers(pictures).to(run.device)))
@@ -283,7 +283,7 @@ def written(run: Run, pictures: Sequence[UInt8[np.ndarray, "size size 3"]], ask:
     return ask.search()(stepper, state, first, END, most, align=True, rules=[never])
 
 
-def as_answer(run: Run, name: str, pixels: Pixels, ranked: list[Hypothesis], boxes: WordBoxes) -> Answer:
+def _as_answer(run: Run, name: str, pixels: Pixels, ranked: list[Hypothesis], boxes: WordBoxes) -> Answer:
     """The best caption as text, with where the model looked for every word of it."""
     best, tokenizer = ranked[0], run.known.tokenizer
     texts = [tokenizer.decode(hypothesis.tokens) for hypothesis in ranked]
@@ -301,7 +301,7 @@ def as_answer(run: Run, name: str, pixels: Pixels, ranked: list[Hypothesis], box
     )  # fmt: skip
 
 
-def wanted(run: Run, records: Sequence[CaptionRecord]) -> list[list[str]]:
+def _wanted(run: Run, records: Sequence[CaptionRecord]) -> list[list[str]]:
     """The captions of every picture, in lower case where the model writes so."""
     lower = getattr(run.options, "lowercase", False)
     return [[text.lower() if lower else text for text in record.value.captions] for record in records]
@@ -316,7 +316,7 @@ def is_right(text: str, references: Sequence[str]) -> bool:
     return words_of(text) in map(words_of, references)
 
 
-def pointed_at(run: Run, answer: Answer, record: CaptionRecord) -> list[Pointed]:
+def _pointed_at(run: Run, answer: Answer, record: CaptionRecord) -> list[Pointed]:
     """Where the model looked for the words whose place is known."""
     if not record.value.boxes or answer.weights is None:
         return []
@@ -332,7 +332,7 @@ def as_file(folder: Path, record: CaptionRecord) -> str:
     return str(path)
 
 
-def is_hard(run: Run) -> bool:
+def _is_hard(run: Run) -> bool:
     """Whether the model looks at one place for every word."""
     config: Any = run.model.config
     return config.decoder == "lstm" and config.gaze.startswith("hard")
@@ -351,10 +351,10 @@ def heat(
         for word, row in zip(answer.written, weights, strict=True)
     )
     note = "; ".join([record.where, *map(str, errors(answer, record))])
-    return PictureHeat(value.pixels, panels, wanted=closest(answer, record), note=note, score=answer.score)
+    return PictureHeat(value.pixels, panels, wanted=_closest(answer, record), note=note, score=answer.score)
 
 
-def closest(answer: Answer, record: CaptionRecord) -> str:
+def _closest(answer: Answer, record: CaptionRecord) -> str:
     """The reference that an answer is most like."""
     return max(record.value.captions, key=lambda text: sentence_chrf(answer.text, text))
 
@@ -364,7 +364,7 @@ def errors(answer: Answer, record: CaptionRecord) -> list[Misnamed]:
     if answer.weights is None:
         return []
     written, size = [word.lower() for word in answer.written], len(record.value.pixels)
-    return misnamed(written, words_of(closest(answer, record)), answer.weights, record.value.boxes, size)
+    return misnamed(written, words_of(_closest(answer, record)), answer.weights, record.value.boxes, size)
 
 
 def blame(pairs: Sequence[tuple[Answer, CaptionRecord]]) -> tuple[DataTable, ...]:
@@ -377,7 +377,7 @@ def blame(pairs: Sequence[tuple[Answer, CaptionRecord]]) -> tuple[DataTable, ...
     return (DataTable("Wrong names of things", ("the model", "words"), rows),)
 
 
-def words_table(details: Mapping[str, Any]) -> tuple[DataTable, ...]:
+def _words_table(details: Mapping[str, Any]) -> tuple[DataTable, ...]:
     """How often each word was written, and how often the model looked at what it names."""
     words = details.get("words", {})
     rows = tuple((word, found["written"], found["pointing"]) for word, found in words.items())
@@ -386,7 +386,7 @@ def words_table(details: Mapping[str, Any]) -> tuple[DataTable, ...]:
     )
 
 
-def drawn(run: Run, answer: Answer, record: CaptionRecord) -> PictureHeat:
+def _drawn(run: Run, answer: Answer, record: CaptionRecord) -> PictureHeat:
     """How often each cell was drawn for each word of an answer: what a hard look is in training."""
     model: Any = run.model
     pictures = as_numbers([record.value.pixels]).to(run.device)

@@ -96,11 +96,11 @@ class Classify(Task[str, Fields, TextClasses]):
 
     def read(self, source: Source, options: ClassifyOptions) -> Splits[Fields]:
         if source.builtin:
-            return builtin()
+            return _builtin()
         splits = from_tables(source, COLUMNS, options)
-        splits = every_class_learned(splits, label_of, parts_held_out(source))
-        known = sorted({label_of(record.value) for record in splits.train}, key=number_first)
-        unseen = unseen_classes([*splits.valid, *splits.test], known, label_of) if known else []
+        splits = every_class_learned(splits, _label_of, parts_held_out(source))
+        known = sorted({_label_of(record.value) for record in splits.train}, key=number_first)
+        unseen = unseen_classes([*splits.valid, *splits.test], known, _label_of) if known else []
         return replace(splits, problems=[*splits.problems, *unseen])
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
@@ -157,10 +157,10 @@ class Classify(Task[str, Fields, TextClasses]):
             words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
             read = (*words, *["</s>"] * (len(item) - len(words)))
             said = {name: found[row] for name, found in alone.items()}
-            seen_as = partial(labels_of, run, text, item, ranked[0])
+            seen_as = partial(_labels_of, run, text, item, ranked[0])
             replay = partial(run.look, torch.tensor([item]), labels=seen_as)
             answers.append(Answer(text, *ranked[0], said, read=read, replay=replay, **ask.ranking(ranked)))
-        return [with_weights(run, answer) for answer in answers] if ask.aligned else answers
+        return [_with_weights(run, answer) for answer in answers] if ask.aligned else answers
 
     def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
         texts = [record.value[0] for record in records]
@@ -169,7 +169,7 @@ class Classify(Task[str, Fields, TextClasses]):
         return run.known.calibrated(readers, wanted)
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
-        unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
+        unseen = unseen_classes(records, run.known.labels, _label_of)  # an error here, not a wrong answer
         require(not unseen, summarized(unseen, NAMED))
         answers = run([record.value[0] for record in records])
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
@@ -182,7 +182,7 @@ class Classify(Task[str, Fields, TextClasses]):
         return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": self.alone(answers, wanted)}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
-        return [*super().detail_lines(details), *reader_lines(details["alone"], details["ece"])]
+        return [*super().detail_lines(details), *_reader_lines(details["alone"], details["ece"])]
 
     def alone(self, answers: Sequence[Answer], wanted: Sequence[str]) -> dict[str, float]:
         """How many answers everybody who reads a text has right without the others."""
@@ -208,24 +208,26 @@ class Classify(Task[str, Fields, TextClasses]):
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
         return [
             *class_sections(given, wanted, run.known.labels),
-            *reader_section(
+            *_reader_section(
                 run.known, [r.value[0] for r in records], self.alone(answers, wanted), accuracy(given, wanted)
             ),
-            Section("Examples", about, tuple(weighed(run, *pair) for pair in spread(pairs, SHOWN))),
+            Section("Examples", about, tuple(_weighed(run, *pair) for pair in spread(pairs, SHOWN))),
             Section(
-                "Worst errors", "Wrong answers, the surest first.", tuple(weighed(run, *pair) for pair in wrong[:SHOWN])
+                "Worst errors",
+                "Wrong answers, the surest first.",
+                tuple(_weighed(run, *pair) for pair in wrong[:SHOWN]),
             ),
         ]
 
 
-def builtin() -> Splits[Fields]:
+def _builtin() -> Splits[Fields]:
     """Reviews with negation and contrast."""
     data = sentiment()
     train, valid, test = (numbered(name, ((item.text, item.label) for item in getattr(data, name))) for name in SETS)
     return Splits(train, valid, test)
 
 
-def label_of(value: Fields) -> str:
+def _label_of(value: Fields) -> str:
     return value[1]
 
 
@@ -235,7 +237,7 @@ def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]
     return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in known.tokenizer.encode_all(texts)]
 
 
-def labels_of(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> Labels:
+def _labels_of(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> Labels:
     """What the rows and columns of a classifier are: tokens; after a convolution, the tokens that it reads at once."""
     words, kernel = read_axis(run.known.tokenizer, text, item), run.model.config.kernel
     axes: dict[str, AxisLabels] = {"text": words, "query": AxisLabels(("[query]",))}
@@ -273,7 +275,7 @@ def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
     return Microbatch(inputs, (len(items),), int(lengths.sum()))
 
 
-def looked(seen: Seen, config: ClassifierConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
+def _looked(seen: Seen, config: ClassifierConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
     """The last look of the network, from which it decides: of the pooling query or of the first place, mean of heads; where
     all places are pooled alike, the mean of all their looks.
 
@@ -289,25 +291,25 @@ def looked(seen: Seen, config: ClassifierConfig, tokens: int) -> Float[Tensor, "
     return shares
 
 
-def with_weights(run: Run, answer: Answer) -> Answer:
+def _with_weights(run: Run, answer: Answer) -> Answer:
     """An answer with how much the network looked at every token for it; the linear model beside it looks nowhere."""
-    return replace(answer, written=(answer.text,), weights=looked(answer.look(), run.model.config, len(answer.read)))
+    return replace(answer, written=(answer.text,), weights=_looked(answer.look(), run.model.config, len(answer.read)))
 
 
-def weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
+def _weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
     """An answer with how much the network looked at each word at last."""
-    shares = looked(answer.look(), run.model.config, len(answer.read))[0].tolist()
+    shares = _looked(answer.look(), run.model.config, len(answer.read))[0].tolist()
     return Weighed(answer.read, tuple(shares), answer.text, record.value[1], score=answer.score)
 
 
-def reader_lines(alone: Mapping[str, float], ece: float) -> list[str]:
+def _reader_lines(alone: Mapping[str, float], ece: float) -> list[str]:
     """How good everybody is who reads the texts, and how far probabilities can be trusted, as lines for a terminal."""
     names = {"attention": "attention alone", "words": "single words alone"}
     lines = [f"{names[name]:<20} {value:.2f}" for name, value in alone.items()] if len(alone) > 1 else []
     return [*lines, f"{'calibration error':<20} {ece:.2f}"]
 
 
-def reader_section(known: TextClasses, texts: Sequence[str], alone: Mapping[str, float], both: float) -> list[Section]:
+def _reader_section(known: TextClasses, texts: Sequence[str], alone: Mapping[str, float], both: float) -> list[Section]:
     """What attention and single words reach alone and together, and which words speak loudest for each label."""
     if known.linear is None or not known.scales:
         return []

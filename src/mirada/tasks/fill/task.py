@@ -128,8 +128,8 @@ class Fill(Task[str, Fields, Vocabulary]):
 
     def read(self, source: Source, options: TextOptions) -> Splits[Fields]:
         if source.builtin:
-            return builtin()
-        return from_tables(source, COLUMNS, options, partial(read_place, options=options))
+            return _builtin()
+        return from_tables(source, COLUMNS, options, partial(_read_place, options=options))
 
     def learn(self, splits: Splits[Fields], options: TextOptions, start: Vocabulary | None) -> Vocabulary:
         return Vocabulary.learn([text for record in splits.train for text in record.value], options, start)
@@ -143,7 +143,7 @@ class Fill(Task[str, Fields, Vocabulary]):
 
     def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> SentencePairs:
         sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
-        return SentencePairs(list(zip(*sides, strict=True)), len(known), marks_of(known.tokenizer))
+        return SentencePairs(list(zip(*sides, strict=True)), len(known), _marks_of(known.tokenizer))
 
     def problems(self, records: Sequence[TableRow], examples: SentencePairs, config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, ("the pair",))
@@ -158,7 +158,7 @@ class Fill(Task[str, Fields, Vocabulary]):
         return in_buckets(examples, recipe.batch_tokens)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
-        return [fill(run, text, ask) for text in inputs]
+        return [_fill(run, text, ask) for text in inputs]
 
     @torch.no_grad()
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
@@ -212,20 +212,20 @@ class Fill(Task[str, Fields, Vocabulary]):
         return [Section("Gaps", "The likeliest words for a gap, with their probabilities.", tuple(shown))]
 
 
-def builtin() -> Splits[Fields]:
+def _builtin() -> Splits[Fields]:
     """Two sentences about a place."""
     data = places()
     train, valid, test = (numbered(name, ((text.first, text.second) for text in getattr(data, name))) for name in SETS)
     return Splits(train, valid, test)
 
 
-def read_place(place: str, options: TextOptions) -> Found[Fields]:
+def _read_place(place: str, options: TextOptions) -> Found[Fields]:
     """Pairs of sentences from a table, or from what follows each other in text files."""
     table = ending_of(place) in TABLES
     return read_records(place, COLUMNS, options) if table else read_passages(place, options.encoding)
 
 
-def marks_of(tokenizer: Tokenizer) -> frozenset[int]:
+def _marks_of(tokenizer: Tokenizer) -> frozenset[int]:
     """The tokens that end a sentence."""
     return frozenset(number for number in range(len(tokenizer)) if tokenizer.token(number) in ".!?…")
 
@@ -244,30 +244,30 @@ def askable(records: Sequence[TableRow], count: int) -> list[TableRow]:
     return list(islice((r for r in records if len(GAP.findall(with_gap(r.value[0]))) == 1), count))
 
 
-def gapped(run: Run, text: str, width: int) -> list[int]:
+def _gapped(run: Run, text: str, width: int) -> list[int]:
     """The tokens of a sentence, with that many masks in the place of every gap."""
     tokens = run.known.tokenizer.encode_blanks(GAP.sub("___", text))
     return [token for each in tokens for token in ([MASK] * width if each == MASK else [each])]
 
 
-def in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
+def _in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
     """Tokens of an input and the number of the sentence that each is of: one sentence, or two with a tab between them."""
     first, tab, second = text.partition("\t")
-    tokens = [START, *gapped(run, first, width), END]
-    more = [*gapped(run, second, width), END] if tab else []
+    tokens = [START, *_gapped(run, first, width), END]
+    more = [*_gapped(run, second, width), END] if tab else []
     return tokens + more, [0] * len(tokens) + [1] * len(more)
 
 
-def arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
+def _arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
     """The same as the model is given it; what is too long for it is refused."""
-    tokens, segments = in_segments(run, text, width)
+    tokens, segments = _in_segments(run, text, width)
     run.known.fitted(tokens, run.model.config.length, text)
     return torch.tensor([tokens], device=run.device), torch.tensor([segments], device=run.device)
 
 
-def fill(run: Run, text: str, ask: TextRankAsk) -> Answer:
+def _fill(run: Run, text: str, ask: TextRankAsk) -> Answer:
     """The words for a gap, ranked; without a gap, whether the second sentence follows the first."""
-    text = shortened(run, text, ask) if ask.truncate else text
+    text = _shortened(run, text, ask) if ask.truncate else text
     gaps = len(GAP.findall(text))
     require(gaps <= 1, f"one gap at a time: {text!r} has {gaps}")
     if not gaps:
@@ -275,20 +275,20 @@ def fill(run: Run, text: str, ask: TextRankAsk) -> Answer:
             "\t" in text,
             f"{text!r} has no gap: write ___ for the missing word, or two sentences with a tab between them",
         )
-        return order(run, text, ask)
-    ranked = candidates(run, text, ask.candidates) if ask.candidates else likeliest(run, text, max(ask.best, LISTED))
+        return _order(run, text, ask)
+    ranked = _candidates(run, text, ask.candidates) if ask.candidates else _likeliest(run, text, max(ask.best, LISTED))
     best, score = ranked[0]
     pieces = tuple(run.known.tokenizer.encode(best)) if ask.candidates else ()
-    tokens, segments = arranged(run, text, max(1, len(pieces)))
+    tokens, segments = _arranged(run, text, max(1, len(pieces)))
     read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
-    labels = partial(labels_of, run, text, tokens[0].tolist(), (best, score), pieces)
+    labels = partial(_labels_of, run, text, tokens[0].tolist(), (best, score), pieces)
     replay = partial(run.look, tokens, None, segments, labels=labels)
     answer = Answer(text, best, score, read=read, replay=replay, **ask.ranking(wanted))
-    return with_weights(answer, tokens[0].tolist().index(MASK)) if ask.aligned else answer
+    return _with_weights(answer, tokens[0].tolist().index(MASK)) if ask.aligned else answer
 
 
-def labels_of(
+def _labels_of(
     run: Run, text: str, tokens: list[int], answer: tuple[str, float], chosen: Sequence[int], predicted: Any
 ) -> Labels:
     """What the rows and columns are: the tokens of one or two sentences. From the masks a word is written; without one, the
@@ -296,7 +296,7 @@ def labels_of(
     """
     known = run.known.tokenizer
     if MASK in tokens:
-        steps = gap_steps(known, tokens.index(MASK), answer, chosen, predicted.words[0])
+        steps = _gap_steps(known, tokens.index(MASK), answer, chosen, predicted.words[0])
     else:
         shares = predicted.follows.float().softmax(-1)[0].tolist()
         ranked = sorted((("follows", shares[1]), ("does not follow", shares[0])), key=lambda pair: -pair[1])
@@ -305,7 +305,7 @@ def labels_of(
     return Labels(axes, {"*": ("text", "text")}, {"input": text}, answer, steps)
 
 
-def gap_steps(
+def _gap_steps(
     known: Tokenizer, first: int, answer: tuple[str, float], pieces: Sequence[int], words: Float[Tensor, "length vocab"]
 ) -> tuple[WrittenStep, ...]:
     """What was written into the gap: a step for every mask, which stand at `first`, first + 1, ..."""
@@ -321,14 +321,14 @@ def gap_steps(
     return tuple(steps)
 
 
-def shortened(run: Run, text: str, ask: TextRankAsk) -> str:
+def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
     """A text cut at the end that lies farther from its gap, word by word, until the model can read it.
 
     Two sentences without a gap are cut away from where they meet, and something stays of both.
     """
     most, words = run.model.config.length, text.replace("\t", " \t ").split(" ")
     width = max([1, *(len(run.known.tokenizer.encode(word)) for word in ask.candidates)])
-    while (long := len(in_segments(run, text, width)[0])) > most:
+    while (long := len(_in_segments(run, text, width)[0])) > most:
         gap = next((place for place, word in enumerate(words) if GAP.search(word)), None)
         least = int(gap is None and "\t" in words)  # words that stay on either side
         middle = gap if gap is not None else words.index("\t") if least else 0
@@ -342,29 +342,29 @@ def shortened(run: Run, text: str, ask: TextRankAsk) -> str:
     return text
 
 
-def with_weights(answer: Answer, row: int) -> Answer:
+def _with_weights(answer: Answer, row: int) -> Answer:
     """An answer with how much the place that it was told from looked at all tokens: in the last layer, mean of heads."""
     seen = answer.look()
     weights = seen[seen.names[-1]].weights(rows=slice(row, row + 1))[0].float().mean(0).cpu()
     return replace(answer, written=(answer.text,), weights=weights)
 
 
-def order(run: Run, text: str, ask: TextRankAsk) -> Answer:
+def _order(run: Run, text: str, ask: TextRankAsk) -> Answer:
     """Whether the second sentence follows the first."""
-    tokens, segments = arranged(run, text, 1)
+    tokens, segments = _arranged(run, text, 1)
     shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
     follows = shares[1] >= shares[0]
     read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
     told = "follows" if follows else "does not follow"
-    labels = partial(labels_of, run, text, tokens[0].tolist(), (told, max(shares)), (int(follows),))
+    labels = partial(_labels_of, run, text, tokens[0].tolist(), (told, max(shares)), (int(follows),))
     replay = partial(run.look, tokens, None, segments, labels=labels, explained=Explained(attrgetter("follows")))
     answer = Answer(text, told, max(shares), read=read, replay=replay)
-    return with_weights(answer, 0) if ask.aligned else answer
+    return _with_weights(answer, 0) if ask.aligned else answer
 
 
-def likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
+def _likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
     """The likeliest tokens for the gap, with their probabilities."""
-    tokens, segments = arranged(run, text, 1)
+    tokens, segments = _arranged(run, text, 1)
     shares = run.model(tokens, None, segments).words[0, tokens[0] == MASK][0].float().softmax(-1)
     shares[:SPECIAL] = 0
     top = shares.topk(min(count, len(shares)))
@@ -374,13 +374,13 @@ def likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
     ]
 
 
-def candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, float]]:
+def _candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, float]]:
     """The given words with their probabilities, best first; of several tokens, the geometric mean counts."""
     found = []
     for word in words:
         ids = run.known.tokenizer.encode(word)
         require(len(ids) > 0, f"candidate {word!r} is empty")
-        tokens, segments = arranged(run, text, len(ids))
+        tokens, segments = _arranged(run, text, len(ids))
         scores = run.model(tokens, None, segments).words[0, tokens[0] == MASK].float().log_softmax(-1)
         mean = scores[torch.arange(len(ids)), torch.tensor(ids, device=scores.device)].mean()
         found.append((word, float(mean.exp())))

@@ -42,26 +42,26 @@ def read_passages(paths: str, encoding: str = "") -> Read:
             elif line.text.strip():
                 paragraph.append(line)
             else:
-                records += packed(paragraph)
+                records += _packed(paragraph)
                 paragraph = []
-        records += packed(paragraph)
+        records += _packed(paragraph)
     if not records and not problems:
         raise ValueError(f"{paths} has no two sentences that follow each other: there is nothing to learn from")
     return Read(tuple(records), tuple(problems), files_note(paths, files))
 
 
-def sentences(text: str) -> list[str]:
+def _sentences(text: str) -> list[str]:
     """The sentences of a text.
 
-    >>> sentences("Ana lee. ¿Y Luis? Duerme.")
+    >>> _sentences("Ana lee. ¿Y Luis? Duerme.")
     ['Ana lee.', '¿Y Luis?', 'Duerme.']
     """
     return [part.strip() for part in END.split(text) if part.strip()]
 
 
-def packed(paragraph: list[Line]) -> Iterator[TableRow]:
+def _packed(paragraph: list[Line]) -> Iterator[TableRow]:
     """As many sentences as fit, in two halves. A sentence may go on over several lines."""
-    found = sentences(" ".join(line.text.strip() for line in paragraph))
+    found = _sentences(" ".join(line.text.strip() for line in paragraph))
     for first, last in pack_sentences([range(len(sentence.split())) for sentence in found], WORDS):
         if last - first > 1:
             middle = (first + last) // 2

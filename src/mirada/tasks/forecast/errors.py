@@ -32,7 +32,7 @@ class Ridge(NamedTuple):
         found = np.empty((len(starts), self.weights.shape[2], values.shape[1]))
         for column in range(values.shape[1]):
             for first in range(0, len(starts), RIDGE_WINDOWS_AT_ONCE):
-                x, last = known(values[:, column], starts[first : first + RIDGE_WINDOWS_AT_ONCE], self.lookback)
+                x, last = _known(values[:, column], starts[first : first + RIDGE_WINDOWS_AT_ONCE], self.lookback)
                 found[first : first + RIDGE_WINDOWS_AT_ONCE, :, column] = (
                     last + x @ self.weights[column, :-1] + self.weights[column, -1]
                 )
@@ -54,21 +54,21 @@ def fit_ridge(values: Values, learned: Starts, tried: Starts, lookback: int, hor
 
     Hoerl and Kennard (1970); Zeng et al. (2023), arXiv:2205.13504.
     """
-    learned, tried = thinned(learned, MOST_LEARNED), thinned(tried, MOST_TRIED)
-    found = [fit_column(values[:, column], learned, tried, lookback, horizon) for column in range(values.shape[1])]
+    learned, tried = _thinned(learned, MOST_LEARNED), _thinned(tried, MOST_TRIED)
+    found = [_fit_column(values[:, column], learned, tried, lookback, horizon) for column in range(values.shape[1])]
     return Ridge(np.stack([weights for weights, _ in found]), tuple(penalty for _, penalty in found))
 
 
-def fit_column(
+def _fit_column(
     column: NDArray[np.float64], learned: Starts, tried: Starts, lookback: int, horizon: int
 ) -> tuple[NDArray[np.float64], float]:
     """The weights of one column with the bias below them, and their penalty."""
-    (x, last), y = known(column, learned, lookback), wanted(column, learned, lookback, horizon)
+    (x, last), y = _known(column, learned, lookback), _wanted(column, learned, lookback, horizon)
     x_mean, y_mean = x.mean(0), (y - last).mean(0)
     x, y = x - x_mean, y - last - y_mean
     sizes, directions = np.linalg.eigh(x.T @ x)  # once for all penalties
     turned = directions.T @ (x.T @ y)
-    (x, last), y = known(column, tried, lookback), wanted(column, tried, lookback, horizon)
+    (x, last), y = _known(column, tried, lookback), _wanted(column, tried, lookback, horizon)
     best, found = np.inf, (np.zeros((lookback + 1, horizon)), PENALTIES[-1])
     for penalty in PENALTIES:
         weights = directions @ (turned / (np.maximum(sizes, 0) + penalty * len(learned))[:, None])
@@ -79,7 +79,7 @@ def fit_column(
     return found
 
 
-def known(
+def _known(
     column: NDArray[np.float64], starts: Starts, lookback: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What is known in each window, relative to its last value, and that value, (windows, lookback) and (windows, 1)."""
@@ -87,15 +87,15 @@ def known(
     return seen - seen[:, -1:], seen[:, -1:]
 
 
-def wanted(column: NDArray[np.float64], starts: Starts, lookback: int, horizon: int) -> NDArray[np.float64]:
+def _wanted(column: NDArray[np.float64], starts: Starts, lookback: int, horizon: int) -> NDArray[np.float64]:
     """What comes after each window."""
     return sliding_window_view(column, horizon)[starts + lookback]
 
 
-def thinned(starts: Starts, most: int) -> Starts:
+def _thinned(starts: Starts, most: int) -> Starts:
     """At most so many windows, from all of them.
 
-    >>> thinned(np.arange(7), 3).tolist()
+    >>> _thinned(np.arange(7), 3).tolist()
     [0, 3, 6]
     """
     return starts[:: max(1, -(-len(starts) // most))]
@@ -110,10 +110,10 @@ STEPS = 20  # parts that shares are made of
 CLEAR = 0.01  # difference of two errors, as a share, that is worth a word
 
 
-def errors_of(forecasts: Sequence[NDArray[np.float64]], wanted: NDArray[np.float64]) -> Errors:
+def _errors_of(forecasts: Sequence[NDArray[np.float64]], wanted: NDArray[np.float64]) -> Errors:
     """The errors of several forecasts of the same windows, each (windows, horizon, targets), averaged over the horizon.
 
-    >>> errors_of([np.array([[[1.0], [4.0]]])], np.array([[[0.0], [2.0]]])).tolist()
+    >>> _errors_of([np.array([[[1.0], [4.0]]])], np.array([[[0.0], [2.0]]])).tolist()
     [[[[2.5], [1.5]]]]
     """
     differences = [forecast - wanted for forecast in forecasts]
@@ -181,7 +181,7 @@ def products_of(parts: Forecasts) -> NDArray[np.float64]:
 
 def errors_beside_plain(parts: Forecasts, shares: Sequence[float]) -> Errors:
     """The errors of the combined forecast, of repeating the last value, and of the linear forecast."""
-    return np.concatenate([errors_of([combined(shares, found), *found[1:]], wanted) for found, wanted in parts])
+    return np.concatenate([_errors_of([combined(shares, found), *found[1:]], wanted) for found, wanted in parts])
 
 
 def metrics_of(errors: Errors) -> dict[str, float]:

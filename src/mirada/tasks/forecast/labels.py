@@ -54,7 +54,7 @@ def series_labels(
     said = known.in_units(output[0].double().cpu().numpy(), known.targets)
     made, answer = {"input": name}, (found.text(), None)
     if config.kind == "patches":
-        axes = {"patches": patch_axis(known, config, read, past)}
+        axes = {"patches": _patch_axis(known, config, read, past)}
         return Labels(axes, {"*": ("patches", "patches")}, made, answer)
     cells = replace(found, values=said).cells()
     steps = (
@@ -71,7 +71,7 @@ def series_labels(
     )  # fmt: skip
 
 
-def patch_axis(known: SeriesScale, config: Any, read: NDArray[np.float64], past: Sequence[str]) -> TimeLabels:
+def _patch_axis(known: SeriesScale, config: Any, read: NDArray[np.float64], past: Sequence[str]) -> TimeLabels:
     """Patches of time: of all columns together, of the first target, or of every column, one after the other."""
     spans = patch_spans(len(past), config.patch)
     labels = [past[begin] if end - begin == 1 else f"{past[begin]} to {past[end - 1]}" for begin, end in spans]

@@ -131,14 +131,14 @@ class ForecastChart(Item):
         low, high, ticks = linear(min(values), max(values), 4, whole=True)
         y = Axis(low, high, FLOOR, TOP, ticks)
         labels = [label for _, label in ticks]
-        labels += [number(self.scale.top), *(shortened_name(name) for name, _ in self.strips)] if self.strips else []
+        labels += [number(self.scale.top), *(_shortened_name(name) for name, _ in self.strips)] if self.strips else []
         left = 14 + LETTER * max(map(len, labels))
         last = max(len(self.times) - 1, 1)
         return Axis(0, last, left, WIDTH - RIGHT, self.ticks(WIDTH - RIGHT - left)), y
 
     def ticks(self, room: float) -> tuple[tuple[float, str], ...]:
         """As many times as there is room for, the first and the last among them."""
-        names = shortened(self.times)
+        names = _shortened(self.times)
         fitting = int(room // (LETTER * max(map(len, names)) + 16))
         count = min(max(fitting, 1), 5, len(names))
         places = {round(index * (len(names) - 1) / max(count - 1, 1)) for index in range(count)}
@@ -153,7 +153,7 @@ class ForecastChart(Item):
             grid(x, y), feet(x, foot),
             element("text", self.y, x=4, y=12, class_="name") if self.y else None,
             element("line", x1=now, x2=now, y1=TOP, y2=plain(foot), class_="present") if now else None,
-            element("text", "forecast", x=plain(float(now) + 4), y=TOP - 3, class_="name") if now and fits(now) else None,
+            element("text", "forecast", x=plain(float(now) + 4), y=TOP - 3, class_="name") if now and _fits(now) else None,
             *(self.strip(x, place) for place in range(len(self.strips))),
             *(polylines(line, x, y, lambda step: self.times[int(step)]) for line in lines),
             cross(x, y),
@@ -214,7 +214,7 @@ class ForecastChart(Item):
             if place == 0
             else None,
             element("line", x1=plain(x.start), x2=plain(points[-1][0]), y1=plain(base), y2=plain(base), class_="floor"),
-            element("text", shortened_name(name), x=plain(x.start - 6), y=plain(base - 3), class_="end name"),
+            element("text", _shortened_name(name), x=plain(x.start - 6), y=plain(base - 3), class_="end name"),
         )
 
     def table(self, lines: list[Stroke], x: Axis | None) -> Markup:
@@ -237,18 +237,18 @@ class ForecastChart(Item):
         return element("details", element("summary", "Values"), scroll(whole, f"Values of {self.title}"))
 
 
-def fits(now: str) -> bool:
+def _fits(now: str) -> bool:
     return float(now) + 4 + LETTER * len("forecast") < WIDTH
 
 
-def shortened_name(name: str) -> str:
+def _shortened_name(name: str) -> str:
     return name if len(name) <= 9 else f"{name[:8]}\u2026"
 
 
-def shortened(times: tuple[str, ...]) -> tuple[str, ...]:
+def _shortened(times: tuple[str, ...]) -> tuple[str, ...]:
     """Times without what all of them share and nobody needs: midnights, whole minutes.
 
-    >>> shortened(("2016-07-01 00:00:00", "2016-07-02 00:00:00")), shortened(("2016-07-01 05:15:00", "07:30"))
+    >>> _shortened(("2016-07-01 00:00:00", "2016-07-02 00:00:00")), _shortened(("2016-07-01 05:15:00", "07:30"))
     (('2016-07-01', '2016-07-02'), ('2016-07-01 05:15:00', '07:30'))
     """
     for ending in (MIDNIGHT, SECONDS):

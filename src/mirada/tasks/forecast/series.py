@@ -77,9 +77,9 @@ class SeriesTable:
         return ValueError(f"{self.place}: {unknown('column', name, known)}{header}")
 
 
-def table_of(place: Any, options: TableOptions) -> SeriesTable:
+def _table_of(place: Any, options: TableOptions) -> SeriesTable:
     """The table in a file, or in memory."""
-    table = table_in_file(place, options) if isinstance(place, str) else table_in_memory(place)
+    table = _table_in_file(place, options) if isinstance(place, str) else _table_in_memory(place)
     require(len(table.where) > 0, f"{table.place} has no rows. {table.form()}")
     if not options.names:
         return table
@@ -89,7 +89,7 @@ def table_of(place: Any, options: TableOptions) -> SeriesTable:
     return replace(table, columns={name: table.columns[name] for name in options.names})
 
 
-def table_in_file(path: str, options: TableOptions) -> SeriesTable:
+def _table_in_file(path: str, options: TableOptions) -> SeriesTable:
     """The rows of a CSV or TSV file. Empty lines at its end are nothing."""
     require(
         ending_of(path) not in OBJECTS, f"{path}: a series is a CSV or TSV file, or columns in memory. Save it as CSV."
@@ -103,13 +103,13 @@ def table_in_file(path: str, options: TableOptions) -> SeriesTable:
     while found and not found[-1][2] and not any(map(str.strip, found[-1][1])):
         found.pop()
     require(bool(found), f"{path}: the file has no rows. A series has a row per time step: a time, then numbers.")
-    above = titles(found)
+    above = _titles(found)
     places = [(f"{path}:{number}", cells, fault) for number, cells, fault in found[above:]]
     told = sum(any(map(str.strip, cells)) for _, cells, _ in found[:above])
-    return replace(fitted(path, places, options.header, shown), above=told)
+    return replace(_fitted(path, places, options.header, shown), above=told)
 
 
-def with_clock(table: SeriesTable, at: str | None) -> SeriesTable:
+def _with_clock(table: SeriesTable, at: str | None) -> SeriesTable:
     """The table with one column of times, where it has dates in one and clocks in another: 16/12/2006, 17:24:00."""
     days = [] if at is None else [text_of_time(cell) for cell in table.columns[at]]
     whole = [row for row, fits in enumerate(table.whole) if fits]
@@ -127,7 +127,7 @@ def with_clock(table: SeriesTable, at: str | None) -> SeriesTable:
     return table
 
 
-def titles(rows: Sequence[TableLine]) -> int:
+def _titles(rows: Sequence[TableLine]) -> int:
     """How many lines stand above a table: remarks, and titles in one cell that is neither a number nor a time."""
     stripped = [[cell.strip() for cell in cells] for _, cells, fault in rows[:HEAD] if not fault]
     width = usual_width(stripped, 1) if stripped else 1
@@ -141,7 +141,7 @@ def titles(rows: Sequence[TableLine]) -> int:
     return 0
 
 
-def table_in_memory(data: Any) -> SeriesTable:
+def _table_in_memory(data: Any) -> SeriesTable:
     """Columns by name (a dict, or a data frame, whose index may hold the times), or rows (an array, a list of rows)."""
     frame = hasattr(data, "columns") and hasattr(data, "__getitem__")
     if frame or isinstance(data, Mapping):
@@ -162,29 +162,29 @@ def table_in_memory(data: Any) -> SeriesTable:
     )
     rows = [list(row) if isinstance(row, Iterable) and not isinstance(row, str) else [row] for row in data]
     require(bool(rows), "the data has no rows. A series has a row per time step: a time, then numbers.")
-    return fitted(MEMORY, [(f"row {n}", row, "") for n, row in enumerate(rows, 1)], "", ",")
+    return _fitted(MEMORY, [(f"row {n}", row, "") for n, row in enumerate(rows, 1)], "", ",")
 
 
-def fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str, separator: str) -> SeriesTable:
+def _fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str, separator: str) -> SeriesTable:
     """Rows as columns; what does not fit is named."""
-    first = next((row for row in rows if not row[2] and not blank(row[1])), None)
+    first = next((row for row in rows if not row[2] and not _blank(row[1])), None)
     if first is None:
         raise ValueError(f"{place}: no row can be read: {rows[0][2] or 'all are empty'}")
     width, start = len(first[1]), rows.index(first)
     for where, _, fault in rows[:start]:
         require(not fault, f"{where}: {fault}")  # perhaps it is the header
-    heads = has_header(
+    heads = _has_header(
         [row[1] for row in rows[start : start + HEAD] if not row[2] and len(row[1]) == width], header, separator
     )
-    names = column_names(place, first[1]) if heads else [str(number + 1) for number in range(width)]
+    names = _column_names(place, first[1]) if heads else [str(number + 1) for number in range(width)]
     places, whole, cells, problems = [], [], [], []
     for place_of_row, row, fault in rows[start + 1 if heads else start :]:
-        fault = fault or misfit(row, width)
+        fault = fault or _misfit(row, width)
         problems += [Problem(place_of_row, fault)] if fault else []
         places.append(place_of_row)
         whole.append(not fault)
         cells.append(row if not fault else [""] * width)
-    others = [len(row) for _, row, fault in rows[start + 1 :] if not fault and not blank(row)]
+    others = [len(row) for _, row, fault in rows[start + 1 :] if not fault and not _blank(row)]
     require(
         not others or min(others) <= width,
         f"{''.join(map(str, problems[:1]))} All rows are longer than the first: is a comma decimal, or in a text? Put such "
@@ -196,18 +196,18 @@ def fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str, 
     return SeriesTable(place, columns, places, whole, problems, separator)
 
 
-def misfit(row: Sequence[Any], width: int) -> str:
+def _misfit(row: Sequence[Any], width: int) -> str:
     """What is wrong with the length of a row."""
-    if blank(row):
+    if _blank(row):
         return "empty line. Take it out."
     return "" if len(row) == width else f"expected {width} column{'s' * (width > 1)}, found {len(row)}. Fix the row."
 
 
-def blank(row: Sequence[Any]) -> bool:
+def _blank(row: Sequence[Any]) -> bool:
     return all(cell is None or str(cell).strip() == "" for cell in row)
 
 
-def has_header(rows: Sequence[Sequence[Any]], said: str, separator: str) -> bool:
+def _has_header(rows: Sequence[Sequence[Any]], said: str, separator: str) -> bool:
     """Whether the first row names the columns: it has words where the others have times or numbers."""
     if said:
         return said == "yes"
@@ -219,10 +219,10 @@ def has_header(rows: Sequence[Sequence[Any]], said: str, separator: str) -> bool
         pattern = pattern_of(texts)
         timed = pattern not in ("", NUMBERS)
         if timed or is_numeric(rest, numbers(rest, separator)[1]):
-            word = not blank([cell]) and not (
+            word = not _blank([cell]) and not (
                 pattern_of([text_of_time(cell)]) if timed else not numbers([cell], separator)[1]
             )
-            if place == 0 and timed and blank([cell]):
+            if place == 0 and timed and _blank([cell]):
                 continue  # pandas writes an index without a name
             if place == 0 and timed:
                 return word
@@ -230,7 +230,7 @@ def has_header(rows: Sequence[Sequence[Any]], said: str, separator: str) -> bool
     return named > numeric
 
 
-def column_names(place: str, cells: Sequence[Any]) -> list[str]:
+def _column_names(place: str, cells: Sequence[Any]) -> list[str]:
     """The names in a header; a column without one is called by its number."""
     names = [str(cell).strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
     for name in names:
@@ -238,10 +238,10 @@ def column_names(place: str, cells: Sequence[Any]) -> list[str]:
     return names
 
 
-def stem(path: str) -> str:
+def _stem(path: str) -> str:
     """The name of a file without its folder and endings.
 
-    >>> stem("stocks/AAPL.csv.gz")
+    >>> _stem("stocks/AAPL.csv.gz")
     'AAPL'
     """
     return os.path.basename(path).split(".")[0]
@@ -373,26 +373,30 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     >>> read_series([["1", "2"], ["x", "3"], ["4", "5"]], SeriesOptions(time="no")).problems[0]
     Problem(where='row 2', what="text 'x' in a column of numbers: 1. Fix it, or ...
     """
-    table = table_of(place, options)
-    at = time_column(table, options)
-    table = with_clock(table, at)
-    times = axis_of(table, at, pattern, spacing)
-    turned = newest_first(times.moments)
+    table = _table_of(place, options)
+    at = _time_column(table, options)
+    table = _with_clock(table, at)
+    times = _axis_of(table, at, pattern, spacing)
+    turned = _newest_first(times.moments)
     if turned:
         table = table.turned()
-        times = axis_of(table, at, pattern, spacing)
+        times = _axis_of(table, at, pattern, spacing)
     measured = {name: cells for name, cells in table.columns.items() if name != at}
     usual = mark_of(list(measured.values()))
     found = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
-    inputs, targets = roles(table, found, options)
+    inputs, targets = _roles(table, found, options)
     columns = (*inputs, *(name for name in targets if name not in inputs))
     problems = list(table.problems)
     for name in columns:
-        problems += [bad_cell(table.where[row], name, what) for row, what in found[name][1].items() if table.whole[row]]
-    backward = out_of_order(times.moments)
-    problems += [misplaced(table, times, row, before) for row, before in backward.items()]
+        problems += [
+            _bad_cell(table.where[row], name, what) for row, what in found[name][1].items() if table.whole[row]
+        ]
+    backward = _out_of_order(times.moments)
+    problems += [_misplaced(table, times, row, before) for row, before in backward.items()]
     problems += [
-        unreadable(table, times, row) for row, moment in enumerate(times.moments) if moment is None and table.whole[row]
+        _unreadable(table, times, row)
+        for row, moment in enumerate(times.moments)
+        if moment is None and table.whole[row]
     ]
     values = np.stack([found[name][0] for name in columns], axis=1)
     good = (
@@ -401,16 +405,16 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     kept = [row for row in range(int(good.argmax()) if good.any() else 0, len(good)) if row not in backward]
     order = {where: row for row, where in enumerate(table.where)}
     return TimeSeries(
-        table.place, inputs, targets, carried(values[kept], good[kept]), good[kept], [table.where[row] for row in kept],
+        table.place, inputs, targets, _carried(values[kept], good[kept]), good[kept], [table.where[row] for row in kept],
         times.take(kept), at or "", sorted(problems, key=lambda problem: order.get(problem.where, -1)),
-        [*notes(table, at, times, found, backward), *([f"{table.place}: {TURNED}"] if turned else [])],
+        [*_notes(table, at, times, found, backward), *([f"{table.place}: {TURNED}"] if turned else [])],
     )  # fmt: skip
 
 
-def newest_first(moments: Sequence[Moment | None]) -> bool:
+def _newest_first(moments: Sequence[Moment | None]) -> bool:
     """Whether every time is before the one above it.
 
-    >>> newest_first([3.0, 2.0, None, 1.0]), newest_first([3.0, 2.0, 4.0]), newest_first([2.0, 1.0])
+    >>> _newest_first([3.0, 2.0, None, 1.0]), _newest_first([3.0, 2.0, 4.0]), _newest_first([2.0, 1.0])
     (True, False, False)
     """
     known = [moment for moment in moments if moment is not None]
@@ -420,7 +424,7 @@ def newest_first(moments: Sequence[Moment | None]) -> bool:
 # columns
 
 
-def time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
+def _time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
     """The name of the column of times, or None: as said, or a first column that holds times."""
     names = list(table.columns)
     if options.time.casefold() == "no":
@@ -433,13 +437,13 @@ def time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
     for name in (*names[:1], *likely):
         cells = [text_of_time(cell) for cell in table.columns[name]]
         pattern = pattern_of(cells)
-        counts = pattern == NUMBERS and (name.casefold() in TIME_NAMES or counted(cells)) and len(names) > 1
+        counts = pattern == NUMBERS and (name.casefold() in TIME_NAMES or _counted(cells)) and len(names) > 1
         if counts or pattern not in ("", NUMBERS):
             return name
     return None
 
 
-def counted(cells: Sequence[str]) -> bool:
+def _counted(cells: Sequence[str]) -> bool:
     """Whether cells count on by whole numbers, by nearly always the same step."""
     try:
         found = np.array([int(cell) for cell in cells if cell])
@@ -449,7 +453,7 @@ def counted(cells: Sequence[str]) -> bool:
     return len(steps) > 1 and bool(np.median(steps) > 0) and bool((steps == np.median(steps)).mean() >= REGULAR)
 
 
-def axis_of(table: SeriesTable, name: str | None, pattern: str, spacing: Spacing | None) -> TimeAxis:
+def _axis_of(table: SeriesTable, name: str | None, pattern: str, spacing: Spacing | None) -> TimeAxis:
     """The times of the rows."""
     if name is None:
         return numbered_axis(len(table.where))
@@ -462,7 +466,9 @@ def axis_of(table: SeriesTable, name: str | None, pattern: str, spacing: Spacing
     return axis if axis.pattern == pattern else time_axis(cells, axis.pattern)
 
 
-def roles(table: SeriesTable, found: dict[str, Any], options: SeriesOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _roles(
+    table: SeriesTable, found: dict[str, Any], options: SeriesOptions
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns to read and those to predict. Targets that are read come first in both."""
     numeric = [name for name, (_, faults) in found.items() if is_numeric(table.columns[name], faults)]
     some = ", ".join(f"{name} has {table.columns[name][0]!r}" for name in list(found)[:NAMED] if table.columns[name])
@@ -483,7 +489,7 @@ def roles(table: SeriesTable, found: dict[str, Any], options: SeriesOptions) -> 
 # what is wrong
 
 
-def bad_cell(where: str, name: str, what: str) -> Problem:
+def _bad_cell(where: str, name: str, what: str) -> Problem:
     if what == "no number":
         return Problem(
             where, f"no number in a column of numbers: {name}. Fill it in, or carry the row before on with bad=skip."
@@ -491,7 +497,7 @@ def bad_cell(where: str, name: str, what: str) -> Problem:
     return Problem(where, f"{what} in a column of numbers: {name}. Fix it, or carry the row before on with bad=skip.")
 
 
-def out_of_order(moments: Sequence[Moment | None]) -> dict[int, int]:
+def _out_of_order(moments: Sequence[Moment | None]) -> dict[int, int]:
     """The rows whose times do not come after all before them, each with the row of the latest time before it."""
     found: dict[int, int] = {}
     latest = -1
@@ -505,21 +511,21 @@ def out_of_order(moments: Sequence[Moment | None]) -> dict[int, int]:
     return found
 
 
-def misplaced(table: SeriesTable, times: TimeAxis, row: int, before: int) -> Problem:
+def _misplaced(table: SeriesTable, times: TimeAxis, row: int, before: int) -> Problem:
     kind = "the same time twice" if times.moments[row] == times.moments[before] else "time goes back"
     there = f"{times.texts[row]} after {times.texts[before]} in {table.where[before]}"
     return Problem(table.where[row], f"{kind}: {there}. Sort the rows, or leave this one out with bad=skip.")
 
 
-def unreadable(table: SeriesTable, times: TimeAxis, row: int) -> Problem:
+def _unreadable(table: SeriesTable, times: TimeAxis, row: int) -> Problem:
     form = "a number" if times.pattern == NUMBERS else readable(times.pattern)
     return Problem(table.where[row], f"no time: {times.texts[row]!r} is not written as {form}. Fix it.")
 
 
-def carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The values, in a bad row those of the last good one.
 
-    >>> carried(np.array([[1.0], [np.nan], [3.0]]), np.array([True, False, True])).tolist()
+    >>> _carried(np.array([[1.0], [np.nan], [3.0]]), np.array([True, False, True])).tolist()
     [[1.0], [1.0], [3.0]]
     """
     rows = np.maximum.accumulate(np.where(good, np.arange(len(good)), 0))
@@ -529,7 +535,7 @@ def carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.
 # what was recognized
 
 
-def notes(
+def _notes(
     table: SeriesTable, at: str | None, times: TimeAxis, found: dict[str, Any], backward: dict[int, int]
 ) -> list[str]:  # fmt: skip
     """What a person should know about how a file was read."""
@@ -539,7 +545,7 @@ def notes(
     else:
         form = "numbers" if times.pattern == NUMBERS else readable(times.pattern)
         told = [f"the times are in {at}: {form}, {times.spacing.text()} apart"]
-        told += uneven(table, times, backward)
+        told += _uneven(table, times, backward)
     if table.above:
         told.append(f"{table.above} line{'s' * (table.above > 1)} at the top left out")
     if texts:
@@ -550,7 +556,7 @@ def notes(
     return [f"{table.place}: {text}" for text in told]
 
 
-def uneven(table: SeriesTable, times: TimeAxis, backward: dict[int, int]) -> list[str]:
+def _uneven(table: SeriesTable, times: TimeAxis, backward: dict[int, int]) -> list[str]:
     """A note on rows that are farther from the row before than others, unless these are holidays."""
     rows = [row for row, moment in enumerate(times.moments) if moment is not None and row not in backward]
     jumps = [

@@ -53,7 +53,7 @@ def in_order_of_time(series: TimeSeries, options: SeriesOptions) -> Splits[Serie
     notes = [*series.notes, f"{series.place}: {rows}; {size}"] if series.place != "builtin" else []
     if series.problems and options.bad == "skip":
         notes.append(SKIPPED)
-    still = constant_targets(series, parts[0])
+    still = _constant_targets(series, parts[0])
     if still:
         notes.append(
             f"{series.place}: {', '.join(still)} never {'changes' if len(still) == 1 else 'change'} in the rows to learn from: "
@@ -65,7 +65,7 @@ def in_order_of_time(series: TimeSeries, options: SeriesOptions) -> Splits[Serie
     )  # fmt: skip
 
 
-def constant_targets(series: TimeSeries, part: RowRange) -> list[str]:
+def _constant_targets(series: TimeSeries, part: RowRange) -> list[str]:
     """The targets that have one value in all rows to learn from."""
     rows = slice(part.begin, part.end)
     return [name for name in series.targets if np.ptp(series.of([name])[rows]) == 0]

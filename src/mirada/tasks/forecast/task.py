@@ -156,7 +156,7 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
     # from the latest rows to the next ones
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: AskOptions) -> list[Answer]:
-        return [next_rows(run, given) for given in inputs]
+        return [_next_rows(run, given) for given in inputs]
 
     def questions(self, run: Run, place: str) -> Questions:
         return Questions((), [Question(place, place)])
@@ -180,11 +180,11 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         known: SeriesScale = run.known
         if known.own < len(known.targets):
             return known
-        return replace(known, shares=best_shares(products_of(window_forecasts(run, records))))
+        return replace(known, shares=best_shares(products_of(_window_forecasts(run, records))))
 
     def measure(self, run: Run, records: Sequence[WindowRecord]) -> tuple[dict[str, float], list[Answer]]:
         """The errors of all windows; the value of an answer are those of its window."""
-        errors = errors_beside_plain(window_forecasts(run, records), run.known.shares)
+        errors = errors_beside_plain(_window_forecasts(run, records), run.known.shares)
         scores = errors[:, 0, 0].mean(-1).tolist()
         answers = [
             Answer(*fields)
@@ -198,7 +198,7 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
     def details(self, run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> dict[str, Any]:
         errors = np.stack([answer.value for answer in answers])
         columns = by_column(errors, run.known.targets)
-        told = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)}"
+        told = f"{verdict(metrics_of(errors))} {_mixture(run.known.shares)}"
         return {"windows": len(answers), "verdict": told, "per_column": columns, "shares": list(run.known.shares)}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
@@ -214,13 +214,13 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
             """Windows whose errors stand at that share of their order."""
             near = sorted(range(len(order)), key=lambda rank: abs(rank - around * (len(order) - 1)))
             rows = apart([int(order[rank]) for rank in near], places, distance, count)
-            return tuple(chart(run, records[row].value, errors[row]) for row in rows)
+            return tuple(_chart(run, records[row].value, errors[row]) for row in rows)
 
         return [
             Section(
                 "Beside plain forecasts",
-                f"{verdict(metrics_of(errors))} {mixture(run.known.shares)} {UNITS}",
-                comparison(errors, run.known.targets),
+                f"{verdict(metrics_of(errors))} {_mixture(run.known.shares)} {UNITS}",
+                _comparison(errors, run.known.targets),
             ),
             Section(
                 "Forecasts",
@@ -234,7 +234,7 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
 # from the latest rows to the next ones
 
 
-def next_rows(run: Run, given: Any) -> Answer:
+def _next_rows(run: Run, given: Any) -> Answer:
     """The answer to the latest rows: a path, or rows in memory."""
     known: SeriesScale = run.known
     place = str(given) if isinstance(given, str | Path) else given
@@ -251,14 +251,14 @@ def next_rows(run: Run, given: Any) -> Answer:
     before = set(series.where[:-lookback])
     bad = [problem for problem in series.problems if problem.where not in before]
     require(not bad or options.bad == "skip", f"{show(bad, NAMED)}\nFix these rows, or train with bad=skip.")
-    return forecast(run, series, len(series), place if isinstance(place, str) else series.place)
+    return _forecast(run, series, len(series), place if isinstance(place, str) else series.place)
 
 
-def forecast(run: Run, series: TimeSeries, first: int, name: str) -> Answer:
+def _forecast(run: Run, series: TimeSeries, first: int, name: str) -> Answer:
     """The answer for the rows before `first`, and where the model looked."""
     known: SeriesScale = run.known
     rows = range(first - known.size.lookback, first)
-    inputs = standardized_inputs(known, series, rows)
+    inputs = _standardized_inputs(known, series, rows)
     seen = run.look(*inputs)
     with torch.inference_mode():
         values = run.model(*(x.to(run.device) for x in inputs))[0].double().cpu().numpy()
@@ -276,14 +276,14 @@ def forecast(run: Run, series: TimeSeries, first: int, name: str) -> Answer:
         series.time, times, known.targets, known.in_units(values, known.targets), known.decimals(known.targets)
     )
     labels = partial(series_labels, known, run.model.config, inputs[0], past, found, name)
-    written, read, weights = looked_at(run, seen, past, times)
+    written, read, weights = _looked_at(run, seen, past, times)
     return Answer(
         name, found.text(), math.nan, found, read=read, written=written, weights=weights,
-        more=found.more(), replay=partial(looked, run, inputs, labels),
+        more=found.more(), replay=partial(_looked, run, inputs, labels),
     )  # fmt: skip
 
 
-def looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
+def _looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
     """All attention of a forecast; where every target is read by itself, that of the first."""
     alone = read_alone(run.model.config)
     explained = Explained(score=partial(forecast_rows, run.model.config), sample=0 if alone else None)
@@ -295,7 +295,7 @@ def looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], L
     return found
 
 
-def standardized_inputs(known: SeriesScale, series: TimeSeries, rows: range) -> tuple[Tensor, Tensor]:
+def _standardized_inputs(known: SeriesScale, series: TimeSeries, rows: range) -> tuple[Tensor, Tensor]:
     """What the model is given for some rows: the columns it reads, and the last values of the targets."""
     read = torch.from_numpy(known.standardized(series, known.inputs)[rows.start : rows.stop]).float().unsqueeze(0)
     first = torch.zeros(1, len(known.targets))
@@ -303,7 +303,7 @@ def standardized_inputs(known: SeriesScale, series: TimeSeries, rows: range) -> 
     return read, first
 
 
-def looked_at(
+def _looked_at(
     run: Run, seen: Seen, past: Sequence[str], times: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], Tensor]:
     """What was written, what was read, and how much the last attention layer looked from one at the other.
@@ -331,7 +331,7 @@ def looked_at(
 # from windows to a report
 
 
-def window_forecasts(run: Run, records: Sequence[WindowRecord]) -> Forecasts:
+def _window_forecasts(run: Run, records: Sequence[WindowRecord]) -> Forecasts:
     """The forecasts of the model, of repeating the last value and of a linear model, and the truth, for all windows."""
     known: SeriesScale = run.known
     examples = run.examples(records)
@@ -346,10 +346,10 @@ def window_forecasts(run: Run, records: Sequence[WindowRecord]) -> Forecasts:
     return forecasts_and_truth(ours, values, starts_of(records, known.size.lookback), known.linear)
 
 
-def mixture(shares: Sequence[float]) -> str:
+def _mixture(shares: Sequence[float]) -> str:
     """What an answer is made of, in a sentence.
 
-    >>> mixture((0.65, 0.0, 0.35))
+    >>> _mixture((0.65, 0.0, 0.35))
     'Its forecast is 65 % attention and 35 % linear, as validation chose.'
     """
     parts = zip(shares, ("attention", "the last value", "linear"), strict=True)
@@ -357,7 +357,7 @@ def mixture(shares: Sequence[float]) -> str:
     return f"Its forecast is {' and '.join([', '.join(told[:-1]), told[-1]]) if told[1:] else told[0]}, as validation chose."
 
 
-def comparison(errors: Errors, targets: Sequence[str]) -> tuple[DataTable, ...]:
+def _comparison(errors: Errors, targets: Sequence[str]) -> tuple[DataTable, ...]:
     """The errors beside those of plain forecasts, and the same for every target where there are several."""
     means = errors.mean((0, 3))
     rows = tuple((told, *means[place].tolist()) for place, told in enumerate(FORECASTS.values()))
@@ -368,16 +368,16 @@ def comparison(errors: Errors, targets: Sequence[str]) -> tuple[DataTable, ...]:
     return tuple(tables)
 
 
-def chart(run: Run, window: SeriesWindow, errors: NDArray[np.float64]) -> ForecastChart:
+def _chart(run: Run, window: SeriesWindow, errors: NDArray[np.float64]) -> ForecastChart:
     """The forecast of one window for its target with the largest error, with the truth and where the model looked."""
     known: SeriesScale = run.known
     series, first = window
-    answer = forecast(run, series, first, series.where[first])
+    answer = _forecast(run, series, first, series.where[first])
     rows: NextRows = answer.value
     place = int(errors[0, 0].argmax())
     target, past = known.targets[place], range(first - known.size.lookback, first)
     values = series.of([target])[past.start : first + known.size.horizon, 0].tolist()
-    looked = by_step(run, answer, place)
+    looked = _by_step(run, answer, place)
     own = looked.pop(target, ()) if target in looked else looked.pop("", ())
     others = sorted(looked.items(), key=lambda item: -sum(item[1]))[:MOST_STRIPS]
     return ForecastChart(
@@ -387,7 +387,7 @@ def chart(run: Run, window: SeriesWindow, errors: NDArray[np.float64]) -> Foreca
     )  # fmt: skip
 
 
-def by_step(run: Run, answer: Answer, place: int) -> dict[str, tuple[float, ...]]:
+def _by_step(run: Run, answer: Answer, place: int) -> dict[str, tuple[float, ...]]:
     """How much a target looked at every step of every column; without names where a step is read as a whole."""
     config, lookback = run.model.config, run.known.size.lookback
     assert answer.weights is not None

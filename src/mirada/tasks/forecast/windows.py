@@ -82,13 +82,13 @@ def parts_of_series(rows: int, options: SeriesOptions, place: str) -> list[RowRa
         )
     else:
         first, *rest = split
-        sizes = [share_of(rows, first), *(share_of(rows, share) for share in rest[1:])]
+        sizes = [_share_of(rows, first), *(_share_of(rows, share) for share in rest[1:])]
         sizes.insert(1, rows - sum(sizes))
     ends = np.cumsum([0, *sizes]).tolist()
     return [RowRange(begin, end) for begin, end in pairwise(ends)]
 
 
-def share_of(rows: int, share: float) -> int:
+def _share_of(rows: int, share: float) -> int:
     return int(rows * share + 1e-9)
 
 
@@ -167,7 +167,7 @@ class NextRows:
 
     def text(self) -> str:
         """The rows as a CSV file."""
-        return csv_text(*self.table())
+        return _csv_text(*self.table())
 
     def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """Columns and rows, as the file of the latest rows has them."""
@@ -181,7 +181,7 @@ class NextRows:
         return {"times": list(self.times), "columns": list(self.columns), "values": values}
 
 
-def csv_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def _csv_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A CSV file."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows([columns, *rows])
@@ -220,11 +220,11 @@ class SeriesScale:
     @classmethod
     def learn(cls, series: TimeSeries, part: RowRange, size: WindowSize) -> Self:
         """The scale of the good rows of a part of a series, and its last rows. There is no linear forecast yet."""
-        mean, std = scale_of(series.values[part.begin : part.end][series.good[part.begin : part.end]])
+        mean, std = _scale_of(series.values[part.begin : part.end][series.good[part.begin : part.end]])
         times = series.times
         return cls(
             series.inputs, series.targets, mean, std, size, series.time, times.pattern, times.spacing,
-            np.zeros((len(series.targets), size.lookback + 1, size.horizon), np.float32), last_rows(series, size.lookback),
+            np.zeros((len(series.targets), size.lookback + 1, size.horizon), np.float32), _last_rows(series, size.lookback),
         )  # fmt: skip
 
     @property
@@ -271,7 +271,7 @@ class SeriesScale:
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
         try:
-            check_facts(facts)
+            _check_facts(facts)
             size, spacing = WindowSize(facts["lookback"], facts["horizon"]), Spacing(**facts["spacing"])
             inputs, targets = tuple(facts["inputs"]), tuple(facts["targets"])
             mean, std = np.array(facts["mean"], float), np.array(facts["std"], float)
@@ -293,7 +293,7 @@ class SeriesScale:
         )  # fmt: skip
 
 
-def check_facts(facts: Mapping[str, Any]) -> None:
+def _check_facts(facts: Mapping[str, Any]) -> None:
     """Require the facts of a series that a run can have learned from."""
     for name in ("inputs", "targets"):
         good = isinstance(facts[name], list) and all(isinstance(column, str) for column in facts[name])
@@ -306,36 +306,36 @@ def check_facts(facts: Mapping[str, Any]) -> None:
     columns = len({*facts["inputs"], *facts["targets"]})
     for name, least in (("mean", -math.inf), ("std", 0.0)):
         values = facts[name]
-        good = isinstance(values, list) and all(is_number(value) and value > least for value in values)
+        good = isinstance(values, list) and all(_is_number(value) and value > least for value in values)
         require(good and len(values) == columns, f"{name} must have a number for each of {columns} columns")
     spacing = facts["spacing"]
-    good = isinstance(spacing, dict) and isinstance(spacing.get("kind"), str) and is_number(spacing.get("step"))
+    good = isinstance(spacing, dict) and isinstance(spacing.get("kind"), str) and _is_number(spacing.get("step"))
     require(good, "spacing must have a kind and a step")
 
 
-def is_number(value: object) -> bool:
+def _is_number(value: object) -> bool:
     """Whether a value can be counted with."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
 
 
-def scale_of(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _scale_of(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and standard deviation of columns; one that is constant has the deviation 1, so that it becomes 0.
 
-    >>> scale_of(np.array([[1.0, 7.0], [3.0, 7.0]]))
+    >>> _scale_of(np.array([[1.0, 7.0], [3.0, 7.0]]))
     (array([2., 7.]), array([1., 1.]))
     """
     mean, std = values.mean(0), values.std(0)
     return mean, np.where(std > CONSTANT * np.maximum(1.0, np.abs(mean)), std, 1.0)
 
 
-def last_rows(series: TimeSeries, count: int) -> bytes:
+def _last_rows(series: TimeSeries, count: int) -> bytes:
     """The last rows of a series as a CSV file."""
     names = [series.time] if series.time else []
     rows = [
         ([text] if series.time else []) + [f"{value:.10g}" for value in values]
         for text, values in zip(series.times.texts[-count:], series.values[-count:].tolist(), strict=True)
     ]
-    return csv_text((*names, *series.columns), rows).encode()
+    return _csv_text((*names, *series.columns), rows).encode()
 
 
 # Windows of one series as a model reads them, cut out when they are asked for, and the error of a forecast.

@@ -37,7 +37,7 @@ WORDS = {  # how people call the columns, in English and Spanish
 SAMPLE = 100  # rows that tell how many cells there are, how numbers are written, and whether nodes are numbers
 
 
-def find(folder: str, name: str) -> str:
+def _find(folder: str, name: str) -> str:
     """The table of a folder with this name, whatever its ending; "" if there is none."""
     for ending in ENDINGS:
         for path in (os.path.join(folder, name + ending), os.path.join(folder, f"{name}{ending}.gz")):
@@ -46,8 +46,8 @@ def find(folder: str, name: str) -> str:
     return ""
 
 
-def required(folder: str, name: str) -> str:
-    path = find(folder, name)
+def _required(folder: str, name: str) -> str:
+    path = _find(folder, name)
     require(bool(path), f"{folder}: there is no {name}.csv. {TABLES_FORM}")
     return path
 
@@ -63,10 +63,10 @@ class NodeTable:
     above: int
 
 
-def table(path: str, options: TableOptions) -> NodeTable:
+def _table(path: str, options: TableOptions) -> NodeTable:
     """The rows of a table, without a title above it: a line of one cell where others have several."""
     rows, separator = table_rows(path, 2, options)
-    if not options.separator and are_divided_by_blanks(path, options.encoding):
+    if not options.separator and _are_divided_by_blanks(path, options.encoding):
         lines_of = scan(path, options.encoding)
         rows = ((line, [text] if text.startswith("#") else text.split(), fault) for line, text, fault in lines_of)
     stripped = ((line, [cell.strip() for cell in cells], fault) for line, cells, fault in rows)
@@ -78,7 +78,7 @@ def table(path: str, options: TableOptions) -> NodeTable:
     return NodeTable(chain(sample[above:], kept), separator, above)
 
 
-def are_divided_by_blanks(path: str, encoding: str) -> bool:
+def _are_divided_by_blanks(path: str, encoding: str) -> bool:
     """Whether nothing but blanks divides the lines, and all of them alike, as in lists of edges; remarks aside."""
     lines = [text for text, _ in head(path, encoding, SAMPLE) if text.strip() and not text.startswith("#")]
     divided = any(mark in line for line in lines for mark in KNOWN)
@@ -86,42 +86,42 @@ def are_divided_by_blanks(path: str, encoding: str) -> bool:
     return not divided and len(counts) == 1 and max(counts) > 1
 
 
-def body(path: str, columns: tuple[str, ...], nodes: Mapping[str, int], options: TableOptions) -> tuple[Rows, str]:
+def _body(path: str, columns: tuple[str, ...], nodes: Mapping[str, int], options: TableOptions) -> tuple[Rows, str]:
     """The rows of a table about nodes, without its header, and what was recognized; the columns that a header names stand
     in our order.
     """
-    found = table(path, options)
+    found = _table(path, options)
     first = next(found.rows, None)
     if first is None:
         return iter(()), ""
-    places = [next((p for p, cell in enumerate(first[1]) if names(cell, column)), -1) for column in columns]
+    places = [next((p for p, cell in enumerate(first[1]) if _names(cell, column)), -1) for column in columns]
     known = min(places[:2]) >= 0
-    if first[2] or not has_header(first[1], known, nodes, options.header):
+    if first[2] or not _has_header(first[1], known, nodes, options.header):
         above = f"{path}: {lines(found.above)} at the top left out" if found.above else ""
         return chain([first], found.rows), above
     order = [place for place in places if place >= 0] if known else list(range(len(first[1])))[: len(columns)]
     ours = [column for column, place in zip(columns, places, strict=True) if place >= 0] if known else columns
     note = taken(first[1], order, tuple(ours[: len(order)]), found.above)
-    rows = (in_order(row, order) for row in found.rows) if known else found.rows
+    rows = (_in_order(row, order) for row in found.rows) if known else found.rows
     return rows, f"{path}: {note}" if note else ""
 
 
-def in_order(row: TableLine, order: Sequence[int]) -> TableLine:
+def _in_order(row: TableLine, order: Sequence[int]) -> TableLine:
     """A row with some of its cells; one that is not there is empty."""
     line, cells, fault = row
     return line, cells if fault else [cells[place] if place < len(cells) else "" for place in order], fault
 
 
-def names(cell: str, column: str) -> bool:
+def _names(cell: str, column: str) -> bool:
     """Whether a cell is a usual name of a column.
 
-    >>> names("From", "source"), names("p17", "node")
+    >>> _names("From", "source"), _names("p17", "node")
     (True, False)
     """
     return cell.casefold() in WORDS[column].split()
 
 
-def has_header(first: Sequence[str], known: bool, nodes: Mapping[str, int], header: str) -> bool:
+def _has_header(first: Sequence[str], known: bool, nodes: Mapping[str, int], header: str) -> bool:
     """Whether a first row is a header: it is told; or it has no node in it, but names of columns, or no number where nodes
     are numbers.
     """
@@ -140,13 +140,13 @@ SPLITS = {
 NAMED = 3  # features that a note names
 
 
-def from_folder(folder: str, options: TableOptions, directed: bool) -> FoundGraph:
+def _from_folder(folder: str, options: TableOptions, directed: bool) -> FoundGraph:
     """The graph of a folder. Its nodes are those that have features; edges count both ways unless they are `directed`."""
-    features = read_features(required(folder, "features"), options)
-    edges, wrong, note = read_edges(required(folder, "edges"), features.names, features.bad, options)
-    labels, unclear = read_labels(required(folder, "labels"), features, options)
+    features = _read_features(_required(folder, "features"), options)
+    edges, wrong, note = _read_edges(_required(folder, "edges"), features.names, features.bad, options)
+    labels, unclear = _read_labels(_required(folder, "labels"), features, options)
     graph = LabelledGraph(
-        tuple(features.names), features.rows(), both_ways(edges, directed), labels.labels, labels.parts, labels.places,
+        tuple(features.names), features.rows(), _both_ways(edges, directed), labels.labels, labels.parts, labels.places,
         features.columns,
     )  # fmt: skip
     notes = [text for text in (features.note, note, labels.note) if text]
@@ -174,7 +174,7 @@ class FeatureRows:
         """The next row."""
         where, name = f"{self.path}:{line}", cells[0] if cells else ""
         fault = fault or self.fault(name, cells[1:])
-        values = np.zeros(0) if fault else parsed(cells[1:], self.mark)
+        values = np.zeros(0) if fault else _parsed(cells[1:], self.mark)
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
             place = int(wrong[0])
@@ -213,18 +213,18 @@ class FeatureRows:
         return SparseRows(np.cumsum(counts), columns, values, self.width)
 
 
-def read_features(path: str, options: TableOptions) -> FeatureRows:
+def _read_features(path: str, options: TableOptions) -> FeatureRows:
     """The nodes with their features: a header is optional, and names the features."""
-    found_table = table(path, options)
+    found_table = _table(path, options)
     rows = found_table.rows
     sample = list(islice(rows, SAMPLE))
     whole = [cells for _, cells, fault in sample if not fault]
     require(bool(whole), f"{path}: no row can be read. Each line is node,number,number,...")
     telling = (cell for cells in whole for cell in cells[1:] if "," in cell or "." in cell)
     found = FeatureRows(path, mark=decimal_mark(telling, found_table.separator))
-    if not sample[0][2] and has_feature_header(whole[0], options.header):
+    if not sample[0][2] and _has_feature_header(whole[0], options.header):
         found.columns = tuple(whole[0][1:])
-        found.note = feature_note(path, whole[0], found_table.above)
+        found.note = _feature_note(path, whole[0], found_table.above)
         sample = sample[1:]
     elif found_table.above:
         found.note = f"{path}: {lines(found_table.above)} at the top left out"
@@ -236,14 +236,14 @@ def read_features(path: str, options: TableOptions) -> FeatureRows:
     return found
 
 
-def has_feature_header(first: Sequence[str], header: str) -> bool:
+def _has_feature_header(first: Sequence[str], header: str) -> bool:
     """Whether a first row names the features: it is told, or it begins as a header does, or has no number."""
     if header:
         return header == "yes"
-    return not first[0] or names(first[0], "node") or not any(map(number, first[1:]))
+    return not first[0] or _names(first[0], "node") or not any(map(number, first[1:]))
 
 
-def feature_note(path: str, header: Sequence[str], above: int) -> str:
+def _feature_note(path: str, header: Sequence[str], above: int) -> str:
     """What was recognized, for the person; nothing where the first column has our own word."""
     if header[0].casefold() == "node" and not above:
         return ""
@@ -252,10 +252,10 @@ def feature_note(path: str, header: Sequence[str], above: int) -> str:
     return f"{path}: header: node is {header[0] or 'the first column'}, the features are {features}{left}"
 
 
-def parsed(cells: Sequence[str], mark: str) -> NDArray[np.float64]:
+def _parsed(cells: Sequence[str], mark: str) -> NDArray[np.float64]:
     """Numbers with this decimal mark; what is none is NaN.
 
-    >>> parsed(["1", "2,5", "1.234,5", "red"], ",").tolist()
+    >>> _parsed(["1", "2,5", "1.234,5", "red"], ",").tolist()
     [1.0, 2.5, 1234.5, nan]
     """
     if mark == ".":
@@ -269,7 +269,7 @@ def parsed(cells: Sequence[str], mark: str) -> NDArray[np.float64]:
 # Edges
 
 
-def read_edges(
+def _read_edges(
     path: str, nodes: Mapping[str, int], bad: AbstractSet[str], options: TableOptions
 ) -> tuple[NDArray[np.int64], list[tuple[Problem, list[str]]], str]:
     """The edges, sources above targets, by the numbers of their nodes, the bad ones with their cells, and a note.
@@ -278,9 +278,9 @@ def read_edges(
     """
     found: list[tuple[int, int]] = []
     wrong: list[tuple[Problem, list[str]]] = []
-    rows, note = body(path, ("source", "target"), nodes, options)
+    rows, note = _body(path, ("source", "target"), nodes, options)
     for line, cells, fault in rows:
-        fault = fault or edge_fault(cells, nodes, bad)
+        fault = fault or _edge_fault(cells, nodes, bad)
         if fault:
             wrong.append((Problem(f"{path}:{line}", fault), cells))
         elif bad.isdisjoint(cells):
@@ -288,7 +288,7 @@ def read_edges(
     return np.array(found, dtype=np.int64).reshape(-1, 2).T, wrong, note
 
 
-def edge_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str]) -> str:
+def _edge_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str]) -> str:
     """What is wrong with a row of the edges."""
     if len(cells) != 2:
         more = " Name source and target in the first line: then the others are left out." if len(cells) > 2 else ""
@@ -299,10 +299,10 @@ def edge_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[
     return ""
 
 
-def both_ways(edges: NDArray[np.int64], directed: bool) -> NDArray[np.int64]:
+def _both_ways(edges: NDArray[np.int64], directed: bool) -> NDArray[np.int64]:
     """Every edge in both directions, unless they have one; each once.
 
-    >>> both_ways(np.array([[0, 1], [1, 0]]), directed=False).tolist()
+    >>> _both_ways(np.array([[0, 1], [1, 0]]), directed=False).tolist()
     [[0, 1], [1, 0]]
     """
     return np.unique(edges if directed else np.concatenate([edges, edges[::-1]], axis=1), axis=1)
@@ -321,14 +321,14 @@ class LabelRows:
     note: str = ""
 
 
-def read_labels(path: str, features: FeatureRows, options: TableOptions) -> tuple[LabelRows, list[Problem]]:
+def _read_labels(path: str, features: FeatureRows, options: TableOptions) -> tuple[LabelRows, list[Problem]]:
     """The labels of the nodes, and the bad rows; a node without a row, or with an empty label, has none."""
     nodes, bad, problems = features.names, features.bad, []
     labels, parts, places = [""] * len(nodes), [""] * len(nodes), list(features.places)
     seen: dict[str, str] = {}
-    rows, note = body(path, ("node", "label", "split"), nodes, options)
+    rows, note = _body(path, ("node", "label", "split"), nodes, options)
     for line, cells, fault in rows:
-        fault = fault or label_fault(cells, nodes, bad, seen)
+        fault = fault or _label_fault(cells, nodes, bad, seen)
         if fault:
             problems.append(Problem(f"{path}:{line}", fault))
         elif cells[0] in nodes:
@@ -338,7 +338,7 @@ def read_labels(path: str, features: FeatureRows, options: TableOptions) -> tupl
     return LabelRows(tuple(labels), tuple(parts), tuple(places), note), problems
 
 
-def label_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str], seen: Mapping[str, str]) -> str:
+def _label_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str], seen: Mapping[str, str]) -> str:
     """What is wrong with a row of the labels."""
     if len(cells) not in (2, 3):
         return f"expected 2 or 3 columns, found {len(cells)}. Each line is node,label,split."
@@ -369,15 +369,15 @@ def from_npz(path: str) -> FoundGraph:
     """The graph of an npz file. Its nodes are named 0, 1, 2, ..."""
     with opened(path) as file:
         require(is_archive(file), f"{path}: not an npz file. {ARRAYS_FORM}")
-    check_names(array_names(path), path)
+    _check_names(array_names(path), path)
     try:
-        return from_arrays(read_arrays(path, (), ("edge_index", "features", *SPARSE, "y", *PARTS)), path)
+        return _from_arrays(read_arrays(path, (), ("edge_index", "features", *SPARSE, "y", *PARTS)), path)
     except ArrayError as error:
         kind = "an array of objects, which is read by running code" if error.objects else f"damaged: {error}"
         raise ValueError(f"{path}: {error.name} is {kind}. Save plain numbers or texts.") from None
 
 
-def check_names(names: Collection[str], where: str) -> None:
+def _check_names(names: Collection[str], where: str) -> None:
     """Require the arrays without which there is no graph."""
     for name in ("edge_index", *(() if "features" in names else SPARSE)):
         require(
@@ -385,22 +385,22 @@ def check_names(names: Collection[str], where: str) -> None:
         )
 
 
-def from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
+def _from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
     """The graph of arrays by name; `where` is the place, for errors.
 
-    >>> found = from_arrays({"edge_index": [[0, 1], [1, 7]], "features": np.eye(3), "y": [0, 1, 1]}, "data")
+    >>> found = _from_arrays({"edge_index": [[0, 1], [1, 7]], "features": np.eye(3), "y": [0, 1, 1]}, "data")
     >>> found.graph.edges.tolist(), str(found.problems[0])
     ([[0], [1]], 'data: edge 1: edge_index names node 7 of 3, which are numbered from 0. Leave the edge out.')
     """
     arrays = {str(name): np.asarray(value) for name, value in given.items()}
-    check_names(arrays, where)
-    features, problems = features_of(arrays, where)
+    _check_names(arrays, where)
+    features, problems = _features_of(arrays, where)
     nodes = len(features)
     require(nodes > 0, f"{where}: the graph has no node")
-    edges, wrong = edges_of(arrays["edge_index"], nodes, where)
-    labels = labels_of(arrays, nodes, where)
+    edges, wrong = _edges_of(arrays["edge_index"], nodes, where)
+    labels = _labels_of(arrays, nodes, where)
     names = tuple(map(str, range(nodes)))
-    parts, unclear = parts_of(arrays, nodes, where)
+    parts, unclear = _parts_of(arrays, nodes, where)
     bad = {int(problem.where.rsplit(" ", 1)[1]) for problem in problems}
     if bad:  # a node without features tells nothing, and neither do its edges
         edges = edges[:, ~np.isin(edges, list(bad)).any(0)]
@@ -410,16 +410,16 @@ def from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
     return FoundGraph(graph, [*problems, *wrong, *unclear])
 
 
-def features_of(arrays: Mapping[str, NDArray], where: str) -> tuple[SparseRows, list[Problem]]:
+def _features_of(arrays: Mapping[str, NDArray], where: str) -> tuple[SparseRows, list[Problem]]:
     """The features, and the nodes whose features are no numbers."""
     if "features" in arrays:
-        matrix = numbers("features", arrays["features"], where)
+        matrix = _numbers("features", arrays["features"], where)
         require(
             matrix.ndim == 2 and matrix.shape[1] > 0,
             f"{where}: features must have the axes (nodes, features): got shape {matrix.shape}",
         )
         bad = np.flatnonzero(~np.isfinite(matrix).all(1))
-        return SparseRows.from_dense(np.nan_to_num(matrix, nan=0.0, posinf=0.0, neginf=0.0)), not_finite(bad, where)
+        return SparseRows.from_dense(np.nan_to_num(matrix, nan=0.0, posinf=0.0, neginf=0.0)), _not_finite(bad, where)
     rows, columns, values, shape = (arrays[name] for name in SPARSE)
     whole = shape.shape == (2,) and np.issubdtype(shape.dtype, np.integer) and bool((shape > 0).all())
     require(whole, f"{where}: feature_shape must be two numbers, nodes and features: got {shape.tolist()}")
@@ -438,7 +438,7 @@ def features_of(arrays: Mapping[str, NDArray], where: str) -> tuple[SparseRows, 
         if len(outside):
             first = outside[0]
             raise ValueError(f"{where}: {name}[{first}] is {array[first]}, outside of feature_shape {shape.tolist()}")
-    values = numbers("feature_values", values, where)
+    values = _numbers("feature_values", values, where)
     lengths = [array.size for array in (rows, columns, values)]
     require(
         values.ndim == 1 and len(set(lengths)) == 1,
@@ -446,22 +446,22 @@ def features_of(arrays: Mapping[str, NDArray], where: str) -> tuple[SparseRows, 
     )
     bad = np.unique(rows[~np.isfinite(values)])
     values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-    return SparseRows.from_entries(rows, columns, values, (nodes, width)), not_finite(bad, where)
+    return SparseRows.from_entries(rows, columns, values, (nodes, width)), _not_finite(bad, where)
 
 
-def not_finite(nodes: NDArray, where: str) -> list[Problem]:
+def _not_finite(nodes: NDArray, where: str) -> list[Problem]:
     what = "a feature is not a finite number. Fill it in, or leave the node out."
     return [Problem(f"{where}: node {node}", what) for node in nodes.tolist()]
 
 
-def numbers(name: str, array: NDArray, where: str) -> NDArray:
+def _numbers(name: str, array: NDArray, where: str) -> NDArray:
     """Require numbers, real ones."""
     real = array.dtype == bool or np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)
     require(real, f"{where}: {name} must hold numbers: got {array.dtype}")
     return array
 
 
-def edges_of(index: NDArray, nodes: int, where: str) -> tuple[NDArray[np.int64], list[Problem]]:
+def _edges_of(index: NDArray, nodes: int, where: str) -> tuple[NDArray[np.int64], list[Problem]]:
     """The edges, and those that lead to nodes which do not exist."""
     index = index.reshape(2, 0).astype(np.int64) if index.size == 0 else index
     turned = " It is (edges, 2): give its transpose." if index.ndim == 2 and index.shape[1] == 2 else ""
@@ -481,7 +481,7 @@ def edges_of(index: NDArray, nodes: int, where: str) -> tuple[NDArray[np.int64],
     return index[:, ~outside.any(0)], problems
 
 
-def labels_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[str, ...]:
+def _labels_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[str, ...]:
     """A label for every node; a class below zero, or an empty text, is not known. Without y, none is."""
     if "y" not in arrays:
         return ("",) * nodes
@@ -494,7 +494,7 @@ def labels_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[st
     return tuple("" if number < 0 else str(number) for number in y.tolist())
 
 
-def parts_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[tuple[str, ...], list[Problem]]:
+def _parts_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[tuple[str, ...], list[Problem]]:
     """Which nodes are in which part, and those that are in two."""
     masks = {part: arrays[part] for part in PARTS if part in arrays}
     require(
@@ -548,14 +548,14 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     require(
         os.path.isdir(folder), f"{folder} is not a folder. New nodes come as features.csv and edges.csv in a folder."
     )
-    features = read_features(required(folder, "features"), options)
+    features = _read_features(_required(folder, "features"), options)
     rows = in_order_of(known, features.rows(), features.columns, features.path)
     numbers = {name: len(known) + number for name, number in features.names.items()} | known.numbers
-    errors = {name: already(name) for name in features.names if name in known.numbers}
-    path = find(folder, "edges")
+    errors = {name: _already(name) for name in features.names if name in known.numbers}
+    path = _find(folder, "edges")
     edges = np.zeros((2, 0), np.int64)
     if path:
-        edges, wrong, _ = read_edges(path, numbers, features.bad, options)
+        edges, wrong, _ = _read_edges(path, numbers, features.bad, options)
         for problem, cells in wrong:
             mine = [name for name in cells if name in features.names]
             require(bool(mine), str(problem))
@@ -563,7 +563,7 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     joined = LabelledGraph(
         (*known.names, *features.names),
         SparseRows.joined([known.features, rows], known.features.width),
-        np.concatenate([known.edges, both_ways(edges, directed)], axis=1),
+        np.concatenate([known.edges, _both_ways(edges, directed)], axis=1),
         (*known.labels, *("" for _ in features.names)),
         (*known.parts, *("" for _ in features.names)),
         columns=known.columns,
@@ -575,7 +575,7 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     return found
 
 
-def already(name: str) -> str:
+def _already(name: str) -> str:
     return (
         f"node {name!r} is in the graph of this run already. Ask for it by its name, or give the new node another one."
     )
@@ -611,6 +611,6 @@ def read_graph(place: Any, options: GraphOptions) -> FoundGraph:
             isinstance(place, Mapping),
             f"a graph in memory is a dict of arrays (edge_index, features, y, ...): got {type(place).__name__}",
         )
-        return from_arrays(place, "data")
+        return _from_arrays(place, "data")
     path = os.path.expanduser(place)
-    return from_folder(path, options, options.directed) if os.path.isdir(path) else from_npz(path)
+    return _from_folder(path, options, options.directed) if os.path.isdir(path) else from_npz(path)

@@ -49,14 +49,14 @@ class SparseRows:
     def from_dense(cls, matrix: NDArray) -> "SparseRows":
         """A matrix without its zeros."""
         rows, columns = np.nonzero(matrix)
-        return cls(counted(rows, len(matrix)), columns, matrix[rows, columns].astype(np.float32), matrix.shape[1])
+        return cls(_counted(rows, len(matrix)), columns, matrix[rows, columns].astype(np.float32), matrix.shape[1])
 
     @classmethod
     def from_entries(cls, rows: NDArray, columns: NDArray, values: NDArray, shape: tuple[int, int]) -> "SparseRows":
         """Numbers with their places, in any order; those of one place are added up."""
         places, index = np.unique(rows.astype(np.int64) * shape[1] + columns, return_inverse=True)
         sums = np.bincount(index, weights=values, minlength=len(places)).astype(np.float32)
-        return cls(counted(places // max(1, shape[1]), shape[0]), places % max(1, shape[1]), sums, shape[1])
+        return cls(_counted(places // max(1, shape[1]), shape[0]), places % max(1, shape[1]), sums, shape[1])
 
     @classmethod
     def joined(cls, parts: "list[SparseRows]", width: int) -> "SparseRows":
@@ -90,7 +90,7 @@ class SparseRows:
         return SparseRows(self.starts, order[self.columns], self.values, self.width)
 
 
-def counted(rows: NDArray, count: int) -> NDArray[np.int64]:
+def _counted(rows: NDArray, count: int) -> NDArray[np.int64]:
     """Where each of `count` rows begins among entries that are sorted by row."""
     return np.concatenate([[0], np.bincount(rows, minlength=count).cumsum()]).astype(np.int64)
 
@@ -322,7 +322,7 @@ class KnownGraph:
             "edges": graph.edges, "starts": features.starts, "columns": features.columns, "values": features.values,
             "labels": places_in(graph.labels, self.labels), "parts": places_in(graph.parts, PARTS),
             "mean": self.scale.mean, "deviation": self.scale.deviation,
-            "names": as_bytes(() if numbered else graph.names), "features": as_bytes(graph.columns),
+            "names": _as_bytes(() if numbered else graph.names), "features": _as_bytes(graph.columns),
         }  # fmt: skip
         return {GRAPH: save({name: np.ascontiguousarray(array) for name, array in arrays.items()})}
 
@@ -338,60 +338,62 @@ class KnownGraph:
             require(isinstance(facts["labels"], list), "its labels are no list")
             labels = tuple(map(str, facts["labels"]))
             width, kind = int(facts["features"]), str(facts["normalize"])
-            check_features(arrays, width, kind)
+            _check_features(arrays, width, kind)
             features = SparseRows(arrays["starts"], arrays["columns"], arrays["values"], width)
-            check_nodes(arrays, len(features), len(labels))
-            names = from_bytes(arrays["names"]) or tuple(map(str, range(len(features))))
-            columns = from_bytes(arrays["features"])
+            _check_nodes(arrays, len(features), len(labels))
+            names = _from_bytes(arrays["names"]) or tuple(map(str, range(len(features))))
+            columns = _from_bytes(arrays["features"])
             require(len(names) == len(features), f"it has {len(names):,} names of {len(features):,} nodes")
             require(len(columns) in (0, width), f"it has {len(columns):,} names of {width:,} features")
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             reason = " ".join(str(error).split())[:200]
             raise ValueError(f"{path} does not hold the graph of this run: {reason}. Restore the file.") from None
-        parts = named(arrays["parts"], PARTS)
-        graph = LabelledGraph(names, features, arrays["edges"], named(arrays["labels"], labels), parts, columns=columns)
+        parts = _named(arrays["parts"], PARTS)
+        graph = LabelledGraph(
+            names, features, arrays["edges"], _named(arrays["labels"], labels), parts, columns=columns
+        )
         scale = FeatureScale(kind, arrays["mean"], arrays["deviation"])
         return cls(graph, labels, scale, restored_weights(facts))
 
 
-def check_features(arrays: Mapping[str, NDArray], width: int, kind: str) -> None:
+def _check_features(arrays: Mapping[str, NDArray], width: int, kind: str) -> None:
     """Require rows of features that lie in a matrix of that width, and a scale for them."""
     starts, columns, values = (arrays[name] for name in ("starts", "columns", "values"))
     require(
-        is_whole(starts, 1)
+        _is_whole(starts, 1)
         and len(starts) > 1
-        and is_whole(columns, 1)
+        and _is_whole(columns, 1)
         and values.ndim == 1
         and values.dtype.kind == "f",
         "its features are no rows of numbers",
     )
     inside = starts[0] == 0 and starts[-1] == len(columns) == len(values) and bool((np.diff(starts) >= 0).all())
     require(bool(inside), "its features do not lie in rows")
-    require(within(columns, 0, width), f"it has features outside of {width:,} columns")
+    require(_within(columns, 0, width), f"it has features outside of {width:,} columns")
     require(kind in KINDS[1:], f"it is normalized by {kind!r}, which is not known")
     scaled = (width,) if kind == "standard" else (0,)
     for name in ("mean", "deviation"):
         require(arrays[name].shape == scaled and arrays[name].dtype.kind == "f", f"its {name} has another size")
 
 
-def check_nodes(arrays: Mapping[str, NDArray], nodes: int, labels: int) -> None:
+def _check_nodes(arrays: Mapping[str, NDArray], nodes: int, labels: int) -> None:
     """Require edges between nodes that are there, and a label and a part for each node."""
     edges = arrays["edges"]
     require(
-        is_whole(edges, 2) and len(edges) == 2 and within(edges, 0, nodes), f"it has edges outside of {nodes:,} nodes"
+        _is_whole(edges, 2) and len(edges) == 2 and _within(edges, 0, nodes), f"it has edges outside of {nodes:,} nodes"
     )
     for name, count in (("labels", labels), ("parts", len(PARTS))):
         places = arrays[name]
-        good = is_whole(places, 1) and len(places) == nodes and within(places, -1, count)
+        good = _is_whole(places, 1) and len(places) == nodes and _within(places, -1, count)
         require(good, f"its {name} are not those of {nodes:,} nodes")
 
 
-def is_whole(array: NDArray, axes: int) -> bool:
+def _is_whole(array: NDArray, axes: int) -> bool:
     """Whether an array has whole numbers and so many axes."""
     return array.ndim == axes and array.dtype.kind == "i"
 
 
-def within(array: NDArray, least: int, end: int) -> bool:
+def _within(array: NDArray, least: int, end: int) -> bool:
     """Whether all numbers are from `least` to before `end`."""
     return array.size == 0 or (int(array.min()) >= least and int(array.max()) < end)
 
@@ -406,19 +408,19 @@ def places_in(words: Sequence[str], known: Sequence[str]) -> NDArray[np.int32]:
     return np.array([places.get(word, -1) for word in words], dtype=np.int32)
 
 
-def named(places: NDArray[np.int32], known: Sequence[str]) -> tuple[str, ...]:
+def _named(places: NDArray[np.int32], known: Sequence[str]) -> tuple[str, ...]:
     """What `places_in` took apart; -1 is nothing."""
     words = (*known, "")
     return tuple(words[place] for place in places.tolist())
 
 
-def as_bytes(texts: Sequence[str]) -> NDArray[np.uint8]:
+def _as_bytes(texts: Sequence[str]) -> NDArray[np.uint8]:
     """Texts in an array of bytes."""
     return np.frombuffer(json.dumps(list(texts), ensure_ascii=False).encode(), dtype=np.uint8)
 
 
-def from_bytes(array: NDArray[np.uint8]) -> tuple[str, ...]:
-    """What `as_bytes` packed."""
+def _from_bytes(array: NDArray[np.uint8]) -> tuple[str, ...]:
+    """What `_as_bytes` packed."""
     require(array.ndim == 1 and array.dtype == np.uint8, "its names are no text")
     texts = json.loads(array.tobytes().decode())
     require(isinstance(texts, list) and all(isinstance(text, str) for text in texts), "its names are no list of texts")

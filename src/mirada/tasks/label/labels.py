@@ -53,7 +53,7 @@ def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
     found.recurrent, found.foreign = seen.recurrent, seen.foreign
     for name in seen.names:
         calls: list[Call] = []
-        calls.extend(restricted(call, index, rows, calls) for call in seen[name].calls)
+        calls.extend(_restricted(call, index, rows, calls) for call in seen[name].calls)
         found._calls[name] = calls
     return found.labelled(seen.labels)
 
@@ -69,7 +69,7 @@ class UsedWeights:
         return self.weights.to(weights)
 
 
-def restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: list[Call]) -> Call:
+def _restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: list[Call]) -> Call:
     """One call, on some nodes only."""
     request = call._request
     graph = exact.edges_of(request)
@@ -154,15 +154,15 @@ def graph_methods(
         if rolled[other] > 0 and bool((source == other).any()):
             falls[place] = whole - log_probability(Edges(edges.pairs[:, source != other], edges.nodes))
     matrices = {
-        "attention": torch.stack([node_row(call, node) for call in calls]).mean(0)[index],
-        "value_norm": torch.stack([node_row(call, node, norms=True) for call in calls]).mean(0)[index],
+        "attention": torch.stack([_node_row(call, node) for call in calls]).mean(0)[index],
+        "value_norm": torch.stack([_node_row(call, node, norms=True) for call in calls]).mean(0)[index],
         "rollout": rolled[index],
         "ablation": falls.clamp(min=0),
     }
     return Methods.of({name: row.unsqueeze(0) for name, row in matrices.items()}, ANSWER, "nodes")
 
 
-def node_row(call: Call, node: int, norms: bool = False) -> Float[Tensor, " nodes"]:
+def _node_row(call: Call, node: int, norms: bool = False) -> Float[Tensor, " nodes"]:
     """How much a node looked at every node, the mean of heads; with `norms`, times the size of what it brought."""
     assert call.edges is not None
     source, target = call.edges.cpu()

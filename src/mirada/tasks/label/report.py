@@ -114,56 +114,58 @@ class NeighborGraph(Item):
             angle = 2 * pi * index / len(around) - pi / 2
             place = (CENTER[0] + RADII[0] * cos(angle), CENTER[1] + RADII[1] * sin(angle))
             title = f"{name}{f' ({kind})' if kind else ''}: {number(value)}"
-            edges.append(edge(place, value, scale, title))
-            dots.append(dot(place, (name, number(value)), title, angle, self.relation(kind)))
+            edges.append(_edge(place, value, scale, title))
+            dots.append(_dot(place, (name, number(value)), title, angle, self.relation(kind)))
         own = [value for name, value in self.neighbors if name == self.node]
         told = ", ".join(f"{name} {number(value)}" for name, value, _ in around)
         return element(
             "svg",
-            *edges, *(loop(value, scale, self.node) for value in own), *dots,
+            *edges, *(_loop(value, scale, self.node) for value in own), *dots,
             element("circle", element("title", self.node), cx=plain(CENTER[0]), cy=plain(CENTER[1]), r=11, class_="node center"),
-            element("text", cut(self.node), x=plain(CENTER[0]), y=plain(CENTER[1] + (36 if own else 26)), class_="middle center"),
+            element(
+                "text", _cut(self.node), x=plain(CENTER[0]), y=plain(CENTER[1] + (36 if own else 26)), class_="middle center"
+            ),
             viewBox=f"0 0 {WIDTH} {HEIGHT}",
             role="img",
             aria_label=f"{self.node} and its neighbors: {told}",
         )  # fmt: skip
 
 
-def cut(name: str) -> str:
+def _cut(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}\u2026"
 
 
-def width_of(value: float, scale: ColorScale) -> str:
+def _width_of(value: float, scale: ColorScale) -> str:
     return plain(THINNEST + (THICKEST - THINNEST) * scale.share(value))
 
 
-def kind_of(value: float) -> str:
+def _kind_of(value: float) -> str:
     return "edge bad" if not isfinite(value) else "edge negative" if value < 0 else "edge"
 
 
-def edge(place: tuple[float, float], value: float, scale: ColorScale, title: str) -> Markup:
+def _edge(place: tuple[float, float], value: float, scale: ColorScale, title: str) -> Markup:
     """A line to a neighbor; one with a weight below zero, or that is no number, is dashed."""
     x, y = place
     return element(
         "line",
         element("title", title),
         x1=plain(CENTER[0]), y1=plain(CENTER[1]), x2=plain(x), y2=plain(y),
-        stroke_width=width_of(value, scale),
+        stroke_width=_width_of(value, scale),
         stroke_dasharray=None if isfinite(value) and value >= 0 else "5 4",
-        class_=kind_of(value),
+        class_=_kind_of(value),
     )  # fmt: skip
 
 
-def loop(value: float, scale: ColorScale, name: str) -> Markup:
+def _loop(value: float, scale: ColorScale, name: str) -> Markup:
     """The weight of the node itself: a ring around it."""
     title = element("title", f"{name} itself: {number(value)}")
     x, y = (plain(place) for place in CENTER)
     return element(
-        "circle", title, cx=x, cy=y, r=17, stroke_width=width_of(value, scale), class_=f"{kind_of(value)} ring"
+        "circle", title, cx=x, cy=y, r=17, stroke_width=_width_of(value, scale), class_=f"{_kind_of(value)} ring"
     )
 
 
-def dot(place: tuple[float, float], written: tuple[str, str], title: str, angle: float, relation: str) -> Markup:
+def _dot(place: tuple[float, float], written: tuple[str, str], title: str, angle: float, relation: str) -> Markup:
     """A neighbor with its name and weight beside it, on the side away from the middle."""
     x, y = place
     name, value = written
@@ -174,6 +176,6 @@ def dot(place: tuple[float, float], written: tuple[str, str], title: str, angle:
     return element(
         "g",
         element("circle", element("title", title), cx=plain(x), cy=plain(y), r=5.5, class_=kind),
-        element("text", cut(name), x=plain(x + shift), y=plain(y + lift), class_=side),
+        element("text", _cut(name), x=plain(x + shift), y=plain(y + lift), class_=side),
         element("text", value, x=plain(x + shift), y=plain(y + lift + 12), class_=f"{side or ''} amount".strip()),
     )

@@ -101,22 +101,22 @@ class Label(Task[str | Node, Node, KnownGraph]):
 
     def read(self, source: Source, options: GraphOptions) -> Splits[Node]:
         if source.builtin:
-            graph = builtin()
-            train, valid, test = (records(graph.nodes(part)) for part in PARTS)
+            graph = _builtin()
+            train, valid, test = (_records(graph.nodes(part)) for part in PARTS)
             return Splits(train, valid, test, whole=graph)
         places = parts_of(source.data)
         if source.measured:
             found = read_graph(places.get("test", source.data), options)
             wanted = found.graph.nodes("test") or found.graph.nodes()
-            return Splits((), (), records(wanted), problems=found.problems, notes=found.notes, whole=found.graph)
+            return Splits((), (), _records(wanted), problems=found.problems, notes=found.notes, whole=found.graph)
         if source.has_valid or places:
-            return several_graphs(source, places, options)
+            return _several_graphs(source, places, options)
         found = read_graph(source.data, options)
         where = source.data if isinstance(source.data, str) else "data"
         graph, notes = with_parts(found.graph, options.shares, where)
-        train, valid, test = (records(graph.nodes(part)) for part in PARTS)
+        train, valid, test = (_records(graph.nodes(part)) for part in PARTS)
         splits = Splits(train, valid, test, problems=found.problems, notes=(*found.notes, *notes), whole=graph)
-        return checked(splits, options)
+        return _checked(splits, options)
 
     def identity(self, value: Node) -> bytes:
         return "\x1f".join((value.name, value.label, value.graph.digest)).encode()
@@ -147,7 +147,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         nodes = [record.value for record in records]
         graphs = {id(node.graph): node.graph for node in nodes}
         (graph,) = graphs.values() or (known.graph,)
-        x, edges = encoded(known, graph, config.self_loops)
+        x, edges = _encoded(known, graph, config.self_loops)
         numbers = torch.tensor([node.number for node in nodes], dtype=torch.int64)
         classes = torch.from_numpy(places_in([node.label for node in nodes], known.labels)).long()
         return NodeExamples(x, edges, numbers, classes, known.weights)
@@ -190,13 +190,13 @@ class Label(Task[str | Node, Node, KnownGraph]):
     # from answers to a report
 
     def measure(self, run: Run, records: Sequence[NodeRecord]) -> tuple[dict[str, float], list[Answer]]:
-        unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
+        unseen = unseen_classes(records, run.known.labels, _label_of)  # an error here, not a wrong answer
         require(not unseen, show(unseen, NAMED))
         answers = run([record.value for record in records])
-        return class_metrics(*given_and_wanted(records, answers)), answers
+        return class_metrics(*_given_and_wanted(records, answers)), answers
 
     def details(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        return class_details(*given_and_wanted(records, answers), run.known.labels)
+        return class_details(*_given_and_wanted(records, answers), run.known.labels)
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[NodeRecord]) -> dict[str, float]:
         known = learned()
@@ -221,17 +221,17 @@ class Label(Task[str | Node, Node, KnownGraph]):
         ] or pairs  # as many neighbors as one can see at once
         about = "The thicker an edge, the more the last layer looked along it, over all heads. In brackets: a neighbor's label."
         return [
-            *class_sections(*given_and_wanted(records, answers), run.known.labels),
-            Section("Neighbors", agreement(pairs), (by_degree(pairs),)),
-            Section("Examples", about, tuple(drawn_node(*pair) for pair in spread(told, SHOWN))),
-            Section("Worst errors", "Wrong answers, the surest first.", tuple(drawn_node(*p) for p in wrong[:SHOWN])),
+            *class_sections(*_given_and_wanted(records, answers), run.known.labels),
+            Section("Neighbors", _agreement(pairs), (_by_degree(pairs),)),
+            Section("Examples", about, tuple(_drawn_node(*pair) for pair in spread(told, SHOWN))),
+            Section("Worst errors", "Wrong answers, the surest first.", tuple(_drawn_node(*p) for p in wrong[:SHOWN])),
         ]
 
 
 # Reading
 
 
-def builtin() -> LabelledGraph:
+def _builtin() -> LabelledGraph:
     """Papers that cite each other."""
     data = citations()
     features = SparseRows.from_dense(data.features)
@@ -239,32 +239,32 @@ def builtin() -> LabelledGraph:
     return LabelledGraph(data.names, features, data.edges, data.topics, data.parts, places, data.words)
 
 
-def records(nodes: Sequence[Node]) -> list[NodeRecord]:
+def _records(nodes: Sequence[Node]) -> list[NodeRecord]:
     return [Record(node.where, node) for node in nodes]
 
 
-def several_graphs(source: Source, places: Mapping[str, str], options: GraphOptions) -> Splits[Node]:
+def _several_graphs(source: Source, places: Mapping[str, str], options: GraphOptions) -> Splits[Node]:
     """A graph to learn from and others to validate on and to be measured with."""
     require(not options.split, "split= divides one graph, and here the parts are given. Leave it out.")
     parts = {"train": places.get("train", source.data), "valid": source.valid or places.get("valid", "")}
     parts |= {"test": places["test"]} if "test" in places else {}
     require(bool(parts["valid"]), f"{source.data}: there is a train, but no valid beside it")
     found = {part: read_graph(place, options) for part, place in parts.items()}
-    nodes = {part: records(one.graph.nodes(part) or one.graph.nodes()) for part, one in found.items()}
+    nodes = {part: _records(one.graph.nodes(part) or one.graph.nodes()) for part, one in found.items()}
     if "test" not in found:
-        nodes["test"] = records(found["train"].graph.nodes("test"))
+        nodes["test"] = _records(found["train"].graph.nodes("test"))
     problems = [problem for one in found.values() for problem in one.problems]
     notes = [note for one in found.values() for note in one.notes]
     whole = found["train"].graph
     for part, one in found.items():
         where = parts[part] if isinstance(parts[part], str) else f"the graph of {part}"
         in_order_of(whole, one.graph.features, one.graph.columns, where)
-    return checked(
+    return _checked(
         Splits(nodes["train"], nodes["valid"], nodes["test"], problems=problems, notes=notes, whole=whole), options
     )
 
 
-def checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
+def _checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
     """Splits without nodes of labels that cannot be learned or measured; these are problems. How features are scaled is told."""
     every = Counter(record.value.label for part in (splits.train, splits.valid, splits.test) for record in part)
     known = sorted({record.value.label for record in splits.train})
@@ -278,7 +278,7 @@ def checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
                     Problem(record.where, f"label of one node only: {label!r}. Label more nodes so, or none.")
                 )
             elif label not in known:
-                problems += unseen_classes([record], known, label_of)
+                problems += unseen_classes([record], known, _label_of)
             else:
                 good.append(record)
         kept.append(good)
@@ -287,7 +287,7 @@ def checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
     return replace(splits, train=train, valid=valid, test=test, problems=problems, notes=(*splits.notes, scale.text))
 
 
-def label_of(value: Node) -> str:
+def _label_of(value: Node) -> str:
     return value.label
 
 
@@ -295,7 +295,9 @@ def label_of(value: Node) -> str:
 
 
 @lru_cache(maxsize=4)
-def encoded(known: KnownGraph, graph: LabelledGraph, self_loops: bool) -> tuple[Float[Tensor, "nodes features"], Edges]:
+def _encoded(
+    known: KnownGraph, graph: LabelledGraph, self_loops: bool
+) -> tuple[Float[Tensor, "nodes features"], Edges]:
     """The features and edges of a graph as the model reads them; kept, since every question is about the same few graphs."""
     features = graph.features
     if graph is not known.graph:
@@ -309,7 +311,7 @@ class GraphPass:
 
     def __init__(self, run: Run, graph: LabelledGraph) -> None:
         self.run, self.graph = run, graph
-        x, edges = encoded(run.known, graph, run.model.config.self_loops)
+        x, edges = _encoded(run.known, graph, run.model.config.self_loops)
         self.inputs = x.to(run.device), edges.to(run.device)
         with look(run.model) as seen:
             scores = run.model(*self.inputs)
@@ -329,7 +331,7 @@ class GraphPass:
         strongest = sorted(zip(neighbors, weights.tolist(), strict=True), key=lambda pair: -pair[1])[:TOLD]
         told = [{"node": other.name, "label": other.label, "weight": weight} for other, weight in strongest]
         return Answer(
-            node.name, *ranked[0], value=tuple(neighbors), read=tuple(map(described, neighbors)), written=(node.name,),
+            node.name, *ranked[0], value=tuple(neighbors), read=tuple(map(_described, neighbors)), written=(node.name,),
             weights=weights.unsqueeze(0), more={"neighbors": told}, replay=partial(self.look, node, ranked),
             **ask.ranking(ranked),
         )  # fmt: skip
@@ -349,7 +351,7 @@ class GraphPass:
         return found
 
 
-def described(node: Node) -> str:
+def _described(node: Node) -> str:
     """A node with its label, where that is known."""
     return f"{node.name} ({node.label})" if node.label else node.name
 
@@ -357,11 +359,11 @@ def described(node: Node) -> str:
 # The report
 
 
-def given_and_wanted(records: Sequence[NodeRecord], answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
+def _given_and_wanted(records: Sequence[NodeRecord], answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
     return [answer.text for answer in answers], [record.value.label for record in records]
 
 
-def drawn_node(answer: Answer, record: NodeRecord) -> NeighborGraph:
+def _drawn_node(answer: Answer, record: NodeRecord) -> NeighborGraph:
     """A node among its neighbors, with how much the model looked at each."""
     assert answer.weights is not None
     named = ((node.name, weight) for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True))
@@ -369,7 +371,7 @@ def drawn_node(answer: Answer, record: NodeRecord) -> NeighborGraph:
     return NeighborGraph(record.value.name, tuple(named), known, answer.text, record.value.label, score=answer.score)
 
 
-def agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:
+def _agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:
     """How much of the attention falls on neighbors of a node's own label, in words, beside what even weights would give."""
     looked = even = whole = 0.0
     for answer, record in pairs:
@@ -391,7 +393,7 @@ def agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:
     )
 
 
-def by_degree(pairs: Sequence[tuple[Answer, NodeRecord]]) -> DataTable:
+def _by_degree(pairs: Sequence[tuple[Answer, NodeRecord]]) -> DataTable:
     """Quality by the number of neighbors, the node itself not counted."""
     groups: dict[int, list[bool]] = {}
     for answer, record in pairs:

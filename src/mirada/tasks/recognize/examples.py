@@ -65,7 +65,7 @@ class Augmentation:
             np.ascontiguousarray(chance).astype("<u8").view("<u2").reshape(-1, 4).T.astype(np.int64)
         )
         if self.shift or self.flip:
-            squares = moved(squares, self.places(down), self.places(right), (mirror & 1 & self.flip).astype(bool))
+            squares = _moved(squares, self.places(down), self.places(right), (mirror & 1 & self.flip).astype(bool))
         found = numbers(squares)
         if self.light:
             # the upper byte decides the contrast, the lower one the light
@@ -79,7 +79,7 @@ class Augmentation:
         return (bits * (2 * self.shift + 1) >> 16) - self.shift
 
 
-def moved(squares: Squares, down: np.ndarray, right: np.ndarray, mirrored: np.ndarray) -> Squares:
+def _moved(squares: Squares, down: np.ndarray, right: np.ndarray, mirrored: np.ndarray) -> Squares:
     """All pictures shifted, each in its own way, by one gather."""
     size = squares.shape[1]
     rows = np.clip(np.arange(size) + down[:, None], 0, size - 1)

@@ -88,7 +88,7 @@ class Picture:
             self.height, self.width, self.gray = header.height, header.width, header.gray
             return
         gray = self.given.mode in GRAY if isinstance(self.given, Image.Image) else None
-        if gray is not None or not is_plain(self.given):
+        if gray is not None or not _is_plain(self.given):
             self.given = pixels_of(self.given)
         self.height, self.width = self.given.shape[:2]
         self.gray = self.given.shape[2:] in ((), (1,)) if gray is None else gray
@@ -129,7 +129,7 @@ class Picture:
         return self._identity
 
 
-def is_plain(given: Any) -> bool:
+def _is_plain(given: Any) -> bool:
     """Whether it is an array of bytes that needs no conversion."""
     plain = isinstance(given, np.ndarray) and given.dtype == np.uint8 and min(given.shape, default=0) > 0
     return plain and (given.ndim == 2 or (given.ndim == 3 and given.shape[2] in (1, 3)))
@@ -284,15 +284,15 @@ def read_images(place: Any) -> Found[LabelledPicture]:
     [('row 1', 'cat'), ('row 2', 'dog')]
     """
     if not isinstance(place, str):
-        return in_memory(place)
+        return _in_memory(place)
     path = os.path.expanduser(place)
     if os.path.isdir(path):
-        return from_folders(place)
+        return _from_folders(place)
     if "," in place and not os.path.exists(path):
-        images, labels, path = idx_pair(place)
+        images, labels, path = _idx_pair(place)
         return Found(numbered(images, labels, lambda row: f"{path}:{row}"))
     if place.lower().endswith(".npz"):
-        return Found(numbered(*npz_arrays(place), lambda row: f"{place}:{row}"))
+        return Found(numbered(*_npz_arrays(place), lambda row: f"{place}:{row}"))
     require(os.path.exists(path), f"{place}: no such file or folder. {near(path)}")
     raise ValueError(f"{place}: a file whose form is unknown. Give {FORMS}.")
 
@@ -300,7 +300,7 @@ def read_images(place: Any) -> Found[LabelledPicture]:
 # folders
 
 
-def from_folders(place: str) -> Found[LabelledPicture]:
+def _from_folders(place: str) -> Found[LabelledPicture]:
     """A folder of class folders; whatever is in one of them, at any depth, is a picture of that class."""
     folder = expanded(place)
     classes = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
@@ -308,17 +308,17 @@ def from_folders(place: str) -> Found[LabelledPicture]:
         bool(classes),
         f"{place}: there is no folder in it. Pictures to learn from are in a folder per class, such as {place}/cat/1.jpg.",
     )
-    loose = [path for path in files_in(folder, deep=False) if path.suffix.lower() in ENDINGS]
+    loose = [path for path in _files_in(folder, deep=False) if path.suffix.lower() in ENDINGS]
     records: list[Labelled] = []
     problems = [
         Problem(str(path), "a picture beside the class folders. Put it into the folder of its class.") for path in loose
     ]
     for home in classes:
-        paths = files_in(home)
+        paths = _files_in(home)
         if not paths:
             problems.append(Problem(str(home), "a class without pictures. Put some there, or remove the folder."))
         for path in paths:
-            found = opened_picture(str(path))
+            found = _opened_picture(str(path))
             if isinstance(found, Problem):
                 problems.append(found)
             else:
@@ -326,17 +326,17 @@ def from_folders(place: str) -> Found[LabelledPicture]:
     return Found(records, problems)
 
 
-def files_in(folder: Path, deep: bool = True) -> list[Path]:
+def _files_in(folder: Path, deep: bool = True) -> list[Path]:
     """The files of a folder, but for hidden ones and what file managers leave behind."""
     found = folder.rglob("*") if deep else folder.iterdir()
-    return sorted(path for path in found if path.is_file() and not is_hidden(path.relative_to(folder)))
+    return sorted(path for path in found if path.is_file() and not _is_hidden(path.relative_to(folder)))
 
 
-def is_hidden(path: Path) -> bool:
+def _is_hidden(path: Path) -> bool:
     return path.name.lower() in ("thumbs.db", "desktop.ini") or any(part.startswith(".") for part in path.parts)
 
 
-def opened_picture(given: Any, where: str = "") -> Picture | Problem:
+def _opened_picture(given: Any, where: str = "") -> Picture | Problem:
     """A picture, or what is wrong with it; the place is told once."""
     try:
         return Picture(given, where)
@@ -351,17 +351,17 @@ def unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
     path = os.path.expanduser(place)
     if os.path.isdir(path):
         folder = Path(path)
-        found = [(str(file.relative_to(folder)), opened_picture(str(file))) for file in files_in(folder)]
+        found = [(str(file.relative_to(folder)), _opened_picture(str(file))) for file in _files_in(folder)]
         require(bool(found), f"{place}: there is no file in it. Give a folder of pictures.")
         return found
     if place.lower().endswith(".npz"):
-        images = read_npz(place, ARRAYS[:1])["images"]
-    elif is_idx(place.split(",")[0].strip()):
+        images = _read_npz(place, ARRAYS[:1])["images"]
+    elif _is_idx(place.split(",")[0].strip()):
         place = place.split(",")[0].strip()
         images = read_idx(place)
     else:
-        return [(os.path.basename(place), opened_picture(place))]
-    check_images(images, place)
+        return [(os.path.basename(place), _opened_picture(place))]
+    _check_images(images, place)
     names = [f"{place}:{row}" for row in range(1, len(images) + 1)]
     return [(name, Picture(image, name)) for name, image in zip(names, images, strict=True)]
 
@@ -373,19 +373,19 @@ def numbered_picture(text: str) -> Picture | None:
     if (
         not found
         or not os.path.isfile(os.path.expanduser(place))
-        or not (place.lower().endswith(".npz") or is_idx(place))
+        or not (place.lower().endswith(".npz") or _is_idx(place))
     ):
         return None
     images, number = (
-        (read_npz(place, ARRAYS[:1])["images"] if place.lower().endswith(".npz") else read_idx(place)),
+        (_read_npz(place, ARRAYS[:1])["images"] if place.lower().endswith(".npz") else read_idx(place)),
         int(found.group(2)),
     )
-    check_images(images, place)
+    _check_images(images, place)
     require(1 <= number <= len(images), f"{place} has pictures 1 to {len(images):,}: there is no {number}")
     return Picture(images[number - 1], text)
 
 
-def is_idx(place: str) -> bool:
+def _is_idx(place: str) -> bool:
     """Whether a file begins as an idx file does."""
     try:
         with opened(place) as file:
@@ -397,7 +397,7 @@ def is_idx(place: str) -> bool:
 # arrays
 
 
-def idx_pair(place: str) -> tuple[np.ndarray, list[str], str]:
+def _idx_pair(place: str) -> tuple[np.ndarray, list[str], str]:
     """The pictures and labels of two idx files, in whichever order they are given, and the file of the pictures."""
     paths = [part.strip() for part in place.split(",")]
     require(len(paths) == 2, f"{place}: two idx files have one comma between them: IMAGES,LABELS")
@@ -407,19 +407,19 @@ def idx_pair(place: str) -> tuple[np.ndarray, list[str], str]:
         images.ndim in (3, 4),
         f"{path}: pictures have the axes (n, height, width), and it has {images.ndim}. Give IMAGES,LABELS.",
     )
-    check_arrays(images, labels, path, f"{path} has", f"{other} has ")
+    _check_arrays(images, labels, path, f"{path} has", f"{other} has ")
     return images, [str(label) for label in labels.tolist()], path
 
 
-def npz_arrays(path: str) -> tuple[np.ndarray, list[str]]:
+def _npz_arrays(path: str) -> tuple[np.ndarray, list[str]]:
     """The arrays of a file: images (n, height, width[, channels]) of bytes, and labels."""
-    found = read_npz(path, ARRAYS)
+    found = _read_npz(path, ARRAYS)
     images, labels = (found[name] for name in ARRAYS)
-    check_arrays(images, labels, path)
-    return images, [str(label) for label in names_of(labels, path)]
+    _check_arrays(images, labels, path)
+    return images, [str(label) for label in _names_of(labels, path)]
 
 
-def read_npz(path: str, names: Sequence[str]) -> dict[str, np.ndarray]:
+def _read_npz(path: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Some arrays of an npz file."""
     try:
         return read_arrays(path, names)
@@ -429,7 +429,7 @@ def read_npz(path: str, names: Sequence[str]) -> dict[str, np.ndarray]:
         ) from None
 
 
-def check_images(images: np.ndarray, where: str) -> None:
+def _check_images(images: np.ndarray, where: str) -> None:
     """Require pictures of bytes."""
     if images.dtype != np.uint8:
         bad = ", with NaN" if images.dtype.kind == "f" and np.isnan(images).any() else ""
@@ -446,11 +446,11 @@ def check_images(images: np.ndarray, where: str) -> None:
     require(len(images) > 0, f"{where}: there are no pictures")
 
 
-def check_arrays(
+def _check_arrays(
     images: np.ndarray, labels: np.ndarray, where: str, images_have: str = "there are", labels_have: str = ""
 ) -> None:
     """Require pictures of bytes, and a label for each."""
-    check_images(images, where)
+    _check_images(images, where)
     require(labels.ndim > 0, f"{where}: labels must have one axis: got shape {labels.shape}")
     require(
         len(images) == len(labels),
@@ -459,7 +459,7 @@ def check_arrays(
     )
 
 
-def names_of(labels: np.ndarray, where: str) -> list[Any]:
+def _names_of(labels: np.ndarray, where: str) -> list[Any]:
     """Labels as an array holds them: whole numbers or texts."""
     require(labels.ndim == 1, f"{where}: labels must have one axis: got shape {labels.shape}")
     require(
@@ -480,14 +480,14 @@ def numbered(images: np.ndarray, labels: Iterable[str], where: Any) -> list[Labe
 # memory
 
 
-def in_memory(data: Any) -> Found[LabelledPicture]:
+def _in_memory(data: Any) -> Found[LabelledPicture]:
     """Arrays by name as in an npz file, or rows (picture, label): a path, an array or a Pillow image, and its label."""
     if isinstance(data, Mapping):
         missing = [name for name in ARRAYS if name not in data]
         require(not missing, f"data in memory needs images and labels: there is no {' and no '.join(missing)}")
         images, labels = np.asarray(data["images"]), np.asarray(data["labels"])
-        check_arrays(images, labels, "the data")
-        return Found(numbered(images, map(str, names_of(labels, "the data")), lambda row: f"row {row}"))
+        _check_arrays(images, labels, "the data")
+        return Found(numbered(images, map(str, _names_of(labels, "the data")), lambda row: f"row {row}"))
     require(
         isinstance(data, Iterable) and not isinstance(data, bytes | np.ndarray),
         f"data in memory must be rows of (picture, label), or a dict with images and labels: got {type(data).__name__}",
@@ -495,7 +495,7 @@ def in_memory(data: Any) -> Found[LabelledPicture]:
     records: list[Labelled] = []
     problems: list[Problem] = []
     for number, row in enumerate(data, 1):
-        found = labelled_row(row, f"row {number}")
+        found = _labelled_row(row, f"row {number}")
         if isinstance(found, Problem):
             problems.append(found)
         else:
@@ -503,7 +503,7 @@ def in_memory(data: Any) -> Found[LabelledPicture]:
     return Found(records, problems)
 
 
-def labelled_row(row: Any, where: str) -> Labelled | Problem:
+def _labelled_row(row: Any, where: str) -> Labelled | Problem:
     """A record of (picture, label), or what is wrong with it."""
     values = row if isinstance(row, list | tuple) else (row,)
     if len(values) != 2:
@@ -511,5 +511,5 @@ def labelled_row(row: Any, where: str) -> Labelled | Problem:
     given, label = values
     if not isinstance(label, str | int | np.integer) or not str(label).strip():
         return Problem(where, f"a label is a text or a whole number: got {label!r}.")
-    found = opened_picture(given, where)
+    found = _opened_picture(given, where)
     return found if isinstance(found, Problem) else Record(where, LabelledPicture(found, str(label)))

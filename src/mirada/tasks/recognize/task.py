@@ -135,7 +135,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
 
     def read(self, source: Source, options: RecognizeOptions) -> Splits[LabelledPicture]:
         if source.builtin:
-            return builtin()
+            return _builtin()
         splits = labelled_splits(source, options)
         if source.measured or not splits.train:
             return splits
@@ -208,7 +208,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         require(bool(place), "there is no picture: give the path of one")
         drawn = BUILTIN.fullmatch(place)
         if drawn:
-            return builtin_picture(drawn.group(1), int(drawn.group(2)))
+            return _builtin_picture(drawn.group(1), int(drawn.group(2)))
         return numbered_picture(place) or Picture(place, text)
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: RankAsk) -> list[Answer]:
@@ -222,7 +222,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             x = torch.from_numpy(numbers(np.stack([picture.seen(known.fitting) for picture in some]))).to(run.device)
             with look(run.model) as seen:
                 shares = run.model(x).float().softmax(-1).cpu()
-            weights = looked(seen, run.model.config).cpu()
+            weights = _looked(seen, run.model.config).cpu()
             for row, picture in enumerate(some):
                 pairs = zip(labels, shares[row].tolist(), strict=True)
                 taken = [pair for pair in pairs if pair[0] in (ask.candidates or labels)]
@@ -231,7 +231,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
                     x[row : row + 1],
                     labels=partial(class_labels, known, run.model.config, picture, ask.candidates),
                 )
-                answers.append(ranked_answer(picture, known, taken, weights[row : row + 1], ask, replay))
+                answers.append(_ranked_answer(picture, known, taken, weights[row : row + 1], ask, replay))
         return answers
 
     def questions(self, run: Run, place: str) -> Questions:
@@ -255,18 +255,18 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
         require(not unseen, show(unseen, NAMED))
         answers = run([record.value.picture for record in records])
-        metrics = class_metrics(*told(answers, records))
-        return metrics | attention_on_objects(run.known, records, answers), answers
+        metrics = class_metrics(*_told(answers, records))
+        return metrics | _attention_on_objects(run.known, records, answers), answers
 
     def details(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        return class_details(*told(answers, records), run.known.labels)
+        return class_details(*_told(answers, records), run.known.labels)
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[LabelledRecord]) -> dict[str, float]:
         train = learned()
         every = max(1, -(-len(train) * run.known.fitting.room(1) // LINEAR_NUMBERS))
         train = train[::every]
         labels, wanted = ([label_of(record.value) for record in part] for part in (train, records))
-        x, asked = (pixels([record.value.picture for record in part], run.known.fitting) for part in (train, records))
+        x, asked = (_pixels([record.value.picture for record in part], run.known.fitting) for part in (train, records))
         linear, often = linear_on_features(x, labels, asked), [majority(labels)] * len(wanted)
         return {"accuracy_linear": accuracy(linear, wanted), "accuracy_majority": accuracy(often, wanted)}
 
@@ -283,31 +283,31 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     def sections(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> list[Section]:
         pairs = list(zip(answers, records, strict=True))
         wrong = sorted((p for p in pairs if p[0].text != p[1].value.label), key=lambda pair: -pair[0].score)
-        shown = partial(heat, run.known)
-        about = about_heat(run.model.config, attention_on_objects(run.known, records, answers))
+        shown = partial(_heat, run.known)
+        about = _about_heat(run.model.config, _attention_on_objects(run.known, records, answers))
         return [
             Section("Examples", about, tuple(shown(*pair) for pair in spread(pairs, SHOWN))),
             Section("Worst errors", "Wrong answers, the surest first.", tuple(shown(*pair) for pair in wrong[:SHOWN])),
-            *class_sections(*told(answers, records), run.known.labels),
+            *class_sections(*_told(answers, records), run.known.labels),
         ]
 
 
 # records
 
 
-def builtin() -> Splits[LabelledPicture]:
+def _builtin() -> Splits[LabelledPicture]:
     """Drawn objects in clutter, with their boxes."""
     data = objects()
-    train, valid, test = (numbered(name, labelled_objects(getattr(data, name))) for name in SETS)
+    train, valid, test = (numbered(name, _labelled_objects(getattr(data, name))) for name in SETS)
     return Splits(train, valid, test)
 
 
-def labelled_objects(drawn: DrawnObjects) -> list[LabelledPicture]:
+def _labelled_objects(drawn: DrawnObjects) -> list[LabelledPicture]:
     rows = zip(drawn.pictures, drawn.labels, drawn.boxes.tolist(), strict=True)
     return [LabelledPicture(Picture(pixels), label, tuple(box)) for pixels, label, box in rows]
 
 
-def builtin_picture(part: str, number: int) -> Picture:
+def _builtin_picture(part: str, number: int) -> Picture:
     """One of the drawn pictures, so that who has none at hand can try."""
     drawn = getattr(objects(), part).pictures
     require(1 <= number <= len(drawn), f"the builtin {part} pictures are 1 to {len(drawn):,}: there is no {number}")
@@ -317,7 +317,7 @@ def builtin_picture(part: str, number: int) -> Picture:
 # where the model looked
 
 
-def ranked_answer(
+def _ranked_answer(
     picture: Picture,
     known: PictureClasses,
     shares: Sequence[tuple[str, float]],
@@ -334,7 +334,7 @@ def ranked_answer(
     )  # fmt: skip
 
 
-def looked(seen: Seen, config: ViTConfig) -> Float[Tensor, "batch patches"]:
+def _looked(seen: Seen, config: ViTConfig) -> Float[Tensor, "batch patches"]:
     """The last look, from which the class is decided: of the class token or of the pooling query, the mean over heads, and
     of the patches alone. Where all places are pooled alike, the mean of all their looks.
     """
@@ -344,13 +344,13 @@ def looked(seen: Seen, config: ViTConfig) -> Float[Tensor, "batch patches"]:
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
 
 
-def attention_on_objects(
+def _attention_on_objects(
     known: PictureClasses, records: Sequence[LabelledRecord], answers: Sequence[Answer]
 ) -> dict[str, float]:
     """The share of the attention that falls on the patches which an object touches, and what even attention would put there;
     both in percent, over the records whose boxes are known.
     """
-    pairs = [share_on(known, *pair) for pair in zip(records, answers, strict=True)]
+    pairs = [_share_on(known, *pair) for pair in zip(records, answers, strict=True)]
     shares = [pair for pair in pairs if pair is not None]
     if not shares:
         return {}
@@ -358,7 +358,7 @@ def attention_on_objects(
     return {"on_object": on, "on_object_even": even}
 
 
-def share_on(known: PictureClasses, record: LabelledRecord, answer: Answer) -> tuple[float, float] | None:
+def _share_on(known: PictureClasses, record: LabelledRecord, answer: Answer) -> tuple[float, float] | None:
     """The share of an answer's attention on the patches that the object touches, and their share of all patches."""
     if record.value.box is None or answer.weights is None:
         return None
@@ -366,24 +366,24 @@ def share_on(known: PictureClasses, record: LabelledRecord, answer: Answer) -> t
     return float(answer.weights[0][touched].sum()), float(touched.float().mean())
 
 
-def told(answers: Sequence[Answer], records: Sequence[LabelledRecord]) -> tuple[list[str], list[str]]:
+def _told(answers: Sequence[Answer], records: Sequence[LabelledRecord]) -> tuple[list[str], list[str]]:
     """What was answered, and what was wanted."""
     return [answer.text for answer in answers], [label_of(record.value) for record in records]
 
 
-def pixels(pictures: Sequence[Picture], fitting: Fitting) -> Float[Tensor, "n features"]:
+def _pixels(pictures: Sequence[Picture], fitting: Fitting) -> Float[Tensor, "n features"]:
     """The pixels of pictures side by side, of large ones the means of blocks."""
     step = -(-fitting.size // LINEAR)
     rows = [shrunk(picture.seen(fitting), (step, step)).reshape(-1) for picture in pictures]
     return torch.from_numpy(np.stack(rows)).float()
 
 
-def heat(known: PictureClasses, answer: Answer, record: LabelledRecord) -> PictureHeat:
+def _heat(known: PictureClasses, answer: Answer, record: LabelledRecord) -> PictureHeat:
     """A picture with what the model looked at."""
     assert answer.weights is not None
     grid = answer.weights.reshape(known.grid, known.grid).tolist()
     box = () if record.value.box is None else (known.seen_box(record.value.picture, record.value.box),)
-    on = share_on(known, record, answer)
+    on = _share_on(known, record, answer)
     note = "" if on is None else f"{on[0]:.0%} on patches of the object"
     panel = HeatPanel(answer.text, tuple(map(tuple, grid)), box, note)
     square = record.value.picture.seen(known.fitting)
@@ -391,7 +391,7 @@ def heat(known: PictureClasses, answer: Answer, record: LabelledRecord) -> Pictu
     return PictureHeat(picture, (panel,), answer.text, record.value.label, record.where, answer.score)
 
 
-def about_heat(config: ViTConfig, on: Mapping[str, float]) -> str:
+def _about_heat(config: ViTConfig, on: Mapping[str, float]) -> str:
     """What the colors are, and how much of them falls on the objects, where that is known."""
     who = {"first": "the class token", "attention": "the query that pools the patches"}.get(config.pool, "all patches")
     text = f"The stronger the color of a patch, the more {who} looked at it in the last layer, over all heads."

@@ -13,7 +13,7 @@ def word_error_rate(given: Sequence[str], wanted: Sequence[str]) -> float:
     >>> word_error_rate(["the cat sat"], ["the cat sat down"])
     25.0
     """
-    return error_rate([text.split() for text in given], [text.split() for text in wanted])
+    return _error_rate([text.split() for text in given], [text.split() for text in wanted])
 
 
 def character_error_rate(given: Sequence[str], wanted: Sequence[str]) -> float:
@@ -22,10 +22,10 @@ def character_error_rate(given: Sequence[str], wanted: Sequence[str]) -> float:
     >>> round(character_error_rate(["sitting"], ["kitten"]), 1)
     50.0
     """
-    return error_rate(given, wanted)
+    return _error_rate(given, wanted)
 
 
-def error_rate(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) -> float:
+def _error_rate(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) -> float:
     """The edits of all sequences, in percent of the length of those wanted."""
     total = sum(map(len, wanted))
     edits = sum(edit_distance(one, other) for one, other in zip(given, wanted, strict=True))
@@ -40,10 +40,10 @@ def edit_distance(given: Sequence[str], wanted: Sequence[str]) -> int:
     >>> edit_distance("sitting", "kitten")
     3
     """
-    return table_of_edits(given, wanted)[-1][-1]
+    return _table_of_edits(given, wanted)[-1][-1]
 
 
-def table_of_edits(given: Sequence[str], wanted: Sequence[str]) -> list[list[int]]:
+def _table_of_edits(given: Sequence[str], wanted: Sequence[str]) -> list[list[int]]:
     """The distances of all beginnings: row i, column j is that of the first i wanted and the first j given."""
     rows = [list(range(len(given) + 1))]
     for number, want in enumerate(wanted, 1):
@@ -68,7 +68,7 @@ def confusions(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) 
 
 def edits_of(given: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str]]:
     """The edits of one sequence, from its beginning: a way through the table, replacements first."""
-    table = table_of_edits(given, wanted)
+    table = _table_of_edits(given, wanted)
     row, column = len(wanted), len(given)
     edits: list[tuple[str, str]] = []
     while row or column:

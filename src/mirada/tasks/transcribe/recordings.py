@@ -54,7 +54,7 @@ def resampled(sound: Sound, rate: int) -> Sound:
     up, down = ratio(rate, sound.rate)
     if up == down:
         return Sound(sound.samples, rate)
-    filters, before = bank(up, down)
+    filters, before = _bank(up, down)
     count = -(-len(sound.samples) * up // down)
     x = torch.from_numpy(np.ascontiguousarray(sound.samples))
     moments = -(-count // up)  # every filter once: so many new samples lie between `down` old ones
@@ -77,7 +77,7 @@ def ratio(new: int, old: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=32)
-def bank(up: int, down: int) -> tuple[Tensor, int]:
+def _bank(up: int, down: int) -> tuple[Tensor, int]:
     """A filter for each of the `up` places that new samples take between old ones, and how far they reach back.
 
     Row p weighs the old samples around the moment p down / up.
@@ -322,12 +322,12 @@ def read_recordings(place: Any, extract: FeatureExtractor, options: TableOptions
     """The recordings of a folder (or of the table in it), or of rows in memory: (path or (samples, rate), text)."""
     gathered = GatheredRecordings([], [], [])
     if not isinstance(place, str):
-        rows = spoken_in_memory(place, gathered)
+        rows = _spoken_in_memory(place, gathered)
     else:
-        folder, table = folder_of(place)
-        rows = spoken_beside(folder, options.encoding, gathered)
+        folder, table = _folder_of(place)
+        rows = _spoken_beside(folder, options.encoding, gathered)
         if table:
-            rows = spoken_in_table(folder, table, options, gathered)
+            rows = _spoken_in_table(folder, table, options, gathered)
     for where, name, source, text in rows:
         try:
             recording = extract(source if isinstance(source, Sound) else read_wav(source), name)
@@ -342,7 +342,7 @@ def read_recordings(place: Any, extract: FeatureExtractor, options: TableOptions
 Row = tuple[str, str, str | Sound, str]  # where it is, its name, its file or its sound, its text
 
 
-def folder_of(place: str) -> tuple[str, str]:
+def _folder_of(place: str) -> tuple[str, str]:
     """The folder that a path means, and the table of transcripts in it, where there is one."""
     whole = os.path.expanduser(place)
     if os.path.isfile(whole) and whole.lower().endswith((".tsv", ".csv", ".jsonl", ".gz")):
@@ -354,7 +354,7 @@ def folder_of(place: str) -> tuple[str, str]:
     return place, tables[0] if tables else ""
 
 
-def spoken_in_table(folder: str, table: str, options: TableOptions, gathered: GatheredRecordings) -> Iterator[Row]:
+def _spoken_in_table(folder: str, table: str, options: TableOptions, gathered: GatheredRecordings) -> Iterator[Row]:
     """The rows of a table of transcripts; its names are those of files, with or without .wav."""
     read = read_records(table, COLUMNS, options)
     gathered.problems.extend(read.problems)
@@ -394,14 +394,14 @@ def wav_named(folder: str, name: str) -> str:
     return ""
 
 
-def spoken_beside(folder: str, encoding: str, gathered: GatheredRecordings) -> Iterator[Row]:
+def _spoken_beside(folder: str, encoding: str, gathered: GatheredRecordings) -> Iterator[Row]:
     """Every wav file with the text file of its name."""
     paths = wav_files(folder)
     if not paths:
-        found = sorted({os.path.splitext(name)[1].lower() for name in all_files(folder)} & set(OTHERS))
+        found = sorted({os.path.splitext(name)[1].lower() for name in _all_files(folder)} & set(OTHERS))
         convert = f" It has {', '.join(found)} files: convert them to wav (ffmpeg -i IN OUT.wav)." if found else ""
         raise ValueError(f"{folder}: no wav file in this folder.{convert} {FORM}")
-    texts = {path: beside(path) for path in paths}
+    texts = {path: _beside(path) for path in paths}
     require(any(texts.values()), f"{folder}: {plural(len(paths), 'wav file')}, but no transcripts. {FORM}")
     for path, place in texts.items():
         if not place:
@@ -425,13 +425,13 @@ def spoken_beside(folder: str, encoding: str, gathered: GatheredRecordings) -> I
             )
 
 
-def beside(path: str) -> str:
+def _beside(path: str) -> str:
     """The text file of a recording; nothing where there is none."""
     stem = os.path.splitext(path)[0]
     return next((stem + end for end in (".txt", ".TXT") if os.path.isfile(os.path.expanduser(stem + end))), "")
 
 
-def all_files(folder: str) -> list[str]:
+def _all_files(folder: str) -> list[str]:
     """The paths of all files in a folder and in the folders in it, in order."""
     found = []
     for place, folders, names in os.walk(os.path.expanduser(folder)):
@@ -443,11 +443,11 @@ def all_files(folder: str) -> list[str]:
 def wav_files(folder: str) -> list[str]:
     """The paths of the recordings of a folder."""
     whole = os.path.expanduser(folder)
-    paths = [path for path in all_files(folder) if path.lower().endswith(".wav")]
+    paths = [path for path in _all_files(folder) if path.lower().endswith(".wav")]
     return [os.path.join(folder, os.path.relpath(path, whole)) for path in paths]
 
 
-def spoken_in_memory(data: Any, gathered: GatheredRecordings) -> Iterator[Row]:
+def _spoken_in_memory(data: Any, gathered: GatheredRecordings) -> Iterator[Row]:
     """Rows of (path or (samples, rate), text), a dict or a data frame with the columns `audio` and `text`."""
     columns = ("audio", "text")
     for number, row in enumerate(rows_of(data, columns, columns), 1):
@@ -501,7 +501,7 @@ def survey(place: Any) -> Survey:
     seconds, rates = [], Counter[int]()
     for source in sources[:: max(1, len(sources) // SURVEYED)]:
         try:
-            rate, length = header_of(source)
+            rate, length = _header_of(source)
         except ValueError:
             continue
         rates[rate] += 1
@@ -509,7 +509,7 @@ def survey(place: Any) -> Survey:
     return Survey(len(sources), tuple(seconds), rates)
 
 
-def header_of(source: Any) -> tuple[int, float]:
+def _header_of(source: Any) -> tuple[int, float]:
     """The rate and the seconds of a recording."""
     if isinstance(source, str | Path):
         return read_header(source)

@@ -52,7 +52,7 @@ class SpecAugment:
         """The changed recordings with their new lengths; `frames` are filled up with anything."""
         speed, before, after, pitch, gain, *noise = draws[:, :7].T
         quiet = quietest(frames, lengths)
-        level = loudness(frames, lengths)
+        level = _loudness(frames, lengths)
         frames, lengths = moved(
             frames, lengths, 1 + self.speed * (2 * speed - 1), (before * self.later).long(), (after * self.later).long(), quiet
         )  # fmt: skip
@@ -98,19 +98,19 @@ def draws_of(rows: int, seed: int, epoch: int) -> NDArray[np.float32]:
     return (raw.astype(np.float32) * np.float32(2.0**-24)).reshape(rows, DRAWS)
 
 
-def real(lengths: Lengths, frames: int) -> Bool[Tensor, "batch frames"]:
+def _real(lengths: Lengths, frames: int) -> Bool[Tensor, "batch frames"]:
     """Which frames are not filling."""
     return torch.arange(frames) < lengths.unsqueeze(1)
 
 
 def quietest(frames: Frames, lengths: Lengths) -> Float[Tensor, "batch mels"]:
     """The lowest energy of every band."""
-    return frames.masked_fill(~real(lengths, frames.shape[1]).unsqueeze(-1), torch.inf).amin(1)
+    return frames.masked_fill(~_real(lengths, frames.shape[1]).unsqueeze(-1), torch.inf).amin(1)
 
 
-def loudness(frames: Frames, lengths: Lengths) -> Float[Tensor, " batch"]:
+def _loudness(frames: Frames, lengths: Lengths) -> Float[Tensor, " batch"]:
     """The mean energy of a recording."""
-    inside = real(lengths, frames.shape[1]).unsqueeze(-1)
+    inside = _real(lengths, frames.shape[1]).unsqueeze(-1)
     return frames.masked_fill(~inside, 0).sum((1, 2)) / (lengths * frames.shape[-1])
 
 
@@ -147,7 +147,7 @@ def warp(mels: int, factor: Tensor) -> Float[Tensor, "batch mels mels"]:
 
 
 @lru_cache(maxsize=4)
-def noise_table(mels: int) -> Float[Tensor, "frames mels"]:
+def _noise_table(mels: int) -> Float[Tensor, "frames mels"]:
     """The logarithms of the energies of white noise: each is the sum of a few squares."""
     raw = (drawn(4 * NOISE_FRAMES * mels, 11) >> np.uint64(11)) * 2.0**-53
     energies = -np.log(1 - raw).reshape(4, NOISE_FRAMES, mels).mean(0)
@@ -157,7 +157,7 @@ def noise_table(mels: int) -> Float[Tensor, "frames mels"]:
 def in_noise(frames: Frames, level: Tensor, loud: Tensor, start: Tensor) -> Frames:
     """Recordings with noise of the same loudness in all bands: log(e^x + e^n)."""
     places = (start * NOISE_FRAMES).long().unsqueeze(1) + torch.arange(frames.shape[1])
-    noise = noise_table(frames.shape[-1])[places % NOISE_FRAMES]
+    noise = _noise_table(frames.shape[-1])[places % NOISE_FRAMES]
     return torch.logaddexp(frames, noise + (level + 2 - QUIETEST * (1 - loud)).view(-1, 1, 1))
 
 

@@ -123,12 +123,12 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
 
     def read(self, source: Source, options: TranscribeOptions) -> Splits[Spoken]:
         if source.builtin:
-            return builtin(options)
+            return _builtin(options)
         return splits_of(
             source,
             lambda place: read_recordings(place, FeatureExtractor(options.bands), options),
             options,
-            one_recording,
+            _one_recording,
         )
 
     def identity(self, value: Spoken) -> bytes:
@@ -167,7 +167,7 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         return super().is_one(given) or is_sound(given)
 
     def answer(self, run: Run, inputs: Sequence[Heard], ask: TranscribeAsk) -> list[Answer]:
-        recordings = [heard(given, run.options.bands) for given in inputs]  # type: ignore[attr-defined]
+        recordings = [_heard(given, run.options.bands) for given in inputs]  # type: ignore[attr-defined]
         most, stepper, answers = run.model.config.length, run.stepper, dict[int, Answer]()
         recordings = [recording.beginning(most * REDUCED) for recording in recordings] if ask.truncate else recordings
         for recording in recordings:
@@ -175,8 +175,8 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
             require(not what, f"{recording.name}: {what} --truncate (in Python and JSON: truncate) cuts it here.")
         for rows in in_order([(places_of(len(recording.frames)),) for recording in recordings], DECODED_AT_ONCE):
             some = [recordings[row] for row in rows]
-            for row, recording, ranked in zip(rows, some, decode(run, stepper, some, ask), strict=True):
-                answers[row] = as_answer(run, recording, ranked, ask)
+            for row, recording, ranked in zip(rows, some, _decode(run, stepper, some, ask), strict=True):
+                answers[row] = _as_answer(run, recording, ranked, ask)
         return [answers[row] for row in range(len(inputs))]
 
     def questions(self, run: Run, place: str) -> Questions:
@@ -191,21 +191,21 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
 
     def measure(self, run: Run, records: Sequence[SpokenRecord]) -> tuple[dict[str, float], list[Answer]]:
         answers = run.answers([record.value[0] for record in records])
-        texts, wanted = [answer.text for answer in answers], [wanted_text(run, record) for record in records]
+        texts, wanted = [answer.text for answer in answers], [_wanted_text(run, record) for record in records]
         return {"wer": word_error_rate(texts, wanted), "cer": character_error_rate(texts, wanted)}, answers
 
     def details(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        found = mistakes(run, records, answers)
+        found = _mistakes(run, records, answers)
         return {
             "confusions": [{"wanted": a, "given": b, "count": count} for (a, b), count in found.most_common(LISTED)]
         }
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
-        return [f"{told(c['wanted'])} -> {told(c['given'])}  {c['count']:,}" for c in details["confusions"][:SHOWN]]
+        return [f"{_told(c['wanted'])} -> {_told(c['given'])}  {c['count']:,}" for c in details["confusions"][:SHOWN]]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[SpokenRecord]) -> dict[str, float]:
         """The transcript that is wanted most often, whatever is heard."""
-        wanted, known = ([wanted_text(run, record) for record in part] for part in (records, learned()))
+        wanted, known = ([_wanted_text(run, record) for record in part] for part in (records, learned()))
         often = [majority(known)] * len(wanted)
         return {"wer_majority": word_error_rate(often, wanted), "cer_majority": character_error_rate(often, wanted)}
 
@@ -224,23 +224,23 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
 
     def sections(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> list[Section]:
         pairs = list(zip(answers, records, strict=True))
-        wrong = [pair for pair in pairs if pair[0].text != wanted_text(run, pair[1])]
-        wrong.sort(key=lambda pair: -share_wrong(pair[0].text, wanted_text(run, pair[1])))
+        wrong = [pair for pair in pairs if pair[0].text != _wanted_text(run, pair[1])]
+        wrong.sort(key=lambda pair: -_share_wrong(pair[0].text, _wanted_text(run, pair[1])))
         about = (
             "The recording as a spectrogram; below it, a row for everything that was written: the darker, the more the model "
             "listened there. In a good transcript the dark places walk from left to right."
         )
-        found = mistakes(run, records, answers).most_common(LISTED)
-        rows = tuple((told(wanted), told(given), count) for (wanted, given), count in found)
+        found = _mistakes(run, records, answers).most_common(LISTED)
+        rows = tuple((_told(wanted), _told(given), count) for (wanted, given), count in found)
         return [
-            Section("Examples", about, tuple(drawn_answer(run, *pair) for pair in spread(pairs, SHOWN))),
-            Section("Worst errors", WORST, tuple(drawn_answer(run, *pair) for pair in wrong[:SHOWN])),
+            Section("Examples", about, tuple(_drawn_answer(run, *pair) for pair in spread(pairs, SHOWN))),
+            Section("Worst errors", WORST, tuple(_drawn_answer(run, *pair) for pair in wrong[:SHOWN])),
             Section("Confusions", "What was wanted, and what was written in its place.",
                     (DataTable("", ("wanted", "written", "times"), rows),)),
         ]  # fmt: skip
 
 
-def builtin(options: TranscribeOptions) -> Splits[Spoken]:
+def _builtin(options: TranscribeOptions) -> Splits[Spoken]:
     """Morse code in noise."""
     extract = FeatureExtractor(options.bands)
     train, valid, test = (
@@ -250,7 +250,7 @@ def builtin(options: TranscribeOptions) -> Splits[Spoken]:
     return Splits(train, valid, test)
 
 
-def one_recording(value: Spoken) -> str:
+def _one_recording(value: Spoken) -> str:
     """Equal recordings stay together when some are held out."""
     return value[0].digest.hex()
 
@@ -260,7 +260,7 @@ def is_sound(given: Any) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], int | float | np.number)
 
 
-def heard(given: Heard, bands: MelBands) -> Recording:
+def _heard(given: Heard, bands: MelBands) -> Recording:
     """An input as a recording: a file, samples with their rate, a text to be keyed in Morse code, or a recording."""
     if isinstance(given, Recording):
         return given
@@ -310,14 +310,14 @@ class SpokenExamples:
 
     @property
     def lengths(self) -> list[tuple[int, int]]:
-        return [(rounded(places_of(len(frames))), rounded(len(text) + 1)) for frames, text in self.items]
+        return [(_rounded(places_of(len(frames))), _rounded(len(text) + 1)) for frames, text in self.items]
 
     def take(self, rows: Sequence[int]) -> "SpokenExamples":
         return replace(self, items=[self.items[row] for row in rows])
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
         """A padded batch: the frames; the text once from its start and once to its end."""
-        frames, lengths = padded([self.items[row][0] for row in rows])
+        frames, lengths = _padded([self.items[row][0] for row in rows])
         if self.seed is not None and self.known.augment != "no":
             draws = torch.from_numpy(draws_of(len(self), self.seed, epoch)[list(rows)])
             frames, lengths = strength(self.known.augment)(frames, lengths, draws)
@@ -328,12 +328,12 @@ class SpokenExamples:
         return Microbatch(inputs, (tokens,), tokens)
 
 
-def rounded(length: int) -> int:
+def _rounded(length: int) -> int:
     """A length on the grid: items of equal lengths change places from epoch to epoch, so a batch is rarely the same twice."""
     return -(-length // GRID) * GRID
 
 
-def padded(
+def _padded(
     recordings: Sequence[NDArray[np.float16]],
 ) -> tuple[Float[Tensor, "batch frames mels"], Int[Tensor, " batch"]]:
     """Frames as one tensor, filled up with zeros, and their true numbers."""
@@ -344,16 +344,16 @@ def padded(
     return torch.from_numpy(whole), torch.tensor(lengths)
 
 
-def decode(run: Run, stepper: Any, recordings: Sequence[Recording], ask: TranscribeAsk) -> list[list[Hypothesis]]:
+def _decode(run: Run, stepper: Any, recordings: Sequence[Recording], ask: TranscribeAsk) -> list[list[Hypothesis]]:
     """The best hypotheses for each recording of one batch."""
-    frames, lengths = padded([recording.frames for recording in recordings])
+    frames, lengths = _padded([recording.frames for recording in recordings])
     state = stepper.start(stepper.encode(run.known.scaled(frames).to(run.device), lengths.to(run.device)))
     most = [min(run.model.config.length - 1, ask.tokens or places_of(n) + 10) for n in lengths.tolist()]
     first = torch.full((len(recordings),), START, device=run.device)
     return ask.search()(stepper, state, first, END, most, align=True, rules=[Forbid((PAD, START, MASK, UNKNOWN))])
 
 
-def as_answer(run: Run, recording: Recording, ranked: list[Hypothesis], ask: TranscribeAsk) -> Answer:
+def _as_answer(run: Run, recording: Recording, ranked: list[Hypothesis], ask: TranscribeAsk) -> Answer:
     """The best hypothesis as text, with the moments that it listened to."""
     tokenizer, best = run.known.tokenizer, ranked[0]
     texts = [tokenizer.decode(hypothesis.tokens).strip() for hypothesis in ranked]
@@ -370,35 +370,35 @@ def as_answer(run: Run, recording: Recording, ranked: list[Hypothesis], ask: Tra
     )  # fmt: skip
 
 
-def wanted_text(run: Run, record: SpokenRecord) -> str:
+def _wanted_text(run: Run, record: SpokenRecord) -> str:
     """The text of a record; where upper case is not told from lower case, in lower case."""
     return record.value[1].lower() if run.options.lowercase else record.value[1]  # type: ignore[attr-defined]
 
 
-def mistakes(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> Counter[tuple[str, str]]:
+def _mistakes(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> Counter[tuple[str, str]]:
     """What was written in the place of what: words, where tokens are words, else characters."""
-    texts, wanted = [answer.text for answer in answers], [wanted_text(run, record) for record in records]
+    texts, wanted = [answer.text for answer in answers], [_wanted_text(run, record) for record in records]
     if run.known.tokenizer.kind == "char":
         return confusions(texts, wanted)
     return confusions([text.split() for text in texts], [text.split() for text in wanted])
 
 
-def told(text: str) -> str:
+def _told(text: str) -> str:
     """A character or word of a table."""
     return {"": "(nothing)", " ": "(space)"}.get(text, text)
 
 
-def share_wrong(text: str, wanted: str) -> float:
+def _share_wrong(text: str, wanted: str) -> float:
     """The edits of one text, by its length."""
     return edit_distance(text, wanted) / len(wanted)
 
 
-def drawn_answer(run: Run, answer: Answer, record: SpokenRecord) -> SoundHeat:
+def _drawn_answer(run: Run, answer: Answer, record: SpokenRecord) -> SoundHeat:
     """A recording with what was written from it, and where the model listened."""
     recording = record.value[0]
     weights = () if answer.weights is None else tuple(map(tuple, answer.weights.tolist()))
     return SoundHeat(
         recording.frames.astype(np.float32), len(answer.read) * REDUCED * HOP, answer.written, weights,
-        wanted=wanted_text(run, record), note=os.path.basename(recording.name), score=answer.score,
+        wanted=_wanted_text(run, record), note=os.path.basename(recording.name), score=answer.score,
         hertz=run.options.rate / 2, answer=answer.text,  # type: ignore[attr-defined]
     )  # fmt: skip

@@ -60,8 +60,8 @@ class Aligned(Item):
         scale = ColorScale.of(self.weights)
         texts = element(
             "dl",
-            line("source", strip(source, "source")),
-            line("written", strip(written, "written")),
+            line("source", _strip(source, "source")),
+            line("written", _strip(written, "written")),
             line("wanted", compared(self.wanted, text_of(self.written))) if self.wanted else None,
             class_="lines",
         )
@@ -72,14 +72,14 @@ class Aligned(Item):
             head(self.note, self.score),
             texts,
             element("p", class_="readout", aria_live="polite"),
-            scroll(matrix(self, source, written, scale), label),
+            scroll(_matrix(self, source, written, scale), label),
             element("p", scale.key(len(source)), class_="keys"),
             *(element("p", text, class_="caution") for text in cautions(self.weights, shown(source))),
             class_="aligned card wide" if wide else "aligned card",
         )
 
 
-def strip(tokens: tuple[WordPiece, ...], side: str) -> Markup:
+def _strip(tokens: tuple[WordPiece, ...], side: str) -> Markup:
     """Tokens as running text; pieces of one word touch."""
     parts: list[str] = []
     for index, piece in enumerate(tokens):
@@ -88,16 +88,16 @@ def strip(tokens: tuple[WordPiece, ...], side: str) -> Markup:
     return element("span", join(parts), class_=f"strip {side}", dir="auto", lang="", translate="no")
 
 
-def matrix(value: Aligned, source: tuple[WordPiece, ...], written: tuple[WordPiece, ...], scale: ColorScale) -> Markup:
+def _matrix(value: Aligned, source: tuple[WordPiece, ...], written: tuple[WordPiece, ...], scale: ColorScale) -> Markup:
     """The weights as a table, so that it can be read without colors; the last row is the mean over what was written."""
 
     def row(name: Markup, who: str, weights: tuple[float, ...]) -> Markup:
         titles = [f"{who} \u2192 {piece.shown}: {number(w)}" for piece, w in zip(source, weights, strict=True)]
-        cells = [cell(w, scale, title) for w, title in zip(weights, titles, strict=True)]
+        cells = [_cell(w, scale, title) for w, title in zip(weights, titles, strict=True)]
         return element("tr", element("th", name, scope="row"), *cells)
 
-    columns = [element("th", element("span", label(piece)), scope="col") for piece in source]
-    rows = [row(label(piece), piece.shown, weights) for piece, weights in zip(written, value.weights, strict=True)]
+    columns = [element("th", element("span", _label(piece)), scope="col") for piece in source]
+    rows = [row(_label(piece), piece.shown, weights) for piece, weights in zip(written, value.weights, strict=True)]
     means = tuple(
         total(column) / len(rows) if all(map(isfinite, column)) else nan for column in zip(*value.weights, strict=True)
     )
@@ -112,10 +112,10 @@ def matrix(value: Aligned, source: tuple[WordPiece, ...], written: tuple[WordPie
     )
 
 
-def label(piece: WordPiece) -> Markup:
+def _label(piece: WordPiece) -> Markup:
     """A token beside or above the map; a piece that goes on with a word begins with a dot."""
     return element("bdi", piece.shown if piece.starts else f"\u00b7{piece.shown}")
 
 
-def cell(value: float, scale: ColorScale, title: str) -> Markup:
+def _cell(value: float, scale: ColorScale, title: str) -> Markup:
     return element("td", weight(value), class_=scale.kind(value), style=scale.style(value), title=title)

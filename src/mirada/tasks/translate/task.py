@@ -50,7 +50,7 @@ class TranslateOptions(TextOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateAsk(SearchOptions, AskOptions):
-    """How a translation is searched for; `aligned` asks for what it looked at, `truncate` cuts what is too long."""
+    """How a translation is searched for; `_aligned` asks for what it looked at, `truncate` cuts what is too long."""
 
     aligned: bool = False
     truncate: bool = False
@@ -87,7 +87,7 @@ class Translate(Task[str, Fields, Vocabulary]):
         return {"model": own, "recipe": {"batch_tokens": 2048, "lr": 1e-3 if model == "transformer" else 2e-3}}
 
     def read(self, source: Source, options: TranslateOptions) -> Splits[Fields]:
-        splits = builtin() if source.builtin else from_tables(source, COLUMNS, options)
+        splits = _builtin() if source.builtin else from_tables(source, COLUMNS, options)
         return turned(splits) if options.reverse else splits
 
     def learn(self, splits: Splits[Fields], options: TranslateOptions, start: Vocabulary | None) -> Vocabulary:
@@ -128,10 +128,10 @@ class Translate(Task[str, Fields, Vocabulary]):
         for row, (text, source) in enumerate(zip(inputs, sources, strict=True)):
             require(len(source) > 1 and bool(text.strip()), f"there is nothing to translate in {text!r}")
             sources[row] = run.known.fitted(source, run.model.config.length, text, ask.truncate)
-        aligned = attends(run) and (ask.aligned or run.known.tokenizer.kind == "word")
+        aligned = _attends(run) and (ask.aligned or run.known.tokenizer.kind == "word")
         stepper, answers = run.stepper, dict[int, Answer]()
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
-            found = decode(run, stepper, [sources[row] for row in rows], ask, aligned)
+            found = _decode(run, stepper, [sources[row] for row in rows], ask, aligned)
             for row, ranked in zip(rows, found, strict=True):
                 answers[row] = as_answer(run, inputs[row], sources[row], ranked)
         return [answers[row] for row in range(len(inputs))]
@@ -155,7 +155,7 @@ class Translate(Task[str, Fields, Vocabulary]):
         wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].value[1]))
         about = "A row is a word that was written, a column a word that was read: the darker, the more the model looked at it."
         return [
-            Section("Examples", about if attends(run) else "", examples(run, spread(pairs, SHOWN))),
+            Section("Examples", about if _attends(run) else "", examples(run, spread(pairs, SHOWN))),
             Section("Worst errors", "Farthest from what was wanted (chrF).", examples(run, wrong[:SHOWN])),
         ]
 
@@ -183,7 +183,7 @@ class Translate(Task[str, Fields, Vocabulary]):
         return {name: 100 * sum(right) / len(right)}
 
 
-def builtin() -> Splits[Fields]:
+def _builtin() -> Splits[Fields]:
     """The grammar's sentences."""
     from mirada.corpora.spanish.grammar import english_spanish
 
@@ -211,7 +211,7 @@ def collate(items: list[Tokens]) -> Microbatch:
     return Microbatch({"source": source, "lengths": lengths, "target": target, "wanted": wanted}, (tokens,), tokens)
 
 
-def decode(
+def _decode(
     run: Run, stepper: Any, sources: list[list[int]], ask: TranslateAsk, aligned: bool
 ) -> list[list[Hypothesis]]:
     """The best hypotheses for each source of one batch."""
@@ -238,12 +238,12 @@ def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) 
         weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
         replay=partial(
             run.look, torch.tensor([source]), None, torch.tensor([[START, *best.tokens]]),
-            labels=partial(labels_of, run.known.tokenizer, text, source, best, texts[0]),
+            labels=partial(_labels_of, run.known.tokenizer, text, source, best, texts[0]),
         ),
     )  # fmt: skip
 
 
-def labels_of(
+def _labels_of(
     tokenizer: Tokenizer, text: str, source: list[int], best: Hypothesis, written: str, logits: Tensor
 ) -> Labels:
     """What the rows and columns of a translation are."""
@@ -268,20 +268,20 @@ def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Pi
     return text
 
 
-def attends(run: Run) -> bool:
+def _attends(run: Run) -> bool:
     """Whether the model looks at the source while it writes: all do but the plain recurrent one."""
     return getattr(run.model.config, "attention", "") != "no"
 
 
 def examples(run: Run, pairs: Sequence[tuple[Answer, TableRow]]) -> tuple[Item, ...]:
     """Translations with what they looked at, for the report; in a table, where the model looks nowhere."""
-    if attends(run):
-        return tuple(aligned(run, record) for _, record in pairs)
+    if _attends(run):
+        return tuple(_aligned(run, record) for _, record in pairs)
     rows = tuple((answer.input, answer.text, record.value[1]) for answer, record in pairs)
     return (DataTable("", ("source", "written", "wanted"), rows),)
 
 
-def aligned(run: Run, record: TableRow) -> Aligned:
+def _aligned(run: Run, record: TableRow) -> Aligned:
     """A translation with what it looked at."""
     answer = run(record.value[0], aligned=True)
     weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())

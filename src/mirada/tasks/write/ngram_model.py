@@ -57,12 +57,12 @@ def mixed(
     grams, counts = np.unique(known, return_counts=True)
     contexts, first, kinds = np.unique(grams // vocab, return_index=True, return_counts=True)
     totals = np.add.reduceat(counts, first)
-    seen = looked_up(grams, counts, asked)
-    total, kind = (looked_up(contexts, column, asked // vocab) for column in (totals, kinds))
+    seen = _looked_up(grams, counts, asked)
+    total, kind = (_looked_up(contexts, column, asked // vocab) for column in (totals, kinds))
     return np.where(total > 0, (seen + kind * shorter) / np.maximum(total + kind, 1), shorter)
 
 
-def looked_up(
+def _looked_up(
     keys: Int64[np.ndarray, " n"], values: Int64[np.ndarray, " n"], asked: Int64[np.ndarray, " m"]
 ) -> Int64[np.ndarray, " m"]:
     """The values of sorted keys, 0 where a key is not there."""

@@ -77,7 +77,7 @@ class TextTokens:
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
         """The windows that begin at these tokens."""
         index = torch.tensor(list(rows)).unsqueeze(1) + torch.arange(self.reach)
-        return window_part(self.tokens[index], self.tokens[index + 1])
+        return _window_part(self.tokens[index], self.tokens[index + 1])
 
     def take(self, rows: Sequence[int]) -> "TextTokens":
         """What cannot be used is left out when the files are read: nothing is to be taken away here."""
@@ -96,7 +96,7 @@ class WindowBatches:
     def part(self, step: int, index: int, count: int) -> Microbatch:
         tokens, wanted = self.windows.batch(step)
         if index < len(tokens):
-            return window_part(tokens[index::count], wanted[index::count])
+            return _window_part(tokens[index::count], wanted[index::count])
         return Microbatch({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
 
 
@@ -120,8 +120,8 @@ class Write(Task[str, str, Vocabulary]):
 
     def read(self, source: Source, options: WriteOptions) -> Splits[str]:
         if source.builtin:
-            return divided(Found([Record("builtin manual", manual())]), options.shares)
-        read, divide = partial(texts_of, encoding=options.encoding), partial(divided, shares=options.shares)
+            return _divided(Found([Record("builtin manual", manual())]), options.shares)
+        read, divide = partial(_texts_of, encoding=options.encoding), partial(_divided, shares=options.shares)
         return splits_of(source, read, options, divide=divide)
 
     def learn(self, splits: Splits[str], options: WriteOptions, start: Vocabulary | None) -> Vocabulary:
@@ -139,24 +139,24 @@ class Write(Task[str, str, Vocabulary]):
         return TextTokens(torch.tensor([token for ids in texts for token in (START, *ids)]), config.length)
 
     def batches(self, examples: TextTokens, recipe: Recipe) -> WindowBatches:
-        rows = windows_in(examples, recipe)
+        rows = _windows_in(examples, recipe)
         return WindowBatches(Windows(examples.tokens, examples.reach, rows, recipe.seed))
 
     def in_order(self, examples: TextTokens, recipe: Recipe) -> list[Microbatch]:
-        windows = in_order(examples.tokens, examples.reach, windows_in(examples, recipe))
-        return [window_part(*batch) for batch in windows]
+        windows = in_order(examples.tokens, examples.reach, _windows_in(examples, recipe))
+        return [_window_part(*batch) for batch in windows]
 
     def answer(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> list[Answer]:
         return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
 
     def write(self, run: Run, text: str, ask: WriteAsk, number: int) -> Answer:
         """The text and what follows it, in rounds where the model's reach is shorter than what is asked for."""
-        prompt, score = start_of(run, text), 0.0
+        prompt, score = _start_of(run, text), 0.0
         written: list[int] = []
         wanted = ask.tokens or TOKENS
         search, stepper, rounds = ask.search(), run.stepper, list[tuple[int, int]]()
         while len(written) < wanted:
-            state, first, room = primed(run, stepper, [*prompt, *written])
+            state, first, room = _primed(run, stepper, [*prompt, *written])
             begun = len(prompt) + len(written)
             rounds.append((begun + room - 1 - run.model.config.length, begun))
             most, numbers = min(room, wanted - len(written)), [number + len(written)]
@@ -164,7 +164,7 @@ class Write(Task[str, str, Vocabulary]):
             written += found[0].tokens
             score += found[0].logprob
         answer = self.written(run, text, prompt, written, score)
-        return with_weights(run, answer, [*prompt, *written], rounds) if ask.aligned else answer
+        return _with_weights(run, answer, [*prompt, *written], rounds) if ask.aligned else answer
 
     def written(self, run: Run, text: str, prompt: list[int], written: list[int], score: float) -> Answer:
         """The answer: the text and what was written after it, whose log-probabilities sum up to the score."""
@@ -174,7 +174,7 @@ class Write(Task[str, str, Vocabulary]):
             text, text + continued(run, prompt, written), score / len(written), read=tuple(pieces[:-1]),
             written=tuple(pieces[len(prompt) :]),
         )  # fmt: skip
-        labels = partial(labels_of, run, answer, seen, len(written))
+        labels = partial(_labels_of, run, answer, seen, len(written))
         return replace(answer, replay=partial(run.look, torch.tensor([seen]), labels=labels))
 
     def stream(self, run: Run, text: str, ask: WriteAsk) -> Generator[str, None, Answer | None]:
@@ -182,11 +182,11 @@ class Write(Task[str, str, Vocabulary]):
         if isinstance(search, Beam):  # it decides at the end
             return (yield from super().stream(run, text, ask))
         yield text
-        prompt, stepper, score = start_of(run, text), run.stepper, 0.0
+        prompt, stepper, score = _start_of(run, text), run.stepper, 0.0
         written: list[int] = []
         wanted = ask.tokens or TOKENS
         while len(written) < wanted:
-            state, first, room = primed(run, stepper, [*prompt, *written])
+            state, first, room = _primed(run, stepper, [*prompt, *written])
             begun, most = len(written), min(room, wanted - len(written))
             logprobs = []
             for choice in search.stream(stepper, state, first, None, most, number=begun, rules=[NEVER]):
@@ -201,7 +201,7 @@ class Write(Task[str, str, Vocabulary]):
         recipe = Recipe(batch_tokens=4096)
         parts = self.in_order(self.examples(records, run.known, run.model.config), recipe)
         loss = evaluate(self.objective(run.model, recipe).eval(), parts, ProcessGroup(device=run.device))["loss"]
-        return in_units(loss, sum(part.tokens for part in parts), records), []
+        return _in_units(loss, sum(part.tokens for part in parts), records), []
 
     def familiar(self, found: Mapping[str, float]) -> dict[str, float]:
         return {"perplexity": perplexity(found["loss"])}
@@ -210,7 +210,7 @@ class Write(Task[str, str, Vocabulary]):
         """What the last few tokens alone tell about the next one."""
         known, asked = (self.examples(part, run.known, run.model.config).tokens for part in (learned(), records))
         loss = ngram_loss(known.numpy(), asked.numpy(), len(run.known))
-        return {f"{name}_ngram": value for name, value in in_units(loss, len(asked) - 1, records).items()}
+        return {f"{name}_ngram": value for name, value in _in_units(loss, len(asked) - 1, records).items()}
 
     def length(self, value: str) -> int:
         return len(value.split())
@@ -228,7 +228,7 @@ class Write(Task[str, str, Vocabulary]):
         return [Section("Samples", "Continuations of the same beginning, from careful to wild.", samples)]
 
 
-def in_units(loss: float, tokens: int, records: Sequence[Record[str]]) -> dict[str, float]:
+def _in_units(loss: float, tokens: int, records: Sequence[Record[str]]) -> dict[str, float]:
     """A mean loss over so many tokens in the units that people compare."""
     bits = loss * tokens / sum(len(record.value) for record in records) / math.log(2)
     return {"loss": loss, "perplexity": perplexity(loss), "bits_per_character": bits}
@@ -244,7 +244,7 @@ def beginning(text: str) -> str:
     return rest[:PROMPT].split("\n")[0].rsplit(" ", 1)[0]
 
 
-def labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits: Tensor) -> Labels:
+def _labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits: Tensor) -> Labels:
     """What the rows and columns of a writer are: as much of the text as it reads at once. A row writes the token after it."""
     known = run.known.tokenizer
     start, rest = (tokens[:1], tokens[1:]) if tokens[0] == START else ([], tokens)
@@ -255,7 +255,7 @@ def labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits:
     )  # fmt: skip
 
 
-def with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[tuple[int, int]]) -> Answer:
+def _with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[tuple[int, int]]) -> Answer:
     """An answer with how much the model looked at everything before a token when it wrote it: in the last layer, mean of
     heads, 0 beyond its reach. Where these are more than `MOST_WEIGHTS`, they are not kept, and a note says so.
 
@@ -280,7 +280,7 @@ def continued(run: Run, before: list[int], tokens: list[int]) -> str:
     return run.known.tokenizer.decode([*before, *tokens])[len(run.known.tokenizer.decode(before)) :]
 
 
-def texts_of(data: Any, encoding: str) -> Found[str]:
+def _texts_of(data: Any, encoding: str) -> Found[str]:
     """The texts of files and folders, by commas, without their bad lines, and those; or the texts in memory."""
     if not isinstance(data, str):
         found = rows_in_memory(data, ("text",))
@@ -296,7 +296,7 @@ def texts_of(data: Any, encoding: str) -> Found[str]:
     return Found(records, problems, files_note(data, files))
 
 
-def divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
+def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
     """The last part of every text is for validation, or for test: it is what a writer has to go on with."""
     ends = list(accumulate(shares or (1 - VALID_SHARE, VALID_SHARE)))
     train: list[Record[str]] = []
@@ -309,22 +309,22 @@ def divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
     return Splits(train, valid, test, problems=found.problems)
 
 
-def windows_in(examples: TextTokens, recipe: Recipe) -> int:
+def _windows_in(examples: TextTokens, recipe: Recipe) -> int:
     """Windows in a batch."""
     return max(1, recipe.batch_tokens // examples.reach)
 
 
-def window_part(tokens: Tensor, wanted: Tensor) -> Microbatch:
+def _window_part(tokens: Tensor, wanted: Tensor) -> Microbatch:
     count = int((wanted != IGNORED).sum())
     return Microbatch({"tokens": tokens, "wanted": wanted}, (count,), count)
 
 
-def start_of(run: Run, text: str) -> list[int]:
+def _start_of(run: Run, text: str) -> list[int]:
     """The tokens of a prompt, after the start."""
     return [START, *run.known.tokenizer.encode(text)]
 
 
-def primed(run: Run, stepper: Any, tokens: list[int]) -> tuple[Any, Tensor, int]:
+def _primed(run: Run, stepper: Any, tokens: list[int]) -> tuple[Any, Tensor, int]:
     """The state after all tokens but the last, that one, and how many more fit.
 
     A text that fills the model's reach is taken up again from its last half.
