@@ -1,7 +1,8 @@
 """Which class was taken for which: numbers by hand."""
 
 from mirada.data.record import Record
-from mirada.runs.classes import class_details, class_lines, class_metrics, class_sections, every_class_learned
+from mirada.runs.class_report import class_sections
+from mirada.runs.classes import class_details, class_lines, class_metrics, every_class_learned
 from mirada.runs.sources import Splits
 
 GIVEN, WANTED, LABELS = ["a", "a", "b", "b", "c"], ["a", "b", "b", "c", "c"], ["a", "b", "c", "d"]

@@ -1,4 +1,4 @@
-"""What tasks share whose answer is one of several classes: metrics, what was taken for what, and pictures of it."""
+"""What tasks share whose answer is one of several classes: metrics, the confusion matrix, and lines that print it."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from mirada.data.record import Problem, Record
-from mirada.drawing.page import Section
-from mirada.drawing.tables import Confusion, DataTable
 from mirada.errors import require
 from mirada.runs.sources import Splits
 from mirada.training.metrics import accuracy, macro_f1
@@ -65,19 +63,6 @@ def _one_class(right: int, said: int, there: int) -> dict[str, float]:
         "f1": 200 * right / (said + there) if said + there else 0.0,
         "records": there,
     }
-
-
-def class_sections(given: Sequence[str], wanted: Sequence[str], labels: Sequence[str]) -> list[Section]:
-    """Which class was taken for which, and how well each is told apart."""
-    details = class_details(given, wanted, labels)
-    rows = tuple(
-        (label, found["records"], found["precision"], found["recall"], found["f1"])
-        for label, found in details["per_class"].items()
-    )
-    table = DataTable("Every class", ("class", "records", "precision", "recall", "F1"), rows)
-    matrix = Confusion(tuple(labels), tuple(map(tuple, details["confusion"])))
-    about = "A row is what a record is, a column what it was taken for; the diagonal is right."
-    return [Section("Classes", about, (matrix, table))]
 
 
 def class_lines(details: dict[str, Any]) -> list[str]:

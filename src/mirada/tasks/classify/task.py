@@ -28,7 +28,7 @@ from mirada.looking.record import Seen
 from mirada.models.classifier import Classifier, ClassifierConfig
 from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
-from mirada.runs.classes import class_details, class_metrics, class_sections, every_class_learned, unseen_classes
+from mirada.runs.classes import class_details, class_metrics, every_class_learned, unseen_classes
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, from_tables, numbered, parts_held_out
 from mirada.runs.task import SAMPLES, Preset, Task, spread
@@ -202,6 +202,8 @@ class Classify(Task[str, Fields, TextClasses]):
         return [record.value[0] for record in spread(splits.test or splits.valid, SAMPLES)]
 
     def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
+        from mirada.runs.class_report import class_sections
+
         pairs = list(zip(answers, records, strict=True))
         wrong = sorted((p for p in pairs if p[0].text != p[1].value[1]), key=lambda pair: -pair[0].score)
         about = "The darker a word, the more the last attention layer looked at it, over all places and heads."

@@ -25,7 +25,7 @@ from mirada.looking.record import Seen, look
 from mirada.models.gat import GAT
 from mirada.runs.answers import Answer, RankAsk
 from mirada.runs.batches import Whole
-from mirada.runs.classes import class_details, class_metrics, class_sections, unseen_classes
+from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, parts_of, require_good
@@ -214,6 +214,8 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return f"{len(records):,} node{'' if len(records) == 1 else 's'}"
 
     def sections(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> list[Section]:
+        from mirada.runs.class_report import class_sections
+
         pairs = list(zip(answers, records, strict=True))
         wrong = sorted((pair for pair in pairs if pair[0].text != pair[1].value.label), key=lambda pair: -pair[0].score)
         told = [

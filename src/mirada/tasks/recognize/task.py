@@ -27,7 +27,7 @@ from mirada.looking.record import Seen, look
 from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.answers import Answer, RankAsk
 from mirada.runs.batches import FixedSize
-from mirada.runs.classes import class_details, class_metrics, class_sections, unseen_classes
+from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, numbered
@@ -281,6 +281,8 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         return f"{len(records):,} picture{'' if len(records) == 1 else 's'}"
 
     def sections(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> list[Section]:
+        from mirada.runs.class_report import class_sections
+
         pairs = list(zip(answers, records, strict=True))
         wrong = sorted((p for p in pairs if p[0].text != p[1].value.label), key=lambda pair: -pair[0].score)
         shown = partial(_heat, run.known)
