@@ -4,7 +4,7 @@ import os
 import sys
 
 
-def _main() -> None:
+def main() -> None:
     """Run a command; one that is stopped while it is being loaded says so in a line."""
     try:
         import signal
@@ -29,4 +29,4 @@ def _stop_at_once(number: int, frame: object) -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    main()
