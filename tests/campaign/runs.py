@@ -67,10 +67,10 @@ def data_of(task: str, home: Path) -> str:
 
 def train(task: str, home: Path, out: Path, resume: bool = False, *more: str) -> None:
     """Train to the end, in this process."""
-    from mirada.runs.train import carry_out
+    from mirada.runs.train import execute
 
     keys = (*TASKS[task][2], *COMMON, *more)
-    carry_out(request(task, data_of(task, home), *keys, out=str(out), resume=resume), quiet, quiet)
+    execute(request(task, data_of(task, home), *keys, out=str(out), resume=resume), quiet, quiet)
 
 
 def result(folder: Path) -> dict[str, str]:

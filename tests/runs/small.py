@@ -10,7 +10,7 @@ from mirada.runs.request import TrainingRequest
 from mirada.runs.run import Run
 from mirada.runs.settings import key_values
 from mirada.runs.sources import Source
-from mirada.runs.train import carry_out
+from mirada.runs.train import execute
 
 SIZES = ("width=32", "hidden=64", "depth=1", "heads=2")
 QUICK = (*SIZES, "steps=6", "validate=3", "batch_tokens=1024", "warmup=2", "threads=1")
@@ -64,7 +64,7 @@ def request(
 
 def trained(task: str, data: Any, out: Path, *keys: str, **more) -> Run:
     """Train quietly."""
-    return carry_out(request(task, data, *keys, out=str(out), **more), quiet, quiet)
+    return execute(request(task, data, *keys, out=str(out), **more), quiet, quiet)
 
 
 def quiet(text: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from mirada.runs.folder import LOCK
-from mirada.runs.train import MARK, carry_out
+from mirada.runs.train import MARK, execute
 from mirada.training.log import read_metrics
 from mirada.training.loop import Interrupted
 from tests.runs.small import QUICK, SIZES, pairs, quiet, request, trained, write_rows
@@ -38,7 +38,7 @@ def stopped(data: str, folder: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(Interrupted):
-        carry_out(request("translate", data, *QUICK, out=str(folder)), stop, quiet)
+        execute(request("translate", data, *QUICK, out=str(folder)), stop, quiet)
 
 
 def test_a_restart_goes_on_and_says_so(tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_a_restart_goes_on_and_says_so(tmp_path: Path, data: str, monkeypatch: p
     stopped(data, tmp_path / "run")
     by_torchrun(monkeypatch, 1)
     lines: list[str] = []
-    carry_out(request("translate", data, *QUICK, out=str(tmp_path / "run")), lines.append, quiet)
+    execute(request("translate", data, *QUICK, out=str(tmp_path / "run")), lines.append, quiet)
     assert lines[0] == "torchrun has started the processes again (restart 1): the run goes on from its last checkpoint"
     assert not (tmp_path / "run" / MARK).exists()
     whole = trained("translate", data, tmp_path / "whole", *QUICK)

@@ -10,7 +10,7 @@ import pytest
 from mirada.runs import train as training
 from mirada.runs.load import load
 from mirada.runs.report import details
-from mirada.runs.train import carry_out
+from mirada.runs.train import execute
 from tests.runs.small import QUICK, quiet, request, reviews, trained, write_rows
 
 KEYS = (*QUICK, "seeds=3")
@@ -62,7 +62,7 @@ def test_what_validated_best_is_the_run(folder: Path) -> None:
 def test_all_is_printed(data: str, tmp_path: Path) -> None:
     lines: list[str] = []
     asked = request("classify", data, *QUICK, "seeds=2", out=str(tmp_path / "two"))
-    carry_out(asked, quiet, lines.append)
+    execute(asked, quiet, lines.append)
     assert lines[0].startswith("seed 0: accuracy ")
     assert lines[1].startswith("seed 1: accuracy ")
     assert lines[2].startswith("on ")
@@ -148,7 +148,7 @@ def test_a_file_of_seeds_that_is_broken_is_told_before_the_first_step(data: str,
     (run / "seeds.json").write_text(content)
     steps: list[str] = []
     with pytest.raises(ValueError, match=r"seeds\.json (is not JSON|does not hold|must hold)"):
-        carry_out(request("classify", data, *QUICK, out=str(run)), steps.append, quiet)
+        execute(request("classify", data, *QUICK, out=str(run)), steps.append, quiet)
     assert not any("step" in line for line in steps)
 
 

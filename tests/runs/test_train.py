@@ -12,7 +12,7 @@ import torch
 from mirada.native import library
 from mirada.runs.load import load
 from mirada.runs.run import Run
-from mirada.runs.train import carry_out
+from mirada.runs.train import execute
 from mirada.training.log import read_metrics
 from mirada.training.loop import Interrupted
 from mirada.training.state import weights
@@ -38,13 +38,13 @@ def copy(tmp_path: Path, made: Run) -> Path:
 
 
 def resume(folder: Path, data: str = "", **order) -> Run:
-    return carry_out(request("translate", data=data, out=str(folder), resume=True, **order), quiet, quiet)
+    return execute(request("translate", data=data, out=str(folder), resume=True, **order), quiet, quiet)
 
 
 def test_what_is_said_and_what_is_told(tmp_path: Path, data: str) -> None:
     said: list[str] = []
     told: list[str] = []
-    carry_out(request("translate", data=data, out=str(tmp_path / "run"), keys=QUICK), told.append, said.append)
+    execute(request("translate", data=data, out=str(tmp_path / "run"), keys=QUICK), told.append, said.append)
     assert said[0].startswith("on 4 records for validation: bleu ")
     assert said[1].startswith("A plain baseline is better: bleu is ")
     assert len(said) == 6  # and four samples
@@ -73,7 +73,7 @@ def test_the_code_that_computes_is_recorded_and_another_one_is_told(made: Run, c
     assert described["native"] == library.identity()
     rewrite(copy, described | {"native": "compiled-elsewhere", "checksum": None})
     lines: list[str] = []
-    carry_out(request("translate", out=str(copy), resume=True), lines.append, quiet)
+    execute(request("translate", out=str(copy), resume=True), lines.append, quiet)
     assert lines[0].startswith("this run was begun with compiled-elsewhere code and goes on with ")
     assert json.loads((copy / "config.json").read_text(encoding="utf-8"))["native"] == library.identity()
 
@@ -153,7 +153,7 @@ def test_a_file_cut_in_half_is_told_and_left_alone(copy: Path, name: str, messag
 def test_what_can_be_made_again_is_repaired(made: Run, copy: Path, name: str, damage: Callable[[Path], object]) -> None:
     damage(copy / name)
     lines: list[str] = []
-    carry_out(request("translate", out=str(copy), resume=True), lines.append, quiet)
+    execute(request("translate", out=str(copy), resume=True), lines.append, quiet)
     assert load(copy)("I see a cat.").score == load(made.folder)("I see a cat.").score
     assert any(f"{copy / name} was missing" in line for line in lines)
 
@@ -256,7 +256,7 @@ def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
     told: list[str] = []
     path = write_rows(tmp_path / "bad.tsv", BAD)
     order = request("translate", data=path, out=str(tmp_path / "run"), keys=(*QUICK, "bad=skip"))
-    run = carry_out(order, told.append, quiet)
+    run = execute(order, told.append, quiet)
     assert told[0] == f"3 bad records are left out; `mirada check translate --data {path}` lists them"
     splits = run.splits()
     assert len(splits.train) + len(splits.valid) == 40
@@ -273,7 +273,7 @@ def test_records_longer_than_the_model_are_bad(tmp_path: Path) -> None:
 def test_the_same_record_in_both_files_is_bad(tmp_path: Path, data: str) -> None:
     valid = write_rows(tmp_path / "valid.tsv", [("new", "nuevo"), pairs()[7]])
     with pytest.raises(ValueError, match=r"valid.tsv:2: also in the training data: .*pairs.tsv:8"):
-        carry_out(request("translate", data=data, valid=valid, out=str(tmp_path / "run"), keys=QUICK), quiet, quiet)
+        execute(request("translate", data=data, valid=valid, out=str(tmp_path / "run"), keys=QUICK), quiet, quiet)
 
 
 def divided(folder: Path, task: str) -> str:
@@ -310,7 +310,7 @@ def test_files_without_a_good_record(tmp_path: Path, train: str, valid: str, use
     files = [write_rows(tmp_path / f"{n}.tsv", rows[name]) for n, name in enumerate((train, valid))]
     order = request("translate", data=files[0], valid=files[1], out=str(tmp_path / "run"), keys=(*QUICK, *skip))
     with pytest.raises(ValueError, match=rf"expected 2 columns(?s:.*)no record is left to {use}"):
-        carry_out(order, quiet, quiet)
+        execute(order, quiet, quiet)
     assert not (tmp_path / "run").exists()
 
 
@@ -375,7 +375,7 @@ def test_a_log_that_is_lost_is_told_and_the_run_goes_on(
 ) -> None:
     damage(copy / "metrics.jsonl")
     lines: list[str] = []
-    carry_out(request("translate", out=str(copy), resume=True), lines.append, quiet)
+    execute(request("translate", out=str(copy), resume=True), lines.append, quiet)
     assert any("metrics.jsonl is missing or shorter than it was" in line for line in lines)
     assert (copy / "model.safetensors").read_bytes() == (made.folder / "model.safetensors").read_bytes()
     assert read_metrics(copy / "metrics.jsonl")[-1] == read_metrics(made.folder / "metrics.jsonl")[-1]

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from mirada.runs.run import Run
-from mirada.runs.train import carry_out
+from mirada.runs.train import execute
 from tests.runs.small import request
 
 pytestmark = pytest.mark.slow
 
 
 def trained(task: str, folder: Path, *keys: str) -> Run:
-    return carry_out(request(task, keys=keys, out=str(folder / task)))
+    return execute(request(task, keys=keys, out=str(folder / task)))
 
 
 @pytest.fixture(scope="module")

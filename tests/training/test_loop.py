@@ -316,7 +316,7 @@ def test_inputs_are_moved_to_a_device_with_what_is_no_tensor() -> None:
 class Judged(Distance):
     """A validation says what a list says, one validation after the other."""
 
-    judged = ("error",)
+    selection_metrics = ("error",)
 
     def __init__(self, model: nn.Module, told: list[tuple[float, float]]) -> None:
         super().__init__(model)

@@ -13,7 +13,7 @@ def test_many_quick_validations_are_told_now_and_then_and_the_last_always() -> N
     told = []
     for step in range(1, 101):
         now[0] += 0.15
-        if progress.tells(step):
+        if progress.should_log(step):
             told.append(step)
     assert told[:3] == [1, 8, 15]
     assert told[-1] == 100

@@ -135,7 +135,11 @@ def check_texts(run: "Run", folder: str, inputs: Sequence[str]) -> None:
     """Refuse the name of a file where a run takes something else: what is in the file is meant."""
     kind = run.task.input_kind
     for word in () if run.task.takes_files else inputs:
-        if not os.path.splitext(word)[1] or not os.path.isfile(os.path.expanduser(word)) or run.task.knows(run, word):
+        if (
+            not os.path.splitext(word)[1]
+            or not os.path.isfile(os.path.expanduser(word))
+            or run.task.is_known_name(run, word)
+        ):
             continue
         line, file = shlex.join(["mirada", "run", folder]), shlex.quote(word)
         ways = {

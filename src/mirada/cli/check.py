@@ -78,7 +78,7 @@ def _is_whole(folder: Path) -> bool:
 def is_usable(request: "TrainingRequest", each: bool) -> bool:
     """Print all problems; without any (or with bad=skip), the estimate. Whether the data can be used comes back."""
     from mirada.runs.sources import require_both
-    from mirada.runs.train import FIX, build, encode, nothing, read
+    from mirada.runs.train import FIX, build, encode, no_print, read
     from mirada.training.distributed import ProcessGroup
 
     settings = request.settings()
@@ -97,7 +97,7 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
         if found and run.options.bad == "stop":
             echo(FIX)
             return False
-        training = (sets.skipping(found) if found else sets).training(run, ProcessGroup(), False, nothing)
+        training = (sets.skipping(found) if found else sets).training(run, ProcessGroup(), False, no_print)
         echo(training.planning.estimate().text(run.settings.recipe.budget))
     return True
 

@@ -54,7 +54,7 @@ def evaluate(
     run = load(folder, device)
     run.ask = run.asked({} if beam is None else {"beam": beam})  # refused before anything is read
     require(bool(data) or not keys, "KEY=VALUE says how the file of --data is read: give one")
-    run.told = told_of_file(run, keys)
+    run.file_overrides = told_of_file(run, keys)
     splits = run.splits(data)
     for note in splits.notes if data else ():
         echo(note, err=True)

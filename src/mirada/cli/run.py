@@ -110,7 +110,7 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
         run.ask = run.asked({"passage": passage_text(ask["passage"])})
     if inputs and run.task.takes_files:
         inputs, keys = without_keys(run, inputs)
-        run.told = told_of_file(run, keys)
+        run.file_overrides = told_of_file(run, keys)
     if inputs:
         check_texts(run, folder, inputs)
         seen = sys.stdout is not None and sys.stdout.isatty()
@@ -144,7 +144,7 @@ def _answer_file(
     run.ask = run.asked(ask)
     if "passage" in ask:
         run.ask = run.asked({"passage": passage_text(ask["passage"])})
-    run.told = told_of_file(run, keys)
+    run.file_overrides = told_of_file(run, keys)
     questions, answers = _asked_by_file(run, data)
     for note in questions.notes:
         echo(note, err=True)

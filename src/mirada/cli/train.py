@@ -66,10 +66,10 @@ def train(
     from mirada.runs.request import TrainingRequest
     from mirada.runs.settings import key_values
     from mirada.runs.sources import Source
-    from mirada.runs.train import carry_out
+    from mirada.runs.train import execute
 
     request = TrainingRequest(
         task=task, model=model, source=Source(data, valid), out=out, resume=resume, minutes=minutes, seed=seed,
         device=device, start=start, keys=tuple(key_values(keys)),
     )  # fmt: skip
-    carry_out(request, lambda text: echo(text, err=True), echo, began)
+    execute(request, lambda text: echo(text, err=True), echo, began)

@@ -73,7 +73,7 @@ def details(run: Run) -> tuple[Fact, ...]:
     settings = run.settings
     data = "in memory" if run.source.in_memory else run.source.data or "builtin"
     seed = read_seeds(run.folder).get("chosen", settings.recipe.seed)  # of several, the one that the page is about
-    read = _changed(run.task.as_learned(settings.data, run.known))
+    read = _changed(run.task.options_for_new_data(settings.data, run.known))
     return (
         ("data", data), *([("data settings", read)] if read else []),
         ("fingerprint", settings.fingerprint), ("seed", str(seed)),

@@ -58,7 +58,7 @@ class TrainingRequest:
         if self.resume and taken:
             return folder
         if taken:
-            refuse_owned(folder)  # who writes to it now is told first: that run cannot be gone on with
+            refuse_owned(folder)  # who writes to it now is told first: that run cannot be resumed
         require(not taken, f"{folder} holds a run already. Go on with it (--resume) or choose another --out.")
         written = (*entry(self.task).task().Known.files, *WRITTEN)
         strange = [name for name in written if (folder / name).exists()]

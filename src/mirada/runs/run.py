@@ -49,9 +49,7 @@ class Run:
     known: Any  # what the task learned from its data: tokens, labels, scales, a graph
     settings: Settings
     ask: AskOptions = field(default_factory=AskOptions)  # how answers are wanted unless a call says otherwise
-    told: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # of files that are read later, if they do not tell by themselves
+    file_overrides: Mapping[str, Any] = field(default_factory=dict)  # how files are read later, where they do not say
     _engine: engine.Engine | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -66,8 +64,8 @@ class Run:
 
     @property
     def reading(self) -> DataOptions:
-        """How other data is read: in the same way, but what a file tells by itself is recognized anew, or `told`."""
-        return self.options.for_another_file(self.told)
+        """How other data is read: in the same way, but what a file tells by itself is recognized anew or overridden."""
+        return self.options.for_another_file(self.file_overrides)
 
     @property
     def source(self) -> Source:
@@ -107,15 +105,15 @@ class Run:
             output = self.model(*given)
         if labels is not None:
             found = labels(output)
-            seen.labelled(replace(found, made=self.made(seen) | dict(found.made)))
+            seen.labelled(replace(found, made=self.provenance(seen) | dict(found.made)))
         if methods:
-            seen.methods = answer_methods(self.model, given, output, seen, explained, self.go_on)
+            seen.methods = answer_methods(self.model, given, output, seen, explained, self.check_cancelled)
         return seen
 
-    def go_on(self) -> None:
-        """Called between the passes of something long. A run whose answers may not be wanted any more raises here."""
+    def check_cancelled(self) -> None:
+        """Called between the passes of a long computation; a run whose caller has left raises here."""
 
-    def made(self, seen: Seen) -> dict[str, str]:
+    def provenance(self, seen: Seen) -> dict[str, str]:
         """Where a picture of attention comes from."""
         kernels = dict.fromkeys(seen[name].plan.kernel for name in seen.names)
         return {
@@ -208,7 +206,7 @@ class Run:
             return self._own_splits()
         source, options = Source(data, measured=True), self.reading
         options = options.from_dict(options.to_dict() | file_options(type(options), keys.items()))
-        options = self.task.as_learned(options, self.known)
+        options = self.task.options_for_new_data(options, self.known)
         with self.explained(data, keys):
             found = self.task.read(source, options)
             require_good(found.problems, options, FIX_FILE)
@@ -246,7 +244,9 @@ class Run:
             yield
         except ValueError as error:
             options = self.options.to_dict()
-            said = {name: options[name] for name in self.options.recognized if name not in (*self.told, *keys)}
+            said = {
+                name: options[name] for name in self.options.recognized if name not in (*self.file_overrides, *keys)
+            }
             before = " ".join(f"{name}={shlex.quote(value)}" for name, value in said.items() if value)
             if not before or (isinstance(place, str) and not os.path.exists(os.path.expanduser(place))):
                 raise

@@ -81,9 +81,9 @@ class Task(ABC, Generic[Input, Value, Learned]):
     Data: ClassVar[type[DataOptions]] = DataOptions
     Ask: ClassVar[type[AskOptions]] = AskOptions
     Known: ClassVar[type[Knowledge]] = Nothing
-    brief: ClassVar[Mapping[str, Any]] = {}  # options of a short answer, to be shown while the model learns
-    glance: ClassVar[int] = 0  # records that are measured after every validation, for a figure that people know
-    asks: ClassVar[tuple[str, ...]] = ()  # the columns of a table that hold inputs, the best name first
+    preview_options: ClassVar[Mapping[str, Any]] = {}  # of the sample answer that is shown after a validation
+    preview_examples: ClassVar[int] = 0  # records measured after every validation, for a metric that people know
+    input_columns: ClassVar[tuple[str, ...]] = ()  # the columns of a table that hold inputs, the best name first
     streams: ClassVar[bool] = False  # whether an answer is worth showing while it is written
     input_kind: ClassVar[str] = "text"  # also question, node; or one of FILES
 
@@ -116,7 +116,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """What must be known to encode the data; `start` is what the run knows whose weights are started from."""
         return Nothing()  # type: ignore[return-value]
 
-    def as_learned(self, options: Any, known: Learned) -> Any:
+    def options_for_new_data(self, options: Any, known: Learned) -> Any:
         """How a run reads further data: its options, with what was left to the data when it was trained."""
         return options
 
@@ -157,7 +157,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """An input as the command line gives it: a sentence, a path, a node."""
         return text  # type: ignore[return-value]
 
-    def knows(self, run: "Run", text: str) -> bool:
+    def is_known_name(self, run: "Run", text: str) -> bool:
         """Whether a text is a name that the run knows, which no file of this name makes another thing."""
         return False
 
@@ -171,10 +171,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
 
     def questions(self, run: "Run", place: str) -> Questions:
         """The inputs that a place holds, without the wanted answers: those of a table with the task's column of inputs."""
-        require(bool(self.asks), f"{self.name} reads no inputs from files: give them as arguments")
+        require(bool(self.input_columns), f"{self.name} reads no inputs from files: give them as arguments")
         options = run.reading
         assert isinstance(options, TableOptions)
-        return table_questions(place, self.asks, options, self.parse)
+        return table_questions(place, self.input_columns, options, self.parse)
 
     def table(self, questions: Questions, answers: Sequence[Answer]) -> Table:
         """Columns and rows of a file of answers: what was in the file of inputs, then answer, score and error."""
@@ -192,7 +192,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
     def measure(self, run: "Run", records: Sequence[Record[Value]]) -> tuple[dict[str, float], list[Answer]]:
         """Metrics by name, and the answers they were computed from."""
 
-    def familiar(self, found: Mapping[str, float]) -> dict[str, float]:
+    def headline_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
         """What a validation found, its means by name, in a metric that people know; nothing where that takes a measuring."""
         return {}
 
@@ -242,10 +242,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
         return []
 
 
-def spread(items: Sequence[T], count: int) -> Sequence[T]:
+def sample_evenly(items: Sequence[T], count: int) -> Sequence[T]:
     """So many items from the whole of a sequence: files are often sorted, and their beginning is not like the rest.
 
-    >>> spread("abcdefg", 3), spread("ab", 3)
+    >>> sample_evenly("abcdefg", 3), sample_evenly("ab", 3)
     ('ace', 'ab')
     """
     return items[:: max(1, len(items) // max(1, count))][:count]

@@ -27,7 +27,7 @@ from mirada.runs.run import Run
 from mirada.runs.seeds import read_seeds, seed_lines, seeds_of, train_seeds
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
-from mirada.runs.task import Task, spread, with_sizes
+from mirada.runs.task import Task, sample_evenly, with_sizes
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.log import append_event, digits, in_a_line
 from mirada.training.loop import CHECKPOINTS, Interrupted, Training
@@ -118,7 +118,7 @@ def train(
         task=task, model=model or "", source=source, out=str(out or ""), resume=resume, minutes=minutes or 0.0, seed=seed,
         device=device, start=str(start or ""), keys=tuple(settings.items()),
     )  # fmt: skip
-    return carry_out(request)
+    return execute(request)
 
 
 def _given_data(data: Any) -> Any:
@@ -131,7 +131,7 @@ def _print_to_stderr(text: str) -> None:
     echo(text, err=True)
 
 
-def carry_out(
+def execute(
     request: TrainingRequest,
     print_progress: Print = _print_to_stderr,
     print_result: Print = echo,
@@ -141,7 +141,7 @@ def carry_out(
     began, threads = time.monotonic() if began is None else began, torch.get_num_threads()
     try:
         leads = os.environ.get("RANK", "0") == "0"
-        request = _going_on(request, print_progress if leads else nothing)
+        request = _going_on(request, print_progress if leads else no_print)
         if seeds_of(request) > 1:
             return _train_all_seeds(request, print_progress, print_result)
         return train_and_measure(request, began, print_progress, print_result)
@@ -154,7 +154,7 @@ def _train_all_seeds(request: TrainingRequest, print_progress: Print, print_resu
 
     def one(seed: TrainingRequest) -> Run:
         print_progress(f"seed {seed.seed}")
-        return train_and_measure(seed, time.monotonic(), print_progress, nothing)
+        return train_and_measure(seed, time.monotonic(), print_progress, no_print)
 
     with _owned_folder(request, ProcessGroup()) as folder:
         run = train_seeds(request, folder, one, print_result)
@@ -168,7 +168,7 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
     """The whole way, from a request to a run with its report."""
     with process_group(request.device) as group:
         if not group.leads:
-            print_progress = print_result = nothing
+            print_progress = print_result = no_print
         with _owned_folder(request, group) as folder:
             run = _train_in(folder, request, group, began, print_progress, print_result)
     return run
@@ -198,7 +198,7 @@ def _train_in(
 ) -> Run:
     """Train in a folder that is ours, measure and report."""
     resume = request.resume and (folder / CONFIG).exists()
-    settings = _same_code(request.resumed(folder), print_progress) if resume else request.settings()
+    settings = _warn_if_native_changed(request.resumed(folder), print_progress) if resume else request.settings()
     read_seeds(folder)  # one that is broken would end the report, after the training
     splits = require_both(read(settings))
     for note in splits.notes:
@@ -206,7 +206,7 @@ def _train_in(
     damaged = changed_files(settings, folder) if resume else []
     run = build(settings, splits, folder)
     for name in damaged:
-        print_progress(f"{folder / name} was missing or damaged: the data taught the same again")
+        print_progress(f"{folder / name} was missing or damaged: rebuilt from the training data")
     sets = encode(run, splits)
     sets = sets.without_bad(run, print_progress)
     run.settings = run.settings.changed(fingerprint=_same_data(run, sets.splits))
@@ -225,7 +225,7 @@ def _train_in(
     return run
 
 
-def _same_code(settings: Settings, print_progress: Print) -> Settings:
+def _warn_if_native_changed(settings: Settings, print_progress: Print) -> Settings:
     """The settings of a resumed run, with the code that will compute from here on; other code than before is told."""
     before, now = settings.native, library.identity()
     if before not in ("", now):
@@ -233,7 +233,7 @@ def _same_code(settings: Settings, print_progress: Print) -> Settings:
     return settings.changed(native=now)
 
 
-def nothing(text: str) -> None:
+def no_print(text: str) -> None:
     """For the processes that do not speak."""
 
 
@@ -398,18 +398,18 @@ def preview(run: Run, splits: Splits) -> Callable[[Mapping[str, float]], str]:
 
     The metric follows from what the validation found, or it is measured on some records.
     """
-    samples, records = run.task.samples(run, splits)[:1], spread(splits.valid, run.task.glance)
+    samples, records = run.task.samples(run, splits)[:1], sample_evenly(splits.valid, run.task.preview_examples)
 
     def text(found: Mapping[str, float]) -> str:
         training = run.model.training
         run.model.eval()
-        shown = "".join(f"  {name} {digits(value)}" for name, value in run.task.familiar(found).items())
+        shown = "".join(f"  {name} {digits(value)}" for name, value in run.task.headline_metrics(found).items())
         with suppress(ValueError), torch.inference_mode():  # one that diverges cannot answer: the loop will tell
             if records:
                 name, value = next(iter(run.task.measure(run, records)[0].items()))
                 shown += f"  {name} {value:.1f}{f' on {len(records):,}' if len(records) < len(splits.valid) else ''}"
             if samples:
-                (answer,) = run.answers([run.task.parse(samples[0])], **run.task.brief)
+                (answer,) = run.answers([run.task.parse(samples[0])], **run.task.preview_options)
                 shown += f"  sample: {' '.join(run.task.in_brief(answer).split())[:60]}"
         run.model.train(training)
         return shown

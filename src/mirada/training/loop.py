@@ -185,7 +185,7 @@ class Training:
             state = load_state(self.checkpoints, self.objective, self.optimizer)
             self.scaler.load_state_dict(state.scaler) if state.scaler else None
             restore_files(self, state, self.folder / MODEL)
-            self.planning.go_on(state)
+            self.planning.resume(state)
             return state
         if self.resume and (self.folder / MODEL).exists():
             self.print_progress(
@@ -309,7 +309,7 @@ class Training:
             self.better = {name: value.clone() for name, value in weights(self.model).items()}
         if self.recipe.average > 1:
             save_weights(kept_path(self.checkpoints, state.step), weights(self.model), state.step)
-        told = progress.tells(state.step)
+        told = progress.should_log(state.step)
         shown = self.preview(found) if told else ""
         state.validation = (self.clock() - began) / min(1.0, state.share)
         self.note(log, step=state.step, valid=found)

@@ -49,12 +49,12 @@ class Objective(nn.Module):
     What an objective must remember from step to step (a moving average) is a buffer: it is saved with the run, and changed
     only in `end_step`, so that the parts of a batch, in whatever number, are all judged alike.
 
-    `judged` names further means that a validation tells, over as many things as the first term counts. The first of them is
+    `selection_metrics` names further means of a validation, over as many things as the first term counts. The first of them is
     what the best weights have smallest; where there is none, that is the loss.
     """
 
     terms: tuple[str, ...] = ("loss",)
-    judged: tuple[str, ...] = ()
+    selection_metrics: tuple[str, ...] = ()
     model: nn.Module
 
     def __init__(self, model: nn.Module, smoothing: float = 0.0) -> None:
@@ -80,7 +80,7 @@ class Objective(nn.Module):
     def rank(self, found: Mapping[str, float]) -> tuple[float, float]:
         """What tells one validation from another, the smaller the better; what is judged alike is told apart by the loss."""
         loss = found["loss"] if math.isfinite(found["loss"]) else math.inf
-        return (found[self.judged[0]] if self.judged and loss < math.inf else loss), loss
+        return (found[self.selection_metrics[0]] if self.selection_metrics and loss < math.inf else loss), loss
 
     def quality(self, rank: tuple[float, float]) -> str:
         """A rank in words that people know."""
@@ -106,7 +106,7 @@ class TokenLoss(ModelLoss):
     The model has `hidden(**inputs)`, a vector for every place, and an `output` from there to the vocabulary.
     """
 
-    judged = ("error",)
+    selection_metrics = ("error",)
 
     def validate(self, **inputs: Any) -> Float[Tensor, " terms_and_judged"]:
         wanted = inputs.pop("wanted")
@@ -132,7 +132,7 @@ class ClassLoss(Objective):
     (`class_weights`), which count in the error as well.
     """
 
-    judged = ("error",)
+    selection_metrics = ("error",)
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
         return self.both(**inputs)[0]
@@ -142,7 +142,7 @@ class ClassLoss(Objective):
 
     def both(
         self, classes: Int[Tensor, " batch"], weights: Float[Tensor, " batch"] | None = None, **inputs: Any
-    ) -> tuple[Float[Tensor, " terms"], Float[Tensor, " judged"]]:
+    ) -> tuple[Float[Tensor, " terms"], Float[Tensor, " metrics"]]:
         """The loss and the share of wrong answers."""
         scores = self.model(**inputs)
         each = F.cross_entropy(scores, classes, label_smoothing=self.smoothing, reduction="none")
@@ -191,11 +191,11 @@ def evaluate(objective: Objective, parts: Sequence[Microbatch], group: ProcessGr
     """The means over all parts, divided among the processes: of the terms, of their sum as "loss", of what is judged."""
     was_training = objective.training
     objective.eval()
-    names = (*objective.terms, *objective.judged)
+    names = (*objective.terms, *objective.selection_metrics)
     sums = [0.0] * (2 * len(names))
     for part in parts[group.rank :: group.world]:
         means = objective.validate(**moved(part.inputs, group.device)).tolist()
-        counts = (*part.counts, *[part.counts[0]] * len(objective.judged))
+        counts = (*part.counts, *[part.counts[0]] * len(objective.selection_metrics))
         for number, (mean, count) in enumerate(zip(means, counts, strict=True)):
             if count:
                 sums[2 * number] += mean * count

@@ -132,7 +132,7 @@ class Estimate:
 def _step_seconds(step: Callable[[], object], seconds: float, clock: Callable[[], float], enough: Callable) -> float:
     """The time of a step: of the later half of those that fit into some seconds, at least three.
 
-    Before that, memory and processor come out of their sleep. `enough` agrees with the other processes.
+    Before that, memory and processor warm up. `enough` agrees with the other processes.
     """
     times: list[float] = []
     while True:
@@ -211,7 +211,7 @@ class Planning:
         fixed = self.recipe.threads or "OMP_NUM_THREADS" in os.environ or training.group.world > 1
         why = ""
         if not fixed and training.group.device.type == "cpu":
-            threads, before = self.undone(lambda step: faster_threads(step, threads, training.clock)), threads
+            threads, before = self.run_and_restore(lambda step: faster_threads(step, threads, training.clock)), threads
             alone = f": on this busy machine that is faster than {before} (threads={before} asks for them)"
             why = alone if threads < before else ""
         training.print_progress(f"computing with {counted(threads, 'thread')}{why}")
@@ -226,7 +226,7 @@ class Planning:
             steps=plan.steps, every=plan.every, share=plan.share, pace=pace.step, validation=pace.validation
         )  # fmt: skip
 
-    def go_on(self, state: TrainingState) -> None:
+    def resume(self, state: TrainingState) -> None:
         """Take up the plan of a saved state. A budget that is larger than before is planned anew."""
         epoch = len(self.training.batches)
         state.every = state.every or self.recipe.validate or usual_every(state.steps, epoch)
@@ -287,13 +287,13 @@ class Planning:
         def enough(here: bool) -> bool:
             return training.group.total([float(here)])[0] > 0
 
-        a_step = self.undone(lambda step: _step_seconds(step, seconds, training.clock, enough))
+        a_step = self.run_and_restore(lambda step: _step_seconds(step, seconds, training.clock, enough))
         some = spread_over(training.valid, TRIED / len(training.valid))
         began = training.clock()
         evaluate(training.objective, some, training.group)
         return Pace(a_step, (training.clock() - began) * len(training.valid) / len(some))
 
-    def undone(self, trial: Callable[[Callable[[], object]], Any]) -> Any:
+    def run_and_restore(self, trial: Callable[[Callable[[], object]], Any]) -> Any:
         """What comes of some trial steps, whose effects are taken back."""
         objective = self.training.objective  # with its model, and what it remembers itself
         before = {name: value.clone() for name, value in weights(objective).items()}

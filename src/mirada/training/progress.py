@@ -54,7 +54,7 @@ class Progress:
         else:
             self.line(facts)
 
-    def tells(self, step: int) -> bool:
+    def should_log(self, step: int) -> bool:
         """Whether the validation after a step is worth a line: the last one, and others now and then."""
         now = self.clock()
         if now - self.told < VALIDATION_SECONDS and step < self.steps:

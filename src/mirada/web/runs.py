@@ -32,13 +32,13 @@ class WatchedStepper:
     """A stepper that asks before every step whether there is any use in going on."""
 
     inner: Any
-    go_on: Callable[[], None]
+    check_cancelled: Callable[[], None]
 
     def start(self, memory: Any) -> Any:
         return self.inner.start(memory)
 
     def step(self, tokens: Any, state: Any) -> Any:
-        self.go_on()
+        self.check_cancelled()
         return self.inner.step(tokens, state)
 
     def reorder(self, state: Any, index: Any) -> Any:
@@ -63,13 +63,13 @@ class WatchedRun(Run):
 
     @classmethod
     def of(cls, run: Run) -> "WatchedRun":
-        return cls(run.folder, run.task, run.model, run.known, run.settings, run.ask, run.told)
+        return cls(run.folder, run.task, run.model, run.known, run.settings, run.ask, run.file_overrides)
 
     @property
     def stepper(self) -> Stepper:
-        return cast(Stepper, WatchedStepper(super().stepper, self.go_on))
+        return cast(Stepper, WatchedStepper(super().stepper, self.check_cancelled))
 
-    def go_on(self) -> None:
+    def check_cancelled(self) -> None:
         if not self.wanted():
             raise GivenUp
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from mirada.runs.run import Run
-from mirada.runs.train import carry_out, preview, read
+from mirada.runs.train import execute, preview, read
 from mirada.tasks.write.task import beginning, continued
 from tests.runs.small import QUICK, quiet, request, text, trained
 
@@ -150,7 +150,7 @@ def test_short_texts_can_be_measured_and_validated_on(tmp_path: Path, run: Run, 
     short.write_text("We see.\n", encoding="utf-8")
     assert run.measure(str(short))["loss"] > 0
     order = request("write", data, *QUICK, valid=str(short), out=str(tmp_path / "run"))
-    assert [record.value for record in carry_out(order, quiet, quiet).splits().valid] == ["We see.\n"]
+    assert [record.value for record in execute(order, quiet, quiet).splits().valid] == ["We see.\n"]
     with pytest.raises(ValueError, match=r"longer than a window.*Take a longer text or length="):
         trained("write", str(short), tmp_path / "other", *QUICK)
 

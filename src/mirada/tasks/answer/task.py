@@ -25,7 +25,7 @@ from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.inputs import Question, Questions, Table
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
-from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
 from mirada.tasks.answer.metrics import answer_metrics, exact_match
 from mirada.tasks.answer.questions import CharacterSpan, PassageQuestion, read_questions, read_unanswered
 from mirada.tasks.answer.reading import (
@@ -84,7 +84,7 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
     Data = QuestionOptions
     Ask = PassageAsk
     Known = ReadingVocabulary
-    glance = 200
+    preview_examples = 200
     presets: ClassVar[Mapping[str, Preset]] = {"reader": Preset(Reader, {"marks": MARKS, "position": "rotary"})}
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
@@ -203,7 +203,7 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
         return f"{len(records):,} question{'' if len(records) == 1 else 's'}"
 
     def samples(self, run: Run, splits: Splits[PassageQuestion]) -> list[str]:
-        values = [record.value for record in spread(splits.test or splits.valid, SAMPLES)]
+        values = [record.value for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
         return [f"{value.question}\t{value.passage}" for value in values]
 
     def example(self, run: Run, samples: Sequence[str]) -> str:
@@ -220,7 +220,7 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
             "over all heads; where there is none, the place that says so."
         )
         return [
-            Section("Examples", about, tuple(_marked(run, record) for _, record in spread(pairs, SHOWN))),
+            Section("Examples", about, tuple(_marked(run, record) for _, record in sample_evenly(pairs, SHOWN))),
             Section(
                 "Worst errors",
                 "Wrong answers, the surest first, with where they looked.",

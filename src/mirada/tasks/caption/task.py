@@ -35,7 +35,7 @@ from mirada.runs.batches import in_sequence
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
-from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
 from mirada.tasks.caption.captions import (
     CaptionedPicture,
     CaptionRecord,
@@ -74,7 +74,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     Data = PictureOptions
     Ask = CaptionAsk
     Known = Vocabulary
-    glance = 64
+    preview_examples = 64
     presets: ClassVar[Mapping[str, Preset]] = {
         # without a price of uneven looks, in some trainings all words look at the larger thing; a high one spreads them
         "soft": Preset(Captioner, {"encoder": "coordinates", "penalty": 0.03}),
@@ -187,7 +187,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
 
     def samples(self, run: Run, splits: Splits[CaptionedPicture]) -> list[str]:
         """Pictures that can be asked about. The builtin ones are written into the run's folder, so that they are files."""
-        records = spread(splits.test or splits.valid, SAMPLES)
+        records = sample_evenly(splits.test or splits.valid, SAMPLES)
         if run.source.builtin:
             return [as_file(run.folder / "samples", record) for record in records]
         return [record.value.name for record in records if Path(record.value.name).is_file()]
@@ -209,9 +209,9 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
             Section(
                 "Examples",
                 f"Where the model looked while it wrote each word: {looks}.",
-                tuple(heat(*pair, pair[0].weights) for pair in spread(pairs, SHOWN)),
+                tuple(heat(*pair, pair[0].weights) for pair in sample_evenly(pairs, SHOWN)),
             ),
-            Section("Draws", draws, tuple(_drawn(run, *pair) for pair in spread(pairs, 2) if _is_hard(run))),
+            Section("Draws", draws, tuple(_drawn(run, *pair) for pair in sample_evenly(pairs, 2) if _is_hard(run))),
             Section(
                 "Worst errors",
                 "Captions that have the least in common with what was wanted (CIDEr), and where the model looked.",

@@ -31,7 +31,7 @@ from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.classes import class_details, class_metrics, every_class_learned, unseen_classes
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, from_tables, numbered, parts_held_out
-from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
 from mirada.tasks.classify.readers import TextClasses, loudest_words
 from mirada.training.baselines import linear_bag_of_words, majority
 from mirada.training.metrics import accuracy, calibration_error
@@ -39,7 +39,7 @@ from mirada.training.objectives import ClassLoss, Microbatch, class_weights
 from mirada.training.recipe import Recipe
 
 READ_AT_ONCE = 8192  # tokens
-HEARD = 1000  # texts whose words are listened to
+MAX_SAMPLED_TEXTS = 1000  # texts whose words are listened to
 SHOWN = 6  # examples and errors in the report
 
 
@@ -73,8 +73,8 @@ class Classify(Task[str, Fields, TextClasses]):
     Data = ClassifyOptions
     Ask = TextRankAsk
     Known = TextClasses
-    asks = ("text",)
-    glance = 200
+    input_columns = ("text",)
+    preview_examples = 200
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Classifier, {"encoder": "transformer", "position": "rotary"}),
         "lstm-attention": Preset(Classifier, {"encoder": "lstm", "units": 64}),
@@ -199,7 +199,7 @@ class Classify(Task[str, Fields, TextClasses]):
         return len(value[0].split())
 
     def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
-        return [record.value[0] for record in spread(splits.test or splits.valid, SAMPLES)]
+        return [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
 
     def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
         from mirada.runs.class_report import class_sections
@@ -213,7 +213,7 @@ class Classify(Task[str, Fields, TextClasses]):
             *_reader_section(
                 run.known, [r.value[0] for r in records], self.alone(answers, wanted), accuracy(given, wanted)
             ),
-            Section("Examples", about, tuple(_weighed(run, *pair) for pair in spread(pairs, SHOWN))),
+            Section("Examples", about, tuple(_weighed(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
             Section(
                 "Worst errors",
                 "Wrong answers, the surest first.",
@@ -319,7 +319,7 @@ def _reader_section(known: TextClasses, texts: Sequence[str], alone: Mapping[str
     shares = zip(alone.items(), known.scales, strict=True)
     rows: list[tuple[str, float, float | None]] = [(names[name], value, scale) for (name, value), scale in shares]
     rows.append(("both", both, None))
-    loudest = loudest_words(known.linear, texts[:HEARD])
+    loudest = loudest_words(known.linear, texts[:MAX_SAMPLED_TEXTS])
     about = (
         "An answer has two readers: the network, whose attention the pictures show, and a linear model, in which every "
         "word, pair of words and piece of a word speaks for itself. Their scores are scaled as the validation asks for, "

@@ -117,8 +117,8 @@ class Fill(Task[str, Fields, Vocabulary]):
     Data = TextOptions
     Ask = TextRankAsk
     Known = Vocabulary
-    asks = ("text", "first")
-    glance = 200
+    input_columns = ("text", "first")
+    preview_examples = 200
     presets: ClassVar[Mapping[str, Preset]] = {"bert": Preset(BERT)}
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:

@@ -124,7 +124,7 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         ridge = fit_ridge(values, learned, tried, whole.size.lookback, whole.size.horizon)
         return replace(known, linear=ridge.weights.astype(np.float32))
 
-    def as_learned(self, options: SeriesOptions, known: SeriesScale) -> SeriesOptions:
+    def options_for_new_data(self, options: SeriesOptions, known: SeriesScale) -> SeriesOptions:
         return replace(
             options, target=joined(known.targets), inputs=joined(known.inputs), lookback=known.size.lookback,
             horizon=known.size.horizon,
@@ -192,7 +192,7 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         ]
         return metrics_of(errors), answers
 
-    def familiar(self, found: Mapping[str, float]) -> dict[str, float]:
+    def headline_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
         return {"mse": found["loss"]}
 
     def details(self, run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> dict[str, Any]:

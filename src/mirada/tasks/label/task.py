@@ -29,7 +29,7 @@ from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, parts_of, require_good
-from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
 from mirada.tasks.label.files import GraphOptions, read_graph, read_new_nodes
 from mirada.tasks.label.graph import (
     PARTS,
@@ -84,9 +84,9 @@ class NodeExamples:
 
 
 class Label(Task[str | Node, Node, KnownGraph]):
-    name, input_kind, asks = "label", "node", ("node", "nodo", "name", "id")
+    name, input_kind, input_columns = "label", "node", ("node", "nodo", "name", "id")
     Data, Ask, Known = GraphOptions, RankAsk, KnownGraph
-    glance = 1000
+    preview_examples = 1000
     presets: ClassVar[Mapping[str, Preset]] = {
         "gat": Preset(GAT, {"score": "graph"}),
         "gatv2": Preset(GAT, {"score": "graphv2"}),
@@ -160,7 +160,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
 
     # from inputs to answers
 
-    def knows(self, run: Run, text: str) -> bool:
+    def is_known_name(self, run: Run, text: str) -> bool:
         return text in run.known.graph.names
 
     def answer(self, run: Run, inputs: Sequence[str | Node], ask: RankAsk) -> list[Answer]:
@@ -208,7 +208,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
 
     def samples(self, run: Run, splits: Splits[Node]) -> list[str]:
         mine = [record.value.name for record in splits.test or splits.valid if record.value.graph is splits.whole]
-        return list(spread(mine or list(run.known.graph.names), SAMPLES))
+        return list(sample_evenly(mine or list(run.known.graph.names), SAMPLES))
 
     def amount(self, records: Sequence[NodeRecord]) -> str:
         return f"{len(records):,} node{'' if len(records) == 1 else 's'}"
@@ -225,7 +225,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return [
             *class_sections(*_given_and_wanted(records, answers), run.known.labels),
             Section("Neighbors", _agreement(pairs), (_by_degree(pairs),)),
-            Section("Examples", about, tuple(_drawn_node(*pair) for pair in spread(told, SHOWN))),
+            Section("Examples", about, tuple(_drawn_node(*pair) for pair in sample_evenly(told, SHOWN))),
             Section("Worst errors", "Wrong answers, the surest first.", tuple(_drawn_node(*p) for p in wrong[:SHOWN])),
         ]
 

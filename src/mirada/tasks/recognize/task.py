@@ -31,7 +31,7 @@ from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, numbered
-from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
 from mirada.tasks.recognize.examples import (
     Augmentation,
     AugmentedExamples,
@@ -115,7 +115,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     Data = RecognizeOptions
     Ask = RankAsk
     Known = PictureClasses
-    glance = 300
+    preview_examples = 300
     presets: ClassVar[Mapping[str, Preset]] = {
         "vit": Preset(ViT, {"norm": "layer", "stem": "convolution"}),
         "conv-attention": Preset(ViT, {"norm": "layer", "stem": "convolution", "pool": "attention", "depth": 1}),
@@ -288,7 +288,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         shown = partial(_heat, run.known)
         about = _about_heat(run.model.config, _attention_on_objects(run.known, records, answers))
         return [
-            Section("Examples", about, tuple(shown(*pair) for pair in spread(pairs, SHOWN))),
+            Section("Examples", about, tuple(shown(*pair) for pair in sample_evenly(pairs, SHOWN))),
             Section("Worst errors", "Wrong answers, the surest first.", tuple(shown(*pair) for pair in wrong[:SHOWN])),
             *class_sections(*_told(answers, records), run.known.labels),
         ]

@@ -34,7 +34,7 @@ from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
-from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
 from mirada.tasks.transcribe.metrics import character_error_rate, confusions, edit_distance, word_error_rate
 from mirada.tasks.transcribe.recordings import (
     HOP,
@@ -104,9 +104,9 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
     Data = TranscribeOptions
     Ask = TranscribeAsk
     Known = SpeechVocabulary
-    brief: ClassVar[Mapping[str, Any]] = {"tokens": 40}
-    glance = 64
-    asks = ("name",)
+    preview_options: ClassVar[Mapping[str, Any]] = {"tokens": 40}
+    preview_examples = 64
+    input_columns = ("name",)
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Transcriber, {"kind": "transformer", "position": "rotary", "ctc": 0.5}),
         "luong": Preset(Transcriber, {"kind": "luong", "ctc": 0.5}),
@@ -212,7 +212,7 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
     def samples(self, run: Run, splits: Splits[Spoken]) -> list[str]:
         if run.source.builtin:
             return [f"{MORSE}{text}" for text in ("sos", "mirada", "hear me")]
-        recordings = [record.value[0] for record in spread(splits.test or splits.valid, SAMPLES)]
+        recordings = [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
         return [recording.name for recording in recordings if os.path.isfile(recording.name)]
 
     def length(self, value: Spoken) -> int:
@@ -233,7 +233,7 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         found = _mistakes(run, records, answers).most_common(LISTED)
         rows = tuple((_told(wanted), _told(given), count) for (wanted, given), count in found)
         return [
-            Section("Examples", about, tuple(_drawn_answer(run, *pair) for pair in spread(pairs, SHOWN))),
+            Section("Examples", about, tuple(_drawn_answer(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
             Section("Worst errors", WORST, tuple(_drawn_answer(run, *pair) for pair in wrong[:SHOWN])),
             Section("Confusions", "What was wanted, and what was written in its place.",
                     (DataTable("", ("wanted", "written", "times"), rows),)),

@@ -29,7 +29,7 @@ from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.inputs import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, from_tables, numbered
-from mirada.runs.task import SAMPLES, Preset, Task, spread
+from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
 from mirada.tasks.translate.report import Aligned
 from mirada.training.baselines import nearest_texts
 from mirada.training.metrics import bleu, chrf, sentence_chrf
@@ -65,9 +65,9 @@ class Translate(Task[str, Fields, Vocabulary]):
     Data = TranslateOptions
     Ask = TranslateAsk
     Known = Vocabulary
-    asks = ("source", "text")
-    brief: ClassVar[Mapping[str, Any]] = {"tokens": 60}
-    glance = 16
+    input_columns = ("source", "text")
+    preview_options: ClassVar[Mapping[str, Any]] = {"tokens": 60}
+    preview_examples = 16
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Transformer, {"tied": "all"}),
         "bahdanau": Preset(Seq2Seq, {"attention": "bahdanau", "score": "additive"}),
@@ -120,8 +120,8 @@ class Translate(Task[str, Fields, Vocabulary]):
     def questions(self, run: Run, place: str) -> Questions:
         options = run.reading
         assert isinstance(options, TranslateOptions)
-        asks = ("target", *self.asks[1:]) if options.reverse else self.asks
-        return table_questions(place, asks, options, self.parse)
+        columns = ("target", *self.input_columns[1:]) if options.reverse else self.input_columns
+        return table_questions(place, columns, options, self.parse)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> list[Answer]:
         sources = [[*ids, END] for ids in run.known.tokenizer.encode_all(list(inputs))]
@@ -155,7 +155,7 @@ class Translate(Task[str, Fields, Vocabulary]):
         wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].value[1]))
         about = "A row is a word that was written, a column a word that was read: the darker, the more the model looked at it."
         return [
-            Section("Examples", about if _attends(run) else "", examples(run, spread(pairs, SHOWN))),
+            Section("Examples", about if _attends(run) else "", examples(run, sample_evenly(pairs, SHOWN))),
             Section("Worst errors", "Farthest from what was wanted (chrF).", examples(run, wrong[:SHOWN])),
         ]
 
@@ -164,7 +164,7 @@ class Translate(Task[str, Fields, Vocabulary]):
 
     def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
         if not run.source.builtin:
-            return [record.value[0] for record in spread(splits.test or splits.valid, SAMPLES)]
+            return [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
         if run.options.reverse:  # type: ignore[attr-defined]
             return ["Me gustan los nachos.", "Quiero ir al cine.", "la casa roja"]
         return [

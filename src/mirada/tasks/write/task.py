@@ -105,8 +105,8 @@ class Write(Task[str, str, Vocabulary]):
     Data = WriteOptions
     Ask = WriteAsk
     Known = Vocabulary
-    asks = ("text",)
-    brief: ClassVar[Mapping[str, Any]] = {"tokens": 60}
+    input_columns = ("text",)
+    preview_options: ClassVar[Mapping[str, Any]] = {"tokens": 60}
     presets: ClassVar[Mapping[str, Preset]] = {"gpt": Preset(GPT)}
     streams = True
 
@@ -203,7 +203,7 @@ class Write(Task[str, str, Vocabulary]):
         loss = evaluate(self.objective(run.model, recipe).eval(), parts, ProcessGroup(device=run.device))["loss"]
         return _in_units(loss, sum(part.tokens for part in parts), records), []
 
-    def familiar(self, found: Mapping[str, float]) -> dict[str, float]:
+    def headline_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
         return {"perplexity": perplexity(found["loss"])}
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[Record[str]]) -> dict[str, float]:
