@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from mirada.data.files.cells import read_cells
-from mirada.data.files.json import Number
 from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
 from mirada.files import expanded
 from mirada.runs.answers import Answer
-from mirada.training.log import plain
 
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]  # the names of the columns, and the rows
 ADDED = ("answer", "score", "error")
@@ -46,6 +43,8 @@ def table_questions(
     place: str, asks: tuple[str, ...], options: TableOptions, parse: Callable[[str], Any]
 ) -> Questions:  # fmt: skip
     """The inputs in one column of a table, or the lines of a text file."""
+    from mirada.data.files.cells import read_cells  # answers to a command line read no file
+
     found = read_cells(place, asks, options)
 
     def question(where: str, cells: tuple[str, ...], fault: str) -> Question:
@@ -107,6 +106,8 @@ def table_text(out: str, table: Table) -> str:
     >>> table_text("a.jsonl", (("text", "score"), [("a", 0.5)]))
     '{"text": "a", "score": 0.5}\n'
     """
+    from mirada.training.log import plain
+
     columns, rows = table
     ending = os.path.splitext(out)[1].lower()
     if ending == ".jsonl":
@@ -123,9 +124,12 @@ def table_text(out: str, table: Table) -> str:
 def _number_or(value: Any) -> Any:
     """A value of a JSON file, with numbers as numbers, which are read as they are written.
 
+    >>> from mirada.data.files.json import Number
     >>> _number_or({"a": [Number("5"), Number("2.50"), Number("1e999")], "b": "7"})
     {'a': [5, 2.5, '1e999'], 'b': '7'}
     """
+    from mirada.data.files.json import Number
+
     if isinstance(value, dict):
         return {key: _number_or(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -142,6 +146,7 @@ def _number_or(value: Any) -> Any:
 def _cell_text(value: Any) -> str:
     """A value in a cell of a table: nothing where there is none, and what is no text as JSON writes it.
 
+    >>> from mirada.data.files.json import Number
     >>> [_cell_text(value) for value in ("a", 0.5, None, True, {"a": [Number("5")]})]
     ['a', '0.5', '', 'true', '{"a": [5]}']
     """

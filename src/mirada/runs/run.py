@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -21,17 +21,17 @@ from mirada.data.record import Problem, Record
 from mirada.decoding.search import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
-from mirada.looking.attn.write import version
-from mirada.looking.explain.compare import Explained, answer_methods
-from mirada.looking.labels import Labels
-from mirada.looking.record import Seen, look
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Examples
 from mirada.runs.inputs import Question
 from mirada.runs.settings import Settings, file_options
 from mirada.runs.sources import NoTrainingDataError, Source, Splits, is_same, learned_from, require_good
 from mirada.runs.task import Task
-from mirada.training.log import behind, in_a_line, read_metrics, summary
+
+if TYPE_CHECKING:
+    from mirada.looking.explain.compare import Explained
+    from mirada.looking.labels import Labels
+    from mirada.looking.record import Seen
 
 FIX_FILE = "Fix these records, or take them out of the file."
 
@@ -93,13 +93,15 @@ class Run:
     def look(
         self,
         *inputs: Any,
-        labels: Callable[[Any], Labels] | None = None,
+        labels: "Callable[[Any], Labels] | None" = None,
         methods: bool = False,
-        explained: Explained | None = None,
-    ) -> Seen:
+        explained: "Explained | None" = None,
+    ) -> "Seen":
         """All attention of one pass of the model. `labels` says what was seen, given what the model put out; `methods` compares
         it with value norms, rollout, gradients and ablation, which explain the output's logits or what is `explained`.
         """
+        from mirada.looking.record import look  # most answers are not looked at, and looking brings the drawing with it
+
         given = [x.to(self.device) if isinstance(x, Tensor) else x for x in inputs]
         with torch.no_grad(), look(self.model) as seen:
             output = self.model(*given)
@@ -107,14 +109,18 @@ class Run:
             found = labels(output)
             seen.labelled(replace(found, made=self.provenance(seen) | dict(found.made)))
         if methods:
+            from mirada.looking.explain.compare import answer_methods
+
             seen.methods = answer_methods(self.model, given, output, seen, explained, self.check_cancelled)
         return seen
 
     def check_cancelled(self) -> None:
         """Called between the passes of a long computation; a run whose caller has left raises here."""
 
-    def provenance(self, seen: Seen) -> dict[str, str]:
+    def provenance(self, seen: "Seen") -> dict[str, str]:
         """Where a picture of attention comes from."""
+        from mirada.looking.attn.write import version
+
         kernels = dict.fromkeys(seen[name].plan.kernel for name in seen.names)
         return {
             **version(), "torch": torch.__version__, "task": self.task.name, "model": self.settings.name,
@@ -280,6 +286,8 @@ class Run:
 
     def __str__(self) -> str:
         """The run in four lines."""
+        from mirada.training.log import in_a_line, read_metrics, summary
+
         size, events = sum(p.numel() for p in self.model.parameters()), read_metrics(self.folder / "metrics.jsonl")
         found = summary(events)
         data = "in memory" if self.source.in_memory else self.source.data or "builtin"
@@ -307,6 +315,8 @@ class Measured:
     @property
     def verdict(self) -> str:
         """What the metrics mean in a sentence, where that must be said."""
+        from mirada.training.log import behind
+
         return self.details.get("verdict") or behind(self.metrics)
 
 

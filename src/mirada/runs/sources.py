@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mirada.data.check import first_field, held_out, shared_out, summarized
-from mirada.data.files.forms import read_records
-from mirada.data.files.memory import rows_in_memory
 from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Fields, Found, Problem, Record
 from mirada.errors import require
@@ -141,6 +139,9 @@ def from_tables(
     read: Callable[[Any], Found[Fields]] | None = None,
 ) -> Splits[Fields]:
     """The user's rows of fields, from files or from memory. `read` is another reader of one path."""
+
+    from mirada.data.files.forms import read_records  # a trained run that answers has no data to read
+    from mirada.data.files.memory import rows_in_memory
 
     def rows(place: Any) -> Found[Fields]:
         if not isinstance(place, str):

@@ -14,7 +14,6 @@ from mirada.errors import require, unknown
 from mirada.layers.model import Model
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Examples, FixedSize, in_sequence
-from mirada.runs.classes import class_lines
 from mirada.runs.inputs import Questions, Table, answered_table, table_questions
 from mirada.runs.sources import Source, Splits, TrainingRecords
 from mirada.training.objectives import BatchSource, Microbatch, ModelLoss, Objective
@@ -206,7 +205,11 @@ class Task(ABC, Generic[Input, Value, Learned]):
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
         """The details as lines for a terminal."""
-        return class_lines(details) if "per_class" in details else []
+        if "per_class" not in details:
+            return []
+        from mirada.runs.classes import class_lines
+
+        return class_lines(details)
 
     def baselines(self, run: "Run", learned: TrainingRecords, records: Sequence[Record[Value]]) -> dict[str, float]:
         """The same metrics of plain models that are made in seconds, so that nobody is fooled.
