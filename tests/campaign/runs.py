@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.runs.small import SIZES, pairs, questions, quiet, request, reviews, text, write_questions, write_rows
-from tests.tasks import test_caption, test_recognize, test_transcribe
+from tests.tasks.caption import test_task as test_caption
+from tests.tasks.recognize import test_task as test_recognize
+from tests.tasks.transcribe import test_task as test_transcribe
 
 COMMON = ("steps=16", "validate=4", "warmup=2", "threads=1", "save_seconds=0", "average=3")
 

@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 from mirada.runs.run import Run
 from tests.data.graph_files import clubs, folder
 from tests.runs.small import QUICK, pairs, questions, reviews, stories, text, trained, write_questions, write_rows
-from tests.tasks import test_caption, test_forecast, test_label, test_recognize, test_transcribe
+from tests.tasks.caption import test_task as test_caption
+from tests.tasks.forecast import test_task as test_forecast
+from tests.tasks.label import test_task as test_label
+from tests.tasks.recognize import test_task as test_recognize
+from tests.tasks.transcribe import test_task as test_transcribe
 
 BARE = tuple(key for key in QUICK if not key.startswith(("heads", "hidden", "depth")))  # for models without blocks
 STEPS = ("steps=2", "validate=2")
