@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from word_links import LinkedPair, read_links
 
 import mirada
 from mirada.corpora.spanish.adjectives import ADJECTIVES
@@ -23,7 +24,6 @@ from mirada.corpora.spanish.grammar import english_spanish
 from mirada.corpora.spanish.nouns import NOUNS
 from mirada.corpora.spanish.verbs import ROWS as VERBS
 from mirada.data.text.tokenize import END, START
-from mirada.data.word_links import LinkedPair, read_links
 from mirada.looking.explain.alignment import LinkCounts, between_words, diagonal, largest, mutual, words_of
 from mirada.looking.explain.relations import (
     HeadRelation,

@@ -1,4 +1,4 @@
-"""Which words of two sentences are translations of each other, as people linked them."""
+"""Gold word links for `relations.py`: which words of two sentences are translations of each other, as people linked them."""
 
 from dataclasses import dataclass
 from pathlib import Path
