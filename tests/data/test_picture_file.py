@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mirada.data.image import MOST_PIXELS, border_color, fit, open_picture, pixels_of, placed
+from mirada.data.image import MOST_PIXELS, border_color, fit_square, open_picture, pixels_of, placed
 
 RED, BLUE = (200, 10, 30), (0, 40, 250)
 
@@ -162,13 +162,13 @@ def test_images_and_arrays_in_memory() -> None:
 def test_a_square_of_the_size_is_not_touched() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (11, 11, 3), dtype=np.uint8)
     for way in ("pad", "crop", "stretch"):
-        np.testing.assert_array_equal(fit(pixels, 11, way), pixels)
+        np.testing.assert_array_equal(fit_square(pixels, 11, way), pixels)
 
 
 @pytest.mark.parametrize("sides", [(4, 8), (8, 4), (100, 30), (3, 3), (1, 500), (500, 1), (7, 5)])
 @pytest.mark.parametrize("way", ["pad", "crop", "stretch"])
 def test_every_shape_fits_and_a_plain_picture_stays_plain(sides: tuple[int, int], way: str) -> None:
-    found = fit(np.full((*sides, 3), RED, np.uint8), 16, way)
+    found = fit_square(np.full((*sides, 3), RED, np.uint8), 16, way)
     assert found.shape == (16, 16, 3)
     np.testing.assert_array_equal(found, np.full((16, 16, 3), RED))
 
@@ -176,17 +176,17 @@ def test_every_shape_fits_and_a_plain_picture_stays_plain(sides: tuple[int, int]
 def test_pad_shows_all_and_crop_the_middle() -> None:
     wide = np.zeros((4, 8, 3), np.uint8)
     wide[:, 2:6] = 255
-    padded = fit(wide, 8, "pad")
+    padded = fit_square(wide, 8, "pad")
     assert (padded[:2] == border_color(wide)).all()
     assert (padded[6:] == border_color(wide)).all()
     np.testing.assert_array_equal(padded[2:6], wide)
-    np.testing.assert_array_equal(fit(wide, 4, "crop"), np.full((4, 4, 3), 255))
+    np.testing.assert_array_equal(fit_square(wide, 4, "crop"), np.full((4, 4, 3), 255))
     assert border_color(wide).tolist() == [85] * 3  # 4 of 8 above and below, none of 4 at the sides: 8 of 24
-    stretched = fit(wide, 4, "stretch")
+    stretched = fit_square(wide, 4, "stretch")
     assert stretched[:, 0].max() < 64
     assert stretched[:, 1].min() > 192
     with pytest.raises(ValueError, match="fitted by pad, crop, stretch: got 'cut'"):
-        fit(wide, 3, "cut")
+        fit_square(wide, 3, "cut")
 
 
 def test_a_box_goes_where_its_pixels_go() -> None:
@@ -197,7 +197,7 @@ def test_a_box_goes_where_its_pixels_go() -> None:
         pixels[y : y + 8, x : x + 16] = 255
         for way in ("pad", "crop", "stretch"):
             x0, y0, x1, y1 = placed(*sides, 32, way).box((x, y, x + 16, y + 8))
-            rows, columns = np.nonzero(fit(pixels, 32, way)[..., 0] > 127)
+            rows, columns = np.nonzero(fit_square(pixels, 32, way)[..., 0] > 127)
             assert abs(columns.min() - x0) <= 0.5
             assert abs(columns.max() + 1 - x1) <= 0.5
             assert abs(rows.min() - y0) <= 0.5

@@ -197,14 +197,14 @@ def placed(height: int, width: int, size: int, way: str = "pad") -> Placement:
     return Placement(across, down, (size - across * width) / 2, (size - down * height) / 2, size)
 
 
-def fit(pixels: Pixels, size: int, way: str = "pad") -> UInt8[np.ndarray, "size size 3"]:
+def fit_square(pixels: Pixels, size: int, way: str = "pad") -> UInt8[np.ndarray, "size size 3"]:
     """A picture of any sides in a square of `size` pixels.
 
     `pad` keeps the aspect and shows the whole picture, with the mean color of its border around it; `crop` keeps the aspect
     and fills the square with the middle of the picture; `stretch` fills it with all of the picture and changes the aspect.
     A square of the right size comes back as it is.
 
-    >>> fit(np.zeros((4, 8, 3), np.uint8), 2).shape
+    >>> fit_square(np.zeros((4, 8, 3), np.uint8), 2).shape
     (2, 2, 3)
     """
     height, width = pixels.shape[:2]

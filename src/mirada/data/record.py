@@ -63,7 +63,7 @@ def check_count(problems: int, where: str, what: str) -> None:
         )
 
 
-class Sorter:
+class RecordCollector:
     """Good records to one side, problems to the other. Empty lines are problems, except at the end of the file."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mirada.data.columns.header import is_odd_label, is_title, label_first, looks_like_header, usual_width
+from mirada.data.columns.header import has_labels_first, is_odd_label, is_title, looks_like_header, usual_width
 
 CLASSES, PAIR = ("text", "label"), ("source", "target")
 LONG = [("we came here for the food", "good"), ("nobody had a table for us", "bad"),
@@ -58,5 +58,5 @@ def test_what_stands_above() -> None:
     assert [is_title(row, 2) for row in rows] == [True, False, False]
     assert is_title(["# from a", "2024"], 2)
     assert not is_title(["Export"], 1)
-    assert label_first([row[::-1] for row in LONG])
-    assert not label_first(LONG)
+    assert has_labels_first([row[::-1] for row in LONG])
+    assert not has_labels_first(LONG)

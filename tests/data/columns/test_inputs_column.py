@@ -2,7 +2,7 @@
 
 import pytest
 
-from mirada.data.columns.header import Top, is_sure_header, named_input, top_of
+from mirada.data.columns.header import Top, is_sure_header, named_input, recognize_inputs
 
 TEXT, SOURCE = ("text",), ("source", "text")
 
@@ -36,12 +36,12 @@ def test_a_name_over_short_cells_beside_long_ones_is_a_label() -> None:
 
 def test_how_a_table_begins() -> None:
     rows = [["7", "a fine film"], ["8", "a dull film"]]
-    assert top_of([["Export"], ["# 2024"], ["id", "text"], *rows], TEXT, "") == Top(2, True, 1)
-    assert top_of([["Reviews", ""], ["id", "text"], *rows], TEXT, "") == Top(1, True, 1)
-    assert top_of([["id", "text"], *rows], TEXT, "no") == Top()
-    assert top_of([["uno", "dos"], *rows], ("mask",), "yes") == Top(0, True, None)
-    assert top_of([["# a, b", "c", "d"], *rows], TEXT, "") == Top(1)
-    assert top_of([["text"], ["a", "b"], ["c", "d"]], TEXT, "") == Top(0, True, 0), "commas in texts"
+    assert recognize_inputs([["Export"], ["# 2024"], ["id", "text"], *rows], TEXT, "") == Top(2, True, 1)
+    assert recognize_inputs([["Reviews", ""], ["id", "text"], *rows], TEXT, "") == Top(1, True, 1)
+    assert recognize_inputs([["id", "text"], *rows], TEXT, "no") == Top()
+    assert recognize_inputs([["uno", "dos"], *rows], ("mask",), "yes") == Top(0, True, None)
+    assert recognize_inputs([["# a, b", "c", "d"], *rows], TEXT, "") == Top(1)
+    assert recognize_inputs([["text"], ["a", "b"], ["c", "d"]], TEXT, "") == Top(0, True, 0), "commas in texts"
 
 
 def test_what_is_a_header_and_nothing_else() -> None:
@@ -53,5 +53,5 @@ def test_what_is_a_header_and_nothing_else() -> None:
 
 def test_words_over_numbers_are_a_header_without_a_name_for_the_inputs() -> None:
     rows = [["2024", "it was good", "5"], ["2025", "it was bad", "1"]]
-    assert top_of([["Marca", "¿Qué le pareció?", "Nota"], *rows], ("text",), "") == Top(0, True, None)
-    assert top_of(rows, TEXT, "") == Top()
+    assert recognize_inputs([["Marca", "¿Qué le pareció?", "Nota"], *rows], ("text",), "") == Top(0, True, None)
+    assert recognize_inputs(rows, TEXT, "") == Top()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mirada.data.columns.names import match
+from mirada.data.columns.names import match_names
 
 CLASSES, PAIR = ("text", "label"), ("source", "target")
 
@@ -50,18 +50,18 @@ CLASSES, PAIR = ("text", "label"), ("source", "target")
     ],
 )
 def test_columns_by_name(names: list[str], columns: tuple[str, ...], picked: tuple[int | None, ...]) -> None:
-    assert match(names, columns).picked == picked
+    assert match_names(names, columns).picked == picked
 
 
 def test_names_that_are_as_good_as_each_other_are_rivals() -> None:
-    assert match(["review", "stars", "sentiment"], CLASSES).rivals == {"label": (1, 2)}
-    assert match(["text", "text", "label"], CLASSES).rivals == {"text": (0, 1)}
-    assert match(["sentence1", "sentence2", "label"], CLASSES).rivals == {"text": (0, 1)}
-    assert match(["label", "stars", "text"], CLASSES).rivals == {}
+    assert match_names(["review", "stars", "sentiment"], CLASSES).rivals == {"label": (1, 2)}
+    assert match_names(["text", "text", "label"], CLASSES).rivals == {"text": (0, 1)}
+    assert match_names(["sentence1", "sentence2", "label"], CLASSES).rivals == {"text": (0, 1)}
+    assert match_names(["label", "stars", "text"], CLASSES).rivals == {}
 
 
 def test_only_plain_names_are_sure() -> None:
-    assert match(["Review", "Stars"], CLASSES).sure
-    assert match(["a bad review", "stars"], CLASSES).whole
-    assert not match(["a bad review", "stars"], CLASSES).sure
-    assert match(["a bad review", "stars"], CLASSES).partly_sure
+    assert match_names(["Review", "Stars"], CLASSES).sure
+    assert match_names(["a bad review", "stars"], CLASSES).whole
+    assert not match_names(["a bad review", "stars"], CLASSES).sure
+    assert match_names(["a bad review", "stars"], CLASSES).partly_sure

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mirada.data.image import fit, header_of, open_picture
+from mirada.data.image import fit_square, header_of, open_picture
 from mirada.tasks.recognize.pictures import (
     Fitting,
     Picture,
@@ -43,7 +43,7 @@ def test_the_header_tells_sides_and_color_without_decoding(files: Path) -> None:
 
 def test_a_picture_of_whatever_kind_is_seen_as_its_pixels_are(files: Path) -> None:
     path, pixels = str(files / "color.png"), noise(5, 9, 3)
-    wanted = fit(pixels, 8)
+    wanted = fit_square(pixels, 8)
     for given in (path, files / "color.png", pixels, Image.fromarray(pixels), pixels / 255):
         picture = Picture(given)
         assert (picture.height, picture.width, picture.gray) == (5, 9, False)
@@ -125,7 +125,7 @@ def test_they_are_kept_in_one_array(files: Path) -> None:
     pictures = [Picture(files / "color.png"), Picture(noise(4, 4))]
     whole = stacked(pictures, Fitting(4, 3))
     assert whole.shape == (2, 4, 4, 3)
-    np.testing.assert_array_equal(whole[0], fit(open_picture(files / "color.png"), 4))
+    np.testing.assert_array_equal(whole[0], fit_square(open_picture(files / "color.png"), 4))
     assert all(np.shares_memory(picture.seen(Fitting(4, 3)), whole) for picture in pictures)
 
 

@@ -11,15 +11,14 @@ from mirada.data.columns.names import (
     LINKS,
     OTHER,
     STRONG,
-    SURE,
-    WEAK,
-    Matched,
-    belongs,
-    faint,
-    fit,
+    ColumnMatch,
+    NameMatch,
+    aliases_of,
     is_name,
-    match,
-    usual,
+    is_one_of,
+    match_name,
+    match_names,
+    weak_aliases_of,
     words_of,
 )
 from mirada.data.columns.numbers import EMPTY, parse_number
@@ -41,20 +40,20 @@ CLASSES = ("text", "label")
 Cells = Sequence[str]
 
 
-def number(text: str) -> bool:
+def is_number(text: str) -> bool:
     """Whether a cell is a number, with a point or a comma.
 
-    >>> number("3,5"), number("-2e3"), number("five")
+    >>> is_number("3,5"), is_number("-2e3"), is_number("five")
     (True, True, False)
     """
     return parse_number(text) is not None
 
 
 def all_numbers(cells: Iterable[str]) -> bool:
-    return all(number(cell) for cell in cells)
+    return all(is_number(cell) for cell in cells)
 
 
-def numbered(row: Cells) -> bool:
+def counts_from_zero(row: Cells) -> bool:
     """Whether cells count from 0."""
     return list(row) == [str(number) for number in range(len(row))]
 
@@ -88,12 +87,12 @@ def usual_width(rows: Sequence[Cells], least: int) -> int:
     return max(reach, min(width, least))
 
 
-def leaves_row_names_out(header: Cells, rest: Sequence[Cells]) -> bool:
+def has_unnamed_row_numbers(header: Cells, rest: Sequence[Cells]) -> bool:
     """Whether rows begin with their own numbers, which the header does not name, as R writes tables.
 
-    >>> leaves_row_names_out(["text", "label"], [["1", "so so", "neg"], ["2", "fine", "pos"]])
+    >>> has_unnamed_row_numbers(["text", "label"], [["1", "so so", "neg"], ["2", "fine", "pos"]])
     True
-    >>> leaves_row_names_out(["text", "label"], [["I came", "I saw", "pos"], ["Yes", "fine", "pos"]])
+    >>> has_unnamed_row_numbers(["text", "label"], [["I came", "I saw", "pos"], ["Yes", "fine", "pos"]])
     False
     """
     names = [row[0] for row in rest]
@@ -121,27 +120,27 @@ def _is_remark(row: Cells, rows: Sequence[Cells], width: int) -> bool:
 def _all_names(row: Cells, rest: Sequence[Cells]) -> bool:
     """Whether no cell is a number, or comes again below."""
     again = any(cell and cell == other[place] for other in rest for place, cell in enumerate(row[: len(other)]))
-    return not again and not any(number(cell) for cell in row)
+    return not again and not any(is_number(cell) for cell in row)
 
 
-def _like_names(row: Cells, matched: Matched, rest: Sequence[Cells], columns: tuple[str, ...]) -> bool:
+def _like_names(row: Cells, matched: ColumnMatch, rest: Sequence[Cells], columns: tuple[str, ...]) -> bool:
     """Whether cells that contain usual names are names: short, no sentence, and nothing that comes again below."""
     cells = [row[place] for place in matched.places]
     if any(cell.endswith((".", "!", "?")) for cell in cells) or not _all_names(row, rest):
         return False
-    if any(match([other[place] for place in matched.places], columns).whole for other in rest[:SHORT]):
+    if any(match_names([other[place] for place in matched.places], columns).whole for other in rest[:SHORT]):
         return False  # text 1, text 2, text 3
     if columns == CLASSES:
         return True
-    beside = (BESIDE | LINKS | LANGUAGES.keys()).union(*map(usual, columns), *map(faint, columns))
-    return all(belongs(word, beside) for cell in cells for word in words_of(cell))
+    beside = (BESIDE | LINKS | LANGUAGES.keys()).union(*map(aliases_of, columns), *map(weak_aliases_of, columns))
+    return all(is_one_of(word, beside) for cell in cells for word in words_of(cell))
 
 
 def has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) -> bool:
     """Whether the first row of columns that were chosen only names them."""
     if header:
         return header == "yes"
-    matched = match(rows[0], columns)
+    matched = match_names(rows[0], columns)
     named = matched.whole and (matched.sure or _like_names(rows[0], matched, rows[1:], columns))
     return named or looks_like_header(rows, columns)
 
@@ -152,9 +151,14 @@ def has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) -> 
 def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
     """Whether the first row names columns: by a usual name, by types, or by a label that occurs nowhere else."""
     first, rest = rows[0], rows[1:]
-    if numbered(first) and rest and not all(map(numbered, rest)) and not any(row[0].isdecimal() for row in rest):
+    if (
+        counts_from_zero(first)
+        and rest
+        and not all(map(counts_from_zero, rest))
+        and not any(row[0].isdecimal() for row in rest)
+    ):
         return True  # as pandas writes columns without names
-    if any(not cell or number(cell) for cell in first):
+    if any(not cell or is_number(cell) for cell in first):
         return False
     if columns == CLASSES:
         return _names_classes(first, rest)
@@ -162,7 +166,7 @@ def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
         return False
     below = [Counter(row[place] for row in rest) for place in range(len(first))]
     again = any(cell in counts for cell, counts in zip(first, below, strict=True))
-    if match(first, columns).partly_sure and len(rest) >= FEW and not again:
+    if match_names(first, columns).partly_sure and len(rest) >= FEW and not again:
         return all(mean_words(row[place] for row in rest) > PHRASE for place in range(len(first)))
     if len(rest) >= FEW and all(KEY.fullmatch(cell) for cell in first):
         return all(" " in cell for row in rest for cell in row)  # a word over phrases, written as programs write names
@@ -172,18 +176,18 @@ def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
 def _names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
     """Whether two cells name a column of texts and one of labels. Those of a survey may be whole questions."""
     below = [Counter(row[place] for row in rest) for place in (0, 1)]
-    matched = match(first, CLASSES)
+    matched = match_names(first, CLASSES)
     named = {
         column: place
         for column, place, fit in zip(CLASSES, matched.picked, matched.fits, strict=True)
-        if place is not None and fit <= SURE
+        if place is not None and fit <= NameMatch.ALIAS
     }
     short = all(len(cell.split()) <= SHORT for cell in first)
     if named and short and not _names_short_cells(named, rest):
         again = any(cell in counts for cell, counts in zip(first, below, strict=True))
         strong = [first[place] for place in named.values() if words_of(first[place])[-1] in STRONG]
         return not again or (bool(strong) and not any(cell in counts for cell in strong for counts in below))
-    place = named.get("label", 0 if label_first(rest) else 1)
+    place = named.get("label", 0 if has_labels_first(rest) else 1)
     label, labels = first[place], below[place]
     if not labels or label in labels or not all(map(_is_word, first)):
         return False
@@ -220,7 +224,7 @@ def is_odd_label(first: Cells, rest: Sequence[Cells], place: int) -> bool:
     return shorter and count > SHORT and kinds <= count / 2 and 2 * once < kinds
 
 
-def label_first(rows: Sequence[Cells]) -> bool:
+def has_labels_first(rows: Sequence[Cells]) -> bool:
     """Whether the first of two columns holds labels: few short values that come again, beside longer texts that do not."""
     if len(rows) < 2 or any(len(row) != 2 for row in rows):
         return False
@@ -229,7 +233,7 @@ def label_first(rows: Sequence[Cells]) -> bool:
         return False
     kinds, different = len(set(labels)), len(set(texts))
     few = len(rows) >= FEW and kinds <= len(rows) / 4
-    if all_numbers(labels) and not any(number(text) for text in texts):
+    if all_numbers(labels) and not any(is_number(text) for text in texts):
         return kinds <= len(rows) / 2 or len(rows) < FEW
     longer = mean_words(texts) > 2 * mean_words(labels)
     if longer and different > 0.9 * len(rows) and (kinds < len(rows) or len(rows) < FEW):
@@ -298,26 +302,26 @@ def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Col
     """The columns by a line that names them all: the first, but for titles and remarks."""
     for above, row in enumerate(rows[: TITLES + 1]):
         rest = [other for other in rows[above + 1 :] if len(other) == width]
-        matched = match(without_no_texts(row, rest) if columns == CLASSES else row, columns)
+        matched = match_names(drop_nontext_columns(row, rest) if columns == CLASSES else row, columns)
         if matched.whole and (matched.sure or _like_names(row, matched, rest, columns)):
-            named_rows = leaves_row_names_out(row, rest)
+            named_rows = has_unnamed_row_numbers(row, rest)
             picked = tuple(place + named_rows for place in matched.places)
             cells = min(width, len(row) + named_rows)  # a text with a separator in it makes a row wider, not the table
-            return Columns(picked, cells, above + 1, taken(row, matched.places, columns, above), True)
+            return Columns(picked, cells, above + 1, header_note(row, matched.places, columns, above), True)
         if matched.rivals and matched.partly_sure and _all_names(row, rest):
-            raise ValueError(rivalry(row, matched, columns))
+            raise ValueError(ambiguity(row, matched, columns))
         if not is_title(row, width):
             break
     return None
 
 
-def without_no_texts(names: Cells, rest: Sequence[Cells]) -> list[str]:
+def drop_nontext_columns(names: Cells, rest: Sequence[Cells]) -> list[str]:
     """Names of columns, but for those of texts over cells that are none: numbers, or where the name is a faint one, a word or
     two beside longer texts.
 
-    >>> without_no_texts(["rating", "verified_reviews", "feedback"], [["5", "love it", "1"], ["1", "broken", "0"]])
+    >>> drop_nontext_columns(["rating", "verified_reviews", "feedback"], [["5", "love it", "1"], ["1", "broken", "0"]])
     ['rating', 'verified_reviews', '']
-    >>> without_no_texts(["name", "what did you like?"], [["Ana", "the food and the wine"], ["Eva", "that it was quiet"]])
+    >>> drop_nontext_columns(["name", "what did you like?"], [["Ana", "the food and the wine"], ["Eva", "that it was quiet"]])
     ['', 'what did you like?']
     """
     rest = [row for row in rest if len(row) == len(names)]
@@ -325,24 +329,24 @@ def without_no_texts(names: Cells, rest: Sequence[Cells]) -> list[str]:
     words = [mean_words(cells) for cells in below]
 
     def is_none(name: str, cells: Sequence[str]) -> bool:
-        fits = fit(name, "text")
-        if fits is None or fit(name, "label") is not None or not cells:
+        fits = match_name(name, "text")
+        if fits is None or match_name(name, "label") is not None or not cells:
             return False
         own = mean_words(cells)
-        return all_numbers(cells) or (fits == WEAK and own < SHORT < max(words) and 2 * own < max(words))
+        return all_numbers(cells) or (fits == NameMatch.WEAK and own < SHORT < max(words) and 2 * own < max(words))
 
     return ["" if is_none(name, cells) else name for name, cells in zip(names, below, strict=True)]
 
 
-def taken(row: Cells, places: Sequence[int], columns: tuple[str, ...], above: int = 0) -> str:
+def header_note(row: Cells, places: Sequence[int], columns: tuple[str, ...], above: int = 0) -> str:
     """What was recognized, for the person; nothing where a header has our own words in our order."""
     if [cell.casefold() for cell in row] == list(columns) and not above:
         return ""
     pairs = ", ".join(f"{column} is {row[place]}" for column, place in zip(columns, places, strict=True))
-    return f"header: {pairs}{f' ({lines(above)} above it left out)' if above else ''}"
+    return f"header: {pairs}{f' ({count_lines(above)} above it left out)' if above else ''}"
 
 
-def lines(count: int) -> str:
+def count_lines(count: int) -> str:
     """How many lines, in words."""
     return f"{count} line{'s' * (count > 1)}"
 
@@ -371,21 +375,21 @@ def _by_content(
     """As many columns as are wanted: with a header that has other names, or none, and the label before the text or after."""
     first, body, count = rows[0], rows[headed:], len(columns)
     order = list(range(count))
-    named = match(first, columns) if headed else None
+    named = match_names(first, columns) if headed else None
     if named is not None and count == 2 and len(named.places) == 1:
         (place,), column = named.places, columns[0 if named.picked[0] is not None else 1]
         if column == "text":
             _check_other(first, body, 1 - place)
         order = [place, 1 - place] if column == columns[0] else [1 - place, place]
-    elif columns == CLASSES and label_first(body):
+    elif columns == CLASSES and has_labels_first(body):
         order = [1, 0]
     if columns == CLASSES:
         _require_labels(body, order)
-    note = taken(first, order, columns, above) if headed else ""
+    note = header_note(first, order, columns, above) if headed else ""
     if not headed and order == [1, 0]:
         note = "the label is in the first column, the text in the second"
     if above and not headed:
-        note = "; ".join(filter(None, (note, f"{lines(above)} at the top left out")))
+        note = "; ".join(filter(None, (note, f"{count_lines(above)} at the top left out")))
     return Columns(tuple(used[place] for place in order), width, above + headed, note, headed)
 
 
@@ -423,7 +427,7 @@ def _require_labels(rows: Sequence[Cells], order: Sequence[int]) -> None:
 # what cannot be told
 
 
-def rivalry(row: Cells, matched: Matched, columns: tuple[str, ...]) -> str:
+def ambiguity(row: Cells, matched: ColumnMatch, columns: tuple[str, ...]) -> str:
     """The error for a header that names a column twice."""
     column, places = next(iter(matched.rivals.items()))
     several = " or ".join(row[place] for place in places)
@@ -441,10 +445,10 @@ def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ..
     first, wanted = rows[0], " and ".join(columns)
     headed = header == "yes" or (header != "no" and all(map(bool, first)) and _headed_by_types(rows))
     body = rows[1:] if headed else rows
-    matched = match(first, columns)
+    matched = match_names(first, columns)
     named = matched.picked[-1] if headed and matched.picked[-1] in used else None
     label = None if named is None else used.index(named)
-    picked = likely([[row[place] for place in used] for row in body], columns, label)
+    picked = guess_columns([[row[place] for place in used] for row in body], columns, label)
     plain = headed and len(set(first)) == len(first) and not any("," in cell for cell in first)
     names = ",".join(first[used[place]] if plain else str(used[place] + 1) for place in picked)
     way = f": columns={','.join(columns).upper()}, by {'name' if plain else 'number from 1'}"
@@ -460,12 +464,12 @@ def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ..
 def _headed_by_types(rows: Sequence[Cells]) -> bool:
     """Whether the first row of a wide table is a header: short words or questions, over cells that do not repeat them."""
     first, rest = rows[0], rows[1:]
-    if any(number(cell) or (len(cell.split()) > SHORT + 1 and not cell.endswith(ASKING)) for cell in first):
+    if any(is_number(cell) or (len(cell.split()) > SHORT + 1 and not cell.endswith(ASKING)) for cell in first):
         return False
     return len(rest) > 0 and _all_names(first, rest)
 
 
-def likely(rows: Sequence[Cells], columns: tuple[str, ...], label: int | None = None) -> list[int]:
+def guess_columns(rows: Sequence[Cells], columns: tuple[str, ...], label: int | None = None) -> list[int]:
     """The columns that look like what is wanted; none if nothing does. `label` is that of the labels, if a name tells."""
     if not rows:
         return []
@@ -497,10 +501,10 @@ class Top:
     place: int | None = None
 
 
-def top_of(rows: Sequence[Cells], asks: tuple[str, ...], header: str) -> Top:
+def recognize_inputs(rows: Sequence[Cells], asks: tuple[str, ...], header: str) -> Top:
     """How a table begins. A header names the inputs, or is one for those who learn from such a table.
 
-    >>> top_of([["Export of May"], ["id", "review"], ["7", "a fine film"], ["8", "so so"]], ("text",), "")
+    >>> recognize_inputs([["Export of May"], ["id", "review"], ["7", "a fine film"], ["8", "so so"]], ("text",), "")
     Top(above=1, headed=True, place=1)
     """
     if header == "no":
@@ -564,21 +568,21 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
         return None if label else place
     if any(place_of(other, asks) is not None for other in rest[:SHORT]):  # text 1, text 2, text 3
         return None
-    names = (BESIDE | LINKS | LANGUAGES.keys()).union(*map(usual, asks))
+    names = (BESIDE | LINKS | LANGUAGES.keys()).union(*map(aliases_of, asks))
     words = words_of(row[place])
     joined = " " not in row[place] and (len(words) > 1 or not others)  # customer_review
-    return place if joined or all(belongs(word, names) or word.isdecimal() for word in words) else None
+    return place if joined or all(is_one_of(word, names) or word.isdecimal() for word in words) else None
 
 
 def _texts_only(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> Cells:
     """The names of a header, where texts are asked for without those over something else."""
-    return without_no_texts(row, rest) if asks[0] == "text" else row
+    return drop_nontext_columns(row, rest) if asks[0] == "text" else row
 
 
 def _is_sure(cell: str, asks: tuple[str, ...]) -> bool:
     """Whether nothing but a name of the inputs is written so."""
-    fits = [fit(cell, ask) for ask in asks]
-    return any(each is not None and each <= SURE for each in fits) or LANGUAGES.keys() >= set(words_of(cell))
+    fits = [match_name(cell, ask) for ask in asks]
+    return any(each is not None and each <= NameMatch.ALIAS for each in fits) or LANGUAGES.keys() >= set(words_of(cell))
 
 
 def is_sure_header(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> bool:
@@ -586,7 +590,7 @@ def is_sure_header(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> 
     place = named_input(row, rest, asks)
     if place is not None and _is_sure(row[place], asks):
         return True
-    matched = match(row, LEARNED.get(asks[0], asks))
+    matched = match_names(row, LEARNED.get(asks[0], asks))
     return matched.whole and _all_names(row, rest) and all(len(words_of(row[place])) == 1 for place in matched.places)
 
 
@@ -597,7 +601,7 @@ def place_of(header: Sequence[str], asks: Sequence[str], exact: bool = False) ->
     for ask in asks:
         together = PAIRS.get(ask, (ask,))
         for columns in (together, (ask,)):
-            place = match(header, columns).picked[columns.index(ask)]
+            place = match_names(header, columns).picked[columns.index(ask)]
             if place is not None:
                 return place
     spoken = [place for place, cell in enumerate(header) if cell and LANGUAGES.keys() >= set(words_of(cell))]

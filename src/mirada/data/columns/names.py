@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from unicodedata import combining, normalize
 
@@ -13,7 +14,7 @@ def _several(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-USUAL = {
+ALIASES = {
     "text": "text texto review resena opinion sentence frase oracion tweet tuit comment comentario document documento "
     "utterance question pregunta query consulta article articulo description descripcion statement feedback transcript "
     "transcription transcripcion "
@@ -32,7 +33,7 @@ USUAL = {
     "answer": "answer respuesta",
     "start": "start inicio comienzo",
 }
-FAINT = {  # if there is nothing better: a word that may as well be a text or a label
+WEAK_ALIASES = {  # if there is nothing better: a word that may as well be a text or a label
     "text": "title titulo headline titular summary resumen subject asunto name nombre noticia news abstract complaint queja",
     "label": "area department departamento section seccion product producto",
     "name": "id",
@@ -68,8 +69,16 @@ LANGUAGES = {
 }  # fmt: skip
 LINKS = _several("a al de del el en from in into la of the to")  # between the words of a name; some are languages, too
 REGION = re.compile(r"(?<=^[a-z]{2})[-_][A-Z]{2}$|\s*\([^)]*\)$")  # es_MX, English (US)
-OWN, NAMED, LAST, WITHIN, WEAK = range(5)  # how well a name fits a column, best first
-SURE = NAMED  # up to here a name is no ordinary word of a text
+
+
+class NameMatch(IntEnum):
+    """How well a name fits a column, best first. Up to `ALIAS` it is no ordinary word of a text."""
+
+    OWN = 0  # our own word: text
+    ALIAS = 1  # one of its aliases: review
+    LAST_WORD = 2  # an alias is the last word: tweet_text
+    ANY_WORD = 3  # an alias is among the words: class_id
+    WEAK = 4  # a weak alias, if there is nothing better: title
 
 
 @cache
@@ -84,52 +93,58 @@ def words_of(name: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^\W\d_]+|\d+", parts.casefold()))
 
 
-def belongs(word: str, names: frozenset[str]) -> bool:
+def is_one_of(word: str, names: frozenset[str]) -> bool:
     """Whether a word, or its singular, is one of some names."""
     return any(form in names for form in (word, word.removesuffix("s"), word.removesuffix("es")))
 
 
 @cache
-def usual(column: str) -> frozenset[str]:
+def aliases_of(column: str) -> frozenset[str]:
     """The usual names of a column, its own among them."""
-    return frozenset((column, *USUAL.get(column, "").split()))
+    return frozenset((column, *ALIASES.get(column, "").split()))
 
 
 @cache
-def faint(column: str) -> frozenset[str]:
+def weak_aliases_of(column: str) -> frozenset[str]:
     """The names of a column if there is nothing better."""
-    return _several(FAINT.get(column, ""))
+    return _several(WEAK_ALIASES.get(column, ""))
 
 
 @cache
-def fit(name: str, column: str) -> int | None:
+def match_name(name: str, column: str) -> NameMatch | None:
     """How well a name fits a column; None if not at all.
 
-    >>> fit("TEXT", "text"), fit("Reseñas", "text"), fit("tweet_text", "text"), fit("text of a tweet", "label")
-    (0, 1, 2, None)
-    >>> fit("tweet_id", "text"), fit("class_id", "label"), fit("title", "text")
-    (None, 3, 4)
+    >>> [match_name(name, "text") for name in ("TEXT", "Reseñas", "tweet_text")]
+    [<NameMatch.OWN: 0>, <NameMatch.ALIAS: 1>, <NameMatch.LAST_WORD: 2>]
+    >>> match_name("class_id", "label"), match_name("title", "text"), match_name("tweet_id", "text")
+    (<NameMatch.ANY_WORD: 3>, <NameMatch.WEAK: 4>, None)
     """
-    words, names = words_of(name), usual(column)
+    words, names = words_of(name), aliases_of(column)
     if not words or len(words) > 4:
         return None
     if len(words) == 1 or "".join(words) in names:
         word = "".join(words)
         if word == column:
-            return OWN
-        return NAMED if belongs(word, names) else WEAK if belongs(word, faint(column)) else None
-    if belongs(words[-1], names):
-        return LAST
+            return NameMatch.OWN
+        return (
+            NameMatch.ALIAS
+            if is_one_of(word, names)
+            else NameMatch.WEAK
+            if is_one_of(word, weak_aliases_of(column))
+            else None
+        )
+    if is_one_of(words[-1], names):
+        return NameMatch.LAST_WORD
     other = words[-1] in OTHER and not (column == "label" and words[-1] in NUMBERED)
-    return WITHIN if not other and any(belongs(word, names) for word in words) else None
+    return NameMatch.ANY_WORD if not other and any(is_one_of(word, names) for word in words) else None
 
 
 @dataclass(frozen=True)
-class Matched:
+class ColumnMatch:
     """Which of some names is which column: a place each, or None; `fits` says how well, `rivals` what was too much."""
 
     picked: tuple[int | None, ...]
-    fits: tuple[int, ...]
+    fits: tuple[NameMatch, ...]
     rivals: dict[str, tuple[int, ...]]
 
     @property
@@ -139,34 +154,36 @@ class Matched:
     @property
     def sure(self) -> bool:
         """Whether nothing but names fits like this."""
-        return self.whole and max(self.fits) <= SURE
+        return self.whole and max(self.fits) <= NameMatch.ALIAS
 
     @property
     def partly_sure(self) -> bool:
         """Whether some of them are names for sure."""
-        return any(place is not None and fit <= SURE for place, fit in zip(self.picked, self.fits, strict=True))
+        return any(
+            place is not None and fit <= NameMatch.ALIAS for place, fit in zip(self.picked, self.fits, strict=True)
+        )
 
     @property
     def places(self) -> tuple[int, ...]:
         return tuple(place for place in self.picked if place is not None)
 
 
-def match(names: Sequence[str], columns: tuple[str, ...]) -> Matched:
+def match_names(names: Sequence[str], columns: tuple[str, ...]) -> ColumnMatch:
     """Find every column by its name: the name that fits best, if it is the only one.
 
-    >>> match(["id", "Review Text", "stars", "date"], ("text", "label")).picked
+    >>> match_names(["id", "Review Text", "stars", "date"], ("text", "label")).picked
     (1, 2)
-    >>> match(["review", "rating", "sentiment"], ("text", "label")).rivals
+    >>> match_names(["review", "rating", "sentiment"], ("text", "label")).rivals
     {'label': (1, 2)}
-    >>> match(["Español", "Inglés"], ("source", "target")).picked
+    >>> match_names(["Español", "Inglés"], ("source", "target")).picked
     (0, 1)
     """
-    found: dict[str, tuple[int, int]] = {}
+    found: dict[str, tuple[int, NameMatch]] = {}
     rivals: dict[str, tuple[int, ...]] = {}
-    for level in (OWN, NAMED, LAST, WITHIN, WEAK):
+    for level in NameMatch:
         for column in columns:
             taken = {place for place, _ in found.values()}
-            places = [n for n, name in enumerate(names) if n not in taken and fit(name, column) == level]
+            places = [n for n, name in enumerate(names) if n not in taken and match_name(name, column) == level]
             if column in found or column in rivals or not places:
                 continue
             if len(places) == 1:
@@ -175,16 +192,16 @@ def match(names: Sequence[str], columns: tuple[str, ...]) -> Matched:
                 rivals[column] = tuple(places)
     if columns == ("source", "target") and len(found) < 2:
         found, rivals = _languages(names, found) or (found, rivals)
-    return Matched(
+    return ColumnMatch(
         tuple(found[column][0] if column in found else None for column in columns),
-        tuple(found[column][1] if column in found else WEAK for column in columns),
+        tuple(found[column][1] if column in found else NameMatch.WEAK for column in columns),
         {column: places for column, places in rivals.items() if column not in found},
     )
 
 
 def _languages(
-    names: Sequence[str], found: dict[str, tuple[int, int]]
-) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, ...]]] | None:
+    names: Sequence[str], found: dict[str, tuple[int, NameMatch]]
+) -> tuple[dict[str, tuple[int, NameMatch]], dict[str, tuple[int, ...]]] | None:
     """Two languages, the first of them the source if no name says otherwise; or one, beside a column with another name."""
     spoken: dict[str, list[int]] = {}
     for place, name in enumerate(names):
@@ -192,9 +209,10 @@ def _languages(
             spoken.setdefault(tongue, []).append(place)
     if len(spoken) == 2 and all(len(places) == 1 for places in spoken.values()):
         first, second = sorted(place for (place,) in spoken.values())
-        turned = found.get("target", (-1, 0))[0] == first or found.get("source", (-1, 0))[0] == second
-        first, second = (second, first) if turned else (first, second)
-        return {"source": (first, SURE), "target": (second, SURE)}, {}
+        named = {column: place for column, (place, _) in found.items()}
+        if named.get("target") == first or named.get("source") == second:
+            first, second = second, first
+        return {"source": (first, NameMatch.ALIAS), "target": (second, NameMatch.ALIAS)}, {}
     if len(spoken) == 1 and len(found) == 1:
         (places,), (column,) = spoken.values(), found
         if len(places) == 1 and places[0] != found[column][0]:
@@ -218,8 +236,8 @@ def _tongue_of(name: str) -> str:
     if not meant and LINKS.isdisjoint(word for word in words if word not in spoken):  # en, text_de; not: a la
         meant = spoken
     tongues = {LANGUAGES[word] for word in meant}
-    beside = BESIDE | LINKS | usual("source") | usual("target")
-    known = all(word in LANGUAGES or belongs(word, beside) for word in words)
+    beside = BESIDE | LINKS | aliases_of("source") | aliases_of("target")
+    known = all(word in LANGUAGES or is_one_of(word, beside) for word in words)
     return tongues.pop() if known and len(tongues) == 1 else ""
 
 
@@ -241,6 +259,8 @@ def is_name(cell: str) -> bool:
     (True, True, True, False, False)
     """
     words = words_of(cell)
-    known = OTHER.union(NUMBERED, BESIDE, LINKS, LANGUAGES, *map(usual, USUAL), *map(faint, FAINT))
+    known = OTHER.union(
+        NUMBERED, BESIDE, LINKS, LANGUAGES, *map(aliases_of, ALIASES), *map(weak_aliases_of, WEAK_ALIASES)
+    )
     telling = any(len(word) > 2 or word == "id" for word in words)  # `a` and `no` are also words of any text
-    return telling and all(belongs(word, known) for word in words)
+    return telling and all(is_one_of(word, known) for word in words)

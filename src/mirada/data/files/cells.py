@@ -12,18 +12,18 @@ from mirada.data.columns.header import (
     TITLES,
     Top,
     all_numbers,
+    count_lines,
+    guess_columns,
+    has_labels_first,
+    has_unnamed_row_numbers,
     is_sure_header,
-    label_first,
-    leaves_row_names_out,
-    likely,
-    lines,
     mean_words,
     place_of,
-    top_of,
+    recognize_inputs,
 )
 from mirada.data.columns.names import words_of
 from mirada.data.files.csv import ALIKE, KNOWN, SAMPLE, SURE, Rows, TableLine, divided, excel_separator, is_whole
-from mirada.data.files.folders import file_text, is_fasttext, is_folder, parted, texts_at
+from mirada.data.files.folders import file_text, is_fasttext, is_folder, split_labels, texts_at
 from mirada.data.files.forms import KEYED, rows_of_table
 from mirada.data.files.json import json_objects, text_of
 from mirada.data.files.opening import ending_of, head, scan
@@ -83,7 +83,9 @@ def _file_row(file: str, folder: str, encoding: str) -> CellRow:
 
 def _fasttext_cells(path: str, encoding: str) -> Cells:
     """The texts of fastText lines, beside their labels."""
-    lines = [(f"{path}:{number}", *parted(text), fault) for number, text, fault in scan(path, encoding) if text.strip()]
+    lines = [
+        (f"{path}:{number}", *split_labels(text), fault) for number, text, fault in scan(path, encoding) if text.strip()
+    ]
     return Cells(("text", "label"), 0, [(where, (text, " ".join(names)), fault) for where, text, names, fault in lines])
 
 
@@ -105,11 +107,11 @@ def _table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOpt
     sample = [row for row in islice(rows, SAMPLE) if row[2] or is_whole(row)]
     require(bool(sample), f"{path}: the file has no rows")
     whole = [[cell.strip() for cell in row[1]] for row in sample if is_whole(row)] or [[""]]
-    top = top_of(whole, asks, options.header)
+    top = recognize_inputs(whole, asks, options.header)
     if options.names:
         top = _top_with(path, whole, options.names[0], top)
     first, body, place, note = whole[top.above], whole[top.above + top.headed :], top.place, ""
-    if top.headed and len(first) > 1 and leaves_row_names_out(first, body):
+    if top.headed and len(first) > 1 and has_unnamed_row_numbers(first, body):
         first, place = ["", *first], None if place is None else place + 1
     count = len(first) if top.headed else _width_of(body)
     if place is None:
@@ -120,7 +122,7 @@ def _table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOpt
     elif not options.names and (first[place].casefold() != asks[0] or top.above):
         note = f"the inputs are in the column {first[place]}"
     require(0 <= place < count, f"{path}: there is no column {place + 1}: the first row has {count}")
-    note += f"{'; ' if note else ''}{lines(top.above)} at the top left out" if top.above else ""
+    note += f"{'; ' if note else ''}{count_lines(top.above)} at the top left out" if top.above else ""
     for _ in range(top.above + top.headed):
         del sample[next(number for number, row in enumerate(sample) if is_whole(row))]
     columns = first if top.headed else _numbered_columns(count, place, asks[0])
@@ -170,11 +172,11 @@ def _place_by_content(path: str, rows: Sequence[Sequence[str]], ask: str, header
     if count == 2 and ask in PAIRS:
         numeric = [all_numbers(row[place] for row in rows) for place in (0, 1)]
         return PAIRS[ask].index(ask) if numeric[0] == numeric[1] else numeric.index(False)
-    if count == 2 and (len(rows) < FEW or label_first(rows)):
-        return int(label_first(rows))
+    if count == 2 and (len(rows) < FEW or has_labels_first(rows)):
+        return int(has_labels_first(rows))
     cells = [[row[place] for row in rows] for place in range(count)]
     words = sorted(map(mean_words, cells), reverse=True)
-    place = likely(rows, (ask,))[:1]
+    place = guess_columns(rows, (ask,))[:1]
     if count == 2 or (place and words[0] > 2 * words[1]):
         return place[0] if place else 0
     if header:

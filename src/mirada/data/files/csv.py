@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 
 from mirada.data.columns.header import TITLES, has_header, recognize
-from mirada.data.columns.names import match, words_of
+from mirada.data.columns.names import match_names, words_of
 from mirada.data.columns.numbers import EMPTY, parse_number
 from mirada.data.files.opening import LONGEST_LINE, ending_of, head, scan
 from mirada.data.options import TableOptions
-from mirada.data.record import Read, Sorter
+from mirada.data.record import Read, RecordCollector
 from mirada.errors import require, unknown
 
 # What divides the lines of a table into cells.
@@ -70,7 +70,7 @@ def sniffed(path: str, usual: str, columns: tuple[str, ...], encoding: str = "",
     count = len(columns)
     found = [divided(lines, delimiter) for delimiter in dict.fromkeys((usual or "\t", *KNOWN))]
     heads = [(each, row) for each in found for row in each.rows[:2] if all(columns) and len(row) > 1]
-    named = list({each.delimiter: each for each, row in heads if match(row, columns).sure}.values())
+    named = list({each.delimiter: each for each, row in heads if match_names(row, columns).sure}.values())
     if len(named) == 1:
         return _dialect(named[0].delimiter, lines, usual)
     even = [each for each in found if each.is_even and each.size[0] >= count]
@@ -268,8 +268,8 @@ class Feed:
         return len(self.record) >= LONGEST_RECORD
 
     def give_back(self, delimiter: str, width: int) -> bool:
-        """Give the lines back that a quote without end took, if all look like rows of so many cells. The last may be the
-        one with the next quote.
+        """Give back the lines that a quote without end took, if every line has `width` cells. The last may be the one with
+        the next quote.
         """
         rows = len(self.record) > 2 and all(text.count(delimiter) == width - 1 for _, text, _ in self.record[:-1])
         self.room -= sum(len(text) for _, text, _ in self.record)
@@ -350,7 +350,7 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
     for _ in range(layout.skipped):  # blank lines may stand before a header
         del sample[next(place for place, row in enumerate(sample) if is_whole(row))]
     undivided = len(columns) > 1 and all(len(cells) < 2 for _, cells, fault in sample if not fault)
-    sorter, picked = Sorter(columns), layout.picked
+    sorter, picked = RecordCollector(columns), layout.picked
     as_they_are = picked == tuple(range(layout.cells)) and not layout.at_least
     for number, cells, fault in chain(sample, rows):
         where = f"{path}:{number}"

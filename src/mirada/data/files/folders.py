@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mirada.data.files.opening import ending_of, head, read_text, scan
-from mirada.data.record import Read, Sorter
+from mirada.data.record import Read, RecordCollector
 from mirada.errors import require
 
 # Texts with labels as fastText has them: `__label__pos a fine film`, a text a line.
@@ -36,9 +36,9 @@ def read_fasttext(path: str, columns: tuple[str, ...], encoding: str = "") -> Re
     >>> found.records[0].value, found.problems[0].what
     (('a fine film', 'pos'), '2 labels (neg, dull): a text has one here. Keep one of them.')
     """
-    sorter = Sorter(columns)
+    sorter = RecordCollector(columns)
     for number, line, fault in scan(path, encoding):
-        where, text, labels = f"{path}:{number}", *parted(line)
+        where, text, labels = f"{path}:{number}", *split_labels(line)
         if fault:
             sorter.refuse(where, fault)
         elif not line.strip():
@@ -53,7 +53,7 @@ def read_fasttext(path: str, columns: tuple[str, ...], encoding: str = "") -> Re
     return sorter.read(f"{path}: fastText lines: the label is the word that begins with {MARK}")
 
 
-def parted(line: str) -> tuple[str, list[str]]:
+def split_labels(line: str) -> tuple[str, list[str]]:
     """The text of a line, and its labels."""
     return LABEL.sub("", line).strip(), LABEL.findall(line)
 
@@ -118,7 +118,7 @@ def read_class_folders(folder: str, columns: tuple[str, ...], encoding: str = ""
     inside = [name for name in visible(folder) if is_folder(os.path.join(folder, name))]
     beside = [name for name in visible(folder) if name not in inside]
     left_out = [name for name in inside if name.casefold() in UNLABELED]
-    sorter, counts = Sorter(columns), dict.fromkeys((name for name in inside if name not in left_out), 0)
+    sorter, counts = RecordCollector(columns), dict.fromkeys((name for name in inside if name not in left_out), 0)
     for label in counts:
         for path in _text_files(os.path.join(folder, label)):
             counts[label] += 1

@@ -14,7 +14,7 @@ from mirada.data.files.json import json_objects, read_objects
 from mirada.data.files.opening import ending_of, scan
 from mirada.data.files.parquet import parquet_objects
 from mirada.data.options import TableOptions
-from mirada.data.record import Read, Sorter
+from mirada.data.record import Read, RecordCollector
 from mirada.errors import require, unknown
 
 AS_IT_COMES = TableOptions()
@@ -88,7 +88,7 @@ def _read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = ""
     for path in paths:
         table = ending_of(path) in (".tsv", ".csv", *KEYED)
         require(not table, f"{path}: a table among aligned text files. Give one table: join several into one file.")
-    sorter, files = Sorter(columns), [scan(path, encoding) for path in paths]
+    sorter, files = RecordCollector(columns), [scan(path, encoding) for path in paths]
     for number, lines in enumerate(zip_longest(*files), 1):
         if None in lines:
             counts = [number - (line is None) + sum(1 for _ in rest) for line, rest in zip(lines, files, strict=True)]

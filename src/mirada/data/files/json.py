@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NoReturn
 
-from mirada.data.columns.header import CLASSES, recognize, rivalry, without_no_texts
-from mirada.data.columns.names import is_name, match
+from mirada.data.columns.header import CLASSES, ambiguity, drop_nontext_columns, recognize
+from mirada.data.columns.names import is_name, match_names
 from mirada.data.files.opening import LONGEST_LINE, Form, ending_of, nfc, scan
-from mirada.data.record import Read, Sorter
+from mirada.data.record import Read, RecordCollector
 from mirada.errors import require, unknown
 from mirada.files import LARGEST_JSON, MOST_VALUES
 
@@ -144,13 +144,13 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
     sample = _sampled(objects)
     try:
         known = plain_keys(sample)
-        found = without_no_texts(known, _rows_by(known, sample)) if columns == CLASSES and not names else known
+        found = drop_nontext_columns(known, _rows_by(known, sample)) if columns == CLASSES and not names else known
         wanted, note = keys_of(found, columns, names)
         if columns == CLASSES and not names and wanted == columns:
             wanted, note = _keys_by_content(sample) or (wanted, note)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    sorter = Sorter(columns)
+    sorter = RecordCollector(columns)
     keys: dict[str, bool] = {}  # every key of the file, and whether it held text where it came first
     once: dict[str, str] = {}  # long texts: one may stand in a million records
     for number, value, fault in chain(sample, objects):
@@ -202,9 +202,9 @@ def keys_of(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ..
     """
     if names or all(column in known for column in columns):
         return names or columns, ""
-    found = match(known, columns)
+    found = match_names(known, columns)
     if found.rivals and found.partly_sure:
-        raise ValueError(rivalry(known, found, columns))
+        raise ValueError(ambiguity(known, found, columns))
     if not found.whole:
         return columns, ""
     wanted = tuple(known[place] for place in found.places)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from mirada.data.columns.header import CLASSES, without_no_texts
+from mirada.data.columns.header import CLASSES, drop_nontext_columns
 from mirada.data.files.json import SAMPLE, keys_of, text_of
-from mirada.data.record import Read, Sorter
+from mirada.data.record import Read, RecordCollector
 from mirada.errors import require, unknown
 
 
@@ -21,7 +21,7 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
     >>> rows_in_memory({"text": ["good film"], "label": ["pos"]}, ("text", "label")).records[0].value
     ('good film', 'pos')
     """
-    sorter = Sorter(columns)
+    sorter = RecordCollector(columns)
     rows, note = _rows_and_note(data, columns, names)
     for number, row in enumerate(rows, 1):
         where = f"row {number}"
@@ -91,7 +91,7 @@ def _wanted_keys(
     """The names of the columns among those that are known, and what to tell about them; `some` are the first rows."""
     cells = [[text_of(plain(value))[0] for value in row] for row in some]
     wanted, note = keys_of(
-        without_no_texts(known, cells) if columns == CLASSES and not names else known, columns, names
+        drop_nontext_columns(known, cells) if columns == CLASSES and not names else known, columns, names
     )
     for name in wanted:
         if name not in known:

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from mirada.data.columns.header import place_of
-from mirada.data.columns.names import match
+from mirada.data.columns.names import match_names
 from mirada.data.files.cells import read_cells
 from mirada.data.files.forms import OBJECTS
 from mirada.data.files.json import SAMPLE, Number, Objects, decoded, joined_lines, json_objects, kind_of, text_of
@@ -464,7 +464,7 @@ def _our_keys(objects: Iterable[Any], names: Sequence[str]) -> dict[str, str]:
     answered = not set(INSTEAD).isdisjoint(known)
     missing = tuple(name for name in COLUMNS if name not in known and not (name == "answer" and answered))
     free = [key for key in known if key not in COLUMNS and key not in INSTEAD]
-    places = match(free, missing).picked
+    places = match_names(free, missing).picked
     return {free[place]: name for name, place in zip(missing, places, strict=True) if place is not None}
 
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
-from mirada.data.columns.names import belongs, names_files, usual, words_of
+from mirada.data.columns.names import aliases_of, is_one_of, names_files, words_of
 from mirada.data.files.forms import read_records
 from mirada.data.files.json import SAMPLE, flat, json_objects, keys_of, plain_keys
 from mirada.data.files.memory import rows_of
-from mirada.data.image import ENDINGS, WAYS, Box, Pixels, fit, pixels_of, placed
+from mirada.data.image import ENDINGS, WAYS, Box, Pixels, fit_square, pixels_of, placed
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require
@@ -178,7 +178,7 @@ def _in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
             problems.append(Problem(where, str(error)))
             continue
         name = os.fspath(row[0]) if isinstance(row[0], str | os.PathLike) else where
-        picture = CaptionedPicture(name, fit(pixels, options.size, options.resize), (row[1].strip(),))
+        picture = CaptionedPicture(name, fit_square(pixels, options.size, options.resize), (row[1].strip(),))
         first, before = found.setdefault(picture.digest, (where, picture))
         if before is not picture:
             whole = CaptionedPicture(before.name, before.pixels, (*before.captions, *picture.captions))
@@ -242,7 +242,7 @@ def _table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[P
 def _is_header(path: str, names: Sequence[str]) -> bool:
     """Whether the first of the names is that of their column: a usual one, or no file where all the others are."""
     words = words_of(names[0])
-    if words and all(belongs(word, usual("name")) for word in words):
+    if words and all(is_one_of(word, aliases_of("name")) for word in words):
         return True
     return names_files(names) and bool(PictureFolder(os.path.dirname(path) or ".").find(names[0])[1])
 
@@ -356,7 +356,9 @@ def in_size(
     name: str = "scene",
 ) -> CaptionedPicture:
     """A picture of any size, and boxes in its pixels, in the size that the model reads."""
-    return CaptionedPicture(name, fit(pixels, options.size, options.resize), captions, _fitted(boxes, pixels, options))
+    return CaptionedPicture(
+        name, fit_square(pixels, options.size, options.resize), captions, _fitted(boxes, pixels, options)
+    )
 
 
 def _fitted(boxes: Mapping[str, list[Box]], pixels: Pixels, options: PictureOptions) -> dict[str, tuple[Box, ...]]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from mirada.corpora.scenes import Scene, scenes
 from mirada.data.batching import pad
 from mirada.data.check import too_long
-from mirada.data.image import Pixels, as_numbers, fit, pixels_of, thumbnails
+from mirada.data.image import Pixels, as_numbers, fit_square, pixels_of, thumbnails
 from mirada.data.record import Problem
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
 from mirada.decoding.options import SearchOptions
@@ -136,7 +136,9 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         options: Any = run.options
         names = [_name_of(given) for given in inputs]
         pictures = [
-            given.pixels if isinstance(given, CaptionedPicture) else fit(pixels_of(given), options.size, options.resize)
+            given.pixels
+            if isinstance(given, CaptionedPicture)
+            else fit_square(pixels_of(given), options.size, options.resize)
             for given in inputs
         ]
         answers = []

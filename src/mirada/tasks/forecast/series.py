@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.columns.header import TITLES, is_title, number, usual_width
+from mirada.data.columns.header import TITLES, is_number, is_title, usual_width
 from mirada.data.columns.numbers import is_numeric, mark_of, numbers
 from mirada.data.columns.times import (
     NUMBERS,
@@ -63,7 +63,7 @@ class SeriesTable:
         way = "" if self.place == MEMORY else " If its cells are divided by something else, say separator=."
         return f"A series has a row per time step: a time, then numbers.{way}"
 
-    def turned(self) -> "SeriesTable":
+    def reversed_rows(self) -> "SeriesTable":
         """The rows from the last to the first."""
         columns = {name: cells[::-1] for name, cells in self.columns.items()}
         return replace(self, columns=columns, where=self.where[::-1], whole=self.whole[::-1])
@@ -134,7 +134,7 @@ def _titles(rows: Sequence[TableLine]) -> int:
     for count, (_, cells, fault) in enumerate(rows[: TITLES + 1]):
         filled = [cell.strip() for cell in cells if cell.strip()]
         title = bool(filled) and is_title([cell.strip() for cell in cells], width)
-        title = title and not number(filled[0]) and not pattern_of(filled[:1])
+        title = title and not is_number(filled[0]) and not pattern_of(filled[:1])
         title = title and not (len(cells) == width == 2 and cells[1:] == filled)  # an index without a name
         if fault or width == 1 or (filled and not title):
             return count
@@ -252,7 +252,7 @@ TIME_NAMES = (
     "fecha", "hora", "tiempo", "dia", "día", "mes", "año", "ano", "semana", "periodo", "paso",
 )  # fmt: skip
 REGULAR = 0.9  # share of equal steps that makes a column of whole numbers one of times
-TURNED = "the newest row comes first: the rows are read from the last to the first"
+NEWEST_FIRST = "the newest row comes first: the rows are read from the last to the first"
 NAMED = 3  # things that a note names
 
 
@@ -377,9 +377,9 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     at = _time_column(table, options)
     table = _with_clock(table, at)
     times = _axis_of(table, at, pattern, spacing)
-    turned = _newest_first(times.moments)
-    if turned:
-        table = table.turned()
+    newest_first = _newest_first(times.moments)
+    if newest_first:
+        table = table.reversed_rows()
         times = _axis_of(table, at, pattern, spacing)
     measured = {name: cells for name, cells in table.columns.items() if name != at}
     usual = mark_of(list(measured.values()))
@@ -407,7 +407,7 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     return TimeSeries(
         table.place, inputs, targets, _carried(values[kept], good[kept]), good[kept], [table.where[row] for row in kept],
         times.take(kept), at or "", sorted(problems, key=lambda problem: order.get(problem.where, -1)),
-        [*_notes(table, at, times, found, backward), *([f"{table.place}: {TURNED}"] if turned else [])],
+        [*_notes(table, at, times, found, backward), *([f"{table.place}: {NEWEST_FIRST}"] if newest_first else [])],
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.columns.header import TITLES, lines, number, taken, usual_width
+from mirada.data.columns.header import TITLES, count_lines, header_note, is_number, usual_width
 from mirada.data.columns.numbers import decimal_mark, one_number
 from mirada.data.files.csv import KNOWN, Rows, TableLine
 from mirada.data.files.forms import table_rows
@@ -97,11 +97,11 @@ def _body(path: str, columns: tuple[str, ...], nodes: Mapping[str, int], options
     places = [next((p for p, cell in enumerate(first[1]) if _names(cell, column)), -1) for column in columns]
     known = min(places[:2]) >= 0
     if first[2] or not _has_header(first[1], known, nodes, options.header):
-        above = f"{path}: {lines(found.above)} at the top left out" if found.above else ""
+        above = f"{path}: {count_lines(found.above)} at the top left out" if found.above else ""
         return chain([first], found.rows), above
     order = [place for place in places if place >= 0] if known else list(range(len(first[1])))[: len(columns)]
     ours = [column for column, place in zip(columns, places, strict=True) if place >= 0] if known else columns
-    note = taken(first[1], order, tuple(ours[: len(order)]), found.above)
+    note = header_note(first[1], order, tuple(ours[: len(order)]), found.above)
     rows = (_in_order(row, order) for row in found.rows) if known else found.rows
     return rows, f"{path}: {note}" if note else ""
 
@@ -127,8 +127,8 @@ def _has_header(first: Sequence[str], known: bool, nodes: Mapping[str, int], hea
     """
     if header:
         return header == "yes"
-    numeric = all(map(number, islice(nodes, SAMPLE)))
-    return not any(cell in nodes for cell in first) and (known or (numeric and not any(map(number, first))))
+    numeric = all(map(is_number, islice(nodes, SAMPLE)))
+    return not any(cell in nodes for cell in first) and (known or (numeric and not any(map(is_number, first))))
 
 
 SPLITS = {
@@ -227,7 +227,7 @@ def _read_features(path: str, options: TableOptions) -> FeatureRows:
         found.note = _feature_note(path, whole[0], found_table.above)
         sample = sample[1:]
     elif found_table.above:
-        found.note = f"{path}: {lines(found_table.above)} at the top left out"
+        found.note = f"{path}: {count_lines(found_table.above)} at the top left out"
     sizes = Counter(len(cells) - 1 for cells in whole)
     found.width = len(found.columns) or sizes.most_common(1)[0][0]
     require(found.width > 0, f"{path}: there is no feature beside the names of the nodes. Each line is node,number,...")
@@ -240,7 +240,7 @@ def _has_feature_header(first: Sequence[str], header: str) -> bool:
     """Whether a first row names the features: it is told, or it begins as a header does, or has no number."""
     if header:
         return header == "yes"
-    return not first[0] or _names(first[0], "node") or not any(map(number, first[1:]))
+    return not first[0] or _names(first[0], "node") or not any(map(is_number, first[1:]))
 
 
 def _feature_note(path: str, header: Sequence[str], above: int) -> str:
@@ -248,7 +248,7 @@ def _feature_note(path: str, header: Sequence[str], above: int) -> str:
     if header[0].casefold() == "node" and not above:
         return ""
     features = ", ".join(header[1 : NAMED + 1]) + (", ..." if len(header) > NAMED + 1 else "")
-    left = f" ({lines(above)} above it left out)" if above else ""
+    left = f" ({count_lines(above)} above it left out)" if above else ""
     return f"{path}: header: node is {header[0] or 'the first column'}, the features are {features}{left}"
 
 

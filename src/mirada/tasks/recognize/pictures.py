@@ -20,7 +20,7 @@ from PIL import Image
 
 from mirada.data.files.npz import ArrayError, read_arrays
 from mirada.data.files.opening import near, opened
-from mirada.data.image import ENDINGS, GRAY, WAYS, Box, Pixels, fit, header_of, pixels_of
+from mirada.data.image import ENDINGS, GRAY, WAYS, Box, Pixels, fit_square, header_of, pixels_of
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require
 from mirada.files import expanded
@@ -53,7 +53,7 @@ class Fitting:
 
     def of(self, pixels: Pixels) -> Square:
         """What is seen of these pixels."""
-        square = fit(pixels, self.size, self.way)
+        square = fit_square(pixels, self.size, self.way)
         return square if self.channels == 3 else brightness(square)
 
     def room(self, pictures: int) -> int:
