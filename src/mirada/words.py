@@ -1,7 +1,8 @@
-"""How numbers are written: enough digits to compare, none to count."""
+"""Words for people: numbers and their plurals, long texts shortened, and texts that a terminal may show."""
 
 import errno
 import sys
+import unicodedata
 from math import floor, isfinite, log10
 from typing import TextIO, TypeAlias
 
@@ -13,6 +14,7 @@ BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # they reorder what fol
 SEPARATORS = (0x2028, 0x2029)
 TAGS = range(0xE0000, 0xE0080)  # letters that nobody sees
 KEPT = "\n\t"
+LINE_SIGNS = {"\n": "\u21b5", "\t": "\u21e5", "\r": "\u240d", **dict.fromkeys("\u200c\u200d", "")}
 ESCAPED = {
     code: chr(code).encode("unicode_escape").decode()
     for code in (*range(0x20), *range(0x7F, 0xA0), *BIDI, *SEPARATORS, *TAGS)
@@ -29,6 +31,22 @@ def visible(text: str) -> str:
     'un niño'
     """
     return text if text.isprintable() else _encodable(text.translate(ESCAPED))
+
+
+def visible_line(text: str) -> str:
+    """A text on one line of cells: as `visible`, with signs for new lines and tabs, and without what joins two letters.
+
+    >>> visible_line("a\\x1b[31mb"), visible_line("tab\\there"), visible_line("a\\u202eb")
+    ('a\\\\x1b[31mb', 'tab⇥here', 'a\\\\u202eb')
+    """
+    kept = []
+    for letter in text:
+        if letter in LINE_SIGNS:
+            letter = LINE_SIGNS[letter]
+        elif unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+            letter = letter.encode("unicode_escape").decode()
+        kept.append(letter)
+    return "".join(kept)
 
 
 def _encodable(text: str, encoding: str = "utf-8") -> str:
@@ -62,6 +80,26 @@ def _shows(stream: TextIO) -> bool:
         return stream.isatty()
     except ValueError:  # it is closed
         return False
+
+
+def shortened(text: str, most: int = 60, ellipsis: str = "...") -> str:
+    """The beginning of a text that has more than `most` letters, with an ellipsis.
+
+    >>> shortened("a long name", 8), shortened("a name", 8)
+    ('a lon...', 'a name')
+    """
+    return text if len(text) <= most else text[: most - len(ellipsis)] + ellipsis
+
+
+def plural(count: int, word: str) -> str:
+    """A number and what it counts.
+
+    >>> plural(1, "step"), plural(1200, "step"), plural(3, "batch")
+    ('1 step', '1,200 steps', '3 batches')
+    """
+    if count != 1:
+        word += "es" if word.endswith(("ch", "s")) else "s"
+    return f"{count:,} {word}"
 
 
 Value: TypeAlias = str | float | None  # None and nan: not measured

@@ -25,7 +25,7 @@ from mirada.cli.arguments import (
 )
 from mirada.errors import require
 from mirada.files import expanded
-from mirada.words import echo
+from mirada.words import echo, plural
 
 if TYPE_CHECKING:
     from mirada.runs.answers import Answer
@@ -136,7 +136,6 @@ def _answer_file(
     from mirada.files import write_whole
     from mirada.runs.inputs import check_out, table_text
     from mirada.runs.load import load
-    from mirada.training.progress import counted
 
     if out:
         check_out(out, data)
@@ -165,7 +164,7 @@ def _answer_file(
             place = "" if answer.error.startswith(question.where) else f"{question.where}: "
             echo(f"mirada: {place}{answer.error}", err=True)
         more = f", {len(failed):,} without an answer (see the column error)" if failed else ""
-        echo(f"{counted(len(rows), 'row')} written to {out}{more}", err=True)
+        echo(f"{plural(len(rows), 'row')} written to {out}{more}", err=True)
     if failed:
         raise typer.Exit(1)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mirada.data.record import Problem, Record, V
 from mirada.errors import require
+from mirada.words import plural
 
 QUOTED = re.compile(
     r"""^(no '[^']*')|'[^']*'|"[^"]*\""""
@@ -89,7 +90,7 @@ def held_out(
     sizes = Counter(group(record.value) for record in records)
     require(
         len(sizes) >= 2,
-        f"holding out needs at least 2 different records: got {_counted(len(records))}, {len(sizes)} of them different. "
+        f"holding out needs at least 2 different records: got {plural(len(records), 'record')}, {len(sizes)} of them different. "
         "Give more data, or a file for validation.",
     )
     room = min(share * len(records), most)
@@ -120,11 +121,6 @@ def shared_out(
         parts.append(part)
         left -= share
     return [rest, *reversed(parts)]
-
-
-def _counted(records: int) -> str:
-    """How many records, in words."""
-    return f"{records:,} record{'' if records == 1 else 's'}"
 
 
 def in_hash_order(text: str) -> bytes:

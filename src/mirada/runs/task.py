@@ -18,6 +18,7 @@ from mirada.runs.inputs import Questions, Table, answered_table, table_questions
 from mirada.runs.sources import Source, Splits, TrainingRecords
 from mirada.training.objectives import BatchSource, Microbatch, ModelLoss, Objective
 from mirada.training.recipe import Recipe
+from mirada.words import plural
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
@@ -236,7 +237,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
 
     def amount(self, records: Sequence[Record[Value]]) -> str:
         """How much some records are, in words."""
-        return f"{len(records):,} record{'' if len(records) == 1 else 's'}"
+        return plural(len(records), "record")
 
     def sections(
         self, run: "Run", records: Sequence[Record[Value]], answers: Sequence[Answer]

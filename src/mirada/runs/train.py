@@ -31,9 +31,8 @@ from mirada.runs.task import Task, sample_evenly, with_sizes
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.log import append_event, digits, in_a_line
 from mirada.training.loop import CHECKPOINTS, Interrupted, Training
-from mirada.training.progress import counted
 from mirada.training.state import LAST, check_room, put_weights, weights
-from mirada.words import echo
+from mirada.words import echo, plural
 
 # A restart by torchrun: after a process was lost it starts all of them again, with the same command, to go on.
 
@@ -384,7 +383,7 @@ def _describe(run: Run, splits: Splits, training: Training, print_progress: Prin
     size = sum(parameter.numel() for parameter in run.model.parameters())
     print_progress(
         f"{run.task.name}: {run.task.amount(splits.train)} to learn from, {run.task.amount(splits.valid)} to validate on, "
-        f"{counted(len(training.batches), 'batch')} an epoch"
+        f"{plural(len(training.batches), 'batch')} an epoch"
     )
     decided = [f"{name}={value:,}" for name, value in run.task.sizes(run.known).items() if isinstance(value, int)]
     padding = getattr(training.batches, "padding", None)

@@ -16,7 +16,7 @@ from mirada.training.log import MetricsLog
 from mirada.training.objectives import BatchSource, Microbatch, Objective, evaluate, moved, seed_for
 from mirada.training.optimizer import adam, clip, penalize, rate, set_rate
 from mirada.training.plan import Planning, spread_over
-from mirada.training.progress import Progress, Silence, as_minutes, counted
+from mirada.training.progress import Progress, Silence, as_minutes
 from mirada.training.recipe import Recipe
 from mirada.training.recovery import require_best, restore_files
 from mirada.training.state import (
@@ -33,6 +33,7 @@ from mirada.training.state import (
     save_weights,
     weights,
 )
+from mirada.words import plural
 
 # Being asked to stop: Ctrl-C and SIGTERM end a run after the step it is in.
 
@@ -201,7 +202,7 @@ class Training:
             return True
         if state.step >= state.steps:
             minutes = f" in {as_minutes(self.recipe.budget)}" if self.recipe.budget else ""
-            state.ended = f"made {counted(state.steps, 'step')}{minutes}"
+            state.ended = f"made {plural(state.steps, 'step')}{minutes}"
             return True
         recipe, epoch = self.recipe, len(self.batches)
         validated = state.step > 0 and state.step % state.every == 0

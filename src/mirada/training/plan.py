@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from mirada.training.objectives import evaluate
-from mirada.training.progress import Progress, as_clock, as_minutes, counted
+from mirada.training.progress import Progress, as_clock, as_minutes
 from mirada.training.state import TrainingState, put_weights, weights
+from mirada.words import plural
 
 if TYPE_CHECKING:
     from mirada.training.loop import Training
@@ -124,7 +125,7 @@ class Estimate:
         inside = f" within {as_minutes(minutes)}" if minutes else ""
         memory = f" and {self.memory / 1e9:.1f} GB of memory" if self.memory else ""
         return (
-            f"{counted(self.steps, 'step')}{inside}: about {as_clock(self.seconds)}{memory} "
+            f"{plural(self.steps, 'step')}{inside}: about {as_clock(self.seconds)}{memory} "
             f"on this machine ({1000 * self.pace.step:.0f} ms a step)"
         )
 
@@ -214,7 +215,7 @@ class Planning:
             threads, before = self.run_and_restore(lambda step: faster_threads(step, threads, training.clock)), threads
             alone = f": on this busy machine that is faster than {before} (threads={before} asks for them)"
             why = alone if threads < before else ""
-        training.print_progress(f"computing with {counted(threads, 'thread')}{why}")
+        training.print_progress(f"computing with {plural(threads, 'thread')}{why}")
         training.settled(threads)
 
     def begin(self) -> TrainingState:
@@ -238,7 +239,7 @@ class Planning:
         state.steps, state.every, state.share = state.step + plan.steps, plan.every, plan.share
         state.finished, state.ended, state.budget, state.planned = False, "", self.recipe.budget, state.step
         self.training.print_progress(
-            f"{counted(plan.steps, 'more step')} after {state.step:,}, in {as_minutes(self.recipe.budget)} altogether"
+            f"{plural(plan.steps, 'more step')} after {state.step:,}, in {as_minutes(self.recipe.budget)} altogether"
         )
 
     def plan(self, pace: Pace) -> StepPlan:
@@ -269,7 +270,7 @@ class Planning:
         if plan.share < 1:
             part, whole = len(training.valid_part(plan.share)), len(training.valid)
             training.print_progress(
-                f"validations read {part} of {counted(whole, 'batch')}: "
+                f"validations read {part} of {plural(whole, 'batch')}: "
                 "all of them would take more than a tenth of the time"
             )
         if minutes and plan.steps < ENOUGH_STEPS:

@@ -105,14 +105,3 @@ def as_minutes(minutes: float) -> str:
     ('1 minute', '0.5 minutes')
     """
     return f"{minutes:g} minute{'' if minutes == 1 else 's'}"
-
-
-def counted(count: int, word: str) -> str:
-    """How many there are of something, in words.
-
-    >>> counted(1, "step"), counted(1200, "step"), counted(3, "batch")
-    ('1 step', '1,200 steps', '3 batches')
-    """
-    if count != 1:
-        word += "es" if word.endswith("ch") else "s"
-    return f"{count:,} {word}"

@@ -25,7 +25,8 @@ from mirada.looking.change.changes import Change, changes_from
 from mirada.runs.answers import Answer
 from mirada.runs.inputs import Question
 from mirada.web.options import Limits, Refused
-from mirada.web.runs import FILES, ServedRun, ServedRuns, checked_option, draws, from_text, is_text, short, shown
+from mirada.web.runs import FILES, ServedRun, ServedRuns, checked_option, draws, from_text, is_text, shown
+from mirada.words import shortened
 
 # The body of a request: read within bounds of size and time, as JSON or as a form with files.
 
@@ -57,7 +58,7 @@ async def read_body(request: Request, limits: Limits) -> Body:
     """What a client sent. Whatever is wrong with it is refused with the reason."""
     kind_text, boundary = _content_type(_header(request, b"content-type"))
     if kind_text not in (*JSON_TYPES, FORM):
-        got = f"got {short(kind_text)}" if kind_text else "there is none"
+        got = f"got {shortened(kind_text)}" if kind_text else "there is none"
         raise Refused(415, f"the Content-Type must be application/json, or {FORM} for files: {got}")
     raw = await _read_bytes(request, limits)
     if kind_text != FORM:
@@ -117,7 +118,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in found if names.count(name) > 1)
-        raise ValueError(f"the field {short(twice)!r} is there twice")
+        raise ValueError(f"the field {shortened(twice)!r} is there twice")
     return found
 
 
@@ -138,7 +139,7 @@ def _json_object(raw: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise Refused(400, "the request is not JSON: it is not UTF-8") from None
     except ValueError as error:
-        raise Refused(400, f"the request is not JSON: {short(str(error))}") from None
+        raise Refused(400, f"the request is not JSON: {shortened(str(error))}") from None
     if not isinstance(found, dict):
         raise Refused(400, 'the request must be a JSON object, such as {"inputs": ["..."]}')
     return found
@@ -177,16 +178,18 @@ class FormReader:
         name, content = _decoded(options.get(b"name", b""), "the name of a field"), b"".join(self.data)
         if b"filename" in options:
             if name != "file":
-                raise Refused(400, f"files of a form are called file: got {short(name)!r}")
+                raise Refused(400, f"files of a form are called file: got {shortened(name)!r}")
             if len(self.files) >= self.limits.inputs:
                 raise Refused(413, f"at most {self.limits.inputs} files a request")
             self.files.append(SentFile(_plain_name(options[b"filename"]), content))
         else:
             if not name or name in self.fields:
-                raise Refused(400, f"every field of a form has a name of its own: got {short(name)!r} twice or without")
+                raise Refused(
+                    400, f"every field of a form has a name of its own: got {shortened(name)!r} twice or without"
+                )
             if len(self.fields) >= MOST_FIELDS:
                 raise Refused(413, f"at most {MOST_FIELDS} fields a request")
-            self.fields[name] = _decoded(content, short(name))
+            self.fields[name] = _decoded(content, shortened(name))
 
     def end(self) -> None:
         self.ended = True
@@ -211,7 +214,7 @@ def _read_form(raw: bytes, boundary: bytes, limits: Limits) -> Body:
         parser.write(raw)
         parser.finalize()
     except (ParseError, ValueError) as error:
-        raise Refused(400, f"the form is damaged: {short(str(error))}") from None
+        raise Refused(400, f"the form is damaged: {shortened(str(error))}") from None
     if not reader.ended:
         raise Refused(400, "the form is cut short: it has no end. Send it again.")
     return Body(reader.fields, tuple(reader.files), typed=False)
@@ -231,7 +234,7 @@ def _plain_name(raw: bytes) -> str:
     ('cat.png', 'passwd', 'file')
     """
     text = raw.decode(errors="replace").replace("\\", "/").rsplit("/", 1)[-1]
-    return short("".join(letter for letter in text if letter.isprintable()).strip()) or "file"
+    return shortened("".join(letter for letter in text if letter.isprintable()).strip()) or "file"
 
 
 # Files that were sent, as a program would give them: a picture as pixels, a recording as samples, a table as a

@@ -19,6 +19,7 @@ from mirada.runs.load import load
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.web.options import RANGES, Limits, Refused
+from mirada.words import shortened
 
 # A run that stops writing, and comparing methods, when nobody waits for the result any more.
 
@@ -159,7 +160,7 @@ class ServedRuns:
         if not isinstance(name, str):
             raise Refused(400, f"run must be the name of a run: got {shown(name)}")
         if name not in self.by_name:
-            raise Refused(404, str(unknown("run", short(name), self.by_name)))
+            raise Refused(404, str(unknown("run", shortened(name), self.by_name)))
         return self.by_name[name]
 
 
@@ -255,10 +256,6 @@ def is_text(value: str) -> bool:
     return True
 
 
-def short(value: str) -> str:
-    return value if len(value) <= 60 else value[:57] + "..."
-
-
 def shown(value: Any) -> str:
     """A value in an error.
 
@@ -266,11 +263,11 @@ def shown(value: Any) -> str:
     ('a list', 'null', "'a'")
     """
     if isinstance(value, str):
-        return repr(short(value))
+        return repr(shortened(value))
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
-        return short(str(value)) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
+        return shortened(str(value)) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
     return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a file"
 
 

@@ -16,9 +16,9 @@ from mirada.drawing.terminal.text import (
     ink_on,
     luminance,
     nearest_256,
-    safe,
     shade,
 )
+from mirada.words import visible_line
 
 HOSTILE = [
     "\x1b[31mred",
@@ -137,4 +137,4 @@ def test_paint_is_closed_and_absent_without_colors() -> None:
     assert Terminal(colors="256").paint("a", ground=(255, 255, 255)) == "\x1b[48;5;231ma\x1b[0m"
     assert Terminal().paint("a", (1, 2, 3)) == "a"
     assert Terminal().faint("a") + Terminal().strong("b") == "ab"
-    assert safe("caf\u00e9 \u732b") == "caf\u00e9 \u732b"
+    assert visible_line("caf\u00e9 \u732b") == "caf\u00e9 \u732b"

@@ -23,6 +23,7 @@ from mirada.data.columns.names import (
 )
 from mirada.data.columns.numbers import EMPTY, parse_number
 from mirada.data.columns.times import pattern_of
+from mirada.words import plural, shortened
 
 # Whether the first row of a table names its columns: by usual names, or by what the cells below hold; and titles
 # above it.
@@ -348,7 +349,7 @@ def header_note(row: Cells, places: Sequence[int], columns: tuple[str, ...], abo
 
 def count_lines(count: int) -> str:
     """How many lines, in words."""
-    return f"{count} line{'s' * (count > 1)}"
+    return plural(count, "line")
 
 
 # by what the cells hold
@@ -457,7 +458,7 @@ def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ..
     if headed and missing:
         wanted = " and ".join(missing)
         return f"the header ({', '.join(first)}) names no {wanted}. Say which columns to take{way}"
-    shown = ", ".join(repr(first[place] if len(first[place]) <= 20 else first[place][:17] + "...") for place in used)
+    shown = ", ".join(repr(shortened(first[place], 20)) for place in used)
     return f"{len(used)} columns ({shown}) and no header that names {wanted}. Say which columns to take{way}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from mirada.data.files.opening import ending_of, head, read_text, scan
 from mirada.data.record import Read, RecordCollector
 from mirada.errors import require
+from mirada.words import plural
 
 # Texts with labels as fastText has them: `__label__pos a fine film`, a text a line.
 
@@ -110,7 +111,7 @@ def texts_at(places: str) -> list[str]:
 
 def files_note(places: str, files: Sequence[str]) -> tuple[str, ...]:
     """How many files a folder has, for the person."""
-    return (f"{places}: {len(files):,} text file{'s' * (len(files) > 1)}",) if is_folder(places) else ()
+    return (f"{places}: {plural(len(files), 'text file')}",) if is_folder(places) else ()
 
 
 def read_class_folders(folder: str, columns: tuple[str, ...], encoding: str = "") -> Read:

@@ -15,9 +15,8 @@ from jaxtyping import Float
 
 from mirada.drawing.attention.picture import COLD, HEAT, STRENGTH
 from mirada.drawing.plots.view import AttentionView, EmbeddedPixels, embedded_pixels
-from mirada.drawing.terminal.text import safe
 from mirada.errors import require, unknown
-from mirada.words import number, weight
+from mirada.words import number, shortened, visible_line, weight
 
 # The frame of a plot of attention: fonts that have the letters, the cautions, where it comes from, and a file that
 # repeats.
@@ -55,11 +54,11 @@ def _figure(view: AttentionView, path: Path, width: float, height: float) -> Ite
         drawn = Figure(figsize=(width, height), layout="constrained")
         yield drawn
         letters = int(width * LETTERS_AN_INCH)
-        cut = textwrap.shorten(safe(view.title), 2 * letters, placeholder=" \u2026")
+        cut = textwrap.shorten(visible_line(view.title), 2 * letters, placeholder=" \u2026")
         head = "\n".join(textwrap.wrap(cut, letters)) if view.title else ""
         drawn.suptitle(f"{head}\n{view.layer}".strip(), fontsize=9, x=0.02, ha="left")
         told = [*(f"\u26a0 {text}" for text in view.cautions), view.reading, view.origin]
-        lines = [line for text in told if text for line in textwrap.wrap(safe(text), int(1.3 * letters))]
+        lines = [line for text in told if text for line in textwrap.wrap(visible_line(text), int(1.3 * letters))]
         drawn.supxlabel("\n".join(lines), fontsize=6, x=0.02, ha="left", color="#555555")
         drawn.savefig(path, dpi=DPI, metadata=metadata(view, path.suffix.lower()))
 
@@ -76,8 +75,10 @@ def _known_fonts() -> list[str]:
 
 def metadata(view: AttentionView, ending: str) -> dict[str, str | None]:
     """What the file says of itself. It has no date: the same weights are the same file."""
-    said = {"Title": safe(view.title) or view.layer, "Creator": "mirada"}
-    about = "; ".join(filter(None, (view.layer, *(f"{name}: {safe(value)}" for name, value in view.made.items()))))
+    said = {"Title": visible_line(view.title) or view.layer, "Creator": "mirada"}
+    about = "; ".join(
+        filter(None, (view.layer, *(f"{name}: {visible_line(value)}" for name, value in view.made.items())))
+    )
     if ending == ".png":
         return {"Title": said["Title"], "Description": about, "Software": "mirada"}
     if ending == ".svg":
@@ -87,8 +88,7 @@ def metadata(view: AttentionView, ending: str) -> dict[str, str | None]:
 
 def label(text: str, most: int = 24) -> str:
     """The name of a row or a column."""
-    text = safe(text)
-    return text if len(text) <= most else f"{text[: most - 1]}\u2026"
+    return shortened(visible_line(text), most, "\u2026")
 
 
 COLORS = "Blues"  # from light to dark without a step back in luminance, and the same to all eyes

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mirada.drawing.terminal.text import safe
 from mirada.files import write_whole
+from mirada.words import visible_line
 
 Points: TypeAlias = Sequence[tuple[str | float, float]]
 
@@ -90,7 +90,7 @@ def _write_figure(figure: Any, path: Path, note: str = "") -> None:
     drawn, kind = io.BytesIO(), path.suffix.removeprefix(".").lower() or "png"
     more: dict[str, Any] = {}
     if note:
-        note = safe(note)
+        note = visible_line(note)
         below = "\n".join(textwrap.wrap(note, NOTE_LETTERS))
         figure.supxlabel(below, fontsize=6, x=0.01, ha="left", color="#555555", parse_math=False)
         more = {"metadata": {field: note if field in ABOUT else None for field in SAYS.get(kind, ())}}

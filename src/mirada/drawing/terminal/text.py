@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from mirada.drawing.attention.picture import LEVELS
+from mirada.words import visible_line
 
 SHADES = " .:-=+*#%@"  # from nothing to all
 BARS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
@@ -83,7 +84,7 @@ class Terminal:
 
     def shown(self, text: str) -> str:
         """A text of unknown origin as this terminal may print it."""
-        found = safe(text)
+        found = visible_line(text)
         return found if self.unicode else found.translate(PLAIN).encode("ascii", "backslashreplace").decode()
 
     def wrapped(self, text: str) -> list[str]:
@@ -152,27 +153,6 @@ def luminance(color: Color) -> float:
 def shade(share: float) -> str:
     """A letter as dark as a share."""
     return SHADES[min(round(min(max(share, 0.0), 1.0) * (len(SHADES) - 1)), len(SHADES) - 1)] if share == share else "?"
-
-
-def safe(text: str) -> str:
-    """A text that can be printed: what would move the cursor, change colors or turn the line around is spelled out.
-
-    >>> safe("a\\x1b[31mb"), safe("tab\\there"), safe("a\\u202eb")
-    ('a\\\\x1b[31mb', 'tab⇥here', 'a\\\\u202eb')
-    """
-    signs = {"\n": "\u21b5", "\t": "\u21e5", "\r": "\u240d"}
-    kept = []
-    for letter in text:
-        if letter in signs:
-            kept.append(signs[letter])
-        elif unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
-            joins = (
-                letter in "\u200c\u200d\ufe0f"
-            )  # letters and signs that melt into one: not here, where cells are counted
-            kept.append("" if joins else letter.encode("unicode_escape").decode())
-        else:
-            kept.append(letter)
-    return "".join(kept)
 
 
 def cells(text: str) -> int:

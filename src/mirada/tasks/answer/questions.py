@@ -21,6 +21,7 @@ from mirada.data.files.opening import as_written, ending_of, nfc
 from mirada.data.options import TableOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require, unknown
+from mirada.words import plural, shortened
 
 # A question with its passage and the spans of its answers there, from what a file or a program says about them.
 
@@ -181,7 +182,7 @@ def occurrences(passage: str, text: str) -> list[int]:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+    return repr(shortened(text, 40))
 
 
 COLUMNS = (*TEXTS, "answer", "start")  # the last two may be missing, or `_answers` be in their place
@@ -432,7 +433,7 @@ def _in_memory(data: Any, renamed: Mapping[str, str]) -> Iterator[Entry]:
             yield _under_our_names(where, row[0], renamed)
         elif names is COLUMNS and not 2 <= len(row) <= len(COLUMNS):
             expected = "expected question, context, answer and perhaps start"
-            yield Entry(where, fault=f"{expected}: found {len(row)} value{'s' * (len(row) != 1)}.")
+            yield Entry(where, fault=f"{expected}: found {plural(len(row), 'value')}.")
         else:
             yield Entry(where, dict(zip(names, row, strict=False)))
 

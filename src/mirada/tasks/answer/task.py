@@ -45,6 +45,7 @@ from mirada.tasks.answer.reading import (
 from mirada.tasks.answer.report import BOTH_ENDS, MarkedPassage, heat_of, passage_labels
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
+from mirada.words import plural, shortened
 
 QuestionRecord = Record[PassageQuestion]
 PLACES = ("start", "end")  # of an answer, in characters of its passage
@@ -159,8 +160,8 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
         items = [_with_short_question(item, length) for item in items] if ask.truncate else items
         for value, item in zip(values, items, strict=True):
             fault = item.unreadable(length)
-            require(not fault, f"{fault} The question is {_shortened(value.question)}. {CUT}")
-            require(bool(item.passage.ids), f"there is nothing to read in the passage of {_shortened(value.question)}")
+            require(not fault, f"{fault} The question is {shortened(value.question)!r}. {CUT}")
+            require(bool(item.passage.ids), f"there is nothing to read in the passage of {shortened(value.question)!r}")
         windows = [item.windows(item.first_tokens(length), length) for item in items]
         parts = [(row, part) for row, some in enumerate(windows) for part in some]
         found: list[list[SpanFound]] = [[] for _ in items]
@@ -200,7 +201,7 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
         return len(value.question.split())
 
     def amount(self, records: Sequence[QuestionRecord]) -> str:
-        return f"{len(records):,} question{'' if len(records) == 1 else 's'}"
+        return plural(len(records), "question")
 
     def samples(self, run: Run, splits: Splits[PassageQuestion]) -> list[str]:
         values = [record.value for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
@@ -251,20 +252,17 @@ def _with_passage(given: Any, passage: str) -> PassageQuestion:
     if isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given):
         given = PassageQuestion(*given)
     if not isinstance(given, PassageQuestion):
-        raise ValueError(f"an input is a question, or a pair of a question and its passage: got {_shortened(given)}")
+        raise ValueError(
+            f"an input is a question, or a pair of a question and its passage: got {shortened(str(given))!r}"
+        )
     require(bool(given.question.strip()), "there is no question in an input. Give one, such as 'Where is Ana?'")
     value = given if given.passage else replace(given, passage=passage)
     require(
         bool(value.passage.strip()),
-        f"a question needs a passage in which its answer stands: {_shortened(value.question)} has none. Give it with "
+        f"a question needs a passage in which its answer stands: {shortened(value.question)!r} has none. Give it with "
         "--passage FILE (in Python and JSON: passage), or after the question and a tab.",
     )
     return value
-
-
-def _shortened(value: Any) -> str:
-    text = str(value)
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def _with_short_question(item: Reading, length: int) -> Reading:
@@ -313,7 +311,7 @@ def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[S
     texts = [value.passage[slice(*span)] if span else "" for span in spans]
     listed = [(text, math.exp(each.score)) for text, each in zip(texts, ranked, strict=True)]
     text, score = listed[0]
-    note = "" if text else f"the passage has no answer to {_shortened(value.question)} (probability {score:.2f})"
+    note = "" if text else f"the passage has no answer to {shortened(value.question)!r} (probability {score:.2f})"
     window = ranked[0].window
     inputs = collated([window], run.model.config.marks > 0)
     first, last = (window.place(token) for token in ranked[0].span) if ranked[0].span else (window.none, window.none)

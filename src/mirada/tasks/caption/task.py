@@ -54,6 +54,7 @@ from mirada.training.baselines import majority, nearest
 from mirada.training.metrics import bleu_of_several, sentence_chrf
 from mirada.training.objectives import Microbatch, ModelLoss, Objective
 from mirada.training.recipe import Recipe
+from mirada.words import plural
 
 AT_ONCE = 64  # pictures that are captioned together
 LONGEST = 60  # words of a caption
@@ -195,7 +196,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         return [record.value.name for record in records if Path(record.value.name).is_file()]
 
     def amount(self, records: Sequence[CaptionRecord]) -> str:
-        return f"{len(records):,} picture{'' if len(records) == 1 else 's'}"
+        return plural(len(records), "picture")
 
     def sections(
         self, run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answer]

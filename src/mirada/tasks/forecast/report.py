@@ -25,7 +25,7 @@ from mirada.drawing.charts import (
 )
 from mirada.drawing.page import Item, Markup, element, scroll
 from mirada.errors import require
-from mirada.words import number, plain
+from mirada.words import number, plain, shortened
 
 Series: TypeAlias = tuple[float | None, ...]
 
@@ -131,14 +131,16 @@ class ForecastChart(Item):
         low, high, ticks = linear(min(values), max(values), 4, whole=True)
         y = Axis(low, high, FLOOR, TOP, ticks)
         labels = [label for _, label in ticks]
-        labels += [number(self.scale.top), *(_shortened_name(name) for name, _ in self.strips)] if self.strips else []
+        labels += (
+            [number(self.scale.top), *(shortened(name, 9, "\u2026") for name, _ in self.strips)] if self.strips else []
+        )
         left = 14 + LETTER * max(map(len, labels))
         last = max(len(self.times) - 1, 1)
         return Axis(0, last, left, WIDTH - RIGHT, self.ticks(WIDTH - RIGHT - left)), y
 
     def ticks(self, room: float) -> tuple[tuple[float, str], ...]:
         """As many times as there is room for, the first and the last among them."""
-        names = _shortened(self.times)
+        names = _short_times(self.times)
         fitting = int(room // (LETTER * max(map(len, names)) + 16))
         count = min(max(fitting, 1), 5, len(names))
         places = {round(index * (len(names) - 1) / max(count - 1, 1)) for index in range(count)}
@@ -214,7 +216,7 @@ class ForecastChart(Item):
             if place == 0
             else None,
             element("line", x1=plain(x.start), x2=plain(points[-1][0]), y1=plain(base), y2=plain(base), class_="floor"),
-            element("text", _shortened_name(name), x=plain(x.start - 6), y=plain(base - 3), class_="end name"),
+            element("text", shortened(name, 9, "\u2026"), x=plain(x.start - 6), y=plain(base - 3), class_="end name"),
         )
 
     def table(self, lines: list[Stroke], x: Axis | None) -> Markup:
@@ -241,17 +243,13 @@ def _fits(now: str) -> bool:
     return float(now) + 4 + LETTER * len("forecast") < WIDTH
 
 
-def _shortened_name(name: str) -> str:
-    return name if len(name) <= 9 else f"{name[:8]}\u2026"
-
-
-def _shortened(times: tuple[str, ...]) -> tuple[str, ...]:
+def _short_times(times: tuple[str, ...]) -> tuple[str, ...]:
     """Times without what all of them share and nobody needs: midnights, whole minutes.
 
-    >>> _shortened(("2016-07-01 00:00:00", "2016-07-02 00:00:00")), _shortened(("2016-07-01 05:15:00", "07:30"))
+    >>> _short_times(("2016-07-01 00:00:00", "2016-07-02 00:00:00")), _short_times(("2016-07-01 05:15:00", "07:30"))
     (('2016-07-01', '2016-07-02'), ('2016-07-01 05:15:00', '07:30'))
     """
     for ending in (MIDNIGHT, SECONDS):
         if all(ending.search(time) for time in times):
             times = tuple(ending.sub("", time) for time in times)
-    return tuple(time if len(time) <= 19 else f"{time[:18]}\u2026" for time in times)
+    return tuple(shortened(time, 19, "\u2026") for time in times)

@@ -36,6 +36,7 @@ from mirada.data.files.opening import ending_of
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem
 from mirada.errors import require, unknown
+from mirada.words import plural
 
 # The cells of a series, from a file or from memory: named columns, the place of every row, and the rows that do
 # not fit.
@@ -200,7 +201,7 @@ def _misfit(row: Sequence[Any], width: int) -> str:
     """What is wrong with the length of a row."""
     if _blank(row):
         return "empty line. Take it out."
-    return "" if len(row) == width else f"expected {width} column{'s' * (width > 1)}, found {len(row)}. Fix the row."
+    return "" if len(row) == width else f"expected {plural(width, 'column')}, found {len(row)}. Fix the row."
 
 
 def _blank(row: Sequence[Any]) -> bool:
@@ -547,7 +548,7 @@ def _notes(
         told = [f"the times are in {at}: {form}, {times.spacing.text()} apart"]
         told += _uneven(table, times, backward)
     if table.above:
-        told.append(f"{table.above} line{'s' * (table.above > 1)} at the top left out")
+        told.append(f"{plural(table.above, 'line')} at the top left out")
     if texts:
         named = ", ".join(texts[:NAMED]) + (", ..." if len(texts) > NAMED else "")
         told.append(

@@ -59,6 +59,7 @@ from mirada.tasks.forecast.windows import (
     starts_of,
 )
 from mirada.training.recipe import Recipe
+from mirada.words import plural
 
 READ_AT_ONCE = 256  # windows
 SHOWN = 2  # windows of a kind in the report
@@ -151,7 +152,7 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         return SeriesBatches(examples, READ_AT_ONCE)
 
     def amount(self, records: Sequence[WindowRecord]) -> str:
-        return f"{len(records):,} window{'' if len(records) == 1 else 's'}"
+        return plural(len(records), "window")
 
     # from the latest rows to the next ones
 

@@ -7,7 +7,7 @@ from mirada.drawing.attention.weights import ColorScale, cautions, head, total, 
 from mirada.drawing.page import Item, Markup, element, scroll
 from mirada.drawing.tables import bars
 from mirada.errors import require
-from mirada.words import number, plain
+from mirada.words import number, plain, shortened
 
 WIDTH, HEIGHT = 380, 300
 CENTER = (WIDTH / 2, HEIGHT / 2)
@@ -123,16 +123,16 @@ class NeighborGraph(Item):
             *edges, *(_loop(value, scale, self.node) for value in own), *dots,
             element("circle", element("title", self.node), cx=plain(CENTER[0]), cy=plain(CENTER[1]), r=11, class_="node center"),
             element(
-                "text", _cut(self.node), x=plain(CENTER[0]), y=plain(CENTER[1] + (36 if own else 26)), class_="middle center"
+                "text",
+                shortened(self.node, LONGEST, "\u2026"),
+                x=plain(CENTER[0]),
+                y=plain(CENTER[1] + (36 if own else 26)),
+                class_="middle center",
             ),
             viewBox=f"0 0 {WIDTH} {HEIGHT}",
             role="img",
             aria_label=f"{self.node} and its neighbors: {told}",
         )  # fmt: skip
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}\u2026"
 
 
 def _width_of(value: float, scale: ColorScale) -> str:
@@ -176,6 +176,6 @@ def _dot(place: tuple[float, float], written: tuple[str, str], title: str, angle
     return element(
         "g",
         element("circle", element("title", title), cx=plain(x), cy=plain(y), r=5.5, class_=kind),
-        element("text", _cut(name), x=plain(x + shift), y=plain(y + lift), class_=side),
+        element("text", shortened(name, LONGEST, "\u2026"), x=plain(x + shift), y=plain(y + lift), class_=side),
         element("text", value, x=plain(x + shift), y=plain(y + lift + 12), class_=f"{side or ''} amount".strip()),
     )

@@ -48,6 +48,7 @@ from mirada.training.baselines import linear_on_features, majority
 from mirada.training.metrics import accuracy
 from mirada.training.objectives import Microbatch, class_weights
 from mirada.training.recipe import Recipe
+from mirada.words import plural
 
 SHOWN = 6  # examples and errors in the report
 TOLD = 10  # neighbors of an answer in --json
@@ -211,7 +212,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return list(sample_evenly(mine or list(run.known.graph.names), SAMPLES))
 
     def amount(self, records: Sequence[NodeRecord]) -> str:
-        return f"{len(records):,} node{'' if len(records) == 1 else 's'}"
+        return plural(len(records), "node")
 
     def sections(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> list[Section]:
         from mirada.runs.class_report import class_sections

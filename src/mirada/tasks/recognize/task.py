@@ -63,6 +63,7 @@ from mirada.training.baselines import linear_on_features, majority
 from mirada.training.metrics import accuracy
 from mirada.training.objectives import class_weights
 from mirada.training.recipe import Recipe
+from mirada.words import plural
 
 SEEN_AT_ONCE = 256  # pictures
 SHOWN = 9  # examples and errors in the report
@@ -145,7 +146,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         require_room(len(records), fitting, options.memory)
         counts = Counter(record.value.label for record in records)
         known = in_order(counts)
-        note = f"{self.amount(records)} of {len(known)} class{'' if len(known) == 1 else 'es'}: {described(pictures, fitting)}"
+        note = f"{self.amount(records)} of {plural(len(known), 'class')}: {described(pictures, fitting)}"
         faults = [
             *unreadable(records, fitting),
             *(alone(record) for record in records if counts[label_of(record.value)] == 1),
@@ -278,7 +279,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         return [firsts[label] for label in run.known.labels if label in firsts][:SAMPLES]
 
     def amount(self, records: Sequence[LabelledRecord]) -> str:
-        return f"{len(records):,} picture{'' if len(records) == 1 else 's'}"
+        return plural(len(records), "picture")
 
     def sections(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> list[Section]:
         from mirada.runs.class_report import class_sections

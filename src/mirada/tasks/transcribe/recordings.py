@@ -30,6 +30,7 @@ from mirada.data.options import TableOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.wav import FASTEST, SLOWEST, Samples, Sound, mixed, read_header, read_wav
 from mirada.errors import require
+from mirada.words import plural
 
 # Sound at another rate: band-limited interpolation, so that nothing is mirrored into the band that is kept.
 
@@ -203,15 +204,6 @@ class Recording:
     def beginning(self, frames: int) -> "Recording":
         """Its first frames, at most so many."""
         return self if len(self.frames) <= frames else replace(self, frames=self.frames[:frames], seconds=frames * HOP)
-
-
-def plural(count: int, word: str) -> str:
-    """A number and what it counts.
-
-    >>> plural(1, "recording"), plural(2000, "recording")
-    ('1 recording', '2,000 recordings')
-    """
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 class FeatureExtractor:

@@ -42,7 +42,6 @@ from mirada.tasks.transcribe.recordings import (
     MelBands,
     Recording,
     Spoken,
-    plural,
     read_recordings,
     sound_in_memory,
     survey,
@@ -54,6 +53,7 @@ from mirada.tasks.transcribe.speech import STRENGTHS, SpeechVocabulary, draws_of
 from mirada.training.baselines import majority
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
+from mirada.words import plural
 
 SpokenRecord = Record[Spoken]
 REDUCED = 4  # frames that the model's convolutions make one of
