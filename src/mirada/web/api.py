@@ -119,7 +119,7 @@ class Api:
         try:
             _, pending = await asyncio.wait(pending, timeout=min(SOON, self.limits.seconds))
             while pending:
-                gone = gone or asyncio.ensure_future(_left(request))
+                gone = gone or asyncio.ensure_future(_wait_for_disconnect(request))
                 rest = end - asyncio.get_running_loop().time()
                 if rest <= 0:
                     why = "time"
@@ -225,7 +225,7 @@ def _events(source: AsyncIterator[bytes]) -> Response:
     return StreamingResponse(source, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def _left(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     """Return when the client has gone away. The body has been read, so nothing else can come."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

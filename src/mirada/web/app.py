@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from mirada.drawing.attention.picture import png
 from mirada.runs.run import Run
@@ -200,20 +201,18 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
         return json_response(described)
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
+    async def life(app: Starlette) -> AsyncIterator[None]:
         yield
         api.batcher.close(limits.stopping)
 
-    app = FastAPI(title="mirada", openapi_url=None, docs_url=None, redoc_url=None, lifespan=life)
-    app.add_route("/api/run", guarded(api.run), methods=["POST"])
-    app.add_route("/api/look", guarded(api.look), methods=["POST"])
-    for path, handler in {
+    posts, gets = {"/api/run": api.run, "/api/look": api.look}, {
         "/": pages.app, "/docs": pages.docs, "/favicon.ico": pages.icon, "/static/{path:path}": pages.static,
         "/openapi.json": description, "/api/health": api.health, "/api/metrics": api.metrics_text,
         "/api/samples": samples.samples,
-    }.items():  # fmt: skip
-        app.add_route(path, guarded(handler), methods=["GET"])
-    app.add_exception_handler(HTTPException, _not_found)
+    }  # fmt: skip
+    routes = [Route(path, guarded(handler), methods=["POST"]) for path, handler in posts.items()]
+    routes += [Route(path, guarded(handler), methods=["GET"]) for path, handler in gets.items()]
+    app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _not_found})
     shortened = _with_shortcut(app, "/api/run", guarded(api.run))
     guard = Guard(
         shortened, api.metrics, limits, token=access.token, hosts=access.hosts, local=access.local, log=access.log
