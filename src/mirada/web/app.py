@@ -111,7 +111,7 @@ KINDS = {
 }
 HOMES = {
     "": ("mirada.web", "static"),
-    "attention/": ("mirada.drawing", "static/attention"),
+    "attention/": ("mirada.drawing.viewer", "static"),
 }  # by the start of their paths
 
 
