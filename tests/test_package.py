@@ -57,7 +57,7 @@ def test_a_command_starts_without_torch_and_without_what_it_does_not_need() -> N
 def test_a_system_without_resource_is_no_reason_to_fail() -> None:
     """As Windows is."""
     program = (
-        "import sys; sys.modules['resource'] = None; from mirada.training.plan import memory_in_use as m; print(m())"
+        "import sys; sys.modules['resource'] = None; from mirada.training.plan import _memory_in_use as m; print(m())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"
