@@ -22,7 +22,7 @@ from mirada.attention.positions import Sinusoidal
 from mirada.corpora.spanish.grammar import english_spanish
 from mirada.data.batching import pad
 from mirada.drawing.plots.lines import plot_bars
-from mirada.layers.embed import Placed
+from mirada.layers.embed import AddPosition
 
 WIDTH, STEPS, BATCH = 64, 1500, 128
 WAYS = {"word-wise": "the word alone", "uniform mean": "all words alike", "attention": "weighted by the word"}
@@ -81,7 +81,7 @@ class Teller(nn.Module):
 
     def __init__(self, way: str, vocab: int, classes: int) -> None:
         super().__init__()
-        self.way, self.words, self.place = way, nn.Embedding(vocab, WIDTH), Placed(Sinusoidal(WIDTH), 0.0)
+        self.way, self.words, self.place = way, nn.Embedding(vocab, WIDTH), AddPosition(Sinusoidal(WIDTH), 0.0)
         self.attention = Attention(MultiHead(WIDTH, heads=4))
         self.answer = nn.Linear(2 * WIDTH if way != "word-wise" else WIDTH, classes)
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from mirada import Attention, MultiHead
 from mirada.attention.positions import Sinusoidal
 from mirada.drawing.plots.lines import plot
-from mirada.layers.embed import Placed
+from mirada.layers.embed import AddPosition
 from mirada.layers.recurrent import Recurrent
 
 WORDS, OTHERS, WIDTH, STEPS, BATCH = 16, 32, 64, 400, 64
@@ -40,7 +40,7 @@ class LookBack(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.words = nn.Embedding(WORDS + OTHERS, WIDTH)
-        self.place = Placed(Sinusoidal(WIDTH), 0.0)
+        self.place = AddPosition(Sinusoidal(WIDTH), 0.0)
         self.attention = Attention(MultiHead(WIDTH, heads=4))
         self.answer = nn.Linear(WIDTH, WORDS)
 

@@ -16,7 +16,7 @@ from mirada.attention.neighborhoods import Window
 from mirada.attention.positions import Rotary
 from mirada.decoding.greedy import Greedy
 from mirada.engine import fits
-from mirada.layers.embed import Words
+from mirada.layers.embed import TokenEmbedding
 from mirada.layers.feedforward import FeedForward
 from mirada.layers.norm import BatchNorm, LayerNorm
 from mirada.models.transformer import Transformer
@@ -114,7 +114,7 @@ class Loud(FeedForward):
         return 2 * super().forward(x)
 
 
-class Flipped(Words):
+class Flipped(TokenEmbedding):
     def forward(self, tokens: Tensor) -> Tensor:
         return super().forward(tokens).flip(-1)
 

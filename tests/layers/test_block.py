@@ -46,7 +46,7 @@ def copy_attention(theirs: nn.MultiheadAttention, ours: nn.Module) -> None:
 
 
 def copy_encoder(theirs: nn.TransformerEncoderLayer, ours: EncoderLayer) -> None:
-    copy_attention(theirs.self_attn, ours.self)
+    copy_attention(theirs.self_attn, ours.self_attention)
     ours.feed.widen.load_state_dict(theirs.linear1.state_dict())
     ours.feed.narrow.load_state_dict(theirs.linear2.state_dict())
     ours.around_self.norm.load_state_dict(theirs.norm1.state_dict())
@@ -79,7 +79,7 @@ def test_an_encoder_layer_is_that_of_torch(order: str, activation: str) -> None:
     (wanted * gradient).sum().backward()
     assert_close(x.grad, twin.grad)
     assert_close(ours.feed.widen.weight.grad, theirs.linear1.weight.grad)
-    assert_close(ours.self.heads.key.weight.grad, theirs.self_attn.in_proj_weight.grad[WIDTH : 2 * WIDTH])
+    assert_close(ours.self_attention.heads.key.weight.grad, theirs.self_attn.in_proj_weight.grad[WIDTH : 2 * WIDTH])
     assert_close(ours.around_self.norm.weight.grad, theirs.norm1.weight.grad)
 
 
@@ -143,7 +143,7 @@ STEPPED = [
 @pytest.mark.parametrize("size", [1, 3])
 def test_an_encoder_layer_step_by_step(fields: dict[str, str], size: int) -> None:
     layer, x = seeded(EncoderLayer(replace(PLAIN, **fields), Causal())), numbers(BATCH, LENGTH, WIDTH)
-    cache = layer.self.cache(BATCH, LENGTH)
+    cache = layer.self_attention.cache(BATCH, LENGTH)
     steps = [layer.step(part, cache)[0] for part in x.split(size, dim=1)]
     assert_close(torch.cat(steps, dim=1), layer(x))
     assert cache.filled == LENGTH
@@ -154,7 +154,7 @@ def test_an_encoder_layer_step_by_step(fields: dict[str, str], size: int) -> Non
 def test_a_decoder_layer_step_by_step(fields: dict[str, str], size: int) -> None:
     layer = seeded(DecoderLayer(replace(PLAIN, **fields)))
     x, memory, padding = numbers(BATCH, LENGTH, WIDTH), numbers(BATCH, KEYS, WIDTH, seed=1), Padding([3, 7])
-    cache, remembered = layer.self.cache(BATCH, LENGTH), layer.cross.remember(memory, padding=padding)
+    cache, remembered = layer.self_attention.cache(BATCH, LENGTH), layer.cross.remember(memory, padding=padding)
     steps = [layer.step(part, remembered, cache)[0] for part in x.split(size, dim=1)]
     assert_close(torch.cat(steps, dim=1), layer(x, memory, padding))
 
@@ -163,11 +163,11 @@ def test_a_decoder_layer_step_by_step(fields: dict[str, str], size: int) -> None
 def test_a_step_says_what_its_attention_was_asked_with(order: str) -> None:
     x, memory = numbers(BATCH, 1, WIDTH), numbers(BATCH, KEYS, WIDTH, seed=1)
     encoder = seeded(EncoderLayer(replace(PLAIN, order=order), Causal()))
-    _, asked = encoder.step(x, encoder.self.cache(BATCH, 1))
+    _, asked = encoder.step(x, encoder.self_attention.cache(BATCH, 1))
     assert_close(asked, encoder.around_self.norm(x) if order == "pre" else x)
     decoder = seeded(DecoderLayer(replace(PLAIN, order=order)))
-    _, asked = decoder.step(x, decoder.cross.remember(memory), decoder.self.cache(BATCH, 1))
-    between = decoder.around_self(x, decoder.self)
+    _, asked = decoder.step(x, decoder.cross.remember(memory), decoder.self_attention.cache(BATCH, 1))
+    between = decoder.around_self(x, decoder.self_attention)
     assert_close(asked, decoder.around_cross.norm(between) if order == "pre" else between)
 
 
@@ -252,12 +252,12 @@ def test_a_block_is_what_its_configuration_describes() -> None:
     )  # fmt: skip
     layer = DecoderLayer(config)
     assert isinstance(layer.feed, Gated)
-    for attention in (layer.self, layer.cross):
+    for attention in (layer.self_attention, layer.cross):
         assert type(attention.heads) is Grouped
         assert type(attention.score) is Additive
         assert attention.score.pair_width == WIDTH // HEADS
         assert type(attention.normalizer) is Sparsemax
-    assert layer.self.where == Window(3) & Causal()
+    assert layer.self_attention.where == Window(3) & Causal()
     for around in (layer.around_self, layer.around_cross, layer.around_feed):
         assert (around.order, around.dropout.rate, type(around.norm)) == ("post", 0.25, RMSNorm)
     kinds = {"multihead": MultiHead, "collaborative:5": Collaborative, "split": Split}

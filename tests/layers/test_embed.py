@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada.attention.positions import Learned, Sinusoidal
-from mirada.layers.embed import Numbers, Patches, Placed, Words
+from mirada.layers.embed import AddPosition, Patches, SeriesEmbedding, TokenEmbedding
 
 BATCH, LENGTH, VOCAB, WIDTH = 2, 3, 11, 5
 
@@ -19,22 +19,22 @@ def tokens() -> Tensor:
     return torch.tensor([[10, 0, 3], [3, 3, 7]])
 
 
-# Words
+# TokenEmbedding
 
 
 def test_a_token_is_a_row_of_the_table(tokens: Tensor) -> None:
-    words = Words(VOCAB, WIDTH)
+    words = TokenEmbedding(VOCAB, WIDTH)
     assert_close(words(tokens)[1, 2], words.weight[7])
     assert_close(words(tokens), words.weight[tokens], rtol=0, atol=0)
 
 
 def test_scaled_words_are_rows_times_the_root_of_the_width(tokens: Tensor) -> None:
-    words = Words(VOCAB, WIDTH, scaled=True)
+    words = TokenEmbedding(VOCAB, WIDTH, scaled=True)
     assert_close(words(tokens), words.weight[tokens] * math.sqrt(WIDTH))
 
 
 def test_tables_start_with_the_spread_they_promise() -> None:
-    scaled, plain = Words(101, 103, scaled=True), Words(101, 103)
+    scaled, plain = TokenEmbedding(101, 103, scaled=True), TokenEmbedding(101, 103)
     # 10403 normal numbers: within five standard deviations of 0.7 %
     assert_close(scaled.weight.std().item(), 103**-0.5, rtol=0.035, atol=0)
     assert_close(plain.weight.std().item(), 0.02, rtol=0.035, atol=0)
@@ -42,7 +42,7 @@ def test_tables_start_with_the_spread_they_promise() -> None:
 
 
 def test_the_gradient_counts_every_use_of_a_row(tokens: Tensor) -> None:
-    words, gradient = Words(VOCAB, WIDTH, scaled=True), torch.randn(BATCH, LENGTH, WIDTH)
+    words, gradient = TokenEmbedding(VOCAB, WIDTH, scaled=True), torch.randn(BATCH, LENGTH, WIDTH)
     (words(tokens) * gradient).sum().backward()
     expected = torch.zeros(VOCAB, WIDTH)
     for sample in range(BATCH):
@@ -53,12 +53,12 @@ def test_the_gradient_counts_every_use_of_a_row(tokens: Tensor) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
 def test_tokens_of_every_integer_dtype_are_read_alike(dtype: torch.dtype, tokens: Tensor) -> None:
-    words = Words(VOCAB, WIDTH)
+    words = TokenEmbedding(VOCAB, WIDTH)
     assert_close(words(tokens.to(dtype)), words(tokens))
 
 
 def test_sequences_without_tokens() -> None:
-    assert Words(VOCAB, WIDTH)(torch.zeros(BATCH, 0, dtype=torch.int64)).shape == (BATCH, 0, WIDTH)
+    assert TokenEmbedding(VOCAB, WIDTH)(torch.zeros(BATCH, 0, dtype=torch.int64)).shape == (BATCH, 0, WIDTH)
 
 
 @pytest.mark.parametrize(
@@ -67,18 +67,18 @@ def test_sequences_without_tokens() -> None:
 def test_tokens_out_of_the_vocabulary_are_named(token: int, found: str, tokens: Tensor) -> None:
     tokens[1, 1] = token
     with pytest.raises(ValueError, match=f"token ids must lie in 0..10: got {found}. Was the text read") as refused:
-        Words(VOCAB, WIDTH)(tokens)
+        TokenEmbedding(VOCAB, WIDTH)(tokens)
     assert refused.value.__suppress_context__
 
 
 def test_tokens_are_integers() -> None:
     with pytest.raises(ValueError, match=r"tokens must hold integers: got torch\.float32"):
-        Words(VOCAB, WIDTH)(torch.zeros(BATCH, LENGTH))
+        TokenEmbedding(VOCAB, WIDTH)(torch.zeros(BATCH, LENGTH))
 
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_pretrained_vectors_come_out_as_they_are(scaled: bool) -> None:
-    words, vectors = Words(VOCAB, WIDTH, scaled), torch.randn(VOCAB, WIDTH)
+    words, vectors = TokenEmbedding(VOCAB, WIDTH, scaled), torch.randn(VOCAB, WIDTH)
     words.copy_vectors(vectors)
     assert_close(words(torch.arange(VOCAB).unsqueeze(0))[0], vectors)
     assert words.weight.requires_grad
@@ -86,7 +86,7 @@ def test_pretrained_vectors_come_out_as_they_are(scaled: bool) -> None:
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_tokens_without_a_pretrained_vector_keep_their_own(scaled: bool) -> None:
-    words, vectors = Words(VOCAB, WIDTH, scaled), torch.randn(VOCAB, WIDTH, dtype=torch.float64)
+    words, vectors = TokenEmbedding(VOCAB, WIDTH, scaled), torch.randn(VOCAB, WIDTH, dtype=torch.float64)
     before, missing = words.weight.detach().clone(), torch.tensor([0, 4, 10])
     vectors[missing] = torch.nan
     words.copy_vectors(vectors)
@@ -97,7 +97,7 @@ def test_tokens_without_a_pretrained_vector_keep_their_own(scaled: bool) -> None
 
 
 def test_frozen_vectors_are_not_trained(tokens: Tensor) -> None:
-    words = Words(VOCAB, WIDTH)
+    words = TokenEmbedding(VOCAB, WIDTH)
     words.copy_vectors(torch.randn(VOCAB, WIDTH), frozen=True)
     assert not words(tokens).requires_grad
     words.copy_vectors(torch.randn(VOCAB, WIDTH))
@@ -105,7 +105,7 @@ def test_frozen_vectors_are_not_trained(tokens: Tensor) -> None:
 
 
 def test_the_table_stays_the_same_parameter() -> None:
-    words = Words(VOCAB, WIDTH)
+    words = TokenEmbedding(VOCAB, WIDTH)
     table = words.weight
     words.copy_vectors(torch.zeros(VOCAB, WIDTH), frozen=True)
     assert words.weight is table
@@ -115,17 +115,17 @@ def test_the_table_stays_the_same_parameter() -> None:
 def test_words_that_cannot_be_are_refused() -> None:
     for vocab, width in ((0, 5), (5, 0)):
         with pytest.raises(ValueError, match=f"sizes must be at least 1: got vocab={vocab}, width={width}"):
-            Words(vocab, width)
+            TokenEmbedding(vocab, width)
     with pytest.raises(ValueError, match=r"word vectors must fit the table \(11, 5\): got \(5, 11\)"):
-        Words(VOCAB, WIDTH).copy_vectors(torch.zeros(WIDTH, VOCAB))
+        TokenEmbedding(VOCAB, WIDTH).copy_vectors(torch.zeros(WIDTH, VOCAB))
 
 
-# Placed
+# AddPosition
 
 
 @pytest.mark.parametrize("position", [Sinusoidal(WIDTH), Learned(WIDTH, positions=17)])
 def test_a_position_is_added_from_the_start(position: torch.nn.Module) -> None:
-    placed, x = Placed(position), torch.randn(BATCH, LENGTH, WIDTH)
+    placed, x = AddPosition(position), torch.randn(BATCH, LENGTH, WIDTH)
     for start in (0, 7, 14):
         rows = torch.stack([position(torch.tensor(start + place)) for place in range(LENGTH)])
         assert_close(placed(x, start), x + rows)
@@ -133,7 +133,7 @@ def test_a_position_is_added_from_the_start(position: torch.nn.Module) -> None:
 
 @pytest.mark.parametrize("position", [Sinusoidal(WIDTH), Learned(WIDTH, positions=17)])
 def test_positions_may_be_given(position: torch.nn.Module) -> None:
-    placed, x = Placed(position), torch.randn(BATCH, LENGTH, WIDTH)
+    placed, x = AddPosition(position), torch.randn(BATCH, LENGTH, WIDTH)
     assert_close(placed(x, positions=torch.tensor([7, 8, 9])), placed(x, start=7))
     per_sample = torch.tensor([[0, 1, 2], [0, 1, 0]])
     y = placed(x, positions=per_sample)
@@ -145,19 +145,19 @@ def test_positions_may_be_given(position: torch.nn.Module) -> None:
 @pytest.mark.parametrize("given", [None, torch.arange(LENGTH)], ids=["counted", "given"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_a_position_keeps_the_dtype(position: torch.nn.Module, given: Tensor | None, dtype: torch.dtype) -> None:
-    y = Placed(position)(torch.ones(BATCH, LENGTH, WIDTH, dtype=dtype), positions=given)
+    y = AddPosition(position)(torch.ones(BATCH, LENGTH, WIDTH, dtype=dtype), positions=given)
     assert y.dtype == dtype
 
 
 def test_without_a_position_and_dropout_nothing_happens() -> None:
     x = torch.randn(BATCH, LENGTH, WIDTH)
-    assert_close(Placed(None)(x, start=7), x, rtol=0, atol=0)
-    assert_close(Placed(None, dropout=0.9).eval()(x), x, rtol=0, atol=0)
+    assert_close(AddPosition(None)(x, start=7), x, rtol=0, atol=0)
+    assert_close(AddPosition(None, dropout=0.9).eval()(x), x, rtol=0, atol=0)
 
 
 def test_dropout_falls_on_input_and_position_together() -> None:
     x, position = torch.randn(BATCH, 101, WIDTH), Sinusoidal(WIDTH)
-    y = Placed(position, dropout=0.5)(x)
+    y = AddPosition(position, dropout=0.5)(x)
     dropped = y == 0
     assert 0 < dropped.sum() < dropped.numel()
     assert_close(y[~dropped], 2 * position.add(x)[~dropped])
@@ -166,11 +166,11 @@ def test_dropout_falls_on_input_and_position_together() -> None:
 @pytest.mark.parametrize("given", [None, torch.arange(LENGTH)], ids=["counted", "given"])
 def test_a_position_of_another_width_is_refused(given: Tensor | None) -> None:
     with pytest.raises(ValueError, match="needs width=5: got width=1"):
-        Placed(Sinusoidal(WIDTH))(torch.zeros(BATCH, LENGTH, 1), positions=given)
+        AddPosition(Sinusoidal(WIDTH))(torch.zeros(BATCH, LENGTH, 1), positions=given)
 
 
 def test_positions_beyond_a_table_are_refused() -> None:
-    placed = Placed(Learned(WIDTH, positions=7))
+    placed = AddPosition(Learned(WIDTH, positions=7))
     assert placed(torch.zeros(BATCH, LENGTH, WIDTH), start=4).shape == (BATCH, LENGTH, WIDTH)
     with pytest.raises(ValueError, match="positions must lie in the table of 7: got 5 to 7"):
         placed(torch.zeros(BATCH, LENGTH, WIDTH), start=5)
@@ -223,7 +223,7 @@ def test_pictures_that_do_not_fit_are_refused(pictures: Tensor, message: str) ->
 
 
 def test_numbers_go_through_one_linear_layer_at_every_time() -> None:
-    numbers, series = Numbers(features=3, width=7), torch.randn(BATCH, 5, 3)
+    numbers, series = SeriesEmbedding(features=3, width=7), torch.randn(BATCH, 5, 3)
     torch.nn.init.normal_(numbers.project.bias)
     y = numbers(series)
     assert_close(y[1, 4], numbers.project.weight @ series[1, 4] + numbers.project.bias)
@@ -240,7 +240,7 @@ def test_numbers_go_through_one_linear_layer_at_every_time() -> None:
 )
 def test_series_that_do_not_fit_are_refused(series: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Numbers(features=3, width=7)(series)
+        SeriesEmbedding(features=3, width=7)(series)
 
 
 def test_sizes_are_at_least_one() -> None:
@@ -249,4 +249,4 @@ def test_sizes_are_at_least_one() -> None:
             Patches(*sizes)
     for sizes in ((0, 7), (3, 0)):
         with pytest.raises(ValueError, match="sizes must be at least 1"):
-            Numbers(*sizes)
+            SeriesEmbedding(*sizes)

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 from mirada.attention.neighborhoods import Padding
 from mirada.config import Config
 from mirada.files import read_json
-from mirada.layers.embed import Words
+from mirada.layers.embed import TokenEmbedding
 from mirada.layers.model import Model, as_padding, check_step, check_text, real_places, start_small
 from mirada.layers.norm import BatchNorm
 from mirada.layers.output import Output
@@ -37,7 +37,7 @@ class Small(Model[SmallConfig]):
 
     def __init__(self, config: SmallConfig) -> None:
         super().__init__(config)
-        self.words = Words(config.vocab, config.width)
+        self.words = TokenEmbedding(config.vocab, config.width)
         self.norm = BatchNorm(config.width)
         self.output = Output(config.width, config.vocab, tied=self.words.weight if config.tied else None)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada.layers import output
-from mirada.layers.embed import Words
+from mirada.layers.embed import TokenEmbedding
 from mirada.layers.output import IGNORED, Output, cross_entropy
 from tests.ways import take
 
@@ -395,7 +395,7 @@ def test_the_loss_of_a_layer_is_that_of_its_logits(bias: bool) -> None:
 
 @pytest.mark.parametrize("factor", [1.0, 0.5])
 def test_a_tied_table_gets_the_gradients_of_both_its_uses(factor: float) -> None:
-    embed = Words(VOCAB, WIDTH, scaled=True).double()
+    embed = TokenEmbedding(VOCAB, WIDTH, scaled=True).double()
     layer = Output(WIDTH, VOCAB, bias=False, tied=embed.weight)
     assert layer.weight is embed.weight
     tokens, targets = words(2, 7), words(2, 7, seed=1)
@@ -407,7 +407,7 @@ def test_a_tied_table_gets_the_gradients_of_both_its_uses(factor: float) -> None
 
 
 def test_a_frozen_table_lets_the_gradient_through() -> None:
-    embed, h = Words(VOCAB, WIDTH), torch.randn(7, WIDTH, requires_grad=True)
+    embed, h = TokenEmbedding(VOCAB, WIDTH), torch.randn(7, WIDTH, requires_grad=True)
     embed.copy_vectors(torch.randn(VOCAB, WIDTH), frozen=True)
     layer = Output(WIDTH, VOCAB, tied=embed.weight)
     layer.loss(h, words(7)).backward()

@@ -11,7 +11,7 @@ from mirada import look
 from mirada.attention.neighborhoods import Causal, Padding, Window
 from mirada.layers import stack
 from mirada.layers.block import BlockConfig
-from mirada.layers.stack import Decoder, DecoderState, Encoder
+from mirada.layers.stack import Decoder, DecoderState, Encoder, Stack, caches
 
 BATCH, LENGTH, KEYS, WIDTH, HEADS, DEPTH = 4, 11, 7, 12, 3, 2
 PLAIN = BlockConfig(width=WIDTH, heads=HEADS, hidden=5, dropout=0.0, position="none", length=23)
@@ -35,8 +35,8 @@ def seeded(module: nn.Module) -> nn.Module:
     return module
 
 
-def encoder(**fields: str) -> Encoder:
-    return seeded(Encoder(replace(PLAIN, **fields), DEPTH, Causal()))
+def causal_stack(**fields: str) -> Stack:
+    return seeded(Stack(replace(PLAIN, **fields), DEPTH))
 
 
 def decoder(**fields: str) -> Decoder:
@@ -58,7 +58,7 @@ def _small_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stack, "ROOM", 2)
 
 
-def walk(model: Encoder | Decoder, x: Tensor, state: DecoderState, sizes: list[int]) -> tuple[Tensor, DecoderState]:
+def walk(model: Stack | Decoder, x: Tensor, state: DecoderState, sizes: list[int]) -> tuple[Tensor, DecoderState]:
     """The outputs of steps of those sizes, side by side, and the state after them."""
     outputs = []
     for part in x.split(sizes, dim=1):
@@ -125,7 +125,7 @@ SIZES = {"one": [1] * 11, "three": [3, 3, 3, 2], "a prompt first": [5, 1, 1, 1, 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("fields", KINDS, ids=lambda fields: fields["position"])
 def test_an_encoder_step_by_step_is_its_full_pass(fields: dict[str, str], sizes: list[int], x: Tensor) -> None:
-    model = encoder(**fields)
+    model = causal_stack(**fields)
     y, state = walk(model, x, model.start(BATCH), sizes)
     assert_close(y, model(x))
     assert state.filled == LENGTH
@@ -162,7 +162,7 @@ def test_the_gradient_of_all_steps_is_that_of_the_full_pass(x: Tensor, memory: T
 
 
 def test_the_room_grows_with_the_steps(x: Tensor) -> None:
-    model = encoder()
+    model = causal_stack()
     state = model.start(BATCH)
     assert [cache.length for cache in state.caches] == [2] * DEPTH
     assert state.filled == 0
@@ -174,7 +174,7 @@ def test_the_room_grows_with_the_steps(x: Tensor) -> None:
 
 
 def test_a_state_of_the_layers_own_dtype(x: Tensor) -> None:
-    model = encoder().bfloat16()
+    model = causal_stack().bfloat16()
     y, state = model.step(x[:, :3].bfloat16(), model.start(BATCH))
     assert y.dtype == state.caches[0].keys.dtype == torch.bfloat16
 
@@ -182,7 +182,7 @@ def test_a_state_of_the_layers_own_dtype(x: Tensor) -> None:
 def test_steps_need_a_neighborhood_that_sees_no_later_place(x: Tensor) -> None:
     model = seeded(Encoder(PLAIN, DEPTH))
     with pytest.raises(ValueError, match=r"AND the neighborhood with Causal\(\)"):
-        model.step(x[:, :1], model.start(BATCH))
+        model.layers[0].step(x[:, :1], caches(model.layers, BATCH)[0])
 
 
 def test_an_empty_state_has_nothing_in_it() -> None:
@@ -198,7 +198,7 @@ INSIDE = torch.tensor([1, 1, 3, 2])  # beams 0 and 1 are of one sentence, 2 and 
 @pytest.mark.parametrize("index", [ACROSS, INSIDE, torch.arange(BATCH)], ids=["across", "inside", "stay"])
 @pytest.mark.parametrize("fields", KINDS, ids=lambda fields: fields["position"])
 def test_an_encoder_goes_on_from_reordered_entries(fields: dict[str, str], index: Tensor, x: Tensor) -> None:
-    model = encoder(**fields)
+    model = causal_stack(**fields)
     with torch.no_grad():
         _, state = walk(model, x[:, :5], model.start(BATCH), [3, 1, 1])
         y, _ = walk(model, x[:, 5:], state.reorder(index), [1, 2, 3])
@@ -275,7 +275,7 @@ def test_what_is_no_index_is_refused(memory: Tensor) -> None:
 @pytest.mark.parametrize("index", [[0, 4], [-1, 0, 1, 2]], ids=str)
 @torch.no_grad()
 def test_a_reorder_that_fails_leaves_the_state_as_it_was(index: list[int], x: Tensor, memory: Tensor) -> None:
-    one, other = encoder(), decoder()
+    one, other = causal_stack(), decoder()
     for model, start in ((one, lambda: one.start(BATCH)), (other, lambda: other.start(memory, Padding(LENGTHS)))):
         _, state = walk(model, x[:, :4], start(), [2, 2])
         with pytest.raises(ValueError, match=r"the index of reorder must name entries in 0\.\.3"):
@@ -289,7 +289,7 @@ def test_a_reorder_that_fails_leaves_the_state_as_it_was(index: list[int], x: Te
 
 def test_a_state_is_not_stepped_by_another_stack(x: Tensor, memory: Tensor) -> None:
     for model, other, start in (
-        (encoder(), encoder(), lambda model: model.start(BATCH)),
+        (causal_stack(), causal_stack(), lambda model: model.start(BATCH)),
         (decoder(), decoder(), lambda model: model.start(memory)),
     ):
         _, state = model.step(x[:, :1], start(model))
@@ -302,15 +302,15 @@ def test_a_state_is_not_stepped_by_another_stack(x: Tensor, memory: Tensor) -> N
 
 def test_what_is_no_state_is_refused(x: Tensor) -> None:
     with pytest.raises(ValueError, match="step takes the DecoderState that start returned: got NoneType"):
-        encoder().step(x[:, :1], None)
+        causal_stack().step(x[:, :1], None)
 
 
 @pytest.mark.parametrize("width", [1, WIDTH - 1, WIDTH + 1, 400])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @torch.no_grad()
 def test_an_input_of_another_width_is_refused(width: int, dtype: torch.dtype, memory: Tensor) -> None:
-    for model in (encoder().to(dtype).eval(), decoder().to(dtype).eval()):
-        state = model.start(BATCH) if isinstance(model, Encoder) else model.start(memory.to(dtype))
+    for model in (causal_stack().to(dtype).eval(), decoder().to(dtype).eval()):
+        state = model.start(BATCH) if isinstance(model, Stack) else model.start(memory.to(dtype))
         with pytest.raises(ValueError, match=f"x must have width={WIDTH}: got width={width}"):
             model.step(torch.zeros(BATCH, 1, width, dtype=dtype), state)
         y, _ = model.step(torch.zeros(BATCH, 1, WIDTH, dtype=dtype), state)
@@ -322,7 +322,7 @@ def test_an_input_of_another_width_is_refused(width: int, dtype: torch.dtype, me
 
 @pytest.mark.parametrize("last", [1, 3])
 def test_the_alignment_of_an_encoder_is_what_look_shows(last: int, x: Tensor) -> None:
-    model = encoder(position="rotary")
+    model = causal_stack(position="rotary")
     with look(model) as seen, torch.no_grad():
         _, state = walk(model, x[:, : 5 + last], model.start(BATCH), [5, last])
     alignment = model.alignment(state)
@@ -354,7 +354,7 @@ def test_the_alignment_of_the_full_pass(x: Tensor, memory: Tensor) -> None:
 
 @pytest.mark.parametrize("tracked", [True, False])
 def test_asking_for_the_alignment_changes_nothing(tracked: bool, x: Tensor) -> None:
-    model = encoder(where="window:3")
+    model = causal_stack(where="window:3")
     with torch.set_grad_enabled(tracked):
         state, outputs = model.start(BATCH), []
         for part in x.split(2, dim=1):
@@ -367,12 +367,12 @@ def test_asking_for_the_alignment_changes_nothing(tracked: bool, x: Tensor) -> N
     if tracked:
         y.sum().backward()
         assert model.layers[0].feed.widen.weight.grad.isfinite().all()
-    assert model.layers[0].self.where == Window(3) & Causal()
+    assert model.layers[0].self_attention.where == Window(3) & Causal()
 
 
 def test_the_alignment_is_reordered_too(x: Tensor, memory: Tensor) -> None:
     with torch.no_grad():
-        one, other = encoder(), decoder()
+        one, other = causal_stack(), decoder()
         for model, state in ((one, one.start(BATCH)), (other, other.start(memory, Padding(LENGTHS)))):
             _, state = walk(model, x[:, :5], state, [3, 2])
             before = model.alignment(state)
@@ -380,7 +380,7 @@ def test_the_alignment_is_reordered_too(x: Tensor, memory: Tensor) -> None:
 
 
 def test_there_is_no_alignment_before_the_first_step(memory: Tensor) -> None:
-    one, other = encoder(), decoder()
+    one, other = causal_stack(), decoder()
     for model, state in ((one, one.start(BATCH)), (other, other.start(memory))):
         with pytest.raises(ValueError, match="there is no alignment before the first step"):
             model.alignment(state)

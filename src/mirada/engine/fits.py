@@ -22,11 +22,11 @@ from mirada.attention.scores import Dot
 from mirada.layers.block import DecoderLayer, EncoderLayer, Residual
 from mirada.layers.convolution import Stem1d, Stem2d
 from mirada.layers.dropout import Dropout
-from mirada.layers.embed import Patches, Placed, Words
+from mirada.layers.embed import AddPosition, Patches, TokenEmbedding
 from mirada.layers.feedforward import FeedForward
 from mirada.layers.norm import LayerNorm, Norm, RMSNorm
 from mirada.layers.output import Output
-from mirada.layers.stack import Decoder, Encoder, Layers
+from mirada.layers.stack import Decoder, Encoder, Layers, Stack
 from mirada.models.captioner import (
     Captioner,
     PictureConvolutionEncoder,
@@ -74,8 +74,8 @@ class Sublayer(NamedTuple):
 class Half:
     """A stack with what stands before it: half an encoder-decoder, or a whole decoder-only model."""
 
-    words: Words
-    place: Placed
+    words: TokenEmbedding
+    place: AddPosition
     stack: Encoder | Decoder
     output: Output | None = None  # an encoder has none
 
@@ -135,7 +135,7 @@ def anatomy(model: nn.Module) -> Anatomy:
 
 def _shape_of(layer: EncoderLayer | DecoderLayer) -> Shape:
     """The sizes and kinds of a layer."""
-    heads, around, feed = layer.self.heads, layer.around_self, layer.feed
+    heads, around, feed = layer.self_attention.heads, layer.around_self, layer.feed
     rms, post, cross = type(around.norm) is RMSNorm, around.order == "post", isinstance(layer, DecoderLayer)
     hidden, activation = feed.widen.out_features, str(feed.activation)  # type: ignore[union-attr]
     return Shape(heads.width, heads.heads, heads.dim, hidden, activation, rms, post, cross)
@@ -148,7 +148,7 @@ def _sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
         heads, factor = module.heads, module.score.factor(module.heads.dim)  # type: ignore[operator]
         return Sublayer(around.norm, float(factor), tuple(getattr(heads, name) for name in names), heads.out)  # type: ignore[arg-type]
 
-    parts = [attention(layer.self, layer.around_self, "query", "key", "value")]
+    parts = [attention(layer.self_attention, layer.around_self, "query", "key", "value")]
     if isinstance(layer, DecoderLayer):
         parts.append(attention(layer.cross, layer.around_cross, "query"))
     return [*parts, Sublayer(layer.around_feed.norm, 1.0, (layer.feed.widen,), layer.feed.narrow)]
@@ -200,25 +200,26 @@ HALF: dict[str, Kinds] = {"layers": (Layers,), "norm": (NOTHING, *NORMS)}
 # the modules inside a module, by name, and what each of them may be
 CHILDREN: dict[type, dict[str, Kinds]] = {
     Transformer: {
-        "source_words": (Words,), "target_words": (Words,), "source_place": (Placed,), "target_place": (Placed,),
-        "encoder": (Encoder,), "decoder": (Decoder,), "output": (Output,),
+        "source_words": (TokenEmbedding,), "target_words": (TokenEmbedding,), "source_place": (AddPosition,),
+        "target_place": (AddPosition,), "encoder": (Encoder,), "decoder": (Decoder,), "output": (Output,),
     },
-    GPT: {"words": (Words,), "place": (Placed,), "decoder": (Encoder,), "output": (Output,)},
+    GPT: {"words": (TokenEmbedding,), "place": (AddPosition,), "decoder": (Stack,), "output": (Output,)},
     Transcriber: {
-        "stem": (Stem1d,), "words": (Words,), "body": (TransformerBody,), "output": (Output,), "heard": (NOTHING, Output),
+        "stem": (Stem1d,), "words": (TokenEmbedding,), "body": (TransformerBody,), "output": (Output,),
+        "heard": (NOTHING, Output),
     },
     TransformerBody: {
-        "source_place": (Placed,), "target_place": (Placed,), "encoder": (Encoder,), "decoder": (Decoder,),
+        "source_place": (AddPosition,), "target_place": (AddPosition,), "encoder": (Encoder,), "decoder": (Decoder,),
     },
     Captioner: {
-        "encoder": (PictureConvolutionEncoder, PictureCoordinatesEncoder, PicturePatchEncoder), "words": (Words,),
+        "encoder": (PictureConvolutionEncoder, PictureCoordinatesEncoder, PicturePatchEncoder), "words": (TokenEmbedding,),
         "decoder": (TransformerCaptionDecoder,), "dropout": (Dropout,), "output": (Output,),
     },
     PictureConvolutionEncoder: {"stem": (Stem2d,)},
     PictureCoordinatesEncoder: {"layers": (nn.ModuleList,), "around": (nn.Conv2d,), "norm": (LayerNorm,)},
-    PicturePatchEncoder: {"patches": (Patches,), "place": (Placed,), "stack": (Encoder,)},
-    TransformerCaptionDecoder: {"place": (Placed,), "stack": (Decoder,)},
-    Encoder: HALF,
+    PicturePatchEncoder: {"patches": (Patches,), "place": (AddPosition,), "stack": (Encoder,)},
+    TransformerCaptionDecoder: {"place": (AddPosition,), "stack": (Decoder,)},
+    Encoder: HALF, Stack: HALF,
     Decoder: HALF,
     EncoderLayer: {
         "self": (Attention,), "feed": (FeedForward,), "around_self": (Residual,), "around_feed": (Residual,),
@@ -231,7 +232,7 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
     MultiHead: {"query": LINEAR, "key": LINEAR, "value": LINEAR, "out": LINEAR},
     FeedForward: {"widen": LINEAR, "narrow": LINEAR},
     Residual: {"norm": NORMS, "dropout": (Dropout,)},
-    Placed: {"position": (NOTHING, Sinusoidal, Learned), "dropout": (Dropout,)},
+    AddPosition: {"position": (NOTHING, Sinusoidal, Learned), "dropout": (Dropout,)},
     Patches: {"project": LINEAR},
     Stem1d: {"layers": (nn.ModuleList,)},
     Stem2d: {"layers": (nn.ModuleList,)},
@@ -239,7 +240,8 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
 MEMBERS: dict[type, Kinds] = {Layers: (EncoderLayer, DecoderLayer), nn.ModuleList: (nn.Conv1d, nn.Conv2d)}
 PARAMETERS: dict[type, set[str]] = {
     nn.Linear: {"weight", "bias"}, nn.Conv1d: {"weight", "bias"}, nn.Conv2d: {"weight", "bias"},
-    LayerNorm: {"weight", "bias"}, RMSNorm: {"weight"}, Words: {"weight"}, Output: {"weight", "bias"}, Learned: {"table"},
+    LayerNorm: {"weight", "bias"}, RMSNorm: {"weight"}, TokenEmbedding: {"weight"},
+    Output: {"weight", "bias"}, Learned: {"table"},
 }  # fmt: skip
 NO_BIAS = (nn.Linear, nn.Conv1d, nn.Conv2d, Output)  # what may do without one
 KNOWN: set[Any] = {
@@ -337,7 +339,7 @@ def _refuses_half(half: Half, causal: bool) -> str | None:
 
 def _refuses_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> str | None:
     """Why a layer of known modules cannot be stepped."""
-    attentions, around = [(layer.self, causal)], [layer.around_self, layer.around_feed]
+    attentions, around = [(layer.self_attention, causal)], [layer.around_self, layer.around_feed]
     if isinstance(layer, DecoderLayer):
         attentions.append((layer.cross, False))
         around.append(layer.around_cross)
@@ -360,7 +362,7 @@ def _refuses_sizes(half: Half) -> str | None:
     inner, table, position = heads * dim, half.words.weight, half.place.position
     wanted: list[tuple[str, Tensor | None, tuple[int, ...]]] = [("words", table, (len(table), width))]
     for layer in half.layers:
-        for attention in [layer.self] + ([layer.cross] if isinstance(layer, DecoderLayer) else []):
+        for attention in [layer.self_attention] + ([layer.cross] if isinstance(layer, DecoderLayer) else []):
             for name, linear in attention.heads.named_children():
                 out, ins = (width, inner) if name == "out" else (inner, width)
                 wanted += [(name, linear.weight, (out, ins)), (name, linear.bias, (out,))]  # type: ignore[list-item]

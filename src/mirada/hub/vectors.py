@@ -7,14 +7,14 @@ from torch import nn
 
 from mirada.data.text.vectors import read_vectors
 from mirada.errors import require
-from mirada.layers.embed import Words
+from mirada.layers.embed import TokenEmbedding
 
 
 def start_from_vectors(model: nn.Module, path: str | Path, tokens: Sequence[str]) -> None:
     """Let every token that a file has a vector for start with it; the others stay as they are."""
     table = read_vectors(path, set(tokens)).table(tokens)
     for words in model.modules():
-        if isinstance(words, Words) and words.vocab == len(tokens):
+        if isinstance(words, TokenEmbedding) and words.vocab == len(tokens):
             width = words.weight.shape[1]
             require(
                 table.shape[1] == width, f"{path} has vectors of {table.shape[1]} numbers: pass width={table.shape[1]}"

@@ -104,7 +104,7 @@ class BlockConfig(Config):
         """Raise a ValueError if a decoder of these blocks could not go step by step."""
         if self.has_blocks:
             with torch.device("meta"):
-                DecoderLayer(self).self.cache(0, 0)
+                DecoderLayer(self).self_attention.cache(0, 0)
 
     @property
     def has_blocks(self) -> bool:
@@ -119,7 +119,20 @@ class BlockConfig(Config):
         }  # fmt: skip
 
 
-class EncoderLayer(nn.Module):
+class _SelfAttending(nn.Module):
+    """A block that attends to its own input, with a module whose name in weights, in `look` and in changes is `self`."""
+
+    def __init__(self, config: BlockConfig, where: Neighborhood) -> None:
+        super().__init__()
+        self.add_module("self", _self_attention(config, where))
+
+    @property
+    def self_attention(self) -> Attention:
+        """The attention of the block's input to itself."""
+        return self._modules["self"]  # type: ignore[return-value]
+
+
+class EncoderLayer(_SelfAttending):
     """Self-attention, then feed-forward, each with a residual connection and a norm.
 
     Without a memory this is also the block of a decoder-only model: its neighborhood is then causal.
@@ -129,8 +142,7 @@ class EncoderLayer(nn.Module):
     """
 
     def __init__(self, config: BlockConfig, where: Neighborhood | None = None) -> None:
-        super().__init__()
-        self.self = _self_attention(config, where or Complete())
+        super().__init__(config, where or Complete())
         self.feed = feed_forward(config.width, config.hidden, config.activation)
         self.around_self = _residual(config)
         self.around_feed = _residual(config)
@@ -142,7 +154,7 @@ class EncoderLayer(nn.Module):
         real: Real | None = None,
         positions: Int[Tensor, "*batch length"] | None = None,
     ) -> Input:
-        x = self.around_self(x, lambda h: self.self(h, where=where, positions=positions), real)
+        x = self.around_self(x, lambda h: self.self_attention(h, where=where, positions=positions), real)
         return self.around_feed(x, self.feed, real)
 
     def step(self, x: Input, cache: Cache) -> tuple[Input, Input]:
@@ -151,12 +163,12 @@ class EncoderLayer(nn.Module):
 
         def attend(h: Input) -> Input:
             asked.append(h)
-            return self.self(h, cache=cache)
+            return self.self_attention(h, cache=cache)
 
         return self.around_feed(self.around_self(x, attend), self.feed), asked[0]
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(_SelfAttending):
     """Causal self-attention, attention over a memory, then feed-forward.
 
     >>> layer = DecoderLayer(BlockConfig(width=8, heads=2, hidden=16))
@@ -165,8 +177,7 @@ class DecoderLayer(nn.Module):
     """
 
     def __init__(self, config: BlockConfig) -> None:
-        super().__init__()
-        self.self = _self_attention(config, Causal())
+        super().__init__(config, Causal())
         self.cross = _cross_attention(config)
         self.feed = feed_forward(config.width, config.hidden, config.activation)
         self.around_self = _residual(config)
@@ -180,7 +191,7 @@ class DecoderLayer(nn.Module):
         memory_where: Neighborhood | None = None,
         real: Real | None = None,
     ) -> Input:
-        x = self.around_self(x, self.self, real)
+        x = self.around_self(x, self.self_attention, real)
         x = self.around_cross(x, lambda h: self.cross(h, memory=memory, where=memory_where), real)
         return self.around_feed(x, self.feed, real)
 
@@ -192,7 +203,7 @@ class DecoderLayer(nn.Module):
             asked.append(h)
             return self.cross(h, memory=memory)
 
-        x = self.around_self(x, lambda h: self.self(h, cache=cache))
+        x = self.around_self(x, lambda h: self.self_attention(h, cache=cache))
         return self.around_feed(self.around_cross(x, attend), self.feed), asked[0]
 
 

@@ -16,14 +16,14 @@ from mirada.native.products import called
 from mirada.shapes import check_axes, check_dtype, check_integers, show
 
 
-class Words(nn.Module):
+class TokenEmbedding(nn.Module):
     """A vector per token: a row of a table.
 
     e = scale * table[token], with scale sqrt(width) for `scaled` tables, whose rows start with variance 1/width
 
     The table may be shared with the output layer, and may start from pretrained word vectors: `copy_vectors`.
 
-    >>> Words(vocab=10, width=4)(torch.tensor([[1, 2]])).shape
+    >>> TokenEmbedding(vocab=10, width=4)(torch.tensor([[1, 2]])).shape
     torch.Size([1, 2, 4])
 
     Vaswani et al. (2017), arXiv:1706.03762, 3.4.
@@ -51,7 +51,7 @@ class Words(nn.Module):
     def copy_vectors(self, vectors: Float[Tensor, "vocab width"], frozen: bool = False) -> None:
         """Start from pretrained word vectors: row i is the vector of token i, a row of NaN means there is none.
 
-        >>> words = Words(vocab=2, width=2)
+        >>> words = TokenEmbedding(vocab=2, width=2)
         >>> words.copy_vectors(torch.tensor([[1.0, 2.0], [torch.nan, torch.nan]]), frozen=True)
         >>> words(torch.tensor([[0]])).tolist()
         [[[1.0, 2.0]]]
@@ -67,8 +67,8 @@ class Words(nn.Module):
         return f"{self.vocab}, {self.weight.shape[1]}, scale={self.scale:.4g}"
 
 
-class Placed(nn.Module):
-    """What every input goes through before the first block: its position is added, then dropout.
+class AddPosition(nn.Module):
+    """Add the positions to an input, then drop out: what every input goes through before the first block.
 
     h = dropout(x + position)
     """
@@ -115,10 +115,10 @@ class Patches(nn.Module):
         return called(self.project, pieces)
 
 
-class Numbers(nn.Module):
+class SeriesEmbedding(nn.Module):
     """A vector per time step of a series, from the numbers measured there.
 
-    >>> Numbers(features=3, width=8)(torch.zeros(2, 5, 3)).shape
+    >>> SeriesEmbedding(features=3, width=8)(torch.zeros(2, 5, 3)).shape
     torch.Size([2, 5, 8])
     """
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mirada.attention.cache import Cache, entries
 from mirada.attention.memory import Memory
-from mirada.attention.neighborhoods import Neighborhood, Padding
+from mirada.attention.neighborhoods import Causal, Neighborhood, Padding
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
 from mirada.layers.model import check_state
 from mirada.shapes import check_axes, check_size
@@ -113,6 +113,20 @@ class Encoder(nn.Module):
             x = layer(x, where, real, positions)
         return x if self.norm is None else self.norm(x, real)
 
+
+class Stack(Encoder):
+    """Causal layers, one after the other: a decoder without a memory, as GPT is, that can also go step by step.
+
+    >>> stack = Stack(BlockConfig(width=8, heads=2, hidden=16), depth=2).eval()
+    >>> x = torch.randn(1, 3, 8)
+    >>> h, state = stack.step(x[:, :2], stack.start(1))
+    >>> torch.allclose(h, stack(x)[:, :2], atol=1e-5)
+    True
+    """
+
+    def __init__(self, config: BlockConfig, depth: int) -> None:
+        super().__init__(config, depth, Causal())
+
     def start(self, batch: int) -> DecoderState:
         """The state before the first step."""
         return DecoderState(self, caches(self.layers, batch))
@@ -130,7 +144,7 @@ class Encoder(nn.Module):
         check_state(state, DecoderState, self)
         asked = state.require_step()
         cache = state.caches[-1].rewound(asked.shape[1])
-        return self.layers[-1].self.weights(asked, cache=cache)[:, :, -1].mean(1)
+        return self.layers[-1].self_attention.weights(asked, cache=cache)[:, :, -1].mean(1)
 
 
 class Decoder(nn.Module):
@@ -177,19 +191,19 @@ class Decoder(nn.Module):
         return self.layers[-1].cross.weights(asked, memory=state.memories[-1])[:, :, 0].mean(1)
 
 
-def _check_step(stack: Encoder | Decoder, x: Input, state: DecoderState) -> None:
+def _check_step(stack: Stack | Decoder, x: Input, state: DecoderState) -> None:
     """Require a state of this stack, and inputs that fit: a step that fails must fail before a cache takes anything."""
     check_state(state, DecoderState, stack)
     check_axes("x", x, "batch length width")
     check_size("x", x, 0, "batch", state.batch)
-    check_size("x", x, 2, "width", stack.layers[0].self.heads.width)
+    check_size("x", x, 2, "width", stack.layers[0].self_attention.heads.width)
 
 
 def caches(layers: Layers[EncoderLayer] | Layers[DecoderLayer], batch: int) -> list[Cache]:
     """An empty cache for every layer, in the precision of its keys: also where the attention itself has no parameters."""
     like = next(layers.parameters())
     kind, dtype = like.device.type, like.dtype
-    projected = next(layers[0].self.heads.parameters(), None) is not None
+    projected = next(layers[0].self_attention.heads.parameters(), None) is not None
     if projected and dtype != torch.float64 and torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
-    return [layer.self.cache(batch, ROOM, dtype, like.device) for layer in layers]
+    return [layer.self_attention.cache(batch, ROOM, dtype, like.device) for layer in layers]

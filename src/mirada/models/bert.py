@@ -16,7 +16,7 @@ from mirada.attention.heads import linear
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position, norm
 from mirada.layers.dropout import Dropout
-from mirada.layers.embed import Placed, Words
+from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.model import Model, as_padding, check_classes, check_text, real_places, start_small
 from mirada.layers.output import IGNORED, Output
@@ -68,9 +68,9 @@ class BERT(Model[BERTConfig]):
 
     def __init__(self, config: BERTConfig) -> None:
         super().__init__(config)
-        self.words = Words(config.vocab, config.width)
-        self.segments = Words(config.segments, config.width, of="segment")
-        self.place = Placed(input_position(config))
+        self.words = TokenEmbedding(config.vocab, config.width)
+        self.segments = TokenEmbedding(config.segments, config.width, of="segment")
+        self.place = AddPosition(input_position(config))
         self.norm = norm(config)
         self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config, config.depth)

@@ -21,7 +21,7 @@ from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem2d
 from mirada.layers.dropout import Dropout
-from mirada.layers.embed import Patches, Placed, Words
+from mirada.layers.embed import AddPosition, Patches, TokenEmbedding
 from mirada.layers.model import Model, check_pair, check_step
 from mirada.layers.norm import LayerNorm
 from mirada.layers.output import IGNORED, Output
@@ -96,7 +96,7 @@ class Captioner(Model[CaptionerConfig]):
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__(config)
         self.encoder = ENCODERS[config.encoder](config)
-        self.words = Words(config.vocab, config.width, scaled=True)
+        self.words = TokenEmbedding(config.vocab, config.width, scaled=True)
         self.decoder = LSTMCaptionDecoder(config) if config.decoder == "lstm" else TransformerCaptionDecoder(config)
         self.dropout = Dropout(config.dropout)
         self.output = Output(config.width, config.vocab)
@@ -233,7 +233,7 @@ class PicturePatchEncoder(nn.Module):
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
         self.patches = Patches(config.channels, config.patch, config.width)
-        self.place = Placed(input_position(config), config.dropout)
+        self.place = AddPosition(input_position(config), config.dropout)
         self.stack = Encoder(config, config.depth)
 
     def forward(self, pictures: Pictures) -> Cells:
@@ -293,7 +293,7 @@ class TransformerCaptionDecoder(nn.Module):
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
-        self.place = Placed(input_position(config), config.dropout)
+        self.place = AddPosition(input_position(config), config.dropout)
         self.stack = Decoder(config, config.decoder_depth)
 
     def run(self, x: Readout, cells: Cells, real: Real | None = None) -> Readout:

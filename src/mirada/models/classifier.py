@@ -21,7 +21,7 @@ from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem1d, pool
 from mirada.layers.dropout import Dropout
-from mirada.layers.embed import Placed, Words
+from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.model import Model, as_padding, check_classes, real_places
 from mirada.layers.output import check_smoothing
 from mirada.layers.recurrent import Recurrent
@@ -100,7 +100,7 @@ class Classifier(Model[ClassifierConfig]):
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__(config)
-        self.words = Words(config.vocab, config.width)
+        self.words = TokenEmbedding(config.vocab, config.width)
         self.encoder = ENCODERS[config.encoder](config)
         width, length = self.encoder.width, self.encoder.length
         self.pool = pool(config.pool, width, config.heads if width % config.heads == 0 else 1, length)
@@ -144,7 +144,7 @@ class TransformerEncoder(nn.Module):
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
         self.width, self.length = config.width, config.length
-        self.place = Placed(input_position(config), config.dropout)
+        self.place = AddPosition(input_position(config), config.dropout)
         self.stack = Encoder(config, config.depth)
 
     def forward(self, x: Features, padding: Padding | None) -> tuple[Encoded, Real | None]:

@@ -24,7 +24,7 @@ from mirada.attention.scores import Bilinear
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.dropout import Dropout
-from mirada.layers.embed import Numbers, Placed, Words
+from mirada.layers.embed import AddPosition, SeriesEmbedding, TokenEmbedding
 from mirada.layers.model import Model
 from mirada.layers.recurrent import LuongDecoder, Recurrent, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
@@ -155,10 +155,10 @@ class EncoderDecoderBody(nn.Module):
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
-        self.source_numbers = Numbers(config.features, config.width)
-        self.target_numbers = Numbers(config.targets, config.width)
-        self.source_place = Placed(input_position(config), config.dropout)
-        self.target_place = Placed(input_position(config), config.dropout)
+        self.source_numbers = SeriesEmbedding(config.features, config.width)
+        self.target_numbers = SeriesEmbedding(config.targets, config.width)
+        self.source_place = AddPosition(input_position(config), config.dropout)
+        self.target_place = AddPosition(input_position(config), config.dropout)
         self.encoder = Encoder(config, config.depth)
         self.decoder = Decoder(config, config.depth)
         self.output = linear(config.width, config.targets, bias=True)
@@ -218,8 +218,8 @@ class PatchBody(nn.Module):
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
         self.patch, self.length, self.shape = config.patch, config.length, (config.horizon, config.targets)
-        self.numbers = Numbers(config.features * config.patch, config.width)
-        self.place = Placed(input_position(config), config.dropout)
+        self.numbers = SeriesEmbedding(config.features * config.patch, config.width)
+        self.place = AddPosition(input_position(config), config.dropout)
         self.encoder = Encoder(config, config.depth)
         self.output = linear(config.length // config.patch * config.width, config.horizon * config.targets, bias=True)
 
@@ -255,9 +255,11 @@ class ColumnBody(nn.Module):
         self.places = -(
             -config.length // config.patch
         )  # patches of a column; the first is filled up with its first value
-        self.numbers = Numbers(config.patch, config.width)
-        self.place = Placed(input_position(config), config.dropout)
-        self.columns = Words(config.features + self.unread, config.width, of="column") if config.across else None
+        self.numbers = SeriesEmbedding(config.patch, config.width)
+        self.place = AddPosition(input_position(config), config.dropout)
+        self.columns = (
+            TokenEmbedding(config.features + self.unread, config.width, of="column") if config.across else None
+        )
         self.encoder = Encoder(config, config.depth)
         self.dropout = Dropout(config.dropout)
         self.output = linear(self.places * config.width, config.horizon, bias=True)
@@ -277,7 +279,7 @@ class ColumnBody(nn.Module):
         h = self.encoder(self.place(self.numbers(patches)))
         return rearrange(h, "(b c) n w -> b c (n w)", c=self.own)
 
-    def across(self, series: Series, columns: Words) -> Float[Tensor, "batch targets read"]:
+    def across(self, series: Series, columns: TokenEmbedding) -> Float[Tensor, "batch targets read"]:
         """What is known of every target from all columns."""
         count = series.shape[2]
         patches = self.numbers(rearrange(series, "b (n p) c -> (b c) n p", p=self.patch))

@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
-from mirada.attention.neighborhoods import Causal, Documents, Neighborhood
+from mirada.attention.neighborhoods import Documents, Neighborhood
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
-from mirada.layers.embed import Placed, Words
+from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.model import Model, start_small
 from mirada.layers.output import IGNORED, Output
-from mirada.layers.stack import DecoderState, Encoder
+from mirada.layers.stack import DecoderState, Stack
 from mirada.shapes import check_axes, check_size
 
 Tokens = Integer[Tensor, "batch length"]
@@ -56,9 +56,9 @@ class GPT(Model[GPTConfig]):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
-        self.words = Words(config.vocab, config.width)
-        self.place = Placed(input_position(config), config.dropout)
-        self.decoder = Encoder(config, config.depth, where=Causal())
+        self.words = TokenEmbedding(config.vocab, config.width)
+        self.place = AddPosition(input_position(config), config.dropout)
+        self.decoder = Stack(config, config.depth)
         self.output = Output(config.width, config.vocab, bias=False, tied=self.words.weight if config.tied else None)
         self.apply(start_small)
 
@@ -91,7 +91,7 @@ class GPT(Model[GPTConfig]):
         x = self.place(self.words(tokens), positions=positions)
         if (
             self.place.position is not None
-            and self.decoder.layers[0].self.where.homogeneous
+            and self.decoder.layers[0].self_attention.where.homogeneous
             and _steady(positions, where)
         ):
             positions = None  # they are in x already, and distances are the same without them: a faster kernel will do

@@ -16,7 +16,7 @@ from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position, norm
 from mirada.layers.convolution import Stem1d
 from mirada.layers.dropout import Dropout
-from mirada.layers.embed import Placed, Words
+from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.model import Model, as_padding, check_text, real_places
 from mirada.layers.stack import Encoder, Layers
 from mirada.shapes import check_axes, check_integers, show
@@ -76,10 +76,10 @@ class Reader(Model[ReaderConfig]):
 
     def __init__(self, config: ReaderConfig) -> None:
         super().__init__(config)
-        self.words = Words(config.vocab, config.width)
-        self.segments = Words(2, config.width, of="segment")
-        self.marks = Words(config.marks, config.width, of="mark") if config.marks else None
-        self.place = Placed(input_position(config))
+        self.words = TokenEmbedding(config.vocab, config.width)
+        self.segments = TokenEmbedding(2, config.width, of="segment")
+        self.marks = TokenEmbedding(config.marks, config.width, of="mark") if config.marks else None
+        self.place = AddPosition(input_position(config))
         self.norm = norm(config)
         self.dropout = Dropout(config.dropout)
         self.stems: Layers[Stem1d] = Layers(

@@ -18,7 +18,7 @@ from mirada.attention.neighborhoods import Padding
 from mirada.config import Config
 from mirada.errors import require
 from mirada.layers.dropout import Dropout
-from mirada.layers.embed import Words
+from mirada.layers.embed import TokenEmbedding
 from mirada.layers.model import Model, as_padding, check_pair, check_step
 from mirada.layers.output import Output
 from mirada.layers.parse import parse
@@ -94,8 +94,8 @@ class Seq2Seq(Model[Seq2SeqConfig]):
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__(config)
-        self.source_words = Words(config.source_vocab, config.width, scaled=True)
-        self.target_words = Words(config.vocab, config.width, scaled=True)
+        self.source_words = TokenEmbedding(config.source_vocab, config.width, scaled=True)
+        self.target_words = TokenEmbedding(config.vocab, config.width, scaled=True)
         self.dropout = Dropout(config.dropout)
         self.encoder = Recurrent(
             config.cell, config.width, config.hidden, config.depth, config.directions, config.dropout

@@ -22,7 +22,7 @@ from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem1d
 from mirada.layers.dropout import Dropout
-from mirada.layers.embed import Placed, Words
+from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.recurrent import Carried, LuongDecoder, Recurrent, RecurrentState
@@ -93,7 +93,7 @@ class Transcriber(Model[TranscriberConfig]):
     def __init__(self, config: TranscriberConfig) -> None:
         super().__init__(config)
         self.stem = Stem1d(config.mels, config.width, depth=2, stride=2, activation="gelu")
-        self.words = Words(config.vocab, config.width, scaled=True)
+        self.words = TokenEmbedding(config.vocab, config.width, scaled=True)
         self.body = TransformerBody(config) if config.kind == "transformer" else LuongBody(config)
         self.output = Output(config.width, config.vocab)
         self.heard = Output(config.width, config.vocab + 1) if config.ctc else None  # the last class is nothing
@@ -197,8 +197,8 @@ class TransformerBody(nn.Module):
         super().__init__()
         position = input_position(config)
         of_tokens = position or (Sinusoidal(config.width) if config.pace else None)
-        self.source_place = Placed(position, config.dropout)
-        self.target_place = Placed(of_tokens, config.dropout)
+        self.source_place = AddPosition(position, config.dropout)
+        self.target_place = AddPosition(of_tokens, config.dropout)
         self.encoder = Encoder(config, config.depth)
         self.paced = PacedPositions(config.width, config.pace) if config.pace else None
         self.decoder = Decoder(config, config.depth)

@@ -14,7 +14,7 @@ from torch import Tensor
 from mirada.attention.neighborhoods import Padding
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
-from mirada.layers.embed import Placed, Words
+from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import Decoder, DecoderState, Encoder
@@ -84,12 +84,12 @@ class Transformer(Model[TransformerConfig]):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
-        self.target_words = Words(config.vocab, config.width, scaled=True)
+        self.target_words = TokenEmbedding(config.vocab, config.width, scaled=True)
         self.source_words = (
-            self.target_words if config.tied == "all" else Words(config.source_vocab, config.width, True)
+            self.target_words if config.tied == "all" else TokenEmbedding(config.source_vocab, config.width, True)
         )
-        self.source_place = Placed(input_position(config), config.dropout)
-        self.target_place = Placed(input_position(config), config.dropout)
+        self.source_place = AddPosition(input_position(config), config.dropout)
+        self.target_place = AddPosition(input_position(config), config.dropout)
         self.encoder = Encoder(config, config.depth)
         self.decoder = Decoder(config, config.depth)
         table = None if config.tied == "no" else self.target_words.weight

@@ -15,7 +15,7 @@ from mirada.attention.heads import linear
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, EncoderLayer, input_position
 from mirada.layers.convolution import Stem2d, pool
-from mirada.layers.embed import Patches, Placed
+from mirada.layers.embed import AddPosition, Patches
 from mirada.layers.model import Model, check_classes
 from mirada.layers.output import check_smoothing
 from mirada.layers.stack import Encoder
@@ -59,7 +59,7 @@ class ViTConfig(BlockConfig):
         if self.position == "learned" and self.length < self.places:
             raise ValueError(f"length={self.length} is too short for {self.places} places: give length={self.places}")
         with torch.device("meta"):
-            EncoderLayer(self).self.check_length(self.places)
+            EncoderLayer(self).self_attention.check_length(self.places)
 
     @property
     def places(self) -> int:
@@ -91,7 +91,7 @@ class ViT(Model[ViTConfig]):
         super().__init__(config)
         self.patches = _stem(config)
         self.class_token = nn.Parameter(torch.randn(1, 1, config.width) * 0.02) if config.has_token else None
-        self.place = Placed(input_position(config), config.dropout)
+        self.place = AddPosition(input_position(config), config.dropout)
         self.encoder = Encoder(config, config.depth)
         self.pool = pool(config.pool, config.width, config.heads, config.places)
         self.classes = linear(config.width, config.classes, bias=True)

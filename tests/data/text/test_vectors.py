@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from mirada.data.text.vectors import Vectors, read_vectors
-from mirada.layers.embed import Words
+from mirada.layers.embed import TokenEmbedding
 
 
 class Everything:
@@ -55,7 +55,7 @@ def test_of_a_word_that_comes_twice_the_first_counts(path: Path) -> None:
 def test_the_table_fits_the_embedding(path: Path) -> None:
     vocab = ["<pad>", "casa", "gato", "perro", "casa"]
     table = read(path, "perro 1 2 3\nunused 0 0 0\ncasa 4 5 6\n").table(vocab)
-    words = Words(vocab=5, width=3, scaled=True)
+    words = TokenEmbedding(vocab=5, width=3, scaled=True)
     start = words(torch.tensor([[0, 2]])).detach().clone()
     words.copy_vectors(table)
     assert_close(words(torch.tensor([[1, 3, 4]])), torch.tensor([[[4.0, 5, 6], [1, 2, 3], [4, 5, 6]]]))

@@ -20,7 +20,7 @@ class Vectors:
     rows: Float[Tensor, "words width"]
 
     def table(self, vocab: Sequence[str]) -> Float[Tensor, "vocab width"]:
-        """A row per token of a vocabulary, in its order; a row of NaN where there is no vector: `Words.copy_vectors`.
+        """A row per token of a vocabulary, in its order; a row of NaN where there is no vector: `TokenEmbedding.copy_vectors`.
 
         >>> Vectors(("a",), torch.ones(1, 2)).table(["b", "a"])
         tensor([[nan, nan],
