@@ -158,30 +158,30 @@ def test_user_movie_what_is_printed(printed):
 NEGRO = (0.025, 0.4, 0.5, 0.025, 0.025, 0.025)
 
 
-def test_negro_softmax_gives_the_lectures_weights():
-    module = example("negro")
+def test_black_cat_softmax_gives_the_lectures_weights():
+    module = example("black_cat")
     weights, _ = module.graph()
     assert_close(weights[module.WORDS.index("negro")], torch.tensor(NEGRO))
     assert_close(weights, torch.tensor(module.WANTED))
     assert_close(weights.sum(-1), torch.ones(6))
 
 
-def test_negro_output_is_that_combination_of_the_values():
-    module = example("negro")
+def test_black_cat_output_is_that_combination_of_the_values():
+    module = example("black_cat")
     _, h = module.graph()
     by_hand = [sum(w * value[axis] for w, value in zip(NEGRO, module.VALUES, strict=True)) for axis in (0, 1)]
     assert_close(h[2], torch.tensor(by_hand))
 
 
-def test_negro_every_output_lies_in_the_convex_hull():
-    module = example("negro")
+def test_black_cat_every_output_lies_in_the_convex_hull():
+    module = example("black_cat")
     _, h = module.graph()
     hull = module.convex_hull(list(module.VALUES))
     assert all(module.inside((x, y), hull) for x, y in h.tolist())
 
 
-def test_negro_hull():
-    module = example("negro")
+def test_black_cat_hull():
+    module = example("black_cat")
     square = [(0.0, 0.0), (2.0, 0.0), (2.0, 2.0), (0.0, 2.0)]
     assert module.convex_hull([(1.0, 1.0), (1.0, 0.0), *square]) == square
     assert module.inside((1.0, 0.5), square)
@@ -189,8 +189,8 @@ def test_negro_hull():
     assert not module.inside((2.1, 1.0), square)
 
 
-def test_negro_what_is_printed(printed):
-    out = printed("negro")
+def test_black_cat_what_is_printed(printed):
+    out = printed("black_cat")
     assert "h_negro = 0.025 el + 0.4 gato + 0.5 negro + 0.025 salta + 0.025 la + 0.025 cuerda" in out
     assert "6 of 6" in out
 

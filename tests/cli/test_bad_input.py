@@ -127,7 +127,7 @@ TRAIN = [
     ("check translate --valid pairs.tsv", "--valid needs --data"),
     ("check classify --data single.tsv", "at least two labels"),
     ("bench atention", "Did you mean 'attention'?"),
-    ("example negra", "Did you mean 'negro'?"),
+    ("example black_cap", "Did you mean 'black_cat'?"),
 ]
 
 

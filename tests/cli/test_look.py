@@ -134,10 +134,11 @@ def test_the_terminal_says_how_far_methods_agree(mirada: Command, made: Made) ->
 
 
 def test_the_lectures_example(mirada: Command, tmp_path: Path) -> None:
-    done = mirada("look", "--example", "negro")
+    done = mirada("look", "--example", "black-cat")
     assert done.code == 0
     assert re.search(r"negro +3? *2? *40 +\[50\]", done.out)
-    assert mirada("look", "--example", "negro", "-o", tmp_path / "x.html").code == 0
+    assert mirada("look", "--example", "negro").out == done.out  # the old name
+    assert mirada("look", "--example", "black-cat", "-o", tmp_path / "x.html").code == 0
     (seen,) = records_of(tmp_path / "x.html")
     assert seen["attention"].values().shape == (1, 1, 6, 2)  # points of the plane: the convex view draws them
 
@@ -196,8 +197,8 @@ def test_colors_where_they_are_asked_for(mirada: Command, record: Path, monkeypa
         (("bad.attn", "--methods"), "--methods needs a model"),
         (("bad.attn", "bad.attn", "bad.attn"), "give one record, or two"),
         (("none", "text"), "none"),
-        (("--example", "blanco"), "unknown example 'blanco'; known: negro"),
-        (("--example", "negro", "RUN"), "takes no further input"),
+        (("--example", "blanco"), "unknown example 'blanco'; known: black-cat"),
+        (("--example", "black-cat", "RUN"), "takes no further input"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told(words: tuple, told: str, mirada: Command, made: Made, tmp_path: Path, monkeypatch) -> None:

@@ -26,11 +26,11 @@ def test_help_and_version() -> None:
 
 
 def test_a_wrong_name_is_one_line_on_stderr() -> None:
-    failed = run("example", "negra")
+    failed = run("example", "black_cap")
     assert failed.returncode == 2
     assert failed.stdout == ""
-    assert failed.stderr.startswith("mirada: unknown example 'negra'; known: ")
-    assert failed.stderr.endswith("Did you mean 'negro'?\n")
+    assert failed.stderr.startswith("mirada: unknown example 'black_cap'; known: ")
+    assert failed.stderr.endswith("Did you mean 'black_cat'?\n")
 
 
 def test_examples_are_listed_with_what_they_show(
@@ -45,8 +45,9 @@ def test_examples_are_listed_with_what_they_show(
     assert all(len(line.split()) > 3 for line in listed)
 
 
-def test_an_example_runs(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["mirada", "example", "negro"])
+@pytest.mark.parametrize("name", ["black_cat", "negro"])  # the second is the old name
+def test_an_example_runs(name: str, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["mirada", "example", name])
     with pytest.raises(SystemExit) as stopped:
         main()
     assert stopped.value.code == 0

@@ -404,7 +404,7 @@ def gpt(seed: int = 5, tokens: int = 1024, layers: int = 2, heads: int = 4, dim:
     return record
 
 
-def negro() -> Written:
+def black_cat() -> Written:
     words = ["el", "gato", "negro", "salta", "la", "cuerda"]
     exact = np.array(
         [
@@ -423,7 +423,7 @@ def negro() -> Written:
     record.text("words", words)
     stream = record.stream("", "self", "words", "words", exact)
     record.vectors(stream, np.log(exact), np.eye(6)[None], values, 1.0)
-    record.more = {"made": {"task": "example", "model": "negro", "input": " ".join(words)}}
+    record.more = {"made": {"task": "example", "model": "black-cat", "input": " ".join(words)}}
     return record
 
 
@@ -434,5 +434,5 @@ RECORDS = {
     "caption": caption,
     "gat": gat,
     "gpt": gpt,
-    "negro": negro,
+    "black-cat": black_cat,
 }

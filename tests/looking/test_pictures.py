@@ -12,8 +12,8 @@ import torch
 from mirada import Attention, MultiHead, look
 from mirada.attention.neighborhoods import Causal, Edges, Padding
 from mirada.drawing.terminal.text import Terminal
+from mirada.looking.black_cat import VALUES, WANTED, WORDS, black_cat
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, WrittenStep
-from mirada.looking.negro import VALUES, WANTED, WORDS, negro
 from mirada.looking.record import Seen
 from mirada.looking.show import chosen_layer, view
 
@@ -130,8 +130,8 @@ def test_changes_are_told(seen: Seen) -> None:
     assert "What if: DropHead in cross (head 1)." in seen.view().cautions
 
 
-def test_negro_has_the_lectures_weights_and_lies_in_the_hull() -> None:
-    seen = negro()
+def test_black_cat_has_the_lectures_weights_and_lies_in_the_hull() -> None:
+    seen = black_cat()
     torch.testing.assert_close(seen["attention"].weights(head=0)[0], torch.tensor(WANTED))
     torch.testing.assert_close(seen["attention"].output()[0, 0], torch.tensor(WANTED) @ torch.tensor(VALUES))
     assert seen.view().columns == WORDS

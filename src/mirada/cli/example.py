@@ -12,7 +12,7 @@ from mirada.cli.arguments import examples
 from mirada.errors import unknown
 from mirada.words import echo
 
-EPILOG = examples("mirada example negro")
+EPILOG = examples("mirada example black_cat")
 
 
 def _folder() -> Path:
@@ -55,6 +55,7 @@ def example(
 def _run_script(name: str) -> None:
     """Run a script as a program."""
     found = scripts()
-    if name not in found:
+    path = found.get({"negro": "black_cat", "black-cat": "black_cat"}.get(name, name))  # negro: its old name
+    if path is None:
         raise unknown("example", name, found)
-    runpy.run_path(str(found[name]), run_name="__main__")
+    runpy.run_path(str(path), run_name="__main__")

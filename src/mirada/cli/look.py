@@ -26,7 +26,7 @@ RECORD = ".attn"
 MOST_SENTENCES = 500  # of a CoNLL-U file
 LISTED = 12  # relations that are told on stderr; the page shows all
 MOST_NAME = 4096  # characters of a path; longer words are texts
-EXAMPLES = ("negro",)
+EXAMPLES = ("black-cat",)
 EPILOG = examples(
     'mirada look runs/translate "the red house"',
     'mirada look runs/translate "the red house" -o look.html',
@@ -34,7 +34,7 @@ EPILOG = examples(
     'mirada look runs/translate "the red house" --against "the small house" -o difference.html',
     'mirada look runs/translate "the red house" --drop decoder.layers.1.cross:2',
     "mirada look look.attn --layer encoder.layers.0.self --head 1",
-    "mirada look --example negro -o negro.html",
+    "mirada look --example black-cat -o black-cat.html",
 )
 
 
@@ -55,7 +55,7 @@ def look(
         bool, typer.Option("--methods", help="Rollout, gradients and ablation beside the weights, in the page.")
     ] = False,
     conllu: Annotated[str, typer.Option(metavar="FILE", help="Which heads follow the relations of these sentences.")] = "",
-    example: Annotated[str, typer.Option(metavar="NAME", help="Of the lectures, without a run: negro.")] = "",
+    example: Annotated[str, typer.Option(metavar="NAME", help="Of the lectures, without a run: black-cat.")] = "",
     language: Annotated[str, typer.Option(help="Of the page: en or es; without it, that of the browser.")] = "",
     beam: Beam = None,
     candidates: Annotated[str | None, typer.Option(help="Rank these words or labels, with commas between them.")] = None,
@@ -111,11 +111,11 @@ class LookRequest:
 
     def of_example(self) -> "tuple[Seen, Seen | None]":
         require(not self.places, f"--example {self.example} takes no further input")
-        if self.example not in EXAMPLES:
+        if self.example not in (*EXAMPLES, "black_cat", "negro"):  # the last is its old name
             raise unknown("example", self.example, EXAMPLES)
-        from mirada.looking.negro import negro
+        from mirada.looking.black_cat import black_cat
 
-        return negro(), _loaded(self.against) if self.against else None
+        return black_cat(), _loaded(self.against) if self.against else None
 
     def of_records(self, records: Sequence[str]) -> "tuple[Seen, Seen | None]":
         most = 1 if self.against else 2

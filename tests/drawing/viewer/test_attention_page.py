@@ -30,7 +30,7 @@ VIEWS = {
     "caption": "matrix heads lines play picture graph",
     "gat": "matrix heads lines graph",
     "gpt": "matrix heads lines graph",
-    "negro": "matrix heads lines steps graph",
+    "black-cat": "matrix heads lines steps graph",
 }
 
 
@@ -232,12 +232,12 @@ def test_answers_of_different_lengths_are_compared_as_far_as_both_go(open_page: 
 
 
 def test_the_matrix_is_a_table_too(open_page: Open, written: dict[str, Written]) -> None:
-    page = open_page(written["negro"].bytes())
+    page = open_page(written["black-cat"].bytes())
     cells = page(
         "[...document.querySelectorAll('.matrix-table tbody tr')]"
         ".map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent))"
     )
-    np.testing.assert_allclose(np.array(cells, float), written["negro"].exact[""][0], atol=WITHIN)
+    np.testing.assert_allclose(np.array(cells, float), written["black-cat"].exact[""][0], atol=WITHIN)
     long = open_page(written["gpt"].bytes())
     long.page.click(".numbers summary")
     rows = long.page.locator(".matrix-table tbody tr")
@@ -260,7 +260,7 @@ def test_the_arithmetic_has_the_numbers_of_numpy(open_page: Open, written: dict[
 def test_the_lecture_stands_inside_its_hull_and_a_dragged_weight_moves_it(
     open_page: Open, written: dict[str, Written]
 ) -> None:
-    page = open_page(written["negro"].bytes(), start="view=graph&row=2", query="?lang=es")
+    page = open_page(written["black-cat"].bytes(), start="view=graph&row=2", query="?lang=es")
     formula = "negro = 0,025 el + 0,400 gato + 0,500 negro + 0,025 salta + 0,025 la + 0,025 cuerda"
     assert formula in " ".join(page.page.inner_text(".formula-line").split())
     star = "document.querySelector('.star').getAttribute('d')"
@@ -567,7 +567,7 @@ def test_a_keyboard_is_enough(open_page: Open) -> None:
 
 
 def test_several_rows_are_shown_as_their_mean(open_page: Open, written: dict[str, Written]) -> None:
-    record = written["negro"]
+    record = written["black-cat"]
     page = open_page(record.bytes(), start="row=1")
     page("mirada.viewer.app.toggleRow(4)")
     mean = record.exact[""][0, [1, 4]].mean(0)

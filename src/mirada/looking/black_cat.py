@@ -26,10 +26,10 @@ WANTED = (
 VALUES = ((0.0, 2.5), (2.5, 5.0), (8.0, 4.5), (9.0, 2.0), (2.0, 0.5), (6.0, 0.0))
 
 
-def negro() -> Seen:
+def black_cat() -> Seen:
     """A real call of attention with these weights: keys are unit vectors, and a query holds the logarithms of its weights.
 
-    >>> [round(x, 3) for x in negro()["attention"].weights(head=0)[0, 2].tolist()]
+    >>> [round(x, 3) for x in black_cat()["attention"].weights(head=0)[0, 2].tolist()]
     [0.025, 0.4, 0.5, 0.025, 0.025, 0.025]
     """
     model = torch.nn.ModuleDict({"attention": Attention(Split(width=len(WORDS), heads=1), score=Dot(scale=1.0))})
@@ -40,5 +40,5 @@ def negro() -> Seen:
     words = TextLabels(
         WORDS, TEXT, tuple((start, start + len(word)) for start, word in zip(starts, WORDS, strict=True))
     )
-    made = {"task": "example", "model": "negro", "input": TEXT}
+    made = {"task": "example", "model": "black-cat", "input": TEXT}
     return seen.labelled(Labels({"words": words}, {"*": ("words", "words")}, made, opening="view=graph&row=2"))
