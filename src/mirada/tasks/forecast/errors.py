@@ -7,14 +7,18 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-# A linear forecast of every column from its own past: what a model has to be better than, learned in seconds.
-
-
 Values = NDArray[np.float64]  # (rows, columns)
 Starts = NDArray[np.int64]  # the first row of every window
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # for every window that is learned from
 MOST_LEARNED, MOST_TRIED = 20_000, 4_000  # windows; more of them change little
 RIDGE_WINDOWS_AT_ONCE = 2_048  # windows
+FORECASTS = {"": "this model", "_repeat": "repeating the last value", "_linear": "a linear model of each column's past"}
+METRICS = ("mse", "mae")
+Forecasts = Iterable[tuple[Sequence[NDArray[np.float64]], NDArray[np.float64]]]  # several, and what came; part by part
+Errors = NDArray[np.float64]  # (windows, forecasts, metrics, targets)
+WINDOWS_AT_ONCE = 256  # windows
+STEPS = 20  # parts that shares are made of
+CLEAR = 0.01  # difference of two errors, as a share, that is worth a word
 
 
 class Ridge(NamedTuple):
@@ -101,25 +105,6 @@ def _thinned(starts: Starts, most: int) -> Starts:
     return starts[:: max(1, -(-len(starts) // most))]
 
 
-FORECASTS = {"": "this model", "_repeat": "repeating the last value", "_linear": "a linear model of each column's past"}
-METRICS = ("mse", "mae")
-Forecasts = Iterable[tuple[Sequence[NDArray[np.float64]], NDArray[np.float64]]]  # several, and what came; part by part
-Errors = NDArray[np.float64]  # (windows, forecasts, metrics, targets)
-WINDOWS_AT_ONCE = 256  # windows
-STEPS = 20  # parts that shares are made of
-CLEAR = 0.01  # difference of two errors, as a share, that is worth a word
-
-
-def _errors_of(forecasts: Sequence[NDArray[np.float64]], wanted: NDArray[np.float64]) -> Errors:
-    """The errors of several forecasts of the same windows, each (windows, horizon, targets), averaged over the horizon.
-
-    >>> _errors_of([np.array([[[1.0], [4.0]]])], np.array([[[0.0], [2.0]]])).tolist()
-    [[[[2.5], [1.5]]]]
-    """
-    differences = [forecast - wanted for forecast in forecasts]
-    return np.stack([np.stack([np.square(d).mean(1), np.abs(d).mean(1)], axis=1) for d in differences], axis=1)
-
-
 def plain_forecasts(
     values: NDArray[np.float64], starts: NDArray[np.int64], linear: NDArray[np.float32]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -184,6 +169,16 @@ def errors_beside_plain(parts: Forecasts, shares: Sequence[float]) -> Errors:
     return np.concatenate([_errors_of([combined(shares, found), *found[1:]], wanted) for found, wanted in parts])
 
 
+def _errors_of(forecasts: Sequence[NDArray[np.float64]], wanted: NDArray[np.float64]) -> Errors:
+    """The errors of several forecasts of the same windows, each (windows, horizon, targets), averaged over the horizon.
+
+    >>> _errors_of([np.array([[[1.0], [4.0]]])], np.array([[[0.0], [2.0]]])).tolist()
+    [[[[2.5], [1.5]]]]
+    """
+    differences = [forecast - wanted for forecast in forecasts]
+    return np.stack([np.stack([np.square(d).mean(1), np.abs(d).mean(1)], axis=1) for d in differences], axis=1)
+
+
 def metrics_of(errors: Errors) -> dict[str, float]:
     """The metrics by name, over all windows and targets: mse, mae, mse_repeat, ..."""
     means = errors.mean((0, 3))
@@ -221,16 +216,12 @@ def verdict(metrics: dict[str, float]) -> str:
     return f"The model is no better than a plain forecast: {name} has an MSE of {best:.4f}, the model {ours:.4f} ({share})."
 
 
-def apart(order: Sequence[int], places: NDArray[np.int64], distance: int, count: int) -> list[int]:
-    """The first windows of an order that do not overlap with those before them.
+def mixture(shares: Sequence[float]) -> str:
+    """What an answer is made of, in a sentence.
 
-    >>> apart([3, 2, 0, 1], np.array([10, 11, 12, 13]), distance=2, count=2)
-    [3, 0]
+    >>> mixture((0.65, 0.0, 0.35))
+    'Its forecast is 65 % attention and 35 % linear, as validation chose.'
     """
-    chosen: list[int] = []
-    for window in order:
-        if all(abs(places[window] - places[other]) >= distance for other in chosen):
-            chosen.append(int(window))
-        if len(chosen) == count:
-            break
-    return chosen
+    parts = zip(shares, ("attention", "the last value", "linear"), strict=True)
+    told = [f"{100 * share:.0f} % {name}" for share, name in parts if share]
+    return f"Its forecast is {' and '.join([', '.join(told[:-1]), told[-1]]) if told[1:] else told[0]}, as validation chose."

@@ -1,9 +1,13 @@
-"""A forecast over its dates: the known past, what was predicted, what came true, and where the model looked."""
+"""The report of forecasts: errors beside those of plain ones, and charts of the past, the forecast and the truth."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mirada.drawing.attention.weights import ColorScale
 from mirada.drawing.charts import (
@@ -23,18 +27,118 @@ from mirada.drawing.charts import (
     stroke_of,
     warnings,
 )
-from mirada.drawing.page import Item, Markup, element, scroll
+from mirada.drawing.page import Item, Markup, Section, element, scroll
+from mirada.drawing.tables import DataTable
 from mirada.errors import require
+from mirada.runs.answers import Answer
+from mirada.runs.run import Run
+from mirada.tasks.forecast.errors import FORECASTS, Errors, metrics_of, mixture, verdict
+from mirada.tasks.forecast.next_rows import NextRows, forecast_from, patch_spans
+from mirada.tasks.forecast.scale import SeriesScale
+from mirada.tasks.forecast.windows import SeriesWindow, WindowRecord
 from mirada.words import number, plain, shortened
 
 Series: TypeAlias = tuple[float | None, ...]
-
 HEIGHT, FLOOR = 300, 216
 STRIP, ABOVE = 40, 16  # height of the strip of weights, and the room above it
 # names with the numbers of their looks: the truth has a color of its own and no dashes, the forecast is dashed above it
 KNOWN, TRUTH, FORECAST = ("known", 0), ("truth", 8), ("forecast", 1)
 MIDNIGHT = re.compile(r"[ T]00:00(:00)?(\.0+)?$")
 SECONDS = re.compile(r"(?<=\d\d:\d\d):00(\.0+)?$")
+SHOWN = 2  # windows of a kind in the report
+MOST_STRIPS = 4  # other columns whose weights a chart shows
+UNITS = "Errors are in standard deviations of the training rows, over all windows and targets."
+SEEN = "The bars below a curve show where the last attention layer looked."
+
+
+def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> list[Section]:
+    """What a report shows of a run that forecasts: its errors beside plain forecasts, typical and good windows, the worst."""
+    errors = np.stack([answer.value for answer in answers])
+    order = np.argsort(errors[:, 0, 0].mean(-1), kind="stable")
+    places = np.array([record.value.first for record in records])
+    distance = run.known.size.horizon
+
+    def charts(around: float, count: int) -> tuple[ForecastChart, ...]:
+        """Windows whose errors stand at that share of their order."""
+        near = sorted(range(len(order)), key=lambda rank: abs(rank - around * (len(order) - 1)))
+        rows = apart([int(order[rank]) for rank in near], places, distance, count)
+        return tuple(_chart(run, records[row].value, errors[row]) for row in rows)
+
+    return [
+        Section(
+            "Beside plain forecasts",
+            f"{verdict(metrics_of(errors))} {mixture(run.known.shares)} {UNITS}",
+            _comparison(errors, run.known.targets),
+        ),
+        Section(
+            "Forecasts",
+            f"Typical windows, in the middle by their errors, then good ones. {SEEN}",
+            charts(0.5, SHOWN) + charts(0.1, SHOWN),
+        ),
+        Section("Worst errors", "Windows that do not overlap, the worst first.", charts(1.0, SHOWN)),
+    ]
+
+
+def _comparison(errors: Errors, targets: Sequence[str]) -> tuple[DataTable, ...]:
+    """The errors beside those of plain forecasts, and the same for every target where there are several."""
+    means = errors.mean((0, 3))
+    rows = tuple((told, *means[place].tolist()) for place, told in enumerate(FORECASTS.values()))
+    tables = [DataTable("", ("forecast", "MSE", "MAE"), rows)]
+    if len(targets) > 1:
+        columns = tuple((name, *errors[:, :, 0, place].mean(0).tolist()) for place, name in enumerate(targets))
+        tables.append(DataTable("MSE of every column", ("column", "this model", "repeat", "linear"), columns))
+    return tuple(tables)
+
+
+def apart(order: Sequence[int], places: NDArray[np.int64], distance: int, count: int) -> list[int]:
+    """The first windows of an order that do not overlap with those before them.
+
+    >>> apart([3, 2, 0, 1], np.array([10, 11, 12, 13]), distance=2, count=2)
+    [3, 0]
+    """
+    chosen: list[int] = []
+    for window in order:
+        if all(abs(places[window] - places[other]) >= distance for other in chosen):
+            chosen.append(int(window))
+        if len(chosen) == count:
+            break
+    return chosen
+
+
+def _chart(run: Run, window: SeriesWindow, errors: NDArray[np.float64]) -> "ForecastChart":
+    """The forecast of one window for its target with the largest error, with the truth and where the model looked."""
+    known: SeriesScale = run.known
+    series, first = window
+    answer = forecast_from(run, series, first, series.where[first])
+    rows: NextRows = answer.value
+    place = int(errors[0, 0].argmax())
+    target, past = known.targets[place], range(first - known.size.lookback, first)
+    values = series.of([target])[past.start : first + known.size.horizon, 0].tolist()
+    looked = _by_step(run, answer, place)
+    own = looked.pop(target, ()) if target in looked else looked.pop("", ())
+    others = sorted(looked.items(), key=lambda item: -sum(item[1]))[:MOST_STRIPS]
+    return ForecastChart(
+        target, tuple(series.times.texts[row] for row in past) + rows.times, tuple(values[: len(past)]),
+        tuple(rows.values[:, place].tolist()), tuple(values[len(past) :]), own, others=tuple(others),
+        note=f"MSE {errors[0, 0, place]:.3f}; repeated {errors[1, 0, place]:.3f}, linear {errors[2, 0, place]:.3f}",
+    )  # fmt: skip
+
+
+def _by_step(run: Run, answer: Answer, place: int) -> dict[str, tuple[float, ...]]:
+    """How much a target looked at every step of every column; without names where a step is read as a whole."""
+    config, lookback = run.model.config, run.known.size.lookback
+    assert answer.weights is not None
+    if config.kind != "patches":
+        return {"": tuple(answer.weights.mean(0).tolist())}
+    row = answer.weights[min(place, len(answer.weights) - 1)]
+    spans = patch_spans(lookback, config.patch)
+    names = run.known.columns if config.across else [run.known.targets[place] if config.channels != "mixed" else ""]
+    return {
+        name: tuple(
+            share / (end - begin) for share, (begin, end) in zip(shares, spans, strict=True) for _ in range(begin, end)
+        )
+        for name, shares in zip(names, row.reshape(-1, len(spans)).tolist(), strict=True)
+    }
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,32 @@
-"""What a forecast must know of the series it learned from: the columns, their scale, the times, and a plain forecast."""
+"""Windows of a series: rows that are read, and the next ones, which are predicted; and which are learned from.
 
-import csv
-import io
-import math
+series -> parts in order of time -> windows in each part -> batches
+"""
+
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 from torch import Tensor
 
-from mirada.data.columns.times import Spacing
+from mirada.corpora.prices import COMPANIES, prices
 from mirada.data.record import Record
 from mirada.errors import require
-from mirada.files import read_whole
-from mirada.tasks.forecast.series import SeriesOptions, TimeSeries
+from mirada.runs.sources import Splits
+from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, read_series
 from mirada.training.objectives import Microbatch, Objective
-
-# Windows of a series: some rows that are read, and the next ones, which are predicted; parts of a series in order
-# of time.
-
 
 USUAL = ((336, 96), (192, 48), (96, 24), (48, 12), (24, 6), (12, 3), (8, 2), (4, 1))  # lookback and horizon
 ENOUGH = 5  # windows that must fit into the rows to learn from, one beside the other, for a usual size
 SPLIT = (0.7, 0.1, 0.2)
 PARTS = ("to learn from", "to validate on", "to be measured with")
+SKIPPED = "what a bad row would say is carried on from the row before it, and no window has to predict it"
 
 
 class SeriesWindow(NamedTuple):
@@ -40,6 +34,9 @@ class SeriesWindow(NamedTuple):
 
     series: TimeSeries
     first: int
+
+
+WindowRecord = Record[SeriesWindow]
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,81 @@ class RowRange(NamedTuple):
 
     def __len__(self) -> int:
         return self.end - self.begin
+
+
+@dataclass(frozen=True, eq=False)
+class DividedSeries:
+    """What windows are parts of: the series to learn from and its rows, and the size of the windows."""
+
+    series: TimeSeries
+    part: RowRange
+    size: WindowSize
+
+
+def builtin_prices(options: SeriesOptions) -> TimeSeries:
+    """The embedded prices."""
+    data = prices()
+    columns = {"date": data.dates} | {name: data.prices[:, place] for place, name in enumerate(COMPANIES)}
+    series = read_series(columns, options)
+    return replace(series, place="builtin", where=[f"builtin {where}" for where in series.where], notes=())
+
+
+def in_order_of_time(series: TimeSeries, options: SeriesOptions) -> Splits[SeriesWindow]:
+    """The windows of one series: the first rows are learned from, the last ones measured with."""
+    parts = parts_of_series(len(series), options, series.place)
+    series = used(series, parts)
+    size = window_size(options, len(parts[0]), [len(part) for part in parts[1:]])
+    require_rows(series, parts, size)
+    train, valid, *test = (windows_in(series, part, size) for part in parts)
+    rows = ", ".join(f"{len(part):,} rows {use}" for part, use in zip(parts, PARTS, strict=False))
+    notes = [*series.notes, f"{series.place}: {rows}; {size}"] if series.place != "builtin" else []
+    if series.problems and options.bad == "skip":
+        notes.append(SKIPPED)
+    still = _constant_targets(series, parts[0])
+    if still:
+        notes.append(
+            f"{series.place}: {', '.join(still)} never {'changes' if len(still) == 1 else 'change'} in the rows to learn from: "
+            "what is easy to predict makes the mean error small (target= names the columns to predict)"
+        )
+    return Splits(
+        train, valid, test[0] if test else (), problems=series.problems, notes=notes,
+        whole=DividedSeries(series, parts[0], size),
+    )  # fmt: skip
+
+
+def _constant_targets(series: TimeSeries, part: RowRange) -> list[str]:
+    """The targets that have one value in all rows to learn from."""
+    rows = slice(part.begin, part.end)
+    return [name for name in series.targets if np.ptp(series.of([name])[rows]) == 0]
+
+
+def given_parts(places: Mapping[str, Any], options: SeriesOptions) -> Splits[SeriesWindow]:
+    """The windows of parts that have a file each."""
+    train = read_series(places["train"], options)
+    fixed = replace(options, target=joined(train.targets), inputs=joined(train.inputs))
+    found = {"train": train} | {name: read_series(at, fixed) for name, at in places.items() if name != "train"}
+    require(
+        "valid" in found,
+        f"{', '.join(map(str, places.values()))}: there is nothing to validate on. Add a file valid.csv.",
+    )
+    size = window_size(options, len(train), [len(series) - options.lookback for series in found.values()])
+    windows = {}
+    for name, series in found.items():
+        require_rows(series, [RowRange(0, len(series))], size)
+        windows[name] = windows_in(series, RowRange(0, len(series)), size)
+    return Splits(
+        windows["train"], windows["valid"], windows.get("test", ()),
+        problems=[problem for series in found.values() for problem in series.problems],
+        notes=[*(note for series in found.values() for note in series.notes), f"{train.place}: {size}"],
+        whole=DividedSeries(train, RowRange(0, len(train)), size),
+    )  # fmt: skip
+
+
+def all_windows(series: TimeSeries, options: SeriesOptions) -> Splits[SeriesWindow]:
+    """Every window of a series, to measure with."""
+    part, size = RowRange(0, len(series)), WindowSize(options.lookback, options.horizon)
+    require_rows(series, [part], size)
+    return Splits((), (), windows_in(series, part, size), problems=series.problems, notes=series.notes)
 
 
 def parts_of_series(rows: int, options: SeriesOptions, place: str) -> list[RowRange]:
@@ -144,201 +216,6 @@ def used(series: TimeSeries, parts: Sequence[RowRange]) -> TimeSeries:
         return series
     late = set(series.where[parts[-1].end :])
     return replace(short, problems=[problem for problem in series.problems if problem.where not in late])
-
-
-# A forecast as a table: the rows that come next, in the form of the rows that came before.
-
-
-@dataclass(frozen=True, eq=False)
-class NextRows:
-    """A forecast: the values of the targets at the times to come."""
-
-    time: str  # the name of the column of times; none where there is no such column
-    times: tuple[str, ...]
-    columns: tuple[str, ...]
-    values: NDArray[np.float64]  # (horizon, targets)
-    decimals: Sequence[int]
-
-    def cells(self) -> list[list[str]]:
-        """The values as they are written."""
-        return [
-            [f"{x:.{digits}f}" for x, digits in zip(row, self.decimals, strict=True)] for row in self.values.tolist()
-        ]
-
-    def text(self) -> str:
-        """The rows as a CSV file."""
-        return _csv_text(*self.table())
-
-    def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        """Columns and rows, as the file of the latest rows has them."""
-        if not self.time:
-            return self.columns, self.cells()
-        return (self.time, *self.columns), [[time, *row] for time, row in zip(self.times, self.cells(), strict=True)]
-
-    def more(self) -> dict[str, Any]:
-        """What `--json` shows."""
-        values = [[float(f"{x:.8g}") for x in row] for row in self.values.tolist()]
-        return {"times": list(self.times), "columns": list(self.columns), "values": values}
-
-
-def _csv_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A CSV file."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([columns, *rows])
-    return file.getvalue()
-
-
-BASELINE, LATEST = "baseline.safetensors", "latest.csv"
-LARGEST = 1 << 30  # bytes of either
-MOST_ROWS = 2**31  # of a window
-CONSTANT = 1e-12  # a deviation that is so small beside the mean is none
-DIGITS = 4  # of the deviation of a column that are written
-
-
-@dataclass(frozen=True, eq=False)
-class SeriesScale:
-    """`mean` and `std` are those of the training rows, for every column: those that are read, then targets that are not.
-
-    `linear` are the weights of the plain linear forecast of every target, and `latest` the last rows as a file, to try with.
-    `shares` say how much the model, the last value and the linear forecast count in an answer: validation decides.
-    """
-
-    files: ClassVar[tuple[str, ...]] = (BASELINE, LATEST)
-
-    inputs: tuple[str, ...]
-    targets: tuple[str, ...]
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
-    size: WindowSize
-    time: str
-    pattern: str
-    spacing: Spacing
-    linear: NDArray[np.float32]
-    latest: bytes
-    shares: tuple[float, ...] = (1.0, 0.0, 0.0)
-
-    @classmethod
-    def learn(cls, series: TimeSeries, part: RowRange, size: WindowSize) -> Self:
-        """The scale of the good rows of a part of a series, and its last rows. There is no linear forecast yet."""
-        mean, std = _scale_of(series.values[part.begin : part.end][series.good[part.begin : part.end]])
-        times = series.times
-        return cls(
-            series.inputs, series.targets, mean, std, size, series.time, times.pattern, times.spacing,
-            np.zeros((len(series.targets), size.lookback + 1, size.horizon), np.float32), _last_rows(series, size.lookback),
-        )  # fmt: skip
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns, in the order of the scale."""
-        return (*self.inputs, *(name for name in self.targets if name not in self.inputs))
-
-    @property
-    def own(self) -> int:
-        """How many targets are read, too: the first ones."""
-        return sum(name in self.inputs for name in self.targets)
-
-    def places(self, names: Sequence[str]) -> list[int]:
-        """Where columns stand in the scale."""
-        return [self.columns.index(name) for name in names]
-
-    def standardized(self, series: TimeSeries, names: Sequence[str]) -> NDArray[np.float64]:
-        """Some columns of a series in units of their deviations, 0 at their means."""
-        places = self.places(names)
-        return (series.of(names) - self.mean[places]) / self.std[places]
-
-    def in_units(self, values: NDArray[np.float64], names: Sequence[str]) -> NDArray[np.float64]:
-        """Standardized values of some columns in their own units again."""
-        places = self.places(names)
-        return values * self.std[places] + self.mean[places]
-
-    def decimals(self, names: Sequence[str]) -> list[int]:
-        """Digits after the point that say something about a column.
-
-        A deviation of 20 has two before the point, so two after it are enough.
-        """
-        return [max(0, DIGITS - 1 - math.floor(math.log10(self.std[place]))) for place in self.places(names)]
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            "inputs": list(self.inputs), "targets": list(self.targets), "mean": self.mean.tolist(), "std": self.std.tolist(),
-            "lookback": self.size.lookback, "horizon": self.size.horizon, "time": self.time, "pattern": self.pattern,
-            "spacing": asdict(self.spacing), "shares": list(self.shares),
-        }  # fmt: skip
-
-    def contents(self) -> dict[str, bytes]:
-        return {BASELINE: save({"linear": np.ascontiguousarray(self.linear)}), LATEST: self.latest}
-
-    @classmethod
-    def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
-        try:
-            _check_facts(facts)
-            size, spacing = WindowSize(facts["lookback"], facts["horizon"]), Spacing(**facts["spacing"])
-            inputs, targets = tuple(facts["inputs"]), tuple(facts["targets"])
-            mean, std = np.array(facts["mean"], float), np.array(facts["std"], float)
-            model, last, line = (float(share) for share in facts.get("shares", (1.0, 0.0, 0.0)))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"config.json does not hold the scale of the series: {error}") from None
-        try:
-            linear = load(read_whole(paths[BASELINE], LARGEST))["linear"]
-            latest = read_whole(paths[LATEST], LARGEST) if paths[LATEST].exists() else b""
-        except (KeyError, OSError, ValueError, SafetensorError) as error:
-            raise ValueError(f"{paths[BASELINE]} or {LATEST} cannot be read: {error}. Copy the run again.") from None
-        shape = (len(targets), size.lookback + 1, size.horizon)
-        require(
-            linear.shape == shape and linear.dtype.kind == "f",
-            f"{paths[BASELINE]} has weights of {linear.shape}, and the run needs {shape}",
-        )
-        return cls(
-            inputs, targets, mean, std, size, facts["time"], facts["pattern"], spacing, linear, latest, (model, last, line)
-        )  # fmt: skip
-
-
-def _check_facts(facts: Mapping[str, Any]) -> None:
-    """Require the facts of a series that a run can have learned from."""
-    for name in ("inputs", "targets"):
-        good = isinstance(facts[name], list) and all(isinstance(column, str) for column in facts[name])
-        require(good and len({*facts[name]}) == len(facts[name]) > 0, f"{name} must be the names of columns")
-    for name in ("lookback", "horizon"):
-        good = type(facts[name]) is int and 1 <= facts[name] <= MOST_ROWS
-        require(good, f"{name} must be a number of rows: got {str(facts[name])[:40]}")
-    for name in ("time", "pattern"):
-        require(isinstance(facts[name], str), f"{name} must be a text")
-    columns = len({*facts["inputs"], *facts["targets"]})
-    for name, least in (("mean", -math.inf), ("std", 0.0)):
-        values = facts[name]
-        good = isinstance(values, list) and all(_is_number(value) and value > least for value in values)
-        require(good and len(values) == columns, f"{name} must have a number for each of {columns} columns")
-    spacing = facts["spacing"]
-    good = isinstance(spacing, dict) and isinstance(spacing.get("kind"), str) and _is_number(spacing.get("step"))
-    require(good, "spacing must have a kind and a step")
-
-
-def _is_number(value: object) -> bool:
-    """Whether a value can be counted with."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _scale_of(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation of columns; one that is constant has the deviation 1, so that it becomes 0.
-
-    >>> _scale_of(np.array([[1.0, 7.0], [3.0, 7.0]]))
-    (array([2., 7.]), array([1., 1.]))
-    """
-    mean, std = values.mean(0), values.std(0)
-    return mean, np.where(std > CONSTANT * np.maximum(1.0, np.abs(mean)), std, 1.0)
-
-
-def _last_rows(series: TimeSeries, count: int) -> bytes:
-    """The last rows of a series as a CSV file."""
-    names = [series.time] if series.time else []
-    rows = [
-        ([text] if series.time else []) + [f"{value:.10g}" for value in values]
-        for text, values in zip(series.times.texts[-count:], series.values[-count:].tolist(), strict=True)
-    ]
-    return _csv_text((*names, *series.columns), rows).encode()
-
-
-# Windows of one series as a model reads them, cut out when they are asked for, and the error of a forecast.
 
 
 @dataclass(frozen=True, eq=False)

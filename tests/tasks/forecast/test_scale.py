@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mirada.tasks.forecast.scale import BASELINE, LATEST, SeriesScale
 from mirada.tasks.forecast.series import SeriesOptions, read_series
-from mirada.tasks.forecast.windows import BASELINE, LATEST, RowRange, SeriesScale, WindowSize
+from mirada.tasks.forecast.windows import RowRange, WindowSize
 
 
 @pytest.fixture(params=["day", ""])

@@ -1,0 +1,239 @@
+"""From the latest rows of a series to the next ones, and where the model looked."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mirada.data.check import show
+from mirada.errors import require
+from mirada.looking.explain.compare import Explained
+from mirada.looking.labels import Labels, TimeLabels, WrittenStep
+from mirada.looking.record import Call, Seen, versions
+from mirada.runs.answers import Answer
+from mirada.runs.run import Run
+from mirada.runs.sources import NAMED
+from mirada.tasks.forecast.errors import combined, plain_forecasts
+from mirada.tasks.forecast.scale import SeriesScale, csv_text
+from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, read_series
+
+
+@dataclass(frozen=True, eq=False)
+class NextRows:
+    """A forecast: the values of the targets at the times to come."""
+
+    time: str  # the name of the column of times; none where there is no such column
+    times: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: NDArray[np.float64]  # (horizon, targets)
+    decimals: Sequence[int]
+
+    def cells(self) -> list[list[str]]:
+        """The values as they are written."""
+        return [
+            [f"{x:.{digits}f}" for x, digits in zip(row, self.decimals, strict=True)] for row in self.values.tolist()
+        ]
+
+    def text(self) -> str:
+        """The rows as a CSV file."""
+        return csv_text(*self.table())
+
+    def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """Columns and rows, as the file of the latest rows has them."""
+        if not self.time:
+            return self.columns, self.cells()
+        return (self.time, *self.columns), [[time, *row] for time, row in zip(self.times, self.cells(), strict=True)]
+
+    def more(self) -> dict[str, Any]:
+        """What `--json` shows."""
+        values = [[float(f"{x:.8g}") for x in row] for row in self.values.tolist()]
+        return {"times": list(self.times), "columns": list(self.columns), "values": values}
+
+
+def answer_of(run: Run, given: Any) -> Answer:
+    """The answer to the latest rows: a path, or rows in memory."""
+    known: SeriesScale = run.known
+    place = str(given) if isinstance(given, str | Path) else given
+    names = joined(known.inputs)
+    options = run.reading
+    assert isinstance(options, SeriesOptions)
+    with run.explained(place):
+        series = read_series(place, replace(options, target=names, inputs=names), known.pattern, known.spacing)
+    lookback = known.size.lookback
+    require(
+        len(series) >= lookback,
+        f"{series.place}: a forecast reads the last {lookback:,} rows, and there are {len(series):,}. Give more rows.",
+    )
+    before = set(series.where[:-lookback])
+    bad = [problem for problem in series.problems if problem.where not in before]
+    require(not bad or options.bad == "skip", f"{show(bad, NAMED)}\nFix these rows, or train with bad=skip.")
+    return forecast_from(run, series, len(series), place if isinstance(place, str) else series.place)
+
+
+def forecast_from(run: Run, series: TimeSeries, first: int, name: str) -> Answer:
+    """The answer for the rows before `first`, and where the model looked."""
+    known: SeriesScale = run.known
+    rows = range(first - known.size.lookback, first)
+    inputs = _standardized_inputs(known, series, rows)
+    seen = run.look(*inputs)
+    with torch.inference_mode():
+        values = run.model(*(x.to(run.device) for x in inputs))[0].double().cpu().numpy()
+    if known.own == len(known.targets):
+        past_values = inputs[0][0, :, : known.own].double().numpy()
+        plain = plain_forecasts(past_values, np.zeros(1, np.int64), known.linear)
+        values = combined(known.shares, [values, *(forecast[0] for forecast in plain)])
+    past = [series.times.texts[row] for row in rows]
+    times = (
+        series.times.take(rows).after(known.size.horizon)
+        if first == len(series)
+        else tuple(series.times.texts[row] for row in range(first, first + known.size.horizon))
+    )
+    found = NextRows(
+        series.time, times, known.targets, known.in_units(values, known.targets), known.decimals(known.targets)
+    )
+    labels = partial(series_labels, known, run.model.config, inputs[0], past, found, name)
+    written, read, weights = _looked_at(run, seen, past, times)
+    return Answer(
+        name, found.text(), math.nan, found, read=read, written=written, weights=weights,
+        more=found.more(), replay=partial(_looked, run, inputs, labels),
+    )  # fmt: skip
+
+
+def _standardized_inputs(known: SeriesScale, series: TimeSeries, rows: range) -> tuple[Tensor, Tensor]:
+    """What the model is given for some rows: the columns it reads, and the last values of the targets."""
+    read = torch.from_numpy(known.standardized(series, known.inputs)[rows.start : rows.stop]).float().unsqueeze(0)
+    first = torch.zeros(1, len(known.targets))
+    first[:, : known.own] = read[:, -1, : known.own]
+    return read, first
+
+
+def _looked_at(
+    run: Run, seen: Seen, past: Sequence[str], times: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], Tensor]:
+    """What was written, what was read, and how much the last attention layer looked from one at the other.
+
+    Recurrent nets and decoders look from every time to come at every time that was. Patches of a column look at each other:
+    a row is a target, a column a patch; across all columns, their patches stand one column after the other.
+    """
+    config, known = run.model.config, run.known
+    if config.kind != "patches":
+        name = [name for name in seen.names if "decoder" in name][-1]
+        weights = torch.cat([call.weights() for call in seen[name].calls], dim=2)[0].mean(0)
+        return tuple(times), tuple(past), weights.float().cpu()
+    weights = seen[seen.names[-1]].weights().mean(1).float().cpu()  # over the heads
+    spans = patch_spans(len(past), config.patch)
+    labels = [past[begin] if end - begin == 1 else f"{past[begin]} to {past[end - 1]}" for begin, end in spans]
+    if config.channels == "mixed":
+        return ("all",), tuple(labels), weights.mean(1)
+    if not config.across:
+        return known.targets, tuple(labels), weights.mean(1)
+    rows = torch.stack([row.mean(0) for row in weights[0].split(len(spans))])
+    kept = [*range(known.own), *range(len(known.inputs), len(rows))]
+    return known.targets, tuple(f"{name} {label}" for name in known.columns for label in labels), rows[kept]
+
+
+def _looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
+    """All attention of a forecast; where every target is read by itself, that of the first."""
+    alone = read_alone(run.model.config)
+    explained = Explained(score=partial(forecast_rows, run.model.config), sample=0 if alone else None)
+    seen = run.look(*inputs, labels=labels, methods=methods, explained=explained)
+    if seen[seen.names[0]].batch == 1:
+        return seen
+    found = one_sample(seen)
+    found.methods = seen.methods
+    return found
+
+
+def forecast_rows(config: Any, values: Float[Tensor, "1 horizon targets"]) -> Float[Tensor, "rows parts"]:
+    """The numbers of every time to come; patches see all of them at once, those of one column only that target."""
+    if config.kind != "patches":
+        return values[0]
+    return (values[0, :, :1] if read_alone(config) else values[0]).reshape(1, -1)
+
+
+def read_alone(config: Any) -> bool:
+    """Whether every target is forecast from its own column only, a sample each."""
+    return bool(config.kind == "patches" and config.channels != "mixed" and not config.across)
+
+
+def one_sample(seen: Seen, sample: int = 0) -> Seen:
+    """The same calls for one of their samples, where all samples may see the same.
+
+    >>> import torch
+    >>> from mirada import Attention, MultiHead, look
+    >>> layer = Attention(MultiHead(width=4, heads=2))
+    >>> with look(layer) as seen:
+    ...     _ = layer(torch.zeros(3, 5, 4))
+    >>> one_sample(seen, 1)[""].weights().shape
+    torch.Size([1, 2, 5, 5])
+    """
+    found = Seen({})
+    found.recurrent, found.foreign = seen.recurrent, seen.foreign
+    for name in seen.names:
+        calls: list[Call] = []
+        for call in seen[name].calls:
+            request = call._request
+            shared = not list(request.where.tensors()) and call._draw is None and call._history is None
+            require(shared, f"the samples of {name or 'the layer'} differ in what they may see: look at one at a time")
+            q, k, v = (x[sample : sample + 1] for x in (request.q, request.k, request.v))
+            smaller = replace(request, q=q, k=k, v=v)
+            calls.append(replace(call, calls=calls, _request=smaller, _versions=versions(smaller)))
+        found._calls[name] = calls
+    return found.labelled(seen.labels)
+
+
+def series_labels(
+    known: SeriesScale, config: Any, series: Tensor, past: Sequence[str], found: NextRows, name: str, output: Tensor
+) -> Labels:
+    """What the rows and columns of a forecast are: times that were, and times to come or patches of time.
+
+    A step's text is what attention alone says; the answer may be mixed with plain forecasts.
+    """
+    read = known.in_units(series[0].double().numpy(), known.inputs)
+    said = known.in_units(output[0].double().cpu().numpy(), known.targets)
+    made, answer = {"input": name}, (found.text(), None)
+    if config.kind == "patches":
+        axes = {"patches": _patch_axis(known, config, read, past)}
+        return Labels(axes, {"*": ("patches", "patches")}, made, answer)
+    cells = replace(found, values=said).cells()
+    steps = (
+        WrittenStep(row, ", ".join(f"{column} {cell}" for column, cell in zip(known.targets, each, strict=True)))
+        for row, each in enumerate(cells)
+    )
+    return Labels(
+        {
+            "past": TimeLabels(tuple(past), tuple(read[:, 0].tolist())),
+            "next": TimeLabels(tuple(found.times), tuple(said[:, 0].tolist())),
+        },
+        {"*encoder*": ("past", "past"), "*decoder*self": ("next", "next"), "*decoder*": ("next", "past")},
+        made, answer, tuple(steps),
+    )  # fmt: skip
+
+
+def _patch_axis(known: SeriesScale, config: Any, read: NDArray[np.float64], past: Sequence[str]) -> TimeLabels:
+    """Patches of time: of all columns together, of the first target, or of every column, one after the other."""
+    spans = patch_spans(len(past), config.patch)
+    labels = [past[begin] if end - begin == 1 else f"{past[begin]} to {past[end - 1]}" for begin, end in spans]
+    if not config.across:
+        return TimeLabels(tuple(labels), tuple(float(read[begin:end, 0].mean()) for begin, end in spans))
+    names = tuple(f"{name} {label}" for name in known.columns for label in labels)
+    means = [float(read[begin:end, column].mean()) for column in range(read.shape[1]) for begin, end in spans]
+    unread = [0.0] * (len(names) - len(means))  # a target that is not among the columns has no past
+    return TimeLabels(names, (*means, *unread))
+
+
+def patch_spans(steps: int, patch: int) -> list[tuple[int, int]]:
+    """The steps of every patch: the first one may have fewer.
+
+    >>> patch_spans(10, 4)
+    [(0, 2), (2, 6), (6, 10)]
+    """
+    return [(max(0, end - patch), end) for end in range(steps % patch or patch, steps + 1, patch)]
