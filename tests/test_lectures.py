@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from mirada import Attention, MultiHead, attend, look
 from mirada.attention.heads import Split
 from mirada.attention.neighborhoods import Padding, Window
-from mirada.attention.positions import Relative, Rotary
+from mirada.attention.positions import Rotary
 from mirada.attention.scores import Additive, Dot, Location
 
 ROOT = Path(__file__).parents[1]
@@ -162,8 +162,3 @@ def test_location_scores_are_normalized():
     weights = weights_of(layer, torch.randn(1, 7, 5), where=Padding([3]))
     assert_close(weights.sum(-1), torch.ones(7))
     assert (weights[:, 3:] == 0).all()
-
-
-def test_the_years_are_right():
-    assert "Shaw, Uszkoreit and Vaswani (2018)" in Relative.__doc__
-    assert "Vaswani et al. (2017)" in Dot.__doc__
