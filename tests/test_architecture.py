@@ -93,9 +93,9 @@ def test_the_attention_layer_has_an_order() -> None:
             continue
         for line, name in imports(path):
             steps = name.split(".")
-            if steps[1] == "attention" and len(steps) > 2 and steps[2] != where[1]:
-                if ORDER[steps[2]] >= ORDER[where[1]]:
-                    wrong.append(f"{path}:{line}: {where[1]} must not import {steps[2]}")
+            inside = steps[1] == "attention" and len(steps) > 2 and steps[2] != where[1]
+            if inside and ORDER[steps[2]] >= ORDER[where[1]]:
+                wrong.append(f"{path}:{line}: {where[1]} must not import {steps[2]}")
     assert wrong == []
 
 
