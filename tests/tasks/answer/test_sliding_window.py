@@ -2,7 +2,7 @@
 
 import pytest
 
-from mirada.tasks.answer.reading import window_answer
+from mirada.tasks.answer.metrics import window_answer
 
 PASSAGE = (
     "The first bridge was built by Otto Berg in 1890. Nobody liked it much, so that it was soon left to the rain and "

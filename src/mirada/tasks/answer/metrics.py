@@ -1,4 +1,4 @@
-"""How good answers from a passage are: exact match and F1, counted as SQuAD's official script counts them."""
+"""How good answers from a passage are, counted as SQuAD's official script counts them, and a plain baseline to compare with."""
 
 import math
 import re
@@ -6,8 +6,11 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 
+from mirada.tasks.answer.reading import WORD
+
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+SENTENCE = re.compile(r"[.!?…]\s|\n")  # what a run of names does not go across
 
 
 def answer_metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -63,3 +66,55 @@ def normalized(text: str) -> str:
     'apple day usa'
     """
     return " ".join(ARTICLES.sub(" ", text.lower().translate(NO_PUNCTUATION)).split())
+
+
+def window_answer(question: str, passage: str) -> tuple[int, int]:
+    """The span of the candidate that has the most words of the question around it, the rare ones counting more.
+
+    score(c) = sum over words w of the question near c of log(1 + 1 / count of w in the passage)
+
+    Near are as many words on each side as the question has. Candidates are names and numbers, which are runs of words that
+    begin with a capital or a digit and that neither the question has nor the passage in small letters; where there are
+    none, single words. The first of equals is taken. Nothing is learned.
+
+    >>> passage = "Ana went to Rome in 1990. After some years she left the city, and her brother Luis stayed in Bilbao."
+    >>> questions = ("When did Ana go to Rome?", "In which city did her brother stay?")
+    >>> [passage[slice(*window_answer(question, passage))] for question in questions]
+    ['1990', 'Luis']
+
+    Richardson, Burges and Renshaw (2013), D13-1020; Rajpurkar et al. (2016), arXiv:1606.05250, 5.1.
+    """
+    words = [(match.group().lower(), match.start(), match.end()) for match in WORD.finditer(passage)]
+    if not words:
+        return (0, 0)
+    asked = set(WORD.findall(question.lower()))
+    counts = Counter(word for word, _, _ in words)
+    weights = [math.log(1 + 1 / counts[word]) if word in asked else 0.0 for word, _, _ in words]
+    reach = max(1, len(WORD.findall(question)))
+    best, span = -1.0, (words[0][1], words[0][2])
+    for first, last in _candidates(passage, words, asked):
+        near = range(max(0, first - reach), min(len(words), last + reach + 1))
+        score = sum({words[place][0]: weights[place] for place in near}.values())
+        if score > best:
+            best, span = score, (words[first][1], words[last][2])
+    return span
+
+
+def _candidates(passage: str, words: list[tuple[str, int, int]], asked: set[str]) -> list[tuple[int, int]]:
+    """The first and last words of names and numbers that the question does not have; else of all other words."""
+    runs: list[list[int]] = []
+    small = {
+        word for word, start, _ in words if passage[start].islower()
+    }  # some stand at the beginning of a sentence, too
+    for place, (word, start, _) in enumerate(words):
+        letter = passage[start]
+        if not (letter.isupper() or letter.isdigit()) or word in asked or word in small:
+            continue
+        joined = runs and runs[-1][1] == place - 1 and not SENTENCE.search(passage[words[place - 1][2] : start])
+        if joined:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    if runs:
+        return [(first, last) for first, last in runs]
+    return [(place, place) for place, (word, _, _) in enumerate(words) if word not in asked]

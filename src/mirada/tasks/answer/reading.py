@@ -3,9 +3,7 @@
 <s> question </s> <s> passage        the second <s> stands for "there is no answer here"
 """
 
-import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from torch import Tensor
 
 from mirada.data.batching import pad
 from mirada.data.options import TextOptions
+from mirada.data.record import Record
 from mirada.data.text.tokenize import END, PAD, START, Tokenizer, Vocabulary
 from mirada.errors import require
 from mirada.tasks.answer.questions import CharacterSpan, PassageQuestion
@@ -28,6 +27,8 @@ SHAPES = 4  # of a word as it is written: small, capital, digit, sign
 MARKS = 3 * SHAPES
 AROUND = 3  # tokens that are neither question nor passage
 LONG = 0.99  # share of the answers that are not longer than what is searched for
+TURNS = 3  # epochs, in one of which a long passage is read where its answer is not
+QuestionRecord = Record[PassageQuestion]
 
 
 class EncodedText(NamedTuple):
@@ -114,6 +115,17 @@ class PassageWindow(NamedTuple):
         return place - self.offset + self.first
 
 
+def readings(values: Sequence[PassageQuestion], tokenizer: Tokenizer) -> list[Reading]:
+    """Questions with their passages as tokens; a passage that comes several times is encoded once."""
+    passages = {text: encoded(tokenizer, text) for text in dict.fromkeys(value.passage for value in values)}
+    found = []
+    for value in values:
+        passage = passages[value.passage]
+        wanted = covering(passage.places, value.span) if value.span else None
+        found.append(Reading(encoded(tokenizer, value.question), passage, wanted))
+    return found
+
+
 def encoded(tokenizer: Tokenizer, text: str) -> EncodedText:
     """The tokens of a text with what is known about each. One that covers no character, a mark of a space, is left out."""
     words = [(match.start(), match.end(), match.group().lower()) for match in WORD.finditer(text)]
@@ -138,17 +150,6 @@ def _shape(letter: str) -> int:
     [0, 1, 2, 3]
     """
     return 3 if not letter else 2 if letter.isdigit() else 1 if letter.isupper() else 0
-
-
-def readings(values: Sequence[PassageQuestion], tokenizer: Tokenizer) -> list[Reading]:
-    """Questions with their passages as tokens; a passage that comes several times is encoded once."""
-    passages = {text: encoded(tokenizer, text) for text in dict.fromkeys(value.passage for value in values)}
-    found = []
-    for value in values:
-        passage = passages[value.passage]
-        wanted = covering(passage.places, value.span) if value.span else None
-        found.append(Reading(encoded(tokenizer, value.question), passage, wanted))
-    return found
 
 
 def marks(text: EncodedText, other: EncodedText) -> list[int]:
@@ -237,12 +238,6 @@ class ReadingVocabulary(Vocabulary):
         return cls(Vocabulary.restore({}, paths).tokenizer, (), longest, unanswerable)  # type: ignore[arg-type]
 
 
-# Questions and passages as a reader learns from them: one window at a time.
-
-
-TURNS = 3  # epochs, in one of which a long passage is read where its answer is not
-
-
 @dataclass(frozen=True)
 class Readings:
     """Questions as the model learns from them: one window of each at a time, a function of (epoch, question)."""
@@ -285,61 +280,3 @@ class Readings:
             firsts = apart
         found = item.window(firsts[(epoch // TURNS + row) % len(firsts)], self.length)
         return found, found.none, found.none
-
-
-# The plain baseline of reading: the name or number around which the words of the question are densest.
-
-
-SENTENCE = re.compile(r"[.!?…]\s|\n")  # what a run of names does not go across
-
-
-def window_answer(question: str, passage: str) -> tuple[int, int]:
-    """The span of the candidate that has the most words of the question around it, the rare ones counting more.
-
-    score(c) = sum over words w of the question near c of log(1 + 1 / count of w in the passage)
-
-    Near are as many words on each side as the question has. Candidates are names and numbers, which are runs of words that
-    begin with a capital or a digit and that neither the question has nor the passage in small letters; where there are
-    none, single words. The first of equals is taken. Nothing is learned.
-
-    >>> passage = "Ana went to Rome in 1990. After some years she left the city, and her brother Luis stayed in Bilbao."
-    >>> questions = ("When did Ana go to Rome?", "In which city did her brother stay?")
-    >>> [passage[slice(*window_answer(question, passage))] for question in questions]
-    ['1990', 'Luis']
-
-    Richardson, Burges and Renshaw (2013), D13-1020; Rajpurkar et al. (2016), arXiv:1606.05250, 5.1.
-    """
-    words = [(match.group().lower(), match.start(), match.end()) for match in WORD.finditer(passage)]
-    if not words:
-        return (0, 0)
-    asked = set(WORD.findall(question.lower()))
-    counts = Counter(word for word, _, _ in words)
-    weights = [math.log(1 + 1 / counts[word]) if word in asked else 0.0 for word, _, _ in words]
-    reach = max(1, len(WORD.findall(question)))
-    best, span = -1.0, (words[0][1], words[0][2])
-    for first, last in _candidates(passage, words, asked):
-        near = range(max(0, first - reach), min(len(words), last + reach + 1))
-        score = sum({words[place][0]: weights[place] for place in near}.values())
-        if score > best:
-            best, span = score, (words[first][1], words[last][2])
-    return span
-
-
-def _candidates(passage: str, words: list[tuple[str, int, int]], asked: set[str]) -> list[tuple[int, int]]:
-    """The first and last words of names and numbers that the question does not have; else of all other words."""
-    runs: list[list[int]] = []
-    small = {
-        word for word, start, _ in words if passage[start].islower()
-    }  # some stand at the beginning of a sentence, too
-    for place, (word, start, _) in enumerate(words):
-        letter = passage[start]
-        if not (letter.isupper() or letter.isdigit()) or word in asked or word in small:
-            continue
-        joined = runs and runs[-1][1] == place - 1 and not SENTENCE.search(passage[words[place - 1][2] : start])
-        if joined:
-            runs[-1][1] = place
-        else:
-            runs.append([place, place])
-    if runs:
-        return [(first, last) for first, last in runs]
-    return [(place, place) for place, (word, _, _) in enumerate(words) if word not in asked]

@@ -1,66 +1,89 @@
-"""A passage with the answer that was found in it, and the one that was wanted, marked where they stand."""
+"""The report of answers: passages with the answer that was found and the ones that were wanted, marked where they stand."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
-from typing import Any, TypeAlias
-
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from typing import TypeAlias
 
 from mirada.drawing.attention.weights import ColorScale, cautions, head, line, strongest, verdict
-from mirada.drawing.page import Item, Markup, element, scroll
+from mirada.drawing.page import Item, Markup, Section, element, scroll
+from mirada.drawing.tables import DataTable
 from mirada.errors import require
-from mirada.looking.explain.compare import Explained
-from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, TextLabels, WrittenStep
-from mirada.tasks.answer.questions import PassageQuestion
-from mirada.tasks.answer.reading import PassageWindow, Reading
+from mirada.runs.answers import Answer
+from mirada.runs.run import Run
+from mirada.runs.task import sample_evenly
+from mirada.tasks.answer.metrics import answer_metrics, exact_match
+from mirada.tasks.answer.questions import CharacterSpan
+from mirada.tasks.answer.reading import QuestionRecord, readings
 from mirada.words import number
 
-# Rows and columns of a reader: a question and its passage as one text.
-
-
-def _both_ends(scores: Any) -> Float[Tensor, "1 2 places"]:
-    """The scores of every place as the answer's first, then as its last: a row for each step of the labels."""
-    return torch.stack([scores.start, scores.end], dim=1)
-
-
-BOTH_ENDS = Explained(_both_ends)
-
-
-def passage_labels(
-    value: PassageQuestion,
-    item: Reading,
-    window: PassageWindow,
-    ends: tuple[int, int],
-    answer: tuple[str, float],
-    scores: Any,
-) -> Labels:
-    """What the rows and columns of a reader are: the question, then as much of the passage as was read with it.
-
-    The two steps are the first and the last place of the answer, as the model ranks all places.
-    """
-    asked = (None, *item.question.places, None)
-    told = (None, *item.passage.places[window.first : window.token(len(window.tokens))])
-    text, shift = f"{value.question}\n{value.passage}", len(value.question) + 1
-    spans = (*asked, *(None if span is None else (span[0] + shift, span[1] + shift) for span in told))
-    marks = iter(("<s>", "</s>", "<s>"))
-    tokens = tuple(next(marks) if span is None else text[slice(*span)] for span in spans)
-    steps = []
-    for row, logits in zip(ends, scores, strict=True):
-        shares = logits[0].float().softmax(-1).cpu()
-        top = shares.topk(min(RANKED, int((shares > 0).sum())))
-        ranked = zip((tokens[i] for i in top.indices.tolist()), top.values.tolist(), strict=True)
-        steps.append(WrittenStep(row, tokens[row], float(shares[row]), tuple(ranked), row))
-    said = tuple(f"{side}: {tokens[row]}" for side, row in zip(("first", "last"), ends, strict=True))
-    axes = {"text": TextLabels(tokens, text, spans), ANSWER: AxisLabels(said)}
-    return Labels(axes, {"*": ("text", "text")}, {"input": value.question}, answer, tuple(steps))
-
-
-CharacterSpan: TypeAlias = tuple[int, int]  # start and end, as in text[start:end]
 Heat: TypeAlias = tuple[tuple[int, int, float], ...]  # start, end and weight of parts of a text
+SHOWN = 6  # examples and errors in the report
+KINDS = 12  # beginnings of questions in the report
+
+
+def sections(run: Run, records: Sequence[QuestionRecord], answers: Sequence[Answer]) -> list[Section]:
+    """What a report shows of a run that answers: passages with their answers, wrong ones, and kinds of questions."""
+    pairs = list(zip(answers, records, strict=True))
+    wrong = [pair for pair in pairs if not exact_match(pair[0].text, pair[1].value.answers)]
+    wrong.sort(key=lambda pair: -pair[0].score)
+    about = (
+        "The darker a word, the more the first and last words of the answer looked at it in the last attention layer, "
+        "over all heads; where there is none, the place that says so."
+    )
+    return [
+        Section("Examples", about, tuple(_marked(run, record) for _, record in sample_evenly(pairs, SHOWN))),
+        Section(
+            "Worst errors",
+            "Wrong answers, the surest first, with where they looked.",
+            tuple(_marked(run, record) for _, record in wrong[:SHOWN]),
+        ),
+        Section("Kinds of questions", "By their first words.", (_by_first_words(pairs),)),
+    ]
+
+
+def _marked(run: Run, record: QuestionRecord) -> "MarkedPassage":
+    """A passage with the answer that was found, the ones that were wanted, and where the answer's ends looked at last."""
+    value, answer = record.value, run(record.value)
+    (item,) = readings([value], run.known.tokenizer)
+    seen, told = answer.look(), answer.value.read
+    weights = seen[seen.names[-1]].weights()[0].mean(0)
+    offset = len(weights) - len(told)
+    ends = [
+        offset + token for token, place in enumerate(told) if answer.value.span and set(place) & set(answer.value.span)
+    ]
+    row = weights[[ends[0], ends[-1]] if ends else [offset - 1]].mean(0).tolist()
+    return MarkedPassage(
+        value.passage, value.question, answer.value.span, tuple(dict.fromkeys(value.spans)), heat_of(told, row[-len(told) :]),
+        score=answer.score, right=exact_match(answer.text, value.answers), asked=heat_of(item.question.places, row[1:]),
+    )  # fmt: skip
+
+
+def heat_of(places: Iterable[CharacterSpan], weights: Iterable[float]) -> Heat:
+    """Parts of a text with their weights; of several at one character, the first.
+
+    >>> heat_of([(0, 3), (4, 5), (4, 5)], [0.5, 0.25, 0.1])
+    ((0, 3, 0.5), (4, 5, 0.25))
+    """
+    found: list[tuple[int, int, float]] = []
+    for (start, end), weight in zip(places, weights, strict=False):
+        if not found or found[-1][1] <= start:
+            found.append((start, end, weight))
+    return tuple(found)
+
+
+def _by_first_words(pairs: Sequence[tuple[Answer, QuestionRecord]]) -> DataTable:
+    """Exact match and F1 of questions that begin alike, the most frequent first."""
+    kinds: dict[str, list[tuple[Answer, QuestionRecord]]] = defaultdict(list)
+    for answer, record in pairs:
+        kinds[" ".join(record.value.question.lower().split()[:2]).strip("¿¡\"'?.")].append((answer, record))
+    rows = []
+    for kind, some in sorted(kinds.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:KINDS]:
+        found = answer_metrics([answer.text for answer, _ in some], [record.value.answers for _, record in some])
+        rows.append((kind, len(some), found["exact"], found["f1"]))
+    return DataTable("", ("first words", "questions", "exact", "F1"), tuple(rows))
 
 
 @dataclass(frozen=True)
@@ -196,16 +219,3 @@ def _checked_spans(text: str, spans: Iterable[CharacterSpan]) -> None:
             0 <= start <= end <= len(text),
             f"a span must lie in the text: got {start} to {end} in {len(text)} characters",
         )
-
-
-def heat_of(places: Iterable[CharacterSpan], weights: Iterable[float]) -> Heat:
-    """Parts of a text with their weights; of several at one character, the first.
-
-    >>> heat_of([(0, 3), (4, 5), (4, 5)], [0.5, 0.25, 0.1])
-    ((0, 3, 0.5), (4, 5, 0.25))
-    """
-    found: list[tuple[int, int, float]] = []
-    for (start, end), weight in zip(places, weights, strict=False):
-        if not found or found[-1][1] <= start:
-            found.append((start, end, weight))
-    return tuple(found)

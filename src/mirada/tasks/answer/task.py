@@ -2,23 +2,24 @@
 
 import math
 import shlex
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from mirada.corpora.stories import StoryAsked, stories
 from mirada.data.batching import in_order
 from mirada.data.options import TextOptions
-from mirada.data.record import Problem, Record
-from mirada.drawing.page import Section
-from mirada.drawing.tables import DataTable
+from mirada.data.record import Problem
 from mirada.errors import require
 from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
+from mirada.looking.explain.compare import Explained
+from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, TextLabels, WrittenStep
 from mirada.models.reader import Reader, best_spans, span_mass
 from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, in_buckets
@@ -26,13 +27,14 @@ from mirada.runs.inputs import Question, Questions, Table
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
-from mirada.tasks.answer.metrics import answer_metrics, exact_match
+from mirada.tasks.answer.metrics import answer_metrics, window_answer
 from mirada.tasks.answer.questions import CharacterSpan, PassageQuestion, read_questions, read_unanswered
 from mirada.tasks.answer.reading import (
     AROUND,
     MARKS,
     EncodedText,
     PassageWindow,
+    QuestionRecord,
     Reading,
     Readings,
     ReadingVocabulary,
@@ -40,18 +42,16 @@ from mirada.tasks.answer.reading import (
     collated,
     ranked_spans,
     readings,
-    window_answer,
 )
-from mirada.tasks.answer.report import BOTH_ENDS, MarkedPassage, heat_of, passage_labels
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
 from mirada.words import plural, shortened
 
-QuestionRecord = Record[PassageQuestion]
+if TYPE_CHECKING:
+    from mirada.drawing.page import Section
+
 PLACES = ("start", "end")  # of an answer, in characters of its passage
 READ_AT_ONCE = 8192  # tokens
-SHOWN = 6  # examples and errors in the report
-KINDS = 12  # beginnings of questions in the report
 CUT = "--truncate (in Python and JSON: truncate) cuts it."
 CANDIDATES = 20  # spans of a window for each that is asked for: most of them overlap
 
@@ -212,23 +212,10 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
         folder, question = shlex.quote(str(run.folder)), shlex.quote(value.question)
         return f"echo {shlex.quote(value.passage)} | mirada run {folder} {question} --passage -"
 
-    def sections(self, run: Run, records: Sequence[QuestionRecord], answers: Sequence[Answer]) -> list[Section]:
-        pairs = list(zip(answers, records, strict=True))
-        wrong = [pair for pair in pairs if not exact_match(pair[0].text, pair[1].value.answers)]
-        wrong.sort(key=lambda pair: -pair[0].score)
-        about = (
-            "The darker a word, the more the first and last words of the answer looked at it in the last attention layer, "
-            "over all heads; where there is none, the place that says so."
-        )
-        return [
-            Section("Examples", about, tuple(_marked(run, record) for _, record in sample_evenly(pairs, SHOWN))),
-            Section(
-                "Worst errors",
-                "Wrong answers, the surest first, with where they looked.",
-                tuple(_marked(run, record) for _, record in wrong[:SHOWN]),
-            ),
-            Section("Kinds of questions", "By their first words.", (_by_first_words(pairs),)),
-        ]
+    def sections(self, run: Run, records: Sequence[QuestionRecord], answers: Sequence[Answer]) -> list["Section"]:
+        from mirada.tasks.answer.report import sections
+
+        return sections(run, records, answers)
 
 
 def _builtin() -> Splits[PassageQuestion]:
@@ -272,16 +259,6 @@ def _with_short_question(item: Reading, length: int) -> Reading:
     return item._replace(question=EncodedText(ids[:room], places[:room], words[:room], shapes[:room]))
 
 
-class AnswerPlace(NamedTuple):
-    """Where an answer stands in its passage, None if it has none; where the tokens stand that were read with it; and where
-    its first and last are among what the model read, or the place that says that there is none.
-    """
-
-    span: CharacterSpan | None
-    read: Sequence[CharacterSpan]
-    ends: tuple[int, int]
-
-
 def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[SpanFound]]:
     """For every window, how likely it is that no answer is there, and the likeliest spans."""
     inputs = collated(windows, run.model.config.marks > 0)
@@ -299,6 +276,16 @@ def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[
         there = [SpanFound(log, part, (part.token(first), part.token(last))) for log, (first, last) in ranked]
         found.append([SpanFound(nothing, part), *there])
     return found
+
+
+class AnswerPlace(NamedTuple):
+    """Where an answer stands in its passage, None if it has none; where the tokens stand that were read with it; and where
+    its first and last are among what the model read, or the place that says that there is none.
+    """
+
+    span: CharacterSpan | None
+    read: Sequence[CharacterSpan]
+    ends: tuple[int, int]
 
 
 def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[SpanFound], ask: PassageAsk) -> Answer:
@@ -320,7 +307,7 @@ def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[S
         value.question, text, score, place, more=dict(zip(PLACES, spans[0] or (None, None), strict=True)), note=note,
         ranked=tuple(listed) if ask.best > 1 else (), shown=len(listed) if ask.best > 1 else 0,
         replay=partial(run.look, inputs["tokens"], inputs["segments"], None, inputs.get("marks"), explained=BOTH_ENDS,
-                       labels=partial(passage_labels, value, item, window, place.ends, listed[0])),
+                       labels=partial(_passage_labels, value, item, window, place.ends, listed[0])),
     )  # fmt: skip
     return _with_weights(answer, value, item, window) if ask.aligned else answer
 
@@ -337,30 +324,38 @@ def _with_weights(answer: Answer, value: PassageQuestion, item: Reading, window:
     return replace(answer, weights=weights[1 : 1 + len(written), window.offset :], written=written, read=read)
 
 
-def _marked(run: Run, record: QuestionRecord) -> MarkedPassage:
-    """A passage with the answer that was found, the ones that were wanted, and where the answer's ends looked at last."""
-    value, answer = record.value, run(record.value)
-    (item,) = readings([value], run.known.tokenizer)
-    seen, told = answer.look(), answer.value.read
-    weights = seen[seen.names[-1]].weights()[0].mean(0)
-    offset = len(weights) - len(told)
-    ends = [
-        offset + token for token, place in enumerate(told) if answer.value.span and set(place) & set(answer.value.span)
-    ]
-    row = weights[[ends[0], ends[-1]] if ends else [offset - 1]].mean(0).tolist()
-    return MarkedPassage(
-        value.passage, value.question, answer.value.span, tuple(dict.fromkeys(value.spans)), heat_of(told, row[-len(told) :]),
-        score=answer.score, right=exact_match(answer.text, value.answers), asked=heat_of(item.question.places, row[1:]),
-    )  # fmt: skip
+def _both_ends(scores: Any) -> Float[Tensor, "1 2 places"]:
+    """The scores of every place as the answer's first, then as its last: a row for each step of the labels."""
+    return torch.stack([scores.start, scores.end], dim=1)
 
 
-def _by_first_words(pairs: Sequence[tuple[Answer, QuestionRecord]]) -> DataTable:
-    """Exact match and F1 of questions that begin alike, the most frequent first."""
-    kinds: dict[str, list[tuple[Answer, QuestionRecord]]] = defaultdict(list)
-    for answer, record in pairs:
-        kinds[" ".join(record.value.question.lower().split()[:2]).strip("¿¡\"'?.")].append((answer, record))
-    rows = []
-    for kind, some in sorted(kinds.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:KINDS]:
-        found = answer_metrics([answer.text for answer, _ in some], [record.value.answers for _, record in some])
-        rows.append((kind, len(some), found["exact"], found["f1"]))
-    return DataTable("", ("first words", "questions", "exact", "F1"), tuple(rows))
+BOTH_ENDS = Explained(_both_ends)
+
+
+def _passage_labels(
+    value: PassageQuestion,
+    item: Reading,
+    window: PassageWindow,
+    ends: tuple[int, int],
+    answer: tuple[str, float],
+    scores: Any,
+) -> Labels:
+    """What the rows and columns of a reader are: the question, then as much of the passage as was read with it.
+
+    The two steps are the first and the last place of the answer, as the model ranks all places.
+    """
+    asked = (None, *item.question.places, None)
+    told = (None, *item.passage.places[window.first : window.token(len(window.tokens))])
+    text, shift = f"{value.question}\n{value.passage}", len(value.question) + 1
+    spans = (*asked, *(None if span is None else (span[0] + shift, span[1] + shift) for span in told))
+    marks = iter(("<s>", "</s>", "<s>"))
+    tokens = tuple(next(marks) if span is None else text[slice(*span)] for span in spans)
+    steps = []
+    for row, logits in zip(ends, scores, strict=True):
+        shares = logits[0].float().softmax(-1).cpu()
+        top = shares.topk(min(RANKED, int((shares > 0).sum())))
+        ranked = zip((tokens[i] for i in top.indices.tolist()), top.values.tolist(), strict=True)
+        steps.append(WrittenStep(row, tokens[row], float(shares[row]), tuple(ranked), row))
+    said = tuple(f"{side}: {tokens[row]}" for side, row in zip(("first", "last"), ends, strict=True))
+    axes = {"text": TextLabels(tokens, text, spans), ANSWER: AxisLabels(said)}
+    return Labels(axes, {"*": ("text", "text")}, {"input": value.question}, answer, tuple(steps))
