@@ -194,6 +194,15 @@ def numbered(name: str, rows: Iterable[V]) -> list[Record[V]]:
     return [Record(f"builtin {name}:{number}", row) for number, row in enumerate(rows, 1)]
 
 
+def embedded(corpus: str) -> Splits[Fields]:
+    """A corpus of embedded texts; the sets that it has beside train, valid and test are probes."""
+    from mirada.corpora.texts import embedded_texts
+
+    sets = {name: numbered(name, rows) for name, rows in embedded_texts(corpus).items()}
+    train, valid, test = (sets.pop(name) for name in SETS)
+    return Splits(train, valid, test, sets)
+
+
 def require_good(found: Sequence[Problem], options: DataOptions, way_out: str) -> None:
     """Raise an error that names the first bad records, unless they may be skipped."""
     if found and options.bad == "stop":

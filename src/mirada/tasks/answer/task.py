@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.corpora.stories import StoryAsked, stories
+from mirada.corpora.texts import embedded_texts
 from mirada.data.batching import in_order
 from mirada.data.options import TextOptions
-from mirada.data.record import Problem
+from mirada.data.record import Fields, Problem
 from mirada.errors import require
 from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
@@ -220,12 +220,14 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
 
 def _builtin() -> Splits[PassageQuestion]:
     """Stories about who is where and who has what."""
-    data = stories()
+    sets = embedded_texts("stories")
 
-    def value(asked: StoryAsked) -> PassageQuestion:
-        return PassageQuestion(asked.question, asked.story, (asked.answer,) if asked.answer else ())
+    def value(row: Fields) -> PassageQuestion:
+        number, question, *span = row
+        spans = ((int(span[0]), int(span[1])),) if span else ()
+        return PassageQuestion(question, sets["story"][int(number)][0], spans)
 
-    train, valid, test = (numbered(name, map(value, getattr(data, name))) for name in SETS)
+    train, valid, test = (numbered(name, map(value, sets[name])) for name in SETS)
     return Splits(train, valid, test)
 
 

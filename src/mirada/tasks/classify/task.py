@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.corpora.sentiment import sentiment
 from mirada.data.batching import in_order, pad
 from mirada.data.check import summarized, too_long
 from mirada.data.columns.numbers import number_first
@@ -30,7 +29,7 @@ from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.classes import class_details, class_metrics, every_class_learned, unseen_classes
 from mirada.runs.run import Run
-from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, from_tables, numbered, parts_held_out
+from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
 from mirada.tasks.classify.readers import TextClasses, loudest_words
 from mirada.training.baselines import linear_bag_of_words, majority
@@ -96,7 +95,7 @@ class Classify(Task[str, Fields, TextClasses]):
 
     def read(self, source: Source, options: ClassifyOptions) -> Splits[Fields]:
         if source.builtin:
-            return _builtin()
+            return embedded("sentiment")
         splits = from_tables(source, COLUMNS, options)
         splits = every_class_learned(splits, _label_of, parts_held_out(source))
         known = sorted({_label_of(record.value) for record in splits.train}, key=number_first)
@@ -220,13 +219,6 @@ class Classify(Task[str, Fields, TextClasses]):
                 tuple(_weighed(run, *pair) for pair in wrong[:SHOWN]),
             ),
         ]
-
-
-def _builtin() -> Splits[Fields]:
-    """Reviews with negation and contrast."""
-    data = sentiment()
-    train, valid, test = (numbered(name, ((item.text, item.label) for item in getattr(data, name))) for name in SETS)
-    return Splits(train, valid, test)
 
 
 def _label_of(value: Fields) -> str:

@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.corpora.places import places
 from mirada.data.batching import pad
 from mirada.data.check import too_long
 from mirada.data.files.forms import KEYED, read_records
@@ -33,7 +32,7 @@ from mirada.models.bert import BERT
 from mirada.runs.answers import Answer, TextRankAsk
 from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.run import Run
-from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, from_tables, numbered
+from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
 from mirada.runs.task import Preset, Task
 from mirada.tasks.fill.texts import NeighborWords, mask_tokens, read_passages, second_of
 from mirada.training.objectives import Microbatch, Objective
@@ -128,7 +127,7 @@ class Fill(Task[str, Fields, Vocabulary]):
 
     def read(self, source: Source, options: TextOptions) -> Splits[Fields]:
         if source.builtin:
-            return _builtin()
+            return embedded("places")
         return from_tables(source, COLUMNS, options, partial(_read_place, options=options))
 
     def learn(self, splits: Splits[Fields], options: TextOptions, start: Vocabulary | None) -> Vocabulary:
@@ -210,13 +209,6 @@ class Fill(Task[str, Fields, Vocabulary]):
             word = record.value[0][gap.start() :].split()[0] if gap else ""
             shown.append(Ranked(text, found.ranked, word.strip(".,;:!?")))
         return [Section("Gaps", "The likeliest words for a gap, with their probabilities.", tuple(shown))]
-
-
-def _builtin() -> Splits[Fields]:
-    """Two sentences about a place."""
-    data = places()
-    train, valid, test = (numbered(name, ((text.first, text.second) for text in getattr(data, name))) for name in SETS)
-    return Splits(train, valid, test)
 
 
 def _read_place(place: str, options: TextOptions) -> Found[Fields]:

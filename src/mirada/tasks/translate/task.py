@@ -1,7 +1,7 @@
 """translate: a sentence in, the same sentence in another language out, with what the model looked at for every word."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from mirada.runs.answers import Answer, AskOptions
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.inputs import Questions, table_questions
 from mirada.runs.run import Run
-from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, from_tables, numbered
+from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
 from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
 from mirada.tasks.translate.report import Aligned
 from mirada.training.baselines import nearest_texts
@@ -184,13 +184,10 @@ class Translate(Task[str, Fields, Vocabulary]):
 
 
 def _builtin() -> Splits[Fields]:
-    """The grammar's sentences."""
-    from mirada.corpora.spanish.grammar import english_spanish
-
-    grammar = english_spanish()
-    train, valid, test = (numbered(name, ((p.english, p.spanish) for p in getattr(grammar, name))) for name in SETS)
-    context = numbered("context", ((p.english, p.spanish, p.wanted, "|".join(p.wrong)) for p in grammar.context))
-    return Splits(train, valid, test, {"context": context})
+    """Sentences of a grammar; a record of the context test has both sides, the wanted word and the wrong ones."""
+    splits = embedded("english_spanish")
+    context = [Record(record.where, record.value[:4]) for record in splits.probes["context"]]
+    return replace(splits, probes={"context": context})
 
 
 def turned(splits: Splits[Fields]) -> Splits[Fields]:

@@ -1,0 +1,1 @@
+"""Programs for those who work on mirada; no part of the package."""
