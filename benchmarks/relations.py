@@ -9,6 +9,7 @@ word, from 1), `--ud` a CoNLL-U file of English; neither is like the grammar, an
 
 import argparse
 import re
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,10 +20,7 @@ from torch import Tensor
 from word_links import LinkedPair, read_links
 
 import mirada
-from mirada.corpora.spanish.adjectives import ADJECTIVES
-from mirada.corpora.spanish.grammar import english_spanish
-from mirada.corpora.spanish.nouns import NOUNS
-from mirada.corpora.spanish.verbs import ROWS as VERBS
+from mirada.corpora.texts import embedded_texts
 from mirada.data.text.tokenize import END, START
 from mirada.looking.explain.alignment import LinkCounts, between_words, diagonal, largest, mutual, words_of
 from mirada.looking.explain.relations import (
@@ -36,6 +34,11 @@ from mirada.looking.explain.relations import (
 )
 from mirada.looking.record import Seen
 from mirada.runs.run import Run
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the tables of words stand beside the generators, in tools/
+from tools.corpora.spanish.adjectives import ADJECTIVES
+from tools.corpora.spanish.nouns import NOUNS
+from tools.corpora.spanish.verbs import ROWS as VERBS
 
 WORD = re.compile(r"\w+|[^\w\s]")
 DETERMINERS = {"the", "a", "an", "my", "your", "our", "his", "her", "their", "this", "that", "these", "those", "some", "many",
@@ -111,11 +114,11 @@ Case = tuple[str, list[tuple[int, int]], str, list[tuple[int, int]], set[tuple[i
 
 
 def grammar_cases() -> Iterable[Case]:
-    for pair in english_spanish().test:
-        (english, left), (spanish, right) = cut(pair.english), cut(pair.spanish)
+    for source, target in embedded_texts("english_spanish")["test"]:
+        (english, left), (spanish, right) = cut(source), cut(target)
         links = known_links(english, spanish)
         if links:
-            yield pair.english, left, pair.spanish, right, links, links, True
+            yield source, left, target, right, links, links, True
 
 
 def gold_cases(pairs: Iterable[LinkedPair]) -> Iterable[Case]:
@@ -177,10 +180,10 @@ def relation_table(rows: Iterable[HeadRelation]) -> None:
 
 
 def grammar_texts() -> Iterable[tuple[str, list[tuple[int, int]], dict]]:
-    for pair in english_spanish().test:
-        words, spans = cut(pair.english)
+    for text, _ in embedded_texts("english_spanish")["test"]:
+        words, spans = cut(text)
         marks = [place for place, word in enumerate(words) if not word[0].isalnum()]
-        yield pair.english, spans, relations_of(known_relations(words), len(words), marks)
+        yield text, spans, relations_of(known_relations(words), len(words), marks)
 
 
 def main() -> None:

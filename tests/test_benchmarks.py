@@ -27,7 +27,7 @@ def test_what_a_benchmark_imports_exists(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree), f"{path} must say what it measures and how it is called"
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mirada":
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("mirada", "tools"):
             module = import_module(node.module or "")
             for alias in node.names:
                 if not hasattr(module, alias.name):

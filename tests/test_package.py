@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CODE = {".py", ".c", ".h", ".css", ".js", ".typed", ".html", ".svg"}  # what a package of ours consists of
-TOPS = {"src", "examples", "tests", "benchmarks", "docs"}
+TOPS = {"src", "examples", "tests", "benchmarks", "tools", "docs"}
 PAGES = {
     "README.md",
     "CHANGELOG.md",
@@ -36,13 +36,16 @@ def test_every_dependency_has_a_lower_bound_and_torch_an_upper_one() -> None:
     assert major == [], "the next major version of these may change what we compute"
 
 
-def test_the_source_has_only_code() -> None:
+def test_the_source_has_only_code_and_small_tables_of_texts() -> None:
     files = [
         path for path in (ROOT / "src" / "mirada").rglob("*") if path.is_file() and "__pycache__" not in path.parts
     ]
     assert len(files) > 200
-    assert [str(path) for path in files if path.suffix not in CODE] == []
-    assert max(path.stat().st_size for path in files) < 200_000
+    tables = {path for path in files if path.parent.name == "corpora" and path.name.endswith(".tsv.bz2")}
+    assert sum(path.stat().st_size for path in tables) < 900_000
+    others = [path for path in files if path not in tables]
+    assert [str(path) for path in others if path.suffix not in CODE] == []
+    assert max(path.stat().st_size for path in others) < 200_000
 
 
 def test_a_command_starts_without_torch_and_without_what_it_does_not_need() -> None:
@@ -73,7 +76,7 @@ def test_the_wheel_and_the_sdist_hold_what_they_should(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
     assert {name.split("/")[0] for name in names} == {"mirada"}
-    assert {Path(name).suffix for name in names} <= CODE
+    assert {Path(name).suffix for name in names} <= CODE | {".bz2"}
     modules = {
         str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "mirada").rglob("*.[pch]*") if path.is_file()
     }

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from mirada import Attention, MultiHead
 from mirada.attention.neighborhoods import Padding
 from mirada.attention.positions import Sinusoidal
-from mirada.corpora.spanish.grammar import english_spanish
+from mirada.corpora.texts import embedded_texts
 from mirada.data.batching import pad
 from mirada.drawing.plots.lines import plot_bars
 from mirada.layers.embed import AddPosition
@@ -40,12 +40,12 @@ class Example:
 
 
 def examples() -> tuple[list[Example], list[Example], list[str], int]:
-    grammar = english_spanish()
+    grammar = embedded_texts("english_spanish")
     forms = {}
-    for pair in grammar.context:
-        forms.setdefault(pair.word, set()).update((pair.wanted, *pair.wrong))
+    for _, _, wanted, wrong, word in grammar["context"]:
+        forms.setdefault(word, set()).update((wanted, *wrong.split("|")))
     names = sorted({form for known in forms.values() for form in known})
-    counts = Counter(word for pair in grammar.train for word in words_of(pair.english))
+    counts = Counter(word for english, _ in grammar["train"] for word in words_of(english))
     numbers = {word: number for number, word in enumerate(counts, 2)}
 
     def example(english: str, word: str, wanted: str) -> Example | None:
@@ -55,13 +55,13 @@ def examples() -> tuple[list[Example], list[Example], list[str], int]:
         return Example([numbers.get(w, 1) for w in said], said.index(word), names.index(wanted))
 
     train = []
-    for pair in grammar.train:
-        spanish = set(words_of(pair.spanish))
+    for english, translation in grammar["train"]:
+        spanish = set(words_of(translation))
         for word, known in forms.items():
             meant = known & spanish
-            if len(meant) == 1 and (found := example(pair.english, word, next(iter(meant)))):
+            if len(meant) == 1 and (found := example(english, word, next(iter(meant)))):
                 train.append(found)
-    test = [found for pair in grammar.context if (found := example(pair.english, pair.word, pair.wanted))]
+    test = [found for english, _, wanted, _, word in grammar["context"] if (found := example(english, word, wanted))]
     return train, test, names, len(numbers) + 2
 
 

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import mirada
-from mirada.corpora.spanish.grammar import Pair, english_spanish
+from mirada.corpora.texts import embedded_texts
 from mirada.drawing.plots.lines import plot
 from mirada.training.metrics import bleu
 
@@ -19,11 +19,11 @@ MODELS = ("rnn", "bahdanau", "luong", "transformer")
 EDGES = (5, 10, 15, 20, 30, 50)
 
 
-def texts(pairs: tuple[Pair, ...], count: int, seed: int) -> list[tuple[str, str]]:
+def texts(pairs: list[tuple[str, ...]], count: int, seed: int) -> list[tuple[str, str]]:
     """Texts of one to four sentences."""
     dice = random.Random(seed)
     rows = [dice.sample(pairs, 1 + number % 4) for number in range(count)]
-    return [(" ".join(p.english for p in row), " ".join(p.spanish for p in row)) for row in rows]
+    return [(" ".join(english for english, _ in row), " ".join(spanish for _, spanish in row)) for row in rows]
 
 
 def group(text: str) -> int:
@@ -41,8 +41,8 @@ def main() -> None:
     parser.add_argument("figure", nargs="?", default="")
     parser.add_argument("--steps", type=int, default=1500)
     given = parser.parse_args()
-    grammar = english_spanish()
-    train, test = texts(grammar.train, 20_000, 1), texts(grammar.test, 1200, 2)
+    grammar = embedded_texts("english_spanish")
+    train, test = texts(grammar["train"], 20_000, 1), texts(grammar["test"], 1200, 2)
     groups = {edge: [pair for pair in test if group(pair[0]) == edge] for edge in EDGES}
     found: dict[str, list[tuple[str, float]]] = {}
     for model in MODELS:

@@ -8,10 +8,10 @@ import bz2
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mirada.corpora.places import places
-from mirada.corpora.sentiment import sentiment
-from mirada.corpora.spanish.grammar import english_spanish
-from mirada.corpora.stories import stories
+from tools.corpora.places import places
+from tools.corpora.sentiment import sentiment
+from tools.corpora.spanish.grammar import english_spanish
+from tools.corpora.stories import stories
 
 FOLDER = Path(__file__).parents[2] / "src" / "mirada" / "corpora"
 SETS = ("train", "valid", "test")

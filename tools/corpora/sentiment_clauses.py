@@ -5,8 +5,8 @@ A sign is 0 for praise and 1 for blame, the place of its words in the tables.
 
 from random import Random
 
-from mirada.corpora import sentiment_words as lexicon
-from mirada.corpora.sentiment_words import Topic
+from tools.corpora import sentiment_words as lexicon
+from tools.corpora.sentiment_words import Topic
 
 Pair = tuple[str, str]  # what is judged, the word that judges it
 

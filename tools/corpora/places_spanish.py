@@ -3,7 +3,7 @@
 import re
 from random import Random
 
-from mirada.corpora.places_story import Errand, Story, Venue, Who, draw_who, people, venue
+from tools.corpora.places_story import Errand, Story, Venue, Who, draw_who, people, venue
 
 PEOPLE = people(
     "Ana María Lucía Carmen Elena Sofía Laura Marta Paula Isabel Rosa Julia Clara Teresa Pilar Alba Irene Nuria Silvia "

@@ -3,9 +3,9 @@
 from functools import cache
 from typing import NamedTuple
 
-from mirada.corpora.spanish.phrases import Subject
-from mirada.corpora.spanish.picker import Picker
-from mirada.corpora.spanish.verbs import COPULAS, ESTAR, VERBS, Verb
+from tools.corpora.spanish.phrases import Subject
+from tools.corpora.spanish.picker import Picker
+from tools.corpora.spanish.verbs import COPULAS, ESTAR, VERBS, Verb
 
 BE = ("am", "are", "is", "are", "are")
 DO = ("do", "do", "does", "do", "do")
@@ -114,7 +114,7 @@ def spaced(*parts: str) -> str:
 def clause(picker: Picker, who: Subject, verb: Verb, tail: Tail, moods: str = "", how: str = "") -> Draft:
     """A whole sentence around a verb.
 
-    >>> from mirada.corpora.spanish.phrases import ONE
+    >>> from tools.corpora.spanish.phrases import ONE
     >>> tail = Tail("a letter to her", "una carta a ella", "le", timeless=True)
     >>> clause(Picker(0), ONE["I"], VERBS["write"], tail, "g", "said")
     Draft(english='I am writing a letter to her', spanish='le estoy escribiendo una carta a ella', mark='.')
@@ -148,7 +148,7 @@ def timed(picker: Picker, draft: Draft, mood: str) -> Draft:
 def being(picker: Picker, who: Subject, copula: str, english: str, spanish: str, how: str = "") -> Draft:
     """A sentence with to be: ser, estar or tener.
 
-    >>> from mirada.corpora.spanish.phrases import ONE
+    >>> from tools.corpora.spanish.phrases import ONE
     >>> being(Picker(0), ONE["she"], "tener", "hungry", "hambre", "asked")
     Draft(english='is she hungry', spanish='ella tiene hambre', mark='?')
     """

@@ -6,8 +6,8 @@ Use: n beside a noun in a phrase, o also in the object of a verb, v with "very".
 from functools import cache
 from typing import NamedTuple
 
-from mirada.corpora.spanish.forms import adjective_forms
-from mirada.corpora.spanish.nouns import Noun
+from tools.corpora.spanish.forms import adjective_forms
+from tools.corpora.spanish.nouns import Noun
 
 TABLE = """
 red         rojo        ser   color      no   colored flower apple tomato
@@ -123,7 +123,7 @@ WORDS = {word.english: word for word in reversed(ADJECTIVES)}  # the first of a 
 def describing(noun: Noun, use: str = "", measures: str = "") -> list[Adjective]:
     """The adjectives that fit a noun, with a letter of the use column, and measure one of some things.
 
-    >>> from mirada.corpora.spanish.nouns import NOUNS
+    >>> from tools.corpora.spanish.nouns import NOUNS
     >>> [word.english for word in describing(NOUNS["soup"])]
     ['hot', 'cold', 'delicious']
     """

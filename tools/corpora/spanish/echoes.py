@@ -1,11 +1,11 @@
 """Patterns in which a pronoun stands for a thing named before: it agrees with the thing, some words away."""
 
-from mirada.corpora.spanish.clauses import Draft, english_verb, spaced, spanish_verb
-from mirada.corpora.spanish.nouns import tagged
-from mirada.corpora.spanish.phrases import PRONOUNS, Phrase, Subject, definite, subject
-from mirada.corpora.spanish.picker import Picker
-from mirada.corpora.spanish.pronouns import standing_for
-from mirada.corpora.spanish.verbs import VERBS, Verb
+from tools.corpora.spanish.clauses import Draft, english_verb, spaced, spanish_verb
+from tools.corpora.spanish.nouns import tagged
+from tools.corpora.spanish.phrases import PRONOUNS, Phrase, Subject, definite, subject
+from tools.corpora.spanish.picker import Picker
+from tools.corpora.spanish.pronouns import standing_for
+from tools.corpora.spanish.verbs import VERBS, Verb
 
 # first verbs | link | second verbs and their mood (- for denied) | tag of the thing
 # moods: s simple present, p preterite, w want to, c can, h have to

@@ -1,9 +1,9 @@
 """Patterns around verbs: what people do, with what, to whom, and where."""
 
-from mirada.corpora.spanish.adjectives import describing
-from mirada.corpora.spanish.clauses import BE, Draft, Tail, clause, spaced, timed
-from mirada.corpora.spanish.nouns import NOUNS, Noun, tagged
-from mirada.corpora.spanish.phrases import (
+from tools.corpora.spanish.adjectives import describing
+from tools.corpora.spanish.clauses import BE, Draft, Tail, clause, spaced, timed
+from tools.corpora.spanish.nouns import NOUNS, Noun, tagged
+from tools.corpora.spanish.phrases import (
     LOOKS,
     NAMED,
     PEOPLE,
@@ -18,10 +18,10 @@ from mirada.corpora.spanish.phrases import (
     phrase,
     subject,
 )
-from mirada.corpora.spanish.picker import Picker
-from mirada.corpora.spanish.places import DESTINATIONS, GOALS, HOMES, ROOMS, STAYS
-from mirada.corpora.spanish.pronouns import ACCUSATIVES, Pronoun, company, fitting, receiver
-from mirada.corpora.spanish.verbs import VERBS, Verb
+from tools.corpora.spanish.picker import Picker
+from tools.corpora.spanish.places import DESTINATIONS, GOALS, HOMES, ROOMS, STAYS
+from tools.corpora.spanish.pronouns import ACCUSATIVES, Pronoun, company, fitting, receiver
+from tools.corpora.spanish.verbs import VERBS, Verb
 
 # verb; how often it is drawn; the tags of its objects; what adjectives may say of them
 TRANSITIVE = """

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from random import Random
 from zlib import crc32
 
-from mirada.corpora.spanish import actions, echoes, feelings, questions, sentences
-from mirada.corpora.spanish.clauses import Draft
-from mirada.corpora.spanish.frames import SENSES, Sense, framed
-from mirada.corpora.spanish.holdout import Holdout, tokens
-from mirada.corpora.spanish.picker import Picker
+from tools.corpora.spanish import actions, echoes, feelings, questions, sentences
+from tools.corpora.spanish.clauses import Draft
+from tools.corpora.spanish.frames import SENSES, Sense, framed
+from tools.corpora.spanish.holdout import Holdout, tokens
+from tools.corpora.spanish.picker import Picker
 
 PATTERNS: dict[Callable[[Picker], Draft], int] = {
     sentences.described: 3700,

@@ -5,16 +5,15 @@ from collections import Counter, defaultdict
 from itertools import combinations, pairwise
 
 import pytest
-
-from mirada.corpora.spanish.adjectives import ADJECTIVES
-from mirada.corpora.spanish.clauses import Draft, Tail, clause
-from mirada.corpora.spanish.frames import SENSES, framed
-from mirada.corpora.spanish.grammar import PATTERNS, Grammar, Pair, english_spanish, finished
-from mirada.corpora.spanish.holdout import Holdout, tokens
-from mirada.corpora.spanish.nouns import NOUNS
-from mirada.corpora.spanish.phrases import ONE, phrase
-from mirada.corpora.spanish.picker import Picker
-from mirada.corpora.spanish.verbs import VERBS
+from tools.corpora.spanish.adjectives import ADJECTIVES
+from tools.corpora.spanish.clauses import Draft, Tail, clause
+from tools.corpora.spanish.frames import SENSES, framed
+from tools.corpora.spanish.grammar import PATTERNS, Grammar, Pair, english_spanish, finished
+from tools.corpora.spanish.holdout import Holdout, tokens
+from tools.corpora.spanish.nouns import NOUNS
+from tools.corpora.spanish.phrases import ONE, phrase
+from tools.corpora.spanish.picker import Picker
+from tools.corpora.spanish.verbs import VERBS
 
 # the sentences of the lectures
 LECTURES = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
 
-from mirada.corpora.stories_words import StoryWords
+from tools.corpora.stories_words import StoryWords
 
 CharacterSpan = tuple[int, int]
 LENGTH = (5, 8)  # sentences

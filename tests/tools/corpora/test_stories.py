@@ -5,9 +5,8 @@ from collections import Counter
 from functools import cache
 
 import pytest
-
-from mirada.corpora.stories import SIZES, Stories, StoryAsked, stories
-from mirada.corpora.stories_words import ENGLISH, SPANISH, StoryWords
+from tools.corpora.stories import SIZES, Stories, StoryAsked, stories
+from tools.corpora.stories_words import ENGLISH, SPANISH, StoryWords
 
 
 @cache

@@ -6,9 +6,9 @@ from collections import Counter
 from functools import cache
 
 import pytest
+from tools.corpora.sentiment import Labelled, Sentiment, sentiment
 
-from mirada.corpora import sentiment_words as lexicon
-from mirada.corpora.sentiment import Labelled, Sentiment, sentiment
+from tools.corpora import sentiment_words as lexicon
 
 
 @cache

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from random import Random
 
-from mirada.corpora.stories_told import StoryQuestion, questions_about, tell_story
-from mirada.corpora.stories_words import ENGLISH, SPANISH
+from tools.corpora.stories_told import StoryQuestion, questions_about, tell_story
+from tools.corpora.stories_words import ENGLISH, SPANISH
 
 SIZES = (12000, 600, 1200)
 HELD_OUT = 0.1  # share of the pairs (what is asked about, answer) that only the test split has

@@ -12,7 +12,7 @@ cue        decides the sense of another word, so it is never held out
 from functools import cache
 from typing import NamedTuple
 
-from mirada.corpora.spanish.forms import english_plural, spanish_plural
+from tools.corpora.spanish.forms import english_plural, spanish_plural
 
 TABLE = """
 man         hombre       m person adult

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from mirada.corpora.places_story import Errand, Story, Venue, Who, draw_who, people, venue
+from tools.corpora.places_story import Errand, Story, Venue, Who, draw_who, people, venue
 
 PEOPLE = people(
     "Ana Mary Lucy Emma Helen Sophie Laura Martha Paula Alice Rose Julia Clara Grace Nora Amy Irene Susan Sylvia Kate "

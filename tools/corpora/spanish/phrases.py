@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from mirada.corpora.spanish.adjectives import ORDINALS, Adjective, describing
-from mirada.corpora.spanish.nouns import Noun, tagged
-from mirada.corpora.spanish.picker import Picker
+from tools.corpora.spanish.adjectives import ORDINALS, Adjective, describing
+from tools.corpora.spanish.nouns import Noun, tagged
+from tools.corpora.spanish.picker import Picker
 
 # English singular and plural; Spanish masculine and feminine singular, masculine and feminine plural
 DETERMINERS = {
@@ -64,8 +64,8 @@ def phrase(
 ) -> Phrase:
     """Determiner, noun and adjective in the order of each language.
 
-    >>> from mirada.corpora.spanish.adjectives import WORDS
-    >>> from mirada.corpora.spanish.nouns import noun
+    >>> from tools.corpora.spanish.adjectives import WORDS
+    >>> from tools.corpora.spanish.nouns import noun
     >>> phrase(noun("house", "casa", "f"), "the", plural=True, adjective=WORDS["red"])[:2]
     ('the red houses', 'las casas rojas')
     >>> phrase(noun("water", "agua", "f"), "the")[:2]
@@ -93,7 +93,7 @@ def phrase(
 
 def ordinal(noun: Noun, rank: str) -> Phrase:
     """
-    >>> from mirada.corpora.spanish.nouns import NOUNS
+    >>> from tools.corpora.spanish.nouns import NOUNS
     >>> ordinal(NOUNS["page"], "first")[:2], ordinal(NOUNS["book"], "third")[:2]
     (('the first page', 'la primera página'), ('the third book', 'el tercer libro'))
     """
@@ -121,7 +121,7 @@ def indefinite(picker: Picker, noun: Noun, measures: str = "", plural: float = 0
 
 def bare(noun: Noun, word: Adjective | None = None) -> Phrase:
     """
-    >>> from mirada.corpora.spanish.nouns import NOUNS
+    >>> from tools.corpora.spanish.nouns import NOUNS
     >>> bare(NOUNS["bread"])[:2]
     ('bread', 'pan')
     """

@@ -1,11 +1,11 @@
 """Patterns that join clauses, and questions that ask for more than yes or no."""
 
-from mirada.corpora.spanish.actions import ACTIONS, CHILDREN, OBJECTS, SPOTS, thing
-from mirada.corpora.spanish.adjectives import WORDS, describing
-from mirada.corpora.spanish.clauses import BE, Draft, Tail, clause, english_verb, mood_of, spaced, spanish_verb
-from mirada.corpora.spanish.feelings import NEEDS
-from mirada.corpora.spanish.nouns import tagged
-from mirada.corpora.spanish.phrases import (
+from tools.corpora.spanish.actions import ACTIONS, CHILDREN, OBJECTS, SPOTS, thing
+from tools.corpora.spanish.adjectives import WORDS, describing
+from tools.corpora.spanish.clauses import BE, Draft, Tail, clause, english_verb, mood_of, spaced, spanish_verb
+from tools.corpora.spanish.feelings import NEEDS
+from tools.corpora.spanish.nouns import tagged
+from tools.corpora.spanish.phrases import (
     NAMED,
     ONE,
     PEOPLE,
@@ -19,10 +19,10 @@ from mirada.corpora.spanish.phrases import (
     phrase,
     subject,
 )
-from mirada.corpora.spanish.picker import Picker
-from mirada.corpora.spanish.places import DESTINATIONS
-from mirada.corpora.spanish.sentences import HUMAN, description, joined, predicates, says
-from mirada.corpora.spanish.verbs import COPULAS, ESTAR, VERBS
+from tools.corpora.spanish.picker import Picker
+from tools.corpora.spanish.places import DESTINATIONS
+from tools.corpora.spanish.sentences import HUMAN, description, joined, predicates, says
+from tools.corpora.spanish.verbs import COPULAS, ESTAR, VERBS
 
 KINDS = ["where"] * 2 + ["what"] * 3 + ["why", "how", "how many"] * 2 + ["when", "who", "how much", "where to"]
 WHERE = [VERBS[name] for name in ("live", "work", "study", "eat", "sleep", "swim", "cook")]

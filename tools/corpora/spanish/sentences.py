@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from mirada.corpora.spanish.adjectives import ADJECTIVES, COMPARATIVES, ORDINALS, WORDS, Adjective, describing
-from mirada.corpora.spanish.clauses import BE, Draft, being, english_verb, spaced
-from mirada.corpora.spanish.nouns import NOUNS, Noun, tagged
-from mirada.corpora.spanish.phrases import (
+from tools.corpora.spanish.adjectives import ADJECTIVES, COMPARATIVES, ORDINALS, WORDS, Adjective, describing
+from tools.corpora.spanish.clauses import BE, Draft, being, english_verb, spaced
+from tools.corpora.spanish.nouns import NOUNS, Noun, tagged
+from tools.corpora.spanish.phrases import (
     COUNTS,
     DEFINITE,
     LOOKS,
@@ -25,9 +25,9 @@ from mirada.corpora.spanish.phrases import (
     phrase,
     subject,
 )
-from mirada.corpora.spanish.picker import Picker
-from mirada.corpora.spanish.places import STAYS, beside, inside, under
-from mirada.corpora.spanish.verbs import COPULAS, VERBS, Verb
+from tools.corpora.spanish.picker import Picker
+from tools.corpora.spanish.places import STAYS, beside, inside, under
+from tools.corpora.spanish.verbs import COPULAS, VERBS, Verb
 
 ATTRIBUTES = [word for word in ADJECTIVES if "n" in word.use]
 DESCRIBED = {word: [noun for noun in NOUNS.values() if word.describes(noun)] for word in ADJECTIVES}

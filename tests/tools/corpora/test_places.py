@@ -7,10 +7,10 @@ from functools import cache
 from random import Random
 
 import pytest
+from tools.corpora.places import PlaceTexts, places, splits
+from tools.corpora.places_story import Story, Who
 
-from mirada.corpora import places_english, places_spanish
-from mirada.corpora.places import PlaceTexts, places, splits
-from mirada.corpora.places_story import Story, Who
+from tools.corpora import places_english, places_spanish
 
 
 @cache

@@ -6,7 +6,7 @@ these. Then what is irregular: `stem` under stress, `yo`, `present`, `gerund`, `
 
 from typing import NamedTuple
 
-from mirada.corpora.spanish.forms import gerund, present, preterite
+from tools.corpora.spanish.forms import gerund, present, preterite
 
 TABLE = """
 eat       eats       eating       ate        comer      sgpfm

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from mirada.corpora.spanish.adjectives import WORDS, Adjective, adjective, describing
-from mirada.corpora.spanish.clauses import english_verb, spaced
-from mirada.corpora.spanish.nouns import NOUNS, Noun, noun, tagged
-from mirada.corpora.spanish.phrases import MEN, NAMED, PRONOUNS, RELATIVES, SINGLE, WOMEN, Phrase, phrase
-from mirada.corpora.spanish.places import BESIDE, STAYS
-from mirada.corpora.spanish.sentences import CLITICS, LIKE, THINGS
-from mirada.corpora.spanish.slots import LISTS, PHRASES
+from tools.corpora.spanish.adjectives import WORDS, Adjective, adjective, describing
+from tools.corpora.spanish.clauses import english_verb, spaced
+from tools.corpora.spanish.nouns import NOUNS, Noun, noun, tagged
+from tools.corpora.spanish.phrases import MEN, NAMED, PRONOUNS, RELATIVES, SINGLE, WOMEN, Phrase, phrase
+from tools.corpora.spanish.places import BESIDE, STAYS
+from tools.corpora.spanish.sentences import CLITICS, LIKE, THINGS
+from tools.corpora.spanish.slots import LISTS, PHRASES
 
 Slots = dict[str, list[Phrase]]
 

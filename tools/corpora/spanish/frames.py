@@ -3,14 +3,14 @@
 import re
 from typing import NamedTuple
 
-from mirada.corpora.spanish import more_senses, senses
-from mirada.corpora.spanish.clauses import Draft, Tail, being, clause
-from mirada.corpora.spanish.fillers import SLOTS
-from mirada.corpora.spanish.forms import adjective_forms
-from mirada.corpora.spanish.phrases import SPEAKERS, Phrase, subject
-from mirada.corpora.spanish.picker import Picker
-from mirada.corpora.spanish.pronouns import ACCUSATIVES, company, fitting, receiver
-from mirada.corpora.spanish.verbs import VERBS
+from tools.corpora.spanish import more_senses, senses
+from tools.corpora.spanish.clauses import Draft, Tail, being, clause
+from tools.corpora.spanish.fillers import SLOTS
+from tools.corpora.spanish.forms import adjective_forms
+from tools.corpora.spanish.phrases import SPEAKERS, Phrase, subject
+from tools.corpora.spanish.picker import Picker
+from tools.corpora.spanish.pronouns import ACCUSATIVES, company, fitting, receiver
+from tools.corpora.spanish.verbs import VERBS
 
 SLOT = re.compile(r"{(\w+)}")
 PEOPLE = {"to", "with", "whom"}  # these depend on the subject

@@ -1,10 +1,10 @@
 """Patterns in which English is and Spanish has, or makes: hunger, age, weather."""
 
-from mirada.corpora.spanish.clauses import BE, Draft, being, spaced
-from mirada.corpora.spanish.phrases import NAMED, NUMBERS, PRONOUNS, RELATIVES, Phrase, Subject, subject
-from mirada.corpora.spanish.picker import Picker
-from mirada.corpora.spanish.places import STAYS
-from mirada.corpora.spanish.verbs import COPULAS
+from tools.corpora.spanish.clauses import BE, Draft, being, spaced
+from tools.corpora.spanish.phrases import NAMED, NUMBERS, PRONOUNS, RELATIVES, Phrase, Subject, subject
+from tools.corpora.spanish.picker import Picker
+from tools.corpora.spanish.places import STAYS
+from tools.corpora.spanish.verbs import COPULAS
 
 NEEDS = {"hungry": "hambre", "thirsty": "sed", "cold": "frío", "hot": "calor", "sleepy": "sueño", "afraid": "miedo"}
 FEMININE = {"hambre", "sed"}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from random import Random
 
-from mirada.corpora.sentiment_clauses import Pair, WordChooser, all_pairs, contrast, flipped, plain
-from mirada.corpora.sentiment_words import TOPICS
+from tools.corpora.sentiment_clauses import Pair, WordChooser, all_pairs, contrast, flipped, plain
+from tools.corpora.sentiment_words import TOPICS
 
 LABELS = ("positive", "negative")
 SIZES = (8000, 500, 1000)

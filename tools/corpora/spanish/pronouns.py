@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from mirada.corpora.spanish.phrases import NAMED, PEOPLE, RELATIVES, SINGLE, Phrase, Subject
-from mirada.corpora.spanish.picker import Picker
+from tools.corpora.spanish.phrases import NAMED, PEOPLE, RELATIVES, SINGLE, Phrase, Subject
+from tools.corpora.spanish.picker import Picker
 
 
 class Pronoun(NamedTuple):

@@ -1,8 +1,8 @@
 """Where things are and where one goes: prepositions go with the noun in English, in Spanish most are "en"."""
 
-from mirada.corpora.spanish.nouns import NOUNS, Noun, tagged
-from mirada.corpora.spanish.phrases import LOOKS, Phrase, definite, phrase
-from mirada.corpora.spanish.picker import Picker
+from tools.corpora.spanish.nouns import NOUNS, Noun, tagged
+from tools.corpora.spanish.phrases import LOOKS, Phrase, definite, phrase
+from tools.corpora.spanish.picker import Picker
 
 AT = ["cinema", "museum", "restaurant", "market", "store", "hospital", "library", "station", "hotel", "office", "beach"]
 IN = ["park", "garden", "forest", "city", "village", "kitchen", "house", "square"]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from mirada.corpora import places_english, places_spanish
-from mirada.corpora.places_story import Story
+from tools.corpora import places_english, places_spanish
+from tools.corpora.places_story import Story
 
 SIZES = (12000, 500, 1000)
 

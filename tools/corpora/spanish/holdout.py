@@ -3,9 +3,9 @@
 import re
 from zlib import crc32
 
-from mirada.corpora.spanish.adjectives import ADJECTIVES, COMPARATIVES
-from mirada.corpora.spanish.nouns import NOUNS
-from mirada.corpora.spanish.verbs import CUES, ROWS
+from tools.corpora.spanish.adjectives import ADJECTIVES, COMPARATIVES
+from tools.corpora.spanish.nouns import NOUNS
+from tools.corpora.spanish.verbs import CUES, ROWS
 
 TOKEN = re.compile(r"\w+(?:'\w+)?")
 NEAR = 3  # words apart, at most, for two words to count as combined
