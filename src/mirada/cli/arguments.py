@@ -3,7 +3,9 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,6 +14,7 @@ import typer
 
 from mirada.errors import require
 from mirada.files import expanded
+from mirada.runs.ask import Option, run_options
 from mirada.words import echo
 
 if TYPE_CHECKING:
@@ -30,7 +33,6 @@ DataFile = Annotated[str, typer.Option("--data", help=f"{FILES}the builtin data.
 TestFile = Annotated[str, typer.Option("--data", help=f"{FILES}what the run kept for this.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, ...")]
-Beam = Annotated[int | None, typer.Option(help="Beams of the search; 1 is greedy.", show_default=False)]
 TableKeys = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY=VALUE", help="How the file of --data is read: columns=, separator=, encoding=, ..."),
@@ -49,6 +51,46 @@ def without_keys(run: "Run", words: Sequence[str]) -> tuple[list[str], list[str]
     keys = [word for word in words if word.partition("=")[0] in run.options.of_files and "=" in word]
     keys = [word for word in keys if not os.path.exists(word)]
     return [word for word in words if word not in keys], keys
+
+
+def with_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of an answer, all or those named, in the place of its argument `ask`: a dictionary of those
+    that were given. What an option is called, takes and means is declared in `mirada.runs.ask`.
+    """
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        table = {name: each for name, each in run_options().items() if name in names or not names}
+
+        @wraps(command)
+        def called(**given: Any) -> None:
+            values = {name: given.pop(name) for name in table}
+            ask = {name: value for name, value in values.items() if value is not None and value is not False}
+            for name in ask:
+                if table[name].kind is tuple:
+                    ask[name] = tuple(word.strip() for word in ask[name].split(",") if word.strip())
+            command(ask=ask, **given)
+
+        parameters: list[Parameter] = []
+        for own in signature(command).parameters.values():
+            parameters += map(_parameter, table.values()) if own.name == "ask" else [own]
+        called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return called
+
+    return decorated
+
+
+def _parameter(option: Option) -> Parameter:
+    """An option as typer reads it."""
+    about, kind = option.about.removesuffix("."), option.kind
+    if kind is tuple:
+        about += ", with commas between them"
+    elif option.metavar == "FILE":
+        about += "; -: standard input"
+    spelled = "--" + option.name.replace("_", "-")
+    given = bool if kind is bool else (str if kind is tuple else kind) | None
+    hint = Annotated[given, typer.Option(spelled, help=f"{about}.", metavar=option.metavar or None, show_default=False)]  # type: ignore[valid-type]
+    default = False if kind is bool else None
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 def examples(*commands: str) -> str:
@@ -241,7 +283,7 @@ def _skip_line(raw: bytes, where: str) -> None:
         require(size <= ENDLESS, f"{where} has more than {ENDLESS >> 20} MB. Is it text?")
 
 
-def passage_text(path: str) -> str:
+def _passage_text(path: str) -> str:
     """The text of a file, or of standard input, with every character as it is: answers are told by their places in it.
 
     UTF-8, or UTF-16 with a mark at its beginning.
@@ -269,3 +311,21 @@ def passage_text(path: str) -> str:
         ) from None
     require(bool(text.strip()), f"{name}: the passage is empty")
     return text
+
+
+def asked_run(folder: str, device: str, ask: Mapping[str, Any], reads_lines: bool = False) -> "Run":
+    """A run that answers as it is asked to: an option that it does not know is refused before anything is read.
+
+    `reads_lines` says that the inputs come from standard input, which can then hold no passage.
+    """
+    from mirada.runs.load import load
+
+    run = load(folder, device)
+    run.ask = run.asked(ask)
+    if "passage" in ask:
+        require(
+            ask["passage"] != "-" or not reads_lines,
+            "--passage - takes all of standard input: give the questions as arguments, or the passage as a file",
+        )
+        run.ask = run.asked({"passage": _passage_text(ask["passage"])})
+    return run

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mirada.cli.arguments import (
-    Beam,
     Device,
     Folder,
     Json,
@@ -17,6 +16,7 @@ from mirada.cli.arguments import (
     data_and_keys,
     examples,
     told_of_file,
+    with_options,
 )
 from mirada.errors import require, unknown
 from mirada.words import echo
@@ -34,13 +34,15 @@ EPILOG = examples(
 )
 
 
+@with_options("beam")
 def evaluate(
     folder: Folder,
     keys: TableKeys = None,
     data: TestFile = "",
     by: Annotated[str, typer.Option(help="length: the quality for short and long inputs, also as a plot.")] = "",
     as_json: Json = False,
-    beam: Beam = None,
+    *,
+    ask: dict[str, Any],
     device: Device = "cpu",
 ) -> None:
     """Measure a trained run, on its own test data or on a file."""
@@ -52,7 +54,7 @@ def evaluate(
     from mirada.training.log import digits
 
     run = load(folder, device)
-    run.ask = run.asked({} if beam is None else {"beam": beam})  # refused before anything is read
+    run.ask = run.asked(ask)  # refused before anything is read
     require(bool(data) or not keys, "KEY=VALUE says how the file of --data is read: give one")
     run.file_overrides = told_of_file(run, keys)
     splits = run.splits(data)

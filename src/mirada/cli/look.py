@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mirada.cli.arguments import Beam, Device, check_folder, check_texts, examples, passage_text
+from mirada.cli.arguments import Device, asked_run, check_folder, check_texts, examples, with_options
 from mirada.errors import require, unknown
 from mirada.files import expanded
 from mirada.words import echo
@@ -38,6 +38,7 @@ EPILOG = examples(
 )
 
 
+@with_options("beam", "candidates", "tokens", "truncate", "passage")
 def look(
     places: Annotated[
         list[str] | None,
@@ -57,13 +58,8 @@ def look(
     conllu: Annotated[str, typer.Option(metavar="FILE", help="Which heads follow the relations of these sentences.")] = "",
     example: Annotated[str, typer.Option(metavar="NAME", help="Of the lectures, without a run: black-cat.")] = "",
     language: Annotated[str, typer.Option(help="Of the page: en or es; without it, that of the browser.")] = "",
-    beam: Beam = None,
-    candidates: Annotated[str | None, typer.Option(help="Rank these words or labels, with commas between them.")] = None,
-    tokens: Annotated[int | None, typer.Option(help="At most so many tokens an answer.")] = None,
-    truncate: Annotated[bool, typer.Option("--truncate", help="Cut an input that is too long for the model.")] = False,
-    passage: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The text that holds the answer to a question; -: standard input.")
-    ] = None,
+    *,
+    ask: dict[str, Any],
     device: Device = "cpu",
 ) -> None:  # fmt: skip
     """Show what a model looked at while it answered: in the terminal, or as a page, a plot or a record."""
@@ -76,9 +72,6 @@ def look(
         not methods or ending not in PLOTS, "--methods is shown on a page or in the terminal: give -o a name in .html"
     )
     require(not kind or ending in PLOTS, "--kind is for plots: give -o a name that ends in .png, .svg or .pdf")
-    words = None if candidates is None else tuple(word.strip() for word in candidates.split(",") if word.strip())
-    options = {"beam": beam, "candidates": words, "tokens": tokens, "truncate": truncate or None, "passage": passage}
-    ask = {name: value for name, value in options.items() if value is not None}
     asked = LookRequest(tuple(places or ()), example, against, tuple(drop or ()), methods, conllu, ask, device)
     seen, other = asked.seen()
     _show(seen, other, out, ending, layer, head, kind, language)
@@ -156,12 +149,7 @@ class LookRequest:
 
     def run(self, folder: str, inputs: Sequence[str]) -> "Run":
         """The run, which knows how answers are wanted."""
-        from mirada.runs.load import load
-
-        run = load(folder, self.device)
-        run.ask = run.asked(self.ask)
-        if "passage" in self.ask:
-            run.ask = run.asked({"passage": passage_text(self.ask["passage"])})
+        run = asked_run(folder, self.device, self.ask)
         check_texts(run, folder, inputs)
         return run
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mirada.cli.arguments import (
-    Beam,
     Device,
     Folder,
     Json,
+    asked_run,
     check_folder,
     check_texts,
     examples,
     lines,
-    passage_text,
     told_of_file,
+    with_options,
     without_keys,
 )
 from mirada.errors import require
@@ -44,6 +44,7 @@ EPILOG = examples(
 )
 
 
+@with_options()
 def run(
     folder: Folder,
     inputs: Annotated[
@@ -54,41 +55,13 @@ def run(
     ] = "",
     out: Annotated[str, typer.Option("-o", "--out", help="Where the answers to --data go: .csv, .tsv or .jsonl.")] = "",
     as_json: Json = False,
-    beam: Beam = None,
-    best: Annotated[int | None, typer.Option(help="How many answers to show for each input.")] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option(help="Above 1 prefers long answers of a beam, below 1 short ones.")
-    ] = None,
-    coverage: Annotated[float | None, typer.Option(help="How much a beam should look at all of the source.")] = None,
-    candidates: Annotated[
-        str | None, typer.Option(help="Score these words or labels, with commas between them.")
-    ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Draw answers at random, the wilder the higher.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="Draw among the k likeliest tokens only; 0: among all.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Draw among the likeliest tokens that sum up to p only.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the drawing.")] = None,
-    tokens: Annotated[
-        int | None, typer.Option(help="At most so many tokens an answer; 0: what suits the task.")
-    ] = None,
-    truncate: Annotated[
-        bool, typer.Option("--truncate", help="Cut inputs that are too long for the model, rather than refuse them.")
-    ] = False,
-    passage: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="The text that holds the answers to questions; -: standard input."),
-    ] = None,
+    *,
+    ask: dict[str, Any],
     device: Device = "cpu",
 ) -> None:
     """Answer with a trained run, one line for each input."""
     require(bool(data) or not out, "-o is the file for the answers to --data: give both")
     check_folder("run", folder, inputs or ())
-    words = None if candidates is None else tuple(word.strip() for word in candidates.split(",") if word.strip())
-    options = {
-        "beam": beam, "best": best, "length_penalty": length_penalty, "coverage": coverage, "candidates": words,
-        "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "tokens": tokens,
-        "truncate": truncate or None, "passage": passage,
-    }  # fmt: skip
-    ask = {name: value for name, value in options.items() if value is not None}
     if data:
         _answer_file(folder, data, out, inputs or (), ask, as_json, device)
     else:
@@ -97,17 +70,7 @@ def run(
 
 def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as_json: bool, device: str) -> None:
     """Load the run, answer, print."""
-    from mirada.runs.load import load
-
-    run = load(folder, device)
-    run.ask = run.asked(ask)  # what it does not know is told before anything is read
-    if "passage" in ask:
-        piped = ask["passage"] == "-" and not inputs
-        require(
-            not piped,
-            "--passage - takes all of standard input: give the questions as arguments, or the passage as a file",
-        )
-        run.ask = run.asked({"passage": passage_text(ask["passage"])})
+    run = asked_run(folder, device, ask, reads_lines=not inputs)
     if inputs and run.task.takes_files:
         inputs, keys = without_keys(run, inputs)
         run.file_overrides = told_of_file(run, keys)
@@ -135,14 +98,10 @@ def _answer_file(
     """Answer all inputs of a file; the answers go to another file, beside what was in the first, or to standard output."""
     from mirada.files import write_whole
     from mirada.runs.inputs import check_out, table_text
-    from mirada.runs.load import load
 
     if out:
         check_out(out, data)
-    run = load(folder, device)
-    run.ask = run.asked(ask)
-    if "passage" in ask:
-        run.ask = run.asked({"passage": passage_text(ask["passage"])})
+    run = asked_run(folder, device, ask)
     run.file_overrides = told_of_file(run, keys)
     questions, answers = _asked_by_file(run, data)
     for note in questions.notes:

@@ -1,13 +1,13 @@
-"""What is asked of a run, and what comes back: an answer, a score, and the way to look at how it came about."""
+"""What comes back from a run that is asked: an answer, a score, and the way to look at how it came about."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from html import escape
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -20,61 +20,6 @@ if TYPE_CHECKING:
     from mirada.looking.record import Seen
 
 FIGURES = (".png", ".svg", ".pdf")
-INSIDE = ("aligned",)  # options of programs, not of people
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskOptions:
-    """How answers are wanted. The options of a task are the fields of its own class, beside these: none."""
-
-    unused: ClassVar[tuple[str, ...]] = ()  # inherited fields that change nothing in this task
-
-    @classmethod
-    def takes(cls) -> list[str]:
-        """The names of the options."""
-        return [item.name for item in fields(cls) if item.name not in cls.unused]
-
-    def changed(self, given: Mapping[str, Any], task: str) -> Self:
-        """With some options changed; what would change nothing is refused.
-
-        >>> RankAsk().changed({"beam": 4}, "classify")
-        Traceback (most recent call last):
-        ValueError: beam is not used by classify; it takes best, candidates
-        """
-        known = self.takes()
-        useless = [name for name in given if name not in known]
-        verb = "is" if len(useless) == 1 else "are"
-        shown = [name for name in known if name not in INSIDE]
-        listed = f"it takes {', '.join(shown)}" if shown else "it takes no options"
-        require(not useless, f"{', '.join(useless)} {verb} not used by {task}; {listed}")
-        return replace(self, **given)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankAsk(AskOptions):
-    """How many of the likeliest answers are wanted, or which candidates are to be ranked."""
-
-    best: int = 1
-    candidates: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        require(self.best >= 1, f"best must be at least 1: got {self.best}")
-
-    def ranking(self, ranked: Sequence[tuple[str, float]]) -> dict[str, Any]:
-        """The fields of an answer that say what else there was, and how much of it is printed: all candidates, or as many as
-        were asked for.
-        """
-        return {"ranked": tuple(ranked), "shown": len(ranked) if self.candidates else self.best if self.best > 1 else 0}
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextRankAsk(RankAsk):
-    """The same for inputs that are texts: `truncate` cuts those that are too long for the model, `aligned` asks for what was
-    looked at.
-    """
-
-    truncate: bool = False
-    aligned: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,8 @@ from mirada.data.record import Problem, Record
 from mirada.decoding.search import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
-from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.answers import Answer
+from mirada.runs.ask import AskOptions
 from mirada.runs.batches import Examples
 from mirada.runs.inputs import Question
 from mirada.runs.settings import Settings, file_options

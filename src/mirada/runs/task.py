@@ -12,7 +12,8 @@ from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Problem, Record
 from mirada.errors import require, unknown
 from mirada.layers.model import Model
-from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.answers import Answer
+from mirada.runs.ask import AskOptions
 from mirada.runs.batches import Examples, FixedSize, in_sequence
 from mirada.runs.inputs import Questions, Table, answered_table, table_questions
 from mirada.runs.sources import Source, Splits, TrainingRecords

@@ -1,21 +1,15 @@
-"""What the server takes and what it refuses: sizes, counts, times, and the ranges of the options of an answer."""
+"""What the server takes and what it refuses: sizes, counts, times, and the values of the options of an answer."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-Range = tuple[float, float]
+from mirada.runs.ask import Option
+from mirada.words import shortened
 
-# what an option may be; outside of it an answer would take the server's memory or its time from everybody
-RANGES: dict[str, Range] = {
-    "beam": (1, 32),
-    "best": (1, 32),
-    "tokens": (0, 2048),
-    "temperature": (0, 100),
-    "top_k": (0, 1_000_000),
-    "top_p": (0, 1),
-    "seed": (0, 2**53),
-    "length_penalty": (-10, 10),
-    "coverage": (-10, 10),
-}
+WORDS = {int: "a whole number", float: "a number", bool: "true or false"}
+TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", tuple: "array"}  # as JSON calls them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,3 +47,108 @@ class Refused(Exception):  # noqa: N818 (a refusal is an answer, not an error of
         super().__init__(why)
         self.status, self.why = status, why
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+# Options of an answer: as a request has them, and as the form of the web app shows them.
+
+
+def form_fields(options: Mapping[str, Option]) -> list[dict[str, Any]]:
+    """What the form of the web app is made from: the fields of `GET /api/health` for each option."""
+    fields: list[dict[str, Any]] = []
+    for name, option in options.items():
+        english, spanish = option.label
+        field = {"name": name, "type": TYPES[option.kind], "label": {"en": english or name, "es": spanish or name}}
+        low, high = option.bounds or (None, None)
+        fields.append(field | {"minimum": low, "maximum": high, "step": option.step})
+    return fields
+
+
+def checked_option(option: Option, value: Any, limits: Limits) -> Any:
+    """An option of a request, as the run takes it. What a form sends is text, and read as on a command line."""
+    name, kind = option.name, option.kind
+    if kind is tuple:
+        words = _listed(value) if isinstance(value, str) else value
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise Refused(400, f"{name} must be a list of texts: got {shown(value)}")
+        if len(words) > limits.candidates:
+            raise Refused(413, f"at most {limits.candidates:,} {name} at once: got {len(words):,}")
+        return tuple(_readable(name, word.strip(), limits) for word in words if word.strip())
+    if kind is str:
+        if not isinstance(value, str):
+            raise Refused(400, f"{name} must be text: got {shown(value)}")
+        return _readable(name, value, limits)
+    number = from_text(value, kind) if isinstance(value, str) else value
+    whole = isinstance(number, float) and kind is int and number.is_integer() and abs(number) < 2**53
+    number = int(number) if whole else number
+    right = isinstance(number, bool) if kind is bool else isinstance(number, int | float) and type(number) is not bool
+    if not right or (kind is int and not isinstance(number, int)):
+        raise Refused(400, f"{name} must be {WORDS[kind]}: got {shown(value)}")
+    if kind is bool:
+        return number
+    low, high = option.bounds or (-(2**53), 2**53)
+    if not low <= number <= high:
+        raise Refused(400, f"{name} must be {low:,} to {high:,}: got {shown(value)}")
+    if 0 < number < option.smallest:
+        raise Refused(400, f"{name} must be 0, or {option.smallest} to {high:,}: got {shown(value)}")
+    return kind(number)
+
+
+def _listed(value: str) -> list[str]:
+    """Several texts as a form sends them: a list in JSON, as the web app does, or by commas, as on a command line.
+
+    >>> _listed('["red, or blue", "green"]'), _listed("red, green"), _listed("[red]")
+    (['red, or blue', 'green'], ['red', ' green'], ['[red]'])
+    """
+    try:
+        found = json.loads(value) if value.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        found = None
+    right = isinstance(found, list) and all(isinstance(word, str) for word in found)
+    return found if right and found is not None else value.split(",")
+
+
+def from_text(value: str, kind: type) -> Any:
+    """A number or a truth as text; the text itself, where it is neither.
+
+    >>> from_text("4", int), from_text("yes", bool), from_text("x", int)
+    (4, True, 'x')
+    """
+    if kind is bool:
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(value.lower(), value)
+    try:
+        return int(value) if kind is int else float(value)
+    except ValueError:
+        return value
+
+
+def _readable(name: str, text: str, limits: Limits) -> str:
+    """A text that a model can be given: of at most so many characters, all of them characters."""
+    if len(text) > limits.characters:
+        raise Refused(413, f"{name} is too long: {len(text):,} characters, at most {limits.characters:,}")
+    if not is_text(text):
+        raise Refused(400, f"{name} is not text: it has half of a surrogate pair. Send UTF-8.")
+    return text
+
+
+def is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8: JSON can hold halves of surrogate pairs."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shown(value: Any) -> str:
+    """A value in an error.
+
+    >>> shown([1] * 50), shown(None), shown("a")
+    ('a list', 'null', "'a'")
+    """
+    if isinstance(value, str):
+        return repr(shortened(value))
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int | float):
+        return shortened(str(value)) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
+    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a file"

@@ -24,8 +24,8 @@ from mirada.errors import require
 from mirada.looking.change.changes import Change, changes_from
 from mirada.runs.answers import Answer
 from mirada.runs.inputs import Question
-from mirada.web.options import Limits, Refused
-from mirada.web.runs import FILES, ServedRun, ServedRuns, checked_option, draws, from_text, is_text, shown
+from mirada.web.options import Limits, Refused, checked_option, from_text, is_text, shown
+from mirada.web.runs import FILES, ServedRun, ServedRuns, draws
 from mirada.words import shortened
 
 # The body of a request: read within bounds of size and time, as JSON or as a form with files.
@@ -426,7 +426,7 @@ def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> 
     useless = [name for name in given if name not in known]
     if useless:
         raise Refused(400, f"{shown(useless[0])} is not used by {task}; {listed}")
-    ask = {name: checked_option(name, value, known[name], limits) for name, value in given.items() if value is not None}
+    ask = {name: checked_option(known[name], value, limits) for name, value in given.items() if value is not None}
     if isinstance(ask.get("passage"), str):
         ask["passage"] = ask["passage"] or " "  # an empty one is a mistake, not the default
     try:

@@ -1,24 +1,22 @@
 """The runs that are served, by name, and what each says of itself."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, cast
 
 from mirada.decoding.greedy import Sample
-from mirada.decoding.options import SearchOptions
 from mirada.decoding.search import Stepper
 from mirada.errors import require, unknown
 from mirada.files import expanded
-from mirada.runs.answers import INSIDE, AskOptions
+from mirada.runs.ask import AskOptions, Option, SearchAsk
 from mirada.runs.load import load
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
-from mirada.web.options import RANGES, Limits, Refused
+from mirada.web.options import Limits, Refused, form_fields, shown
 from mirada.words import shortened
 
 # A run that stops writing, and comparing methods, when nobody waits for the result any more.
@@ -92,8 +90,6 @@ SENT = {  # what each kind of input is to a program; `mirada run` takes paths an
     "recording": "wav files, as files of a form or base64",
     "table": "CSV files of the latest rows, as files of a form or base64",
 }
-WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-Kind = type | tuple[type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +104,9 @@ class ServedRun:
         return self.run.task.takes_files
 
     @cached_property
-    def options(self) -> dict[str, Kind]:
-        """The options of a question and their types; a tuple has several texts."""
-        hints = get_type_hints(self.run.task.Ask)
-        names = [name for name in self.run.task.Ask.takes() if name not in INSIDE]
-        return {name: _kind_of(hints[name]) for name in names}
+    def options(self) -> dict[str, Option]:
+        """The options of a question, by name."""
+        return self.run.task.Ask.options()
 
     @cached_property
     def draws(self) -> bool:
@@ -133,6 +127,7 @@ class ServedRun:
             "takes": SENT.get(run.task.input_kind, about.takes),
             "streams": run.task.streams,
             "options": list(self.options),
+            "fields": form_fields(self.options),
             "labels": list(labels) if len(labels) <= Limits().candidates else [],
             "parameters": sum(p.numel() for p in run.model.parameters()),
         }
@@ -166,109 +161,7 @@ class ServedRuns:
 
 def draws(ask: AskOptions) -> bool:
     """Whether answers wanted like this are drawn at random."""
-    return isinstance(ask, SearchOptions) and isinstance(ask.search(), Sample)
-
-
-def _kind_of(hint: Any) -> Kind:
-    """The type of an option, without the None that stands for its default.
-
-    >>> _kind_of(float | None), _kind_of(tuple[str, ...])
-    (<class 'float'>, (<class 'str'>,))
-    """
-    if hint in WORDS:
-        return hint  # type: ignore[no-any-return]
-    inside = [part for part in getattr(hint, "__args__", ()) if part not in (type(None), ...)]
-    return (str,) if getattr(hint, "__origin__", None) is tuple else inside[0]
-
-
-def checked_option(name: str, value: Any, kind: Kind, limits: Limits) -> Any:
-    """An option of a request, as the run takes it. What a form sends is text, and read as on a command line."""
-    if isinstance(kind, tuple):
-        words = _listed(value) if isinstance(value, str) else value
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise Refused(400, f"{name} must be a list of texts: got {shown(value)}")
-        if len(words) > limits.candidates:
-            raise Refused(413, f"at most {limits.candidates:,} {name} at once: got {len(words):,}")
-        return tuple(_readable(name, word.strip(), limits) for word in words if word.strip())
-    if kind is str:
-        if not isinstance(value, str):
-            raise Refused(400, f"{name} must be text: got {shown(value)}")
-        return _readable(name, value, limits)
-    number = from_text(value, kind) if isinstance(value, str) else value
-    whole = isinstance(number, float) and kind is int and number.is_integer() and abs(number) < 2**53
-    number = int(number) if whole else number
-    right = isinstance(number, bool) if kind is bool else isinstance(number, int | float) and type(number) is not bool
-    if not right or (kind is int and not isinstance(number, int)):
-        raise Refused(400, f"{name} must be {WORDS[kind]}: got {shown(value)}")
-    if kind is bool:
-        return number
-    low, high = RANGES.get(name, (-(2**53), 2**53))
-    if not low <= number <= high:
-        raise Refused(400, f"{name} must be {low:,} to {high:,}: got {shown(value)}")
-    if name == "temperature" and 0 < number < 0.01:
-        raise Refused(400, f"temperature must be 0, or 0.01 to {high:,}: got {shown(value)}")
-    return kind(number)
-
-
-def _listed(value: str) -> list[str]:
-    """Several texts as a form sends them: a list in JSON, as the web app does, or by commas, as on a command line.
-
-    >>> _listed('["red, or blue", "green"]'), _listed("red, green"), _listed("[red]")
-    (['red, or blue', 'green'], ['red', ' green'], ['[red]'])
-    """
-    try:
-        found = json.loads(value) if value.lstrip().startswith("[") else None
-    except (ValueError, RecursionError):
-        found = None
-    right = isinstance(found, list) and all(isinstance(word, str) for word in found)
-    return found if right and found is not None else value.split(",")
-
-
-def from_text(value: str, kind: type) -> Any:
-    """A number or a truth as text; the text itself, where it is neither.
-
-    >>> from_text("4", int), from_text("yes", bool), from_text("x", int)
-    (4, True, 'x')
-    """
-    if kind is bool:
-        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(value.lower(), value)
-    try:
-        return int(value) if kind is int else float(value)
-    except ValueError:
-        return value
-
-
-def _readable(name: str, text: str, limits: Limits) -> str:
-    """A text that a model can be given: of at most so many characters, all of them characters."""
-    if len(text) > limits.characters:
-        raise Refused(413, f"{name} is too long: {len(text):,} characters, at most {limits.characters:,}")
-    if not is_text(text):
-        raise Refused(400, f"{name} is not text: it has half of a surrogate pair. Send UTF-8.")
-    return text
-
-
-def is_text(value: str) -> bool:
-    """Whether it can be written as UTF-8: JSON can hold halves of surrogate pairs."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def shown(value: Any) -> str:
-    """A value in an error.
-
-    >>> shown([1] * 50), shown(None), shown("a")
-    ('a list', 'null', "'a'")
-    """
-    if isinstance(value, str):
-        return repr(shortened(value))
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int | float):
-        return shortened(str(value)) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
-    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a file"
+    return isinstance(ask, SearchAsk) and isinstance(ask.search(), Sample)
 
 
 def load_runs(folders: Sequence[str], device: str) -> ServedRuns:

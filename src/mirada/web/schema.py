@@ -4,25 +4,11 @@ from typing import Any
 
 import mirada
 from mirada.looking.change.changes import CHANGES
-from mirada.web.options import RANGES, Limits
-from mirada.web.runs import FILES, Kind, ServedRuns
+from mirada.runs.ask import Option
+from mirada.web.options import TYPES, Limits
+from mirada.web.runs import FILES, ServedRuns
 
 Schema = dict[str, Any]
-TYPES = {int: "integer", float: "number", bool: "boolean", str: "string"}
-ABOUT = {
-    "beam": "Beams of the search; 1 is greedy.",
-    "best": "How many answers are wanted for each input.",
-    "length_penalty": "Above 1 prefers long answers of a beam, below 1 short ones.",
-    "coverage": "How much a beam should look at all of the source.",
-    "candidates": "Words or labels to be scored.",
-    "temperature": "Draw answers at random, the wilder the higher.",
-    "top_k": "Draw among the k likeliest tokens only; 0: among all.",
-    "top_p": "Draw among the likeliest tokens that sum up to p only.",
-    "seed": "Of the drawing.",
-    "tokens": "At most so many tokens an answer; 0: what suits the task.",
-    "truncate": "Cut inputs that are too long for the model, rather than refuse them.",
-    "passage": "The text that holds the answers to questions.",
-}
 EVENT: Schema = {  # a server-sent event, whose data is JSON
     "type": "object",
     "required": ["data"],
@@ -44,8 +30,7 @@ ERRORS = {
 
 def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
     """The whole description, of the runs that are served."""
-    options = {name: kind for served in runs for name, kind in served.options.items()}
-    properties = {name: _option(name, kind, limits) for name, kind in options.items()}
+    properties = {name: _property(option, limits) for served in runs for name, option in served.options.items()}
     names = [served.name for served in runs]
     run: Schema = {
         "type": "string",
@@ -100,17 +85,16 @@ def _input_schema(runs: ServedRuns, limits: Limits) -> tuple[Schema, bool]:
     return ({"oneOf": [text, file]}, True) if kinds & set(FILES) else (text, False)
 
 
-def _option(name: str, kind: Kind, limits: Limits) -> Schema:
+def _property(option: Option, limits: Limits) -> Schema:
     """An option of an answer."""
-    if isinstance(kind, tuple):
-        found: Schema = {"type": "array", "items": {"type": "string"}, "maxItems": limits.candidates}
-    else:
-        found = {"type": TYPES[kind]}
-        if name in RANGES:
-            found["minimum"], found["maximum"] = RANGES[name]
-        if kind is str:
-            found["maxLength"] = limits.characters
-    return found | ({"description": ABOUT[name]} if name in ABOUT else {})
+    found: Schema = {"type": TYPES[option.kind]}
+    if option.kind is tuple:
+        found |= {"items": {"type": "string"}, "maxItems": limits.candidates}
+    if option.bounds:
+        found["minimum"], found["maximum"] = option.bounds
+    if option.kind is str:
+        found["maxLength"] = limits.characters
+    return found | ({"description": option.about} if option.about else {})
 
 
 def _object_of(properties: Schema, required: list[str]) -> Schema:

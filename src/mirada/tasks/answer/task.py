@@ -21,7 +21,8 @@ from mirada.layers.model import Model
 from mirada.looking.explain.compare import Explained
 from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, TextLabels, WrittenStep
 from mirada.models.reader import Reader, best_spans, span_mass
-from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.answers import Answer
+from mirada.runs.ask import PassageAsk
 from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.inputs import Question, Questions, Table
 from mirada.runs.run import Run
@@ -63,21 +64,6 @@ class QuestionOptions(TextOptions):
     tokenizer: str = "word"
     vocab: int = 2000
     lowercase: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class PassageAsk(AskOptions):
-    """How many spans are wanted; the `passage` of questions that come without one; `truncate` cuts questions that are too
-    long, `aligned` asks for what was looked at.
-    """
-
-    best: int = 1
-    passage: str = ""
-    truncate: bool = False
-    aligned: bool = False
-
-    def __post_init__(self) -> None:
-        require(self.best >= 1, f"best must be at least 1: got {self.best}")
 
 
 class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary]):

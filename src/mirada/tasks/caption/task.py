@@ -20,7 +20,6 @@ from mirada.data.check import too_long
 from mirada.data.image import Pixels, as_numbers, fit_square, pixels_of, thumbnails
 from mirada.data.record import Problem
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
-from mirada.decoding.options import SearchOptions
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.drawing.attention.picture import HeatPanel, PictureHeat, png
 from mirada.drawing.page import Section
@@ -30,7 +29,8 @@ from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.captioner import Captioner
-from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.answers import Answer
+from mirada.runs.ask import SearchAsk
 from mirada.runs.batches import in_sequence
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
@@ -63,17 +63,12 @@ DRAWS = 100  # looks of a hard model that the report counts
 MOST_WORDS = 30  # rows of a table in the report
 
 
-@dataclass(frozen=True, kw_only=True)
-class CaptionAsk(SearchOptions, AskOptions):
-    """How a caption is searched for."""
-
-
 class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     """An input is a path, a Pillow image or an array of pixels."""
 
     name, input_kind = "caption", "picture"
     Data = PictureOptions
-    Ask = CaptionAsk
+    Ask = SearchAsk
     Known = Vocabulary
     preview_examples = 64
     presets: ClassVar[Mapping[str, Preset]] = {
@@ -133,7 +128,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
 
     # from inputs to answers
 
-    def answer(self, run: Run, inputs: Sequence[Any], ask: CaptionAsk) -> list[Answer]:
+    def answer(self, run: Run, inputs: Sequence[Any], ask: SearchAsk) -> list[Answer]:
         options: Any = run.options
         names = [_name_of(given) for given in inputs]
         pictures = [
@@ -276,7 +271,7 @@ def _name_of(given: Any) -> str:
     return str(given) if isinstance(given, str | Path) else "picture"
 
 
-def _written(run: Run, pictures: Sequence[UInt8[np.ndarray, "size size 3"]], ask: CaptionAsk) -> list[list[Hypothesis]]:
+def _written(run: Run, pictures: Sequence[UInt8[np.ndarray, "size size 3"]], ask: SearchAsk) -> list[list[Hypothesis]]:
     """The best captions for each of some pictures."""
     stepper: Any = run.stepper
     state = stepper.start(stepper.encode(as_numbers(pictures).to(run.device)))

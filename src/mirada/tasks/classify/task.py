@@ -25,7 +25,8 @@ from mirada.layers.model import Model
 from mirada.looking.labels import AxisLabels, Labels, Span, TextLabels, read_axis
 from mirada.looking.record import Seen
 from mirada.models.classifier import Classifier, ClassifierConfig
-from mirada.runs.answers import Answer, TextRankAsk
+from mirada.runs.answers import Answer
+from mirada.runs.ask import TextRankAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.classes import class_details, class_metrics, every_class_learned, unseen_classes
 from mirada.runs.run import Run

@@ -29,7 +29,8 @@ from mirada.layers.output import IGNORED
 from mirada.looking.explain.compare import Explained
 from mirada.looking.labels import RANKED, Labels, WrittenStep, searched_axis
 from mirada.models.bert import BERT
-from mirada.runs.answers import Answer, TextRankAsk
+from mirada.runs.answers import Answer
+from mirada.runs.ask import TextRankAsk
 from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables

@@ -12,7 +12,8 @@ from mirada.corpora.prices import COMPANIES
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.models.forecaster import Forecaster
-from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.answers import Answer
+from mirada.runs.ask import AskOptions
 from mirada.runs.inputs import Question, Questions, Table, answered_table
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, parts_of

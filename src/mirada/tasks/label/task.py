@@ -23,7 +23,8 @@ from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.looking.record import Seen, look
 from mirada.models.gat import GAT
-from mirada.runs.answers import Answer, RankAsk
+from mirada.runs.answers import Answer
+from mirada.runs.ask import RankAsk
 from mirada.runs.batches import Whole
 from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions

@@ -25,7 +25,8 @@ from mirada.drawing.page import Section
 from mirada.errors import require
 from mirada.looking.record import Seen, look
 from mirada.models.vit import ViT, ViTConfig
-from mirada.runs.answers import Answer, RankAsk
+from mirada.runs.answers import Answer
+from mirada.runs.ask import RankAsk
 from mirada.runs.batches import FixedSize
 from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions, table_questions

@@ -20,7 +20,6 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Problem, Record
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN
 from mirada.data.wav import read_wav
-from mirada.decoding.options import SearchOptions
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
@@ -29,7 +28,8 @@ from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.transcriber import Transcriber
-from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.answers import Answer
+from mirada.runs.ask import TranscribeAsk
 from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
@@ -87,13 +87,6 @@ class TranscribeOptions(TextOptions):
     def bands(self) -> MelBands:
         """How recordings are heard."""
         return MelBands(self.rate, self.mels)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranscribeAsk(SearchOptions, AskOptions):
-    """How a text is searched for; `truncate` cuts recordings that are too long for the model."""
-
-    truncate: bool = False
 
 
 Heard = Recording | str | Path | tuple[Any, int]  # what a person may give: a file, or samples and their rate

@@ -13,7 +13,6 @@ from mirada.data.check import too_long
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, Record, TableRow
 from mirada.data.text.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer, Vocabulary
-from mirada.decoding.options import SearchOptions
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.drawing.page import Item, Section
 from mirada.drawing.tables import DataTable
@@ -24,7 +23,8 @@ from mirada.layers.output import IGNORED
 from mirada.looking.labels import Labels, read_axis, written_labels
 from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
-from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.answers import Answer
+from mirada.runs.ask import TranslateAsk
 from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
 from mirada.runs.inputs import Questions, table_questions
 from mirada.runs.run import Run
@@ -46,14 +46,6 @@ class TranslateOptions(TextOptions):
     """`reverse` translates from the second column to the first."""
 
     reverse: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslateAsk(SearchOptions, AskOptions):
-    """How a translation is searched for; `_aligned` asks for what it looked at, `truncate` cuts what is too long."""
-
-    aligned: bool = False
-    truncate: bool = False
 
 
 Tokens = tuple[list[int], list[int]]  # of both sides

@@ -20,7 +20,6 @@ from mirada.data.record import Found, Problem, Record
 from mirada.data.text.packing import Windows, in_order
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
 from mirada.decoding.beam import Beam
-from mirada.decoding.options import SearchOptions
 from mirada.decoding.search import Forbid
 from mirada.drawing.page import Section, TextSample
 from mirada.hub.vectors import start_from_vectors
@@ -28,7 +27,8 @@ from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.looking.labels import Labels, written_axis, written_steps
 from mirada.models.gpt import GPT
-from mirada.runs.answers import Answer, AskOptions
+from mirada.runs.answers import Answer
+from mirada.runs.ask import WriteAsk
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, splits_of
 from mirada.runs.task import Preset, Task
@@ -50,18 +50,6 @@ class WriteOptions(TextOptions):
     """Characters by default: small texts have few words."""
 
     tokenizer: str = "char"
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriteAsk(SearchOptions, AskOptions):
-    """How a continuation is drawn or searched for: one of them, and there is no source to cover. `aligned` asks for what
-    was looked at.
-    """
-
-    unused: ClassVar[tuple[str, ...]] = ("best", "coverage")
-    usual_temperature: ClassVar[float] = 0.8
-
-    aligned: bool = False
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class Page {
   #form(kept = {}) {
     const { run, t } = this;
     const submit = () => this.submit();
-    this.form = new Form(run, t, submit);
+    this.form = new Form(run, t, this.language, submit);
     if (kept?.text) this.form.field.value = kept.text;
     if (kept?.passage) this.form.passage.value = kept.passage;
     if (kept?.file) this.form.take(kept.file);

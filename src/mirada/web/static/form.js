@@ -3,14 +3,10 @@
 import { h } from "./elements.js";
 
 const ACCEPTS = { picture: "image/*", recording: ".wav,audio/wav,audio/x-wav", table: ".csv,.tsv,.txt,text/csv" };
-const NUMBERS = { // option: [least, most, step]
-  beam: [1, 32, 1], best: [1, 32, 1], tokens: [0, 2048, 1], temperature: [0, 100, 0.1], top_k: [0, 1000000, 1], top_p: [0, 1, 0.05],
-  seed: [0, 9007199254740991, 1], length_penalty: [-10, 10, 0.1], coverage: [-10, 10, 0.1],
-};
 
 export class Form {
-  constructor(run, t, onSubmit) {
-    Object.assign(this, { run, t, file: null, options: new Map() });
+  constructor(run, t, language, onSubmit) {
+    Object.assign(this, { run, t, language, file: null, options: new Map() });
     this.isFile = run.input in ACCEPTS;
     this.problem = h("p", { class: "problem", role: "alert", hidden: true });
     this.button = h("button", { type: "submit", class: "go" }, t("ask"));
@@ -34,7 +30,7 @@ export class Form {
     this.field = h("textarea", { id: "input", rows: run.task === "write" || question ? 2 : 1, spellcheck: "false", autocomplete: "off", placeholder: t(`hint_${run.input === "text" ? "text" : run.input}`), onkeydown: submit, oninput: () => grow(this.field), dir: "auto" });
     this.passage = question ? h("textarea", { id: "passage", rows: 5, spellcheck: "false", placeholder: t("passageHint"), dir: "auto" }) : null;
     return [
-      question ? h("label", { class: "field" }, h("span", {}, t("passage")), this.passage) : null,
+      question ? h("label", { class: "field" }, h("span", {}, run.fields.find(({ name }) => name === "passage").label[this.language]), this.passage) : null,
       h("label", { class: "field main" }, h("span", { class: question ? null : "aloud" }, question ? t("question") : t(`task_${run.task}`)), this.field),
     ];
   }
@@ -66,17 +62,18 @@ export class Form {
     this.preview.replaceChildren(...[shown, h("bdi", { class: "name" }, file.name), h("span", { class: "soft" }, t("change"))].filter(Boolean));
   }
   #options() {
-    const { t, run } = this;
-    const fields = run.options.filter((name) => name !== "passage").map((name) => {
-      if (name === "truncate") {
+    const { t, run, language } = this;
+    const fields = run.fields.filter(({ name }) => name !== "passage").map(({ name, type, label, minimum, maximum, step }) => {
+      if (type === "boolean") {
         const box = h("input", { type: "checkbox" });
         this.options.set(name, () => (box.checked ? true : null));
-        return h("label", { class: "option check" }, box, t(`opt_${name}`));
+        return h("label", { class: "option check" }, box, label[language]);
       }
-      const range = NUMBERS[name];
-      const field = range ? h("input", { type: "number", min: range[0], max: range[1], step: range[2] }) : h("input", { type: "text" });
-      this.options.set(name, () => (field.value.trim() === "" ? null : range ? Number(field.value) : field.value.split(",").map((word) => word.trim()).filter(Boolean)));
-      return h("label", { class: "option" }, h("span", {}, t(`opt_${name}`)), field);
+      const number = type === "integer" || type === "number";
+      const field = number ? h("input", { type: "number", min: minimum, max: maximum, step }) : h("input", { type: "text" });
+      const read = { array: (text) => text.split(",").map((word) => word.trim()).filter(Boolean), string: (text) => text }[type] ?? Number;
+      this.options.set(name, () => (field.value.trim() === "" ? null : read(field.value)));
+      return h("label", { class: "option" }, h("span", {}, label[language]), field);
     });
     return fields.length ? h("details", { class: "options" }, h("summary", {}, t("options")), h("div", { class: "grid" }, fields)) : h("span", {});
   }
