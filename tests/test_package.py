@@ -1,14 +1,19 @@
 """What is installed: a wheel and an sdist that hold what they should and nothing else, and dependencies with bounds."""
 
+import ast
 import re
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+import mirada
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -55,6 +60,50 @@ def test_a_command_starts_without_torch_and_without_what_it_does_not_need() -> N
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_importing_mirada_imports_nothing_that_takes_time() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import mirada; new = {name.split('.')[0] for name in sys.modules} - before; "
+        "print(sorted(new - {'importlib', 'mirada', 'warnings'})); "
+        "from mirada.models import GPT; print('mirada.models.gpt' in sys.modules, 'mirada.models.bert' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "True False"]
+
+
+def test_every_part_that_the_readme_names_comes_from_mirada() -> None:
+    rows = re.findall(
+        r"^\| (score|where N\(i\)|where, from data|position|normalizer|heads psi) \|(.*)$",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    homes = {
+        "score": "scores", "where N(i)": "neighborhoods", "where, from data": "neighborhoods", "position": "positions",
+        "normalizer": "normalizers", "heads psi": "heads",
+    }  # fmt: skip
+    assert [factor for factor, _ in rows] == list(homes)
+    names = {name: homes[factor] for factor, row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert len(names) == 38
+    for name, home in names.items():
+        assert getattr(mirada, name) is getattr(import_module(f"mirada.attention.{home}"), name)
+        assert name in mirada.__all__
+
+
+@pytest.mark.parametrize("package", ["", ".attention", ".layers", ".models", ".decoding", ".engine"])
+def test_a_package_lists_what_it_offers_to_users_and_to_type_checkers(package: str) -> None:
+    module = import_module(f"mirada{package}")
+    offered = {name: getattr(module, name) for name in module.__all__}
+    assert not [name for name, value in offered.items() if isinstance(value, ModuleType) or not value.__doc__]
+    imported = {
+        alias.name
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(f"mirada{package}.")
+        for alias in node.names
+    }
+    assert imported == set(offered)
+    with pytest.raises(AttributeError, match="nothing_of_that_name"):
+        module.nothing_of_that_name  # noqa: B018
 
 
 def test_a_system_without_resource_is_no_reason_to_fail() -> None:

@@ -10,8 +10,24 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mirada.attention.equation import Attention, attend
-    from mirada.attention.heads import MultiHead
-    from mirada.attention.normalizers import draws
+    from mirada.attention.heads import Collaborative, Grouped, MultiHead, Split, Tied
+    from mirada.attention.neighborhoods import (
+        Causal,
+        Complete,
+        Dense,
+        Documents,
+        Edges,
+        Fixed,
+        Grid,
+        Monotonic,
+        Padding,
+        PerHead,
+        Strided,
+        Window,
+    )
+    from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax, StraightThrough, draws
+    from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Relative, Rotary, Sinusoidal
+    from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, TanhSum
     from mirada.looking.change.changes import Cut, DropHead, Force, MaskKey
     from mirada.looking.change.intervene import intervene
     from mirada.looking.explain.importance import importance
@@ -22,42 +38,32 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Attention",
-    "Cut",
-    "DropHead",
-    "Force",
-    "MaskKey",
-    "MultiHead",
-    "Seen",
-    "attend",
-    "draws",
-    "importance",
-    "intervene",
-    "load",
-    "look",
-    "train",
-    "weight_gradients",
-]
+    "ALiBi", "Additive", "Attention", "Bilinear", "Causal", "Collaborative", "Complete", "Concat", "Cut", "Dense",
+    "Documents", "Dot", "DropHead", "Edges", "Fixed", "Force", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel",
+    "Hard", "Identity", "Learned", "LocalGaussian", "Location", "MaskKey", "Monotonic", "MultiHead", "Offset",
+    "Padding", "PerHead", "Relative", "Rotary", "Seen", "Sinusoidal", "Softmax", "Sparsemax", "Split",
+    "StraightThrough", "Strided", "TanhSum", "Tied", "Window", "attend", "draws", "importance", "intervene", "load",
+    "look", "train", "weight_gradients",
+]  # fmt: skip
 
-_HOME = {
-    "Attention": "mirada.attention.equation",
-    "attend": "mirada.attention.equation",
-    "MultiHead": "mirada.attention.heads",
-    "draws": "mirada.attention.normalizers",
-    "Cut": "mirada.looking.change.changes",
-    "DropHead": "mirada.looking.change.changes",
-    "Force": "mirada.looking.change.changes",
-    "MaskKey": "mirada.looking.change.changes",
-    "importance": "mirada.looking.explain.importance",
-    "intervene": "mirada.looking.change.intervene",
-    "load": "mirada.runs.load",
-    "look": "mirada.looking.record",
-    "Seen": "mirada.looking.record",
-    "train": "mirada.runs.train",
-    "weight_gradients": "mirada.looking.explain.measures",
+_HELD = {
+    "mirada.attention.equation": "Attention attend",
+    "mirada.attention.heads": "Collaborative Grouped MultiHead Split Tied",
+    "mirada.attention.neighborhoods": (
+        "Causal Complete Dense Documents Edges Fixed Grid Monotonic Padding PerHead Strided Window"
+    ),
+    "mirada.attention.normalizers": "Gumbel Hard Identity Softmax Sparsemax StraightThrough draws",
+    "mirada.attention.positions": "ALiBi Learned LocalGaussian Relative Rotary Sinusoidal",
+    "mirada.attention.scores": "Additive Bilinear Concat Dot Graph GraphV2 Location Offset TanhSum",
+    "mirada.looking.change.changes": "Cut DropHead Force MaskKey",
+    "mirada.looking.change.intervene": "intervene",
+    "mirada.looking.explain.importance": "importance",
+    "mirada.looking.explain.measures": "weight_gradients",
+    "mirada.looking.record": "Seen look",
+    "mirada.runs.load": "load",
+    "mirada.runs.train": "train",
 }
-
-
+_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
 _PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "training")
 
 

@@ -1,5 +1,79 @@
-"""The mechanism: h_i = sum over j in N(i) of alpha(x_i, x_j) psi_v(x_j), one factor per file."""
+"""The mechanism: h_i = sum over j in N(i) of alpha(x_i, x_j) psi_v(x_j), one factor per file.
+
+>>> from mirada.attention import Causal, Window
+>>> Causal() & Window(2)
+Causal() & Window(left=2, right=0)
+"""
+
+from typing import TYPE_CHECKING
 
 from mirada.lazy import submodules
 
-__getattr__ = submodules(__name__)
+if TYPE_CHECKING:
+    from mirada.attention.cache import Cache
+    from mirada.attention.equation import Attention, attend
+    from mirada.attention.heads import Collaborative, Grouped, Heads, MultiHead, Split, Tied
+    from mirada.attention.memory import Memory
+    from mirada.attention.neighborhoods import (
+        Causal,
+        Complete,
+        Dense,
+        Documents,
+        Edges,
+        Fixed,
+        Grid,
+        Monotonic,
+        Neighborhood,
+        Padding,
+        PerHead,
+        Strided,
+        Window,
+    )
+    from mirada.attention.normalizers import (
+        Gumbel,
+        Hard,
+        Identity,
+        Normalizer,
+        Softmax,
+        Sparsemax,
+        StraightThrough,
+        draws,
+    )
+    from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal
+    from mirada.attention.scores import (
+        Additive,
+        Bilinear,
+        Concat,
+        Dot,
+        Graph,
+        GraphV2,
+        Location,
+        Offset,
+        Product,
+        Score,
+        TanhSum,
+    )
+
+__all__ = [
+    "ALiBi", "Additive", "Attention", "Bilinear", "Cache", "Causal", "Collaborative", "Complete", "Concat", "Dense",
+    "Documents", "Dot", "Edges", "Fixed", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Heads",
+    "Identity", "Learned", "LocalGaussian", "Location", "Memory", "Monotonic", "MultiHead", "Neighborhood",
+    "Normalizer", "Offset", "Padding", "PerHead", "Position", "Product", "Relative", "Rotary", "Score", "Sinusoidal",
+    "Softmax", "Sparsemax", "Split", "StraightThrough", "Strided", "TanhSum", "Tied", "Window", "attend", "draws",
+]  # fmt: skip
+
+__getattr__ = submodules(
+    __name__,
+    {
+        "cache": "Cache",
+        "equation": "Attention attend",
+        "heads": "Collaborative Grouped Heads MultiHead Split Tied",
+        "memory": "Memory",
+        "neighborhoods": (
+            "Causal Complete Dense Documents Edges Fixed Grid Monotonic Neighborhood Padding PerHead Strided Window"
+        ),
+        "normalizers": "Gumbel Hard Identity Normalizer Softmax Sparsemax StraightThrough draws",
+        "positions": "ALiBi Learned LocalGaussian Position Relative Rotary Sinusoidal",
+        "scores": "Additive Bilinear Concat Dot Graph GraphV2 Location Offset Product Score TanhSum",
+    },
+)

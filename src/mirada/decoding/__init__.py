@@ -1,1 +1,31 @@
-"""Searching for the best continuation, for every model that can take a step."""
+"""Searching for the best continuation, for every model that can take a step.
+
+>>> from mirada.decoding import Beam
+>>> Beam(size=4).length_penalty
+1.0
+"""
+
+from typing import TYPE_CHECKING
+
+from mirada.lazy import submodules
+
+if TYPE_CHECKING:
+    from mirada.decoding.beam import Beam
+    from mirada.decoding.greedy import Greedy, Sample
+    from mirada.decoding.options import SearchOptions
+    from mirada.decoding.search import AtLeast, Forbid, Hypothesis, NoRepeat, Rule, Search, Stepper
+
+__all__ = [
+    "AtLeast", "Beam", "Forbid", "Greedy", "Hypothesis", "NoRepeat", "Rule", "Sample", "Search", "SearchOptions",
+    "Stepper",
+]  # fmt: skip
+
+__getattr__ = submodules(
+    __name__,
+    {
+        "beam": "Beam",
+        "greedy": "Greedy Sample",
+        "options": "SearchOptions",
+        "search": "AtLeast Forbid Hypothesis NoRepeat Rule Search Stepper",
+    },
+)

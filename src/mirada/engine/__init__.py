@@ -2,8 +2,8 @@
 
     engine.fast(model)   a value with `stepper`, which a search steps, and `reason` (None, or why that is the model itself)
 
-What is taken is exactly known, module by module (`fits.py`), and taken apart (`anatomy.py`). The weights are packed once
-(`pack.py`); a step is one call of C (`compiled.py`), or plain PyTorch without the modules around it (`eager.py`).
+What an engine takes is exactly known, module by module (`fits.py`). The weights are packed once and a step is one call of C
+(`compiled.py`), or plain PyTorch without the modules around it (`stepper.py`).
 """
 
 from mirada.engine.engine import Engine, fast

@@ -1,5 +1,46 @@
-"""The models of the lectures, one file each: `XConfig`, `XConfig.tiny()`, `X`. No model imports a model."""
+"""The models of the lectures, one file each: `XConfig`, `XConfig.tiny()`, `X`. No model imports a model.
+
+>>> from mirada.models import GPT, GPTConfig
+>>> GPT(GPTConfig.tiny()).config.depth
+2
+"""
+
+from typing import TYPE_CHECKING
 
 from mirada.lazy import submodules
 
-__getattr__ = submodules(__name__)
+if TYPE_CHECKING:
+    from mirada.models.bert import BERT, BERTConfig
+    from mirada.models.captioner import Captioner, CaptionerConfig
+    from mirada.models.classifier import Classifier, ClassifierConfig
+    from mirada.models.forecaster import Forecaster, ForecasterConfig
+    from mirada.models.gat import GAT, GATConfig
+    from mirada.models.gpt import GPT, GPTConfig
+    from mirada.models.reader import Reader, ReaderConfig
+    from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
+    from mirada.models.transcriber import Transcriber, TranscriberConfig
+    from mirada.models.transformer import Transformer, TransformerConfig
+    from mirada.models.vit import ViT, ViTConfig
+
+__all__ = [
+    "BERT", "GAT", "GPT", "BERTConfig", "Captioner", "CaptionerConfig", "Classifier", "ClassifierConfig",
+    "Forecaster", "ForecasterConfig", "GATConfig", "GPTConfig", "Reader", "ReaderConfig", "Seq2Seq", "Seq2SeqConfig",
+    "Transcriber", "TranscriberConfig", "Transformer", "TransformerConfig", "ViT", "ViTConfig",
+]  # fmt: skip
+
+__getattr__ = submodules(
+    __name__,
+    {
+        "bert": "BERT BERTConfig",
+        "captioner": "Captioner CaptionerConfig",
+        "classifier": "Classifier ClassifierConfig",
+        "forecaster": "Forecaster ForecasterConfig",
+        "gat": "GAT GATConfig",
+        "gpt": "GPT GPTConfig",
+        "reader": "Reader ReaderConfig",
+        "seq2seq": "Seq2Seq Seq2SeqConfig",
+        "transcriber": "Transcriber TranscriberConfig",
+        "transformer": "Transformer TransformerConfig",
+        "vit": "ViT ViTConfig",
+    },
+)
