@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Gumbel,
         Hard,
         Identity,
+        Normalized,
         Normalizer,
         Softmax,
         Sparsemax,
@@ -58,8 +59,8 @@ __all__ = [
     "ALiBi", "Additive", "Attention", "Bilinear", "Cache", "Causal", "Collaborative", "Complete", "Concat", "Dense",
     "Documents", "Dot", "Edges", "Fixed", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Heads",
     "Identity", "Learned", "LocalGaussian", "Location", "Memory", "Monotonic", "MultiHead", "Neighborhood",
-    "Normalizer", "Offset", "Padding", "PerHead", "Position", "Product", "Relative", "Rotary", "Score", "Sinusoidal",
-    "Softmax", "Sparsemax", "Split", "StraightThrough", "Strided", "TanhSum", "Tied", "Window", "attend", "draws",
+    "Normalized", "Normalizer", "Offset", "Padding", "PerHead", "Position", "Product", "Relative", "Rotary", "Score",
+    "Sinusoidal", "Softmax", "Sparsemax", "Split", "StraightThrough", "Strided", "TanhSum", "Tied", "Window", "attend", "draws",
 ]  # fmt: skip
 
 __getattr__ = submodules(
@@ -72,7 +73,7 @@ __getattr__ = submodules(
         "neighborhoods": (
             "Causal Complete Dense Documents Edges Fixed Grid Monotonic Neighborhood Padding PerHead Strided Window"
         ),
-        "normalizers": "Gumbel Hard Identity Normalizer Softmax Sparsemax StraightThrough draws",
+        "normalizers": "Gumbel Hard Identity Normalized Normalizer Softmax Sparsemax StraightThrough draws",
         "positions": "ALiBi Learned LocalGaussian Position Relative Rotary Sinusoidal",
         "scores": "Additive Bilinear Concat Dot Graph GraphV2 Location Offset Product Score TanhSum",
     },
