@@ -12,7 +12,7 @@ from mirada.looking.record import Call, Seen
 from mirada.runs.registry import CATALOG
 from mirada.runs.run import Run
 from mirada.tasks.classify.task import windows
-from mirada.tasks.label import task as label
+from mirada.tasks.label import graph_pass
 from tests.runs.small import QUICK, pairs, stories, trained, write_rows
 from tests.tasks.every_model import CASES, LookedAt
 
@@ -142,7 +142,7 @@ def test_a_large_graph_is_seen_around_the_node(tmp_path: Path, monkeypatch: pyte
     run = case.run(tmp_path)
     answer = run("even4")
     whole = answer.look()
-    monkeypatch.setattr(label, "WHOLE_GRAPH", 10)
+    monkeypatch.setattr(graph_pass, "WHOLE_GRAPH", 10)
     part = answer.look()
     names = part.labels.axes["nodes"].tokens
     assert len(names) <= 10

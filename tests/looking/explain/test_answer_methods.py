@@ -100,12 +100,12 @@ def test_both_ends_of_an_answer_are_explained(tmp_path: Path, target: Callable[[
 
 
 def test_a_node_is_explained_by_those_around_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mirada.tasks.label import task as label
+    from mirada.tasks.label import graph_pass
 
     run = FIRST["label"].run(tmp_path)
     answer = run("even4")
     whole = answer.look(methods=True).methods
-    monkeypatch.setattr(label, "WHOLE_GRAPH", 10)
+    monkeypatch.setattr(graph_pass, "WHOLE_GRAPH", 10)
     part = answer.look(methods=True)
     assert whole is not None
     assert part.methods is not None

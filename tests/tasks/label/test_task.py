@@ -48,7 +48,7 @@ def saved(run: Run) -> bytes:
 
 def test_what_ifs_name_the_nodes_of_a_part_by_their_numbers_in_the_whole(run: Run, monkeypatch) -> None:
     """The page shows a neighborhood: its places are not those of the model, and its axis says which are."""
-    monkeypatch.setattr("mirada.tasks.label.task.WHOLE_GRAPH", 1)
+    monkeypatch.setattr("mirada.tasks.label.graph_pass.WHOLE_GRAPH", 1)
     answer = run("even4")
     nodes = answer.look().labels.axes["nodes"]
     graph = run.known.graph

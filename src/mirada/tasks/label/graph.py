@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from mirada.data.check import in_hash_order
-from mirada.data.record import Problem
+from mirada.data.record import Problem, Record
 from mirada.errors import require
 from mirada.files import require_file
 from mirada.runs.classes import restored_weights, weight_facts
@@ -224,6 +224,9 @@ class Node:
     @property
     def where(self) -> str:
         return self.graph.places[self.number] if self.graph.places else f"node {self.name}"
+
+
+NodeRecord = Record[Node]
 
 
 @dataclass(frozen=True)

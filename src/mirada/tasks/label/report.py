@@ -1,12 +1,21 @@
-"""A node of a graph among its neighbors: how much it looked at each, as a drawing and as a list."""
+"""The report of labels: every class, how much neighbors matter, and nodes drawn among their neighbors."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import cos, isfinite, pi, sin
 
 from mirada.drawing.attention.weights import ColorScale, cautions, head, total, verdict
-from mirada.drawing.page import Item, Markup, element, scroll
-from mirada.drawing.tables import bars
+from mirada.drawing.page import Item, Markup, Section, element, scroll
+from mirada.drawing.tables import DataTable, bars
 from mirada.errors import require
+from mirada.runs.answers import Answer
+from mirada.runs.class_report import class_sections
+from mirada.runs.run import Run
+from mirada.runs.task import sample_evenly
+from mirada.tasks.label.graph import NodeRecord
+from mirada.tasks.label.task import given_and_wanted
+from mirada.training.metrics import accuracy
 from mirada.words import number, plain, shortened
 
 WIDTH, HEIGHT = 380, 300
@@ -16,6 +25,69 @@ MOST = 12  # neighbors that can be told apart around a node
 LONGEST = 11  # letters of a name in the drawing
 THICKEST, THINNEST = 9.0, 0.8
 RELATIONS = {"same": "labelled as answered", "missed": "as wanted", "other": "otherwise"}  # of a neighbor to the answer
+SHOWN = 6  # examples and errors in the report
+DEGREES = (1, 2, 4, 8, 16)  # neighbors; the last group is open
+
+
+def sections(run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> list[Section]:
+    """What a report shows of a run that labels: its classes, how neighbors matter, nodes among theirs, and wrong ones."""
+    pairs = list(zip(answers, records, strict=True))
+    wrong = sorted((pair for pair in pairs if pair[0].text != pair[1].value.label), key=lambda pair: -pair[0].score)
+    told = [pair for pair in pairs if 2 < len(pair[0].read) <= 12] or pairs  # as many neighbors as one can see at once
+    about = (
+        "The thicker an edge, the more the last layer looked along it, over all heads. In brackets: a neighbor's label."
+    )
+    return [
+        *class_sections(*given_and_wanted(records, answers), run.known.labels),
+        Section("Neighbors", _agreement(pairs), (_by_degree(pairs),)),
+        Section("Examples", about, tuple(_drawn_node(*pair) for pair in sample_evenly(told, SHOWN))),
+        Section("Worst errors", "Wrong answers, the surest first.", tuple(_drawn_node(*p) for p in wrong[:SHOWN])),
+    ]
+
+
+def _agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:
+    """How much of the attention falls on neighbors of a node's own label, in words, beside what even weights would give."""
+    looked = even = whole = 0.0
+    for answer, record in pairs:
+        assert answer.weights is not None
+        others = [
+            (weight, node.label == record.value.label)
+            for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True)
+            if node.number != record.value.number and node.label
+        ]
+        if total := sum(weight for weight, _ in others):
+            looked += sum(weight for weight, same in others if same) / total
+            even += sum(same for _, same in others) / len(others)
+            whole += 1
+    if not whole:
+        return "How often answers are right, by the number of neighbors."
+    return (
+        f"Of the attention to others, {100 * looked / whole:.0f} % falls on neighbors with a node's own label; even weights "
+        f"would give {100 * even / whole:.0f} %. Below: how often answers are right, by the number of neighbors."
+    )
+
+
+def _by_degree(pairs: Sequence[tuple[Answer, NodeRecord]]) -> DataTable:
+    """Quality by the number of neighbors, the node itself not counted."""
+    groups: dict[int, list[bool]] = {}
+    for answer, record in pairs:
+        degree = sum(node.number != record.value.number for node in answer.value)
+        place = next((place for place, most in enumerate(DEGREES) if degree <= most), len(DEGREES))
+        groups.setdefault(place, []).append(answer.text == record.value.label)
+    rows = []
+    for place, right in sorted(groups.items()):
+        low, high = (DEGREES[place - 1] + 1 if place else 0), DEGREES[place] if place < len(DEGREES) else math.inf
+        name = f"{low}+" if high == math.inf else str(low) if low == high else f"{low} to {high}"
+        rows.append((name, len(right), accuracy(right, [True] * len(right))))
+    return DataTable("By neighbors", ("neighbors", "nodes", "accuracy"), tuple(rows))
+
+
+def _drawn_node(answer: Answer, record: NodeRecord) -> "NeighborGraph":
+    """A node among its neighbors, with how much the model looked at each."""
+    assert answer.weights is not None
+    named = ((node.name, weight) for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True))
+    known = tuple(node.label for node in answer.value)
+    return NeighborGraph(record.value.name, tuple(named), known, answer.text, record.value.label, score=answer.score)
 
 
 @dataclass(frozen=True)

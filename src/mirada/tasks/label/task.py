@@ -1,11 +1,9 @@
 """label: a node of a graph in, one of the labels it was trained with out, with the neighbors the model looked at."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,10 +16,7 @@ from mirada.data.columns.numbers import number_first
 from mirada.data.files.forms import TABLES
 from mirada.data.files.opening import ending_of
 from mirada.data.record import Problem, Record
-from mirada.drawing.page import Section
-from mirada.drawing.tables import DataTable
 from mirada.errors import require
-from mirada.looking.record import Seen, look
 from mirada.models.gat import GAT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
@@ -38,24 +33,21 @@ from mirada.tasks.label.graph import (
     KnownGraph,
     LabelledGraph,
     Node,
+    NodeRecord,
     SparseRows,
     in_order_of,
     places_in,
     with_parts,
 )
-from mirada.tasks.label.labels import graph_methods, neighborhood, node_labels, subgraph
-from mirada.tasks.label.report import NeighborGraph
+from mirada.tasks.label.graph_pass import GraphPass, encoded_graph
 from mirada.training.baselines import linear_on_features, majority
 from mirada.training.metrics import accuracy
 from mirada.training.objectives import Microbatch, class_weights
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
-SHOWN = 6  # examples and errors in the report
-TOLD = 10  # neighbors of an answer in --json
-WHOLE_GRAPH = 150  # nodes that are looked at together: of a larger graph, a neighborhood
-DEGREES = (1, 2, 4, 8, 16)  # neighbors; the last group is open
-NodeRecord = Record[Node]
+if TYPE_CHECKING:
+    from mirada.drawing.page import Section
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +141,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         nodes = [record.value for record in records]
         graphs = {id(node.graph): node.graph for node in nodes}
         (graph,) = graphs.values() or (known.graph,)
-        x, edges = _encoded(known, graph, config.self_loops)
+        x, edges = encoded_graph(known, graph, config.self_loops)
         numbers = torch.tensor([node.number for node in nodes], dtype=torch.int64)
         classes = torch.from_numpy(places_in([node.label for node in nodes], known.labels)).long()
         return NodeExamples(x, edges, numbers, classes, known.weights)
@@ -195,10 +187,10 @@ class Label(Task[str | Node, Node, KnownGraph]):
         unseen = unseen_classes(records, run.known.labels, _label_of)  # an error here, not a wrong answer
         require(not unseen, show(unseen, NAMED))
         answers = run([record.value for record in records])
-        return class_metrics(*_given_and_wanted(records, answers)), answers
+        return class_metrics(*given_and_wanted(records, answers)), answers
 
     def details(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        return class_details(*_given_and_wanted(records, answers), run.known.labels)
+        return class_details(*given_and_wanted(records, answers), run.known.labels)
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[NodeRecord]) -> dict[str, float]:
         known = learned()
@@ -215,24 +207,10 @@ class Label(Task[str | Node, Node, KnownGraph]):
     def amount(self, records: Sequence[NodeRecord]) -> str:
         return plural(len(records), "node")
 
-    def sections(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> list[Section]:
-        from mirada.runs.class_report import class_sections
+    def sections(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> list["Section"]:
+        from mirada.tasks.label.report import sections
 
-        pairs = list(zip(answers, records, strict=True))
-        wrong = sorted((pair for pair in pairs if pair[0].text != pair[1].value.label), key=lambda pair: -pair[0].score)
-        told = [
-            pair for pair in pairs if 2 < len(pair[0].read) <= 12
-        ] or pairs  # as many neighbors as one can see at once
-        about = "The thicker an edge, the more the last layer looked along it, over all heads. In brackets: a neighbor's label."
-        return [
-            *class_sections(*_given_and_wanted(records, answers), run.known.labels),
-            Section("Neighbors", _agreement(pairs), (_by_degree(pairs),)),
-            Section("Examples", about, tuple(_drawn_node(*pair) for pair in sample_evenly(told, SHOWN))),
-            Section("Worst errors", "Wrong answers, the surest first.", tuple(_drawn_node(*p) for p in wrong[:SHOWN])),
-        ]
-
-
-# Reading
+        return sections(run, records, answers)
 
 
 def _builtin() -> LabelledGraph:
@@ -295,118 +273,5 @@ def _label_of(value: Node) -> str:
     return value.label
 
 
-# The model's view
-
-
-@lru_cache(maxsize=4)
-def _encoded(
-    known: KnownGraph, graph: LabelledGraph, self_loops: bool
-) -> tuple[Float[Tensor, "nodes features"], Edges]:
-    """The features and edges of a graph as the model reads them; kept, since every question is about the same few graphs."""
-    features = graph.features
-    if graph is not known.graph:
-        features = in_order_of(known.graph, features, graph.columns, "the graph")
-    edges = Edges(torch.from_numpy(graph.edges), len(graph))
-    return torch.from_numpy(known.scale(features)), edges.with_self_loops() if self_loops else edges
-
-
-class GraphPass:
-    """One pass of the model over a graph: the probabilities of every node, and the weights of every edge in the last layer."""
-
-    def __init__(self, run: Run, graph: LabelledGraph) -> None:
-        self.run, self.graph = run, graph
-        x, edges = _encoded(run.known, graph, run.model.config.self_loops)
-        self.inputs = x.to(run.device), edges.to(run.device)
-        with look(run.model) as seen:
-            scores = run.model(*self.inputs)
-        self.probabilities = scores.float().softmax(-1).cpu()
-        call = seen[seen.names[-1]]
-        self.weights = call.weights()[0].float().mean(0).cpu()
-        self.sources, self.offsets = edges.pairs[0].tolist(), edges.offsets.tolist()
-
-    def answer(self, node: Node, ask: RankAsk) -> Answer:
-        """The answer for one node of the graph."""
-        labels: tuple[str, ...] = self.run.known.labels
-        ranked = sorted(zip(labels, self.probabilities[node.number].tolist(), strict=True), key=lambda pair: -pair[1])
-        ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
-        mine = slice(self.offsets[node.number], self.offsets[node.number + 1])
-        neighbors = [Node(self.graph, number) for number in self.sources[mine]]
-        weights = self.weights[mine]
-        strongest = sorted(zip(neighbors, weights.tolist(), strict=True), key=lambda pair: -pair[1])[:TOLD]
-        told = [{"node": other.name, "label": other.label, "weight": weight} for other, weight in strongest]
-        return Answer(
-            node.name, *ranked[0], value=tuple(neighbors), read=tuple(map(_described, neighbors)), written=(node.name,),
-            weights=weights.unsqueeze(0), more={"neighbors": told}, replay=partial(self.look, node, ranked),
-            **ask.ranking(ranked),
-        )  # fmt: skip
-
-    def look(self, node: Node, ranked: Sequence[tuple[str, float]], methods: bool = False) -> Seen:
-        """All attention of the pass; of a large graph, what the node and its strongest neighbors looked at."""
-        kept = neighborhood(node.number, self.sources, self.offsets, self.weights.tolist(), WHOLE_GRAPH)
-        whole = len(self.graph) <= WHOLE_GRAPH
-        nodes = list(range(len(self.graph))) if whole else kept.nodes
-        names = tuple(self.graph.names[number] for number in nodes)
-        labels = node_labels(names, nodes.index(node.number), len(self.graph), ranked, () if whole else nodes)
-        seen = self.run.look(*self.inputs, labels=lambda _: labels)
-        found = seen if whole else subgraph(seen, nodes, kept.targets)
-        if methods:
-            wanted = self.run.known.labels.index(ranked[0][0])
-            found.methods = graph_methods(self.run.model, *self.inputs, seen, node.number, wanted, nodes)
-        return found
-
-
-def _described(node: Node) -> str:
-    """A node with its label, where that is known."""
-    return f"{node.name} ({node.label})" if node.label else node.name
-
-
-# The report
-
-
-def _given_and_wanted(records: Sequence[NodeRecord], answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
+def given_and_wanted(records: Sequence[NodeRecord], answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
     return [answer.text for answer in answers], [record.value.label for record in records]
-
-
-def _drawn_node(answer: Answer, record: NodeRecord) -> NeighborGraph:
-    """A node among its neighbors, with how much the model looked at each."""
-    assert answer.weights is not None
-    named = ((node.name, weight) for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True))
-    known = tuple(node.label for node in answer.value)
-    return NeighborGraph(record.value.name, tuple(named), known, answer.text, record.value.label, score=answer.score)
-
-
-def _agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:
-    """How much of the attention falls on neighbors of a node's own label, in words, beside what even weights would give."""
-    looked = even = whole = 0.0
-    for answer, record in pairs:
-        assert answer.weights is not None
-        others = [
-            (weight, node.label == record.value.label)
-            for node, weight in zip(answer.value, answer.weights[0].tolist(), strict=True)
-            if node.number != record.value.number and node.label
-        ]
-        if total := sum(weight for weight, _ in others):
-            looked += sum(weight for weight, same in others if same) / total
-            even += sum(same for _, same in others) / len(others)
-            whole += 1
-    if not whole:
-        return "How often answers are right, by the number of neighbors."
-    return (
-        f"Of the attention to others, {100 * looked / whole:.0f} % falls on neighbors with a node's own label; even weights "
-        f"would give {100 * even / whole:.0f} %. Below: how often answers are right, by the number of neighbors."
-    )
-
-
-def _by_degree(pairs: Sequence[tuple[Answer, NodeRecord]]) -> DataTable:
-    """Quality by the number of neighbors, the node itself not counted."""
-    groups: dict[int, list[bool]] = {}
-    for answer, record in pairs:
-        degree = sum(node.number != record.value.number for node in answer.value)
-        place = next((place for place, most in enumerate(DEGREES) if degree <= most), len(DEGREES))
-        groups.setdefault(place, []).append(answer.text == record.value.label)
-    rows = []
-    for place, right in sorted(groups.items()):
-        low, high = (DEGREES[place - 1] + 1 if place else 0), DEGREES[place] if place < len(DEGREES) else math.inf
-        name = f"{low}+" if high == math.inf else str(low) if low == high else f"{low} to {high}"
-        rows.append((name, len(right), accuracy(right, [True] * len(right))))
-    return DataTable("By neighbors", ("neighbors", "nodes", "accuracy"), tuple(rows))

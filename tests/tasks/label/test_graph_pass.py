@@ -8,7 +8,7 @@ from mirada import Cut, DropHead, Force, MaskKey, intervene, look
 from mirada.attention.neighborhoods import Edges
 from mirada.looking.explain.measures import rollout
 from mirada.models.gat import GAT, GATConfig
-from mirada.tasks.label.labels import edge_rollout, graph_methods, subgraph
+from mirada.tasks.label.graph_pass import edge_rollout, graph_methods, subgraph
 
 PAIRS = torch.tensor([[0, 1, 2, 3, 4, 2, 6], [1, 2, 1, 2, 3, 0, 5]])
 NODES = 7

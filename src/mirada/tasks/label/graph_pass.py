@@ -1,7 +1,8 @@
-"""What was seen on some nodes of a graph: the exact weights of the whole graph, without the rest of it."""
+"""One pass of a model over a graph: an answer for every node, and what the model looked at around it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import torch
@@ -15,7 +16,76 @@ from mirada.looking import weights as exact
 from mirada.looking.explain.measures import RESIDUAL
 from mirada.looking.explain.methods import Methods
 from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, NodeLabels, WrittenStep
-from mirada.looking.record import Call, Seen, versions
+from mirada.looking.record import Call, Seen, look, versions
+from mirada.runs.answers import Answer
+from mirada.runs.ask import RankAsk
+from mirada.runs.run import Run
+from mirada.tasks.label.graph import KnownGraph, LabelledGraph, Node, in_order_of
+
+TOLD = 10  # neighbors of an answer in --json
+WHOLE_GRAPH = 150  # nodes that are looked at together: of a larger graph, a neighborhood
+
+
+@lru_cache(maxsize=4)
+def encoded_graph(
+    known: KnownGraph, graph: LabelledGraph, self_loops: bool
+) -> tuple[Float[Tensor, "nodes features"], Edges]:
+    """The features and edges of a graph as the model reads them; kept, since every question is about the same few graphs."""
+    features = graph.features
+    if graph is not known.graph:
+        features = in_order_of(known.graph, features, graph.columns, "the graph")
+    edges = Edges(torch.from_numpy(graph.edges), len(graph))
+    return torch.from_numpy(known.scale(features)), edges.with_self_loops() if self_loops else edges
+
+
+class GraphPass:
+    """One pass of the model over a graph: the probabilities of every node, and the weights of every edge in the last layer."""
+
+    def __init__(self, run: Run, graph: LabelledGraph) -> None:
+        self.run, self.graph = run, graph
+        x, edges = encoded_graph(run.known, graph, run.model.config.self_loops)
+        self.inputs = x.to(run.device), edges.to(run.device)
+        with look(run.model) as seen:
+            scores = run.model(*self.inputs)
+        self.probabilities = scores.float().softmax(-1).cpu()
+        call = seen[seen.names[-1]]
+        self.weights = call.weights()[0].float().mean(0).cpu()
+        self.sources, self.offsets = edges.pairs[0].tolist(), edges.offsets.tolist()
+
+    def answer(self, node: Node, ask: RankAsk) -> Answer:
+        """The answer for one node of the graph."""
+        labels: tuple[str, ...] = self.run.known.labels
+        ranked = sorted(zip(labels, self.probabilities[node.number].tolist(), strict=True), key=lambda pair: -pair[1])
+        ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
+        mine = slice(self.offsets[node.number], self.offsets[node.number + 1])
+        neighbors = [Node(self.graph, number) for number in self.sources[mine]]
+        weights = self.weights[mine]
+        strongest = sorted(zip(neighbors, weights.tolist(), strict=True), key=lambda pair: -pair[1])[:TOLD]
+        told = [{"node": other.name, "label": other.label, "weight": weight} for other, weight in strongest]
+        return Answer(
+            node.name, *ranked[0], value=tuple(neighbors), read=tuple(map(_described, neighbors)), written=(node.name,),
+            weights=weights.unsqueeze(0), more={"neighbors": told}, replay=partial(self.look, node, ranked),
+            **ask.ranking(ranked),
+        )  # fmt: skip
+
+    def look(self, node: Node, ranked: Sequence[tuple[str, float]], methods: bool = False) -> Seen:
+        """All attention of the pass; of a large graph, what the node and its strongest neighbors looked at."""
+        kept = neighborhood(node.number, self.sources, self.offsets, self.weights.tolist(), WHOLE_GRAPH)
+        whole = len(self.graph) <= WHOLE_GRAPH
+        nodes = list(range(len(self.graph))) if whole else kept.nodes
+        names = tuple(self.graph.names[number] for number in nodes)
+        labels = node_labels(names, nodes.index(node.number), len(self.graph), ranked, () if whole else nodes)
+        seen = self.run.look(*self.inputs, labels=lambda _: labels)
+        found = seen if whole else subgraph(seen, nodes, kept.targets)
+        if methods:
+            wanted = self.run.known.labels.index(ranked[0][0])
+            found.methods = graph_methods(self.run.model, *self.inputs, seen, node.number, wanted, nodes)
+        return found
+
+
+def _described(node: Node) -> str:
+    """A node with its label, where that is known."""
+    return f"{node.name} ({node.label})" if node.label else node.name
 
 
 def node_labels(
@@ -30,64 +100,6 @@ def node_labels(
     step = WrittenStep(row, *ranked[0], tuple(ranked[:RANKED]))
     axes = {"nodes": NodeLabels(names, tuple(places)), ANSWER: AxisLabels((names[row],))}
     return Labels(axes, {"*": ("nodes", "nodes")}, made, ranked[0], (step,))
-
-
-def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
-    """The same calls, with the rows of `targets` and the columns of `nodes`; rows of other nodes are empty.
-
-    A weight depends on the two nodes of its edge and on the other edges of its target. So it stays what it is, if all
-    sources of a target are among the nodes.
-
-    >>> from mirada import Attention, look
-    >>> from mirada.attention.heads import Tied
-    >>> from mirada.attention.scores import Graph
-    >>> layer = Attention(Tied(3, heads=1, dim=2), score=Graph(dim=2, heads=1))
-    >>> with look(layer) as seen:
-    ...     _ = layer(torch.ones(1, 4, 3), where=Edges(torch.tensor([[0, 1, 3], [2, 2, 1]]), 4))
-    >>> part = subgraph(seen, [0, 1, 2], [2])
-    >>> part[""].edges.tolist(), part[""].weights(head=0).tolist()
-    ([[0, 1], [2, 2]], [[0.5, 0.5]])
-    """
-    index, rows = torch.tensor(nodes), torch.tensor(targets)
-    found = Seen({})
-    found.recurrent, found.foreign = seen.recurrent, seen.foreign
-    for name in seen.names:
-        calls: list[Call] = []
-        calls.extend(_restricted(call, index, rows, calls) for call in seen[name].calls)
-        found._calls[name] = calls
-    return found.labelled(seen.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class UsedWeights:
-    """The weights between some nodes as they were used: what changed them cannot be asked again without the other nodes."""
-
-    weights: Float[Tensor, "batch heads nodes nodes"]
-    whole: bool = True
-
-    def __call__(self, weights: Tensor, places: Places, mask: Mask) -> Tensor:
-        return self.weights.to(weights)
-
-
-def _restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: list[Call]) -> Call:
-    """One call, on some nodes only."""
-    request = call._request
-    graph = exact.edges_of(request)
-    if graph is None:
-        raise ValueError(f"{call.name or 'the layer'} attends over no graph: it has no subgraph")
-    source, target = graph.pairs.cpu()
-    kept = torch.isin(target, targets) & torch.isin(source, nodes)
-    place = torch.full((call.keys,), -1).index_put_((nodes,), torch.arange(len(nodes)))
-    where = Edges(torch.stack([place[source[kept]], place[target[kept]]]), len(nodes)).to(request.q.device)
-    index = nodes.to(request.q.device)
-    q, k, v = (x.index_select(2, index) for x in (request.q, request.k, request.v))
-    places = Places.count(len(nodes), len(nodes), device=request.q.device)
-    smaller = replace(request, q=q, k=k, v=v, where=where, places=places, reweigh=None)
-    if request.reweigh is not None or len(request.where.conjuncts()) > 1:  # places of the whole graph decide too
-        used = torch.zeros(call.batch, call.heads, len(nodes), len(nodes))
-        used[..., place[target[kept]], place[source[kept]]] = call.weights()[..., kept].cpu().float()
-        smaller = replace(smaller, reweigh=UsedWeights(used))
-    return replace(call, calls=calls, _request=smaller, _versions=versions(smaller))
 
 
 class GraphNeighborhood(NamedTuple):
@@ -117,7 +129,62 @@ def neighborhood(
     return GraphNeighborhood(sorted(found), sorted(targets))
 
 
-# Raw attention beside value norms, rollout and ablation, for one node of a graph.
+def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
+    """The same calls, with the rows of `targets` and the columns of `nodes`; rows of other nodes are empty.
+
+    A weight depends on the two nodes of its edge and on the other edges of its target. So it stays what it is, if all
+    sources of a target are among the nodes.
+
+    >>> from mirada import Attention, look
+    >>> from mirada.attention.heads import Tied
+    >>> from mirada.attention.scores import Graph
+    >>> layer = Attention(Tied(3, heads=1, dim=2), score=Graph(dim=2, heads=1))
+    >>> with look(layer) as seen:
+    ...     _ = layer(torch.ones(1, 4, 3), where=Edges(torch.tensor([[0, 1, 3], [2, 2, 1]]), 4))
+    >>> part = subgraph(seen, [0, 1, 2], [2])
+    >>> part[""].edges.tolist(), part[""].weights(head=0).tolist()
+    ([[0, 1], [2, 2]], [[0.5, 0.5]])
+    """
+    index, rows = torch.tensor(nodes), torch.tensor(targets)
+    found = Seen({})
+    found.recurrent, found.foreign = seen.recurrent, seen.foreign
+    for name in seen.names:
+        calls: list[Call] = []
+        calls.extend(_restricted(call, index, rows, calls) for call in seen[name].calls)
+        found._calls[name] = calls
+    return found.labelled(seen.labels)
+
+
+def _restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: list[Call]) -> Call:
+    """One call, on some nodes only."""
+    request = call._request
+    graph = exact.edges_of(request)
+    if graph is None:
+        raise ValueError(f"{call.name or 'the layer'} attends over no graph: it has no subgraph")
+    source, target = graph.pairs.cpu()
+    kept = torch.isin(target, targets) & torch.isin(source, nodes)
+    place = torch.full((call.keys,), -1).index_put_((nodes,), torch.arange(len(nodes)))
+    where = Edges(torch.stack([place[source[kept]], place[target[kept]]]), len(nodes)).to(request.q.device)
+    index = nodes.to(request.q.device)
+    q, k, v = (x.index_select(2, index) for x in (request.q, request.k, request.v))
+    places = Places.count(len(nodes), len(nodes), device=request.q.device)
+    smaller = replace(request, q=q, k=k, v=v, where=where, places=places, reweigh=None)
+    if request.reweigh is not None or len(request.where.conjuncts()) > 1:  # places of the whole graph decide too
+        used = torch.zeros(call.batch, call.heads, len(nodes), len(nodes))
+        used[..., place[target[kept]], place[source[kept]]] = call.weights()[..., kept].cpu().float()
+        smaller = replace(smaller, reweigh=UsedWeights(used))
+    return replace(call, calls=calls, _request=smaller, _versions=versions(smaller))
+
+
+@dataclass(frozen=True, eq=False)
+class UsedWeights:
+    """The weights between some nodes as they were used: what changed them cannot be asked again without the other nodes."""
+
+    weights: Float[Tensor, "batch heads nodes nodes"]
+    whole: bool = True
+
+    def __call__(self, weights: Tensor, places: Places, mask: Mask) -> Tensor:
+        return self.weights.to(weights)
 
 
 @torch.inference_mode(False)
