@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,9 +20,8 @@ from mirada.data.files.opening import ending_of
 from mirada.data.image import WAYS
 from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Problem
-from mirada.drawing.attention.picture import HeatPanel, PictureHeat, shrunk
-from mirada.drawing.page import Section
 from mirada.errors import require
+from mirada.looking.labels import RANKED, AxisLabels, GridLabels, Labels, WrittenStep
 from mirada.looking.record import Seen, look
 from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.answers import Answer
@@ -32,7 +31,7 @@ from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, numbered
-from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
+from mirada.runs.task import SAMPLES, Preset, Task
 from mirada.tasks.recognize.examples import (
     Augmentation,
     AugmentedExamples,
@@ -48,7 +47,7 @@ from mirada.tasks.recognize.examples import (
     unreadable,
     without,
 )
-from mirada.tasks.recognize.labels import class_labels
+from mirada.tasks.recognize.metrics import attention_on_objects, given_and_wanted
 from mirada.tasks.recognize.pictures import (
     Fitting,
     LabelledPicture,
@@ -66,8 +65,10 @@ from mirada.training.objectives import class_weights
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
+if TYPE_CHECKING:
+    from mirada.drawing.page import Section
+
 SEEN_AT_ONCE = 256  # pictures
-SHOWN = 9  # examples and errors in the report
 SHIFT, LIGHT = 14, 0.1  # pictures are shifted by one in so many pixels, and made lighter by such a share
 LINEAR, LINEAR_NUMBERS = 40, 16_000_000  # pixels along a side, and of all pictures, that a linear model gets at most
 BUILTIN = re.compile(r"builtin (train|valid|test):(\d+)")
@@ -231,7 +232,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
                 replay = partial(
                     run.look,
                     x[row : row + 1],
-                    labels=partial(class_labels, known, run.model.config, picture, ask.candidates),
+                    labels=partial(_labels_of, known, run.model.config, picture, ask.candidates),
                 )
                 answers.append(_ranked_answer(picture, known, taken, weights[row : row + 1], ask, replay))
         return answers
@@ -257,11 +258,11 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
         require(not unseen, show(unseen, NAMED))
         answers = run([record.value.picture for record in records])
-        metrics = class_metrics(*_told(answers, records))
-        return metrics | _attention_on_objects(run.known, records, answers), answers
+        metrics = class_metrics(*given_and_wanted(answers, records))
+        return metrics | attention_on_objects(run.known, records, answers), answers
 
     def details(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        return class_details(*_told(answers, records), run.known.labels)
+        return class_details(*given_and_wanted(answers, records), run.known.labels)
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[LabelledRecord]) -> dict[str, float]:
         train = learned()
@@ -282,18 +283,10 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     def amount(self, records: Sequence[LabelledRecord]) -> str:
         return plural(len(records), "picture")
 
-    def sections(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> list[Section]:
-        from mirada.runs.class_report import class_sections
+    def sections(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> list["Section"]:
+        from mirada.tasks.recognize.report import sections
 
-        pairs = list(zip(answers, records, strict=True))
-        wrong = sorted((p for p in pairs if p[0].text != p[1].value.label), key=lambda pair: -pair[0].score)
-        shown = partial(_heat, run.known)
-        about = _about_heat(run.model.config, _attention_on_objects(run.known, records, answers))
-        return [
-            Section("Examples", about, tuple(shown(*pair) for pair in sample_evenly(pairs, SHOWN))),
-            Section("Worst errors", "Wrong answers, the surest first.", tuple(shown(*pair) for pair in wrong[:SHOWN])),
-            *class_sections(*_told(answers, records), run.known.labels),
-        ]
+        return sections(run, records, answers)
 
 
 # records
@@ -348,60 +341,30 @@ def _looked(seen: Seen, config: ViTConfig) -> Float[Tensor, "batch patches"]:
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
 
 
-def _attention_on_objects(
-    known: PictureClasses, records: Sequence[LabelledRecord], answers: Sequence[Answer]
-) -> dict[str, float]:
-    """The share of the attention that falls on the patches which an object touches, and what even attention would put there;
-    both in percent, over the records whose boxes are known.
-    """
-    pairs = [_share_on(known, *pair) for pair in zip(records, answers, strict=True)]
-    shares = [pair for pair in pairs if pair is not None]
-    if not shares:
-        return {}
-    on, even = (100 * sum(column) / len(shares) for column in zip(*shares, strict=True))
-    return {"on_object": on, "on_object_even": even}
+def _labels_of(
+    known: PictureClasses, config: Any, picture: Picture, candidates: Sequence[str], scores: Float[Tensor, "1 classes"]
+) -> Labels:
+    """What the rows and columns are: patches of the picture as the model sees it, after the class token where it has one."""
+    from mirada.drawing.attention.picture import png
 
-
-def _share_on(known: PictureClasses, record: LabelledRecord, answer: Answer) -> tuple[float, float] | None:
-    """The share of an answer's attention on the patches that the object touches, and their share of all patches."""
-    if record.value.box is None or answer.weights is None:
-        return None
-    touched = torch.from_numpy(known.touched(record.value.picture, record.value.box))
-    return float(answer.weights[0][touched].sum()), float(touched.float().mean())
-
-
-def _told(answers: Sequence[Answer], records: Sequence[LabelledRecord]) -> tuple[list[str], list[str]]:
-    """What was answered, and what was wanted."""
-    return [answer.text for answer in answers], [label_of(record.value) for record in records]
+    before = ("[class]",) if config.has_token else ()
+    cells = GridLabels.of(known.grid, known.grid, before, png(picture.seen(known.fitting)))
+    pairs = zip(known.labels, scores[0].float().softmax(-1).tolist(), strict=True)
+    ranked = sorted((pair for pair in pairs if pair[0] in (candidates or known.labels)), key=lambda pair: -pair[1])
+    decides = config.pool in ("first", "attention")  # one row, of the class token or of the pooling query
+    chosen = known.labels.index(ranked[0][0])
+    steps = (WrittenStep(0, *ranked[0], tuple(ranked[:RANKED]), chosen),) if decides else ()
+    return Labels(
+        {"cells": cells, "query": AxisLabels(("[query]",))},
+        {"pool*": ("query", "cells"), "*": ("cells", "cells")},
+        {"input": picture.name}, ranked[0], steps, chosen=chosen,
+    )  # fmt: skip
 
 
 def _pixels(pictures: Sequence[Picture], fitting: Fitting) -> Float[Tensor, "n features"]:
     """The pixels of pictures side by side, of large ones the means of blocks."""
+    from mirada.drawing.attention.picture import shrunk
+
     step = -(-fitting.size // LINEAR)
     rows = [shrunk(picture.seen(fitting), (step, step)).reshape(-1) for picture in pictures]
     return torch.from_numpy(np.stack(rows)).float()
-
-
-def _heat(known: PictureClasses, answer: Answer, record: LabelledRecord) -> PictureHeat:
-    """A picture with what the model looked at."""
-    assert answer.weights is not None
-    grid = answer.weights.reshape(known.grid, known.grid).tolist()
-    box = () if record.value.box is None else (known.seen_box(record.value.picture, record.value.box),)
-    on = _share_on(known, record, answer)
-    note = "" if on is None else f"{on[0]:.0%} on patches of the object"
-    panel = HeatPanel(answer.text, tuple(map(tuple, grid)), box, note)
-    square = record.value.picture.seen(known.fitting)
-    picture = square if known.fitting.channels == 3 else square[..., 0]
-    return PictureHeat(picture, (panel,), answer.text, record.value.label, record.where, answer.score)
-
-
-def _about_heat(config: ViTConfig, on: Mapping[str, float]) -> str:
-    """What the colors are, and how much of them falls on the objects, where that is known."""
-    who = {"first": "the class token", "attention": "the query that pools the patches"}.get(config.pool, "all patches")
-    text = f"The stronger the color of a patch, the more {who} looked at it in the last layer, over all heads."
-    if not on:
-        return text
-    return (
-        f"{text} Over all pictures, {on['on_object']:.0f} % of it is on patches that the object touches; even attention would "
-        f"put {on['on_object_even']:.0f} % there."
-    )
