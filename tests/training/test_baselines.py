@@ -5,28 +5,14 @@ from torch.testing import assert_close
 
 from mirada.training.baselines import (
     DenseRows,
-    linear_bag_of_words,
     linear_on_features,
     logistic_regression,
     majority,
     nearest,
-    nearest_texts,
 )
 
 TEXTS = ["a good good film", "a bad film", "good book", "bad bad book", "a film", "the good end"]
 LABELS = ["yes", "no", "yes", "no", "no", "yes"]
-
-
-def test_words_decide_and_what_is_unknown_hurts_nothing() -> None:
-    assert linear_bag_of_words(TEXTS, LABELS, ["good", "bad", "a good one"]) == ["yes", "no", "yes"]
-    assert linear_bag_of_words(TEXTS, LABELS, ["", "zzz"])[0] in ("yes", "no")
-
-
-def test_it_leaves_threads_and_gradients_as_they_are() -> None:
-    before = torch.get_num_threads()
-    with torch.inference_mode():
-        assert linear_bag_of_words(TEXTS, LABELS, ["good"]) == ["yes"]
-    assert torch.get_num_threads() == before
 
 
 def test_the_most_frequent_label() -> None:
@@ -70,10 +56,3 @@ def test_nearest_is_the_nearest_whatever_is_computed_at_once() -> None:
     wanted = [min(range(37), key=lambda n, row=row: float((known[n] - row).norm())) for row in asked]
     assert nearest(known, asked) == wanted
     assert nearest(known, asked, at_once=4) == wanted
-
-
-def test_the_most_alike_text_by_its_rare_words() -> None:
-    known = ["the house is red", "the house is blue", "the dog sleeps", "a cat and the dog play"]
-    asked = ["is the red door", "cat", "the dog sleeps", "nothing known"]
-    assert nearest_texts(known, asked, at_once=3)[:3] == [0, 3, 2]
-    assert nearest_texts(known, asked)[3] in range(4)

@@ -77,22 +77,6 @@ def macro_f1(answers: Sequence[object], wanted: Sequence[object]) -> float:
     return sum(scores) / len(scores) if scores else math.nan
 
 
-def calibration_error(sure: Sequence[float], right: Sequence[bool], bins: int = 15) -> float:
-    """The expected calibration error in percent: how far the probability of answers is from the share that is right.
-
-    ece = sum over bins of probability: (answers in it / all answers) |mean probability - share of right answers|
-
-    >>> round(calibration_error([0.9, 0.9, 0.9, 0.9, 0.6], [True, True, True, False, True]), 6)  # (4 x 0.15 + 0.4) / 5
-    20.0
-
-    Naeini, Cooper and Hauskrecht (2015); Guo et al. (2017), arXiv:1706.04599.
-    """
-    gaps = [0.0] * bins
-    for probability, hit in zip(sure, right, strict=True):
-        gaps[min(bins - 1, int(probability * bins))] += probability - hit
-    return 100 * sum(map(abs, gaps)) / len(sure) if sure else math.nan
-
-
 def perplexity(loss: float) -> float:
     """exp of the mean cross-entropy: among how many words the model still hesitates."""
     return math.exp(min(loss, 700.0))

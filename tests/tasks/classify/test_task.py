@@ -156,10 +156,10 @@ def test_every_model_reads_texts_of_one_word(tmp_path: Path, model: str) -> None
     assert len(answer.look().names) == 1
 
 
-# Two readers
+# Two components
 
 
-def test_an_answer_is_what_both_readers_say(run: Run) -> None:
+def test_an_answer_is_what_both_components_score(run: Run) -> None:
     """softmax(scale x network + scale x linear), with the numbers of the folder."""
     texts = ["the song was lovely", "a sad and boring trip"]
     known, again = run.known, load(run.folder)
@@ -177,12 +177,12 @@ def test_scales_lower_the_loss_of_the_validation(run: Run) -> None:
     records = run.splits().valid
     texts = [record.value[0] for record in records]
     wanted = torch.tensor([run.known.labels.index(record.value[1]) for record in records])
-    readers = run.known.readers(network_scores(run, closed(texts, run.known, run.model.config)), texts)
-    alone = [F.cross_entropy(scores, wanted) for scores in readers.values()]
-    assert F.cross_entropy(run.known.scores(readers), wanted) < min(alone)
+    scores = run.known.component_scores(network_scores(run, closed(texts, run.known, run.model.config)), texts)
+    alone = [F.cross_entropy(each, wanted) for each in scores.values()]
+    assert F.cross_entropy(run.known.joined_scores(scores), wanted) < min(alone)
 
 
-def test_details_tell_each_reader_and_how_sure_they_are(run: Run) -> None:
+def test_details_tell_each_component_and_how_sure_they_are(run: Run) -> None:
     found = run.measured(run.splits())
     assert found.details["alone"] == {"attention": 100.0, "words": 100.0}
     sure = [answer.score for answer in found.answers]
@@ -194,7 +194,7 @@ def test_details_tell_each_reader_and_how_sure_they_are(run: Run) -> None:
         f"calibration error    {found.details['ece']:.2f}",
     ]
     page = (run.folder / "report.html").read_text(encoding="utf-8")
-    for words in ("Who decides", "single words, linear", "Words that speak loudest by themselves", "lovely"):
+    for words in ("Components", "single words, linear", "Strongest words of the linear model", "lovely"):
         assert words in page
 
 
@@ -203,13 +203,13 @@ def test_the_network_can_answer_alone(tmp_path: Path, data: str) -> None:
     assert run.known.linear is None
     assert len(run.known.scales) == 1
     assert set(run("a good film").value) == {"attention"}
-    assert "Who decides" not in (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "Strongest words of the linear model" not in (run.folder / "report.html").read_text(encoding="utf-8")
     item = torch.tensor([[*run.known.tokenizer.encode("a good film"), 3]])
     shares = (run.known.scales[0] * run.model(item)[0]).softmax(0)
     torch.testing.assert_close(load(run.folder)("a good film").score, shares.max().item())
 
 
-def test_an_unknown_reader_is_refused(tmp_path: Path, data: str) -> None:
+def test_an_unknown_component_is_refused(tmp_path: Path, data: str) -> None:
     with pytest.raises(ValueError, match=r"unknown beside 'word'; known: letters, none, words\. Did you mean 'words'"):
         trained("classify", data, tmp_path / "run", "beside=word")
 

@@ -8,7 +8,7 @@ import torch
 
 from mirada.runs.run import Run
 from mirada.runs.train import read
-from mirada.tasks.fill.task import askable, with_gap
+from mirada.tasks.fill.gaps import askable, with_gap
 from tests.runs.small import QUICK, request, stories, text, trained, write_rows
 
 GAP = "We buy a red ___."

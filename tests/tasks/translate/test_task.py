@@ -15,7 +15,8 @@ from mirada.decoding.search import Hypothesis
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.train import read
-from mirada.tasks.translate.task import Translate, as_answer, has_right_word, written_text
+from mirada.tasks.translate.metrics import has_right_word
+from mirada.tasks.translate.task import Translate, as_answer, written_text
 from tests.runs.small import SIZES, pairs, request, trained, write_rows
 
 SENTENCES = ["we buy the red car.", "I see a house.", "they have the small old red table."]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -16,14 +16,10 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, TableRow
 from mirada.data.text.ngrams import KINDS
 from mirada.data.text.tokenize import END, PAD
-from mirada.drawing.attention.weights import Weighed
-from mirada.drawing.page import Section
-from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.looking.labels import AxisLabels, Labels, Span, TextLabels, read_axis
-from mirada.looking.record import Seen
 from mirada.models.classifier import Classifier, ClassifierConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
@@ -32,15 +28,15 @@ from mirada.runs.classes import class_details, class_metrics, every_class_learne
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
-from mirada.tasks.classify.readers import TextClasses, loudest_words
-from mirada.training.baselines import linear_bag_of_words, majority
-from mirada.training.metrics import accuracy, calibration_error
+from mirada.tasks.classify.ensemble import TextClasses
 from mirada.training.objectives import ClassLoss, Microbatch, class_weights
 from mirada.training.recipe import Recipe
 
+if TYPE_CHECKING:
+    from mirada.drawing.page import Section
+    from mirada.looking.record import Seen
+
 READ_AT_ONCE = 8192  # tokens
-MAX_SAMPLED_TEXTS = 1000  # texts whose words are listened to
-SHOWN = 6  # examples and errors in the report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,26 +143,25 @@ class Classify(Task[str, Fields, TextClasses]):
         labels = run.known.labels
         for name in ask.candidates:
             require(name in labels, f"candidate {name!r} is not a label of this run; known: {', '.join(labels)}")
-        readers = run.known.readers(network_scores(run, items), inputs)
-        alone = {name: [labels[number] for number in found.argmax(1).tolist()] for name, found in readers.items()}
-        shares = run.known.scores(readers).softmax(-1).tolist()
+        scores = run.known.component_scores(network_scores(run, items), inputs)
+        alone = {name: [labels[number] for number in each.argmax(1).tolist()] for name, each in scores.items()}
+        shares = run.known.joined_scores(scores).softmax(-1).tolist()
         answers = []
         for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
             ranked = sorted(zip(labels, shares[row], strict=True), key=lambda pair: -pair[1])
             ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
             words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
             read = (*words, *["</s>"] * (len(item) - len(words)))
-            said = {name: found[row] for name, found in alone.items()}
-            seen_as = partial(_labels_of, run, text, item, ranked[0])
-            replay = partial(run.look, torch.tensor([item]), labels=seen_as)
-            answers.append(Answer(text, *ranked[0], said, read=read, replay=replay, **ask.ranking(ranked)))
+            by_component = {name: given[row] for name, given in alone.items()}
+            replay = partial(run.look, torch.tensor([item]), labels=partial(_labels_of, run, text, item, ranked[0]))
+            answers.append(Answer(text, *ranked[0], by_component, read=read, replay=replay, **ask.ranking(ranked)))
         return [_with_weights(run, answer) for answer in answers] if ask.aligned else answers
 
     def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
         texts = [record.value[0] for record in records]
-        readers = run.known.readers(network_scores(run, closed(texts, run.known, run.model.config)), texts)
+        network = network_scores(run, closed(texts, run.known, run.model.config))
         wanted = torch.tensor([run.known.labels.index(record.value[1]) for record in records])
-        return run.known.calibrated(readers, wanted)
+        return run.known.calibrated(run.known.component_scores(network, texts), wanted)
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
         unseen = unseen_classes(records, run.known.labels, _label_of)  # an error here, not a wrong answer
@@ -176,19 +171,24 @@ class Classify(Task[str, Fields, TextClasses]):
         return class_metrics(given, wanted), answers
 
     def details(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> dict[str, Any]:
+        from mirada.tasks.classify.metrics import calibration_error, component_accuracies
+
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
         right = [one == other for one, other in zip(given, wanted, strict=True)]
         ece = calibration_error([answer.score for answer in answers], right)
-        return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": self.alone(answers, wanted)}
+        alone = component_accuracies(answers, wanted)
+        return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": alone}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
-        return [*super().detail_lines(details), *_reader_lines(details["alone"], details["ece"])]
+        from mirada.tasks.classify.metrics import component_lines
 
-    def alone(self, answers: Sequence[Answer], wanted: Sequence[str]) -> dict[str, float]:
-        """How many answers everybody who reads a text has right without the others."""
-        return {name: accuracy([answer.value[name] for answer in answers], wanted) for name in answers[0].value}
+        return [*super().detail_lines(details), *component_lines(details["alone"], details["ece"])]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
+        from mirada.tasks.classify.linear import linear_bag_of_words
+        from mirada.training.baselines import majority
+        from mirada.training.metrics import accuracy
+
         texts, labels = zip(*(record.value for record in learned()), strict=True)
         wanted = [record.value[1] for record in records]
         linear = linear_bag_of_words(texts, labels, [record.value[0] for record in records])
@@ -201,25 +201,10 @@ class Classify(Task[str, Fields, TextClasses]):
     def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
         return [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
 
-    def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
-        from mirada.runs.class_report import class_sections
+    def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> "list[Section]":
+        from mirada.tasks.classify.report import sections
 
-        pairs = list(zip(answers, records, strict=True))
-        wrong = sorted((p for p in pairs if p[0].text != p[1].value[1]), key=lambda pair: -pair[0].score)
-        about = "The darker a word, the more the last attention layer looked at it, over all places and heads."
-        given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
-        return [
-            *class_sections(given, wanted, run.known.labels),
-            *_reader_section(
-                run.known, [r.value[0] for r in records], self.alone(answers, wanted), accuracy(given, wanted)
-            ),
-            Section("Examples", about, tuple(_weighed(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
-            Section(
-                "Worst errors",
-                "Wrong answers, the surest first.",
-                tuple(_weighed(run, *pair) for pair in wrong[:SHOWN]),
-            ),
-        ]
+        return sections(run, records, answers)
 
 
 def _label_of(value: Fields) -> str:
@@ -253,7 +238,7 @@ def windows(words: TextLabels, size: int) -> TextLabels:
 
 
 def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts classes"]:
-    """What the network says of tokens, in batches of texts of similar lengths."""
+    """The scores of the network, computed in batches of texts of similar lengths."""
     scores = torch.empty(len(items), len(run.known.labels))
     for rows in in_order([(len(item),) for item in items], READ_AT_ONCE):
         tokens, lengths = pad([items[row] for row in rows], PAD)
@@ -270,9 +255,9 @@ def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
     return Microbatch(inputs, (len(items),), int(lengths.sum()))
 
 
-def _looked(seen: Seen, config: ClassifierConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
-    """The last look of the network, from which it decides: of the pooling query or of the first place, mean of heads; where
-    all places are pooled alike, the mean of all their looks.
+def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
+    """The weights of the last layer, from which the network decides, mean of heads: of the pooling query or the first place;
+    where all places are pooled alike, the mean over all of them.
 
     A place of a convolution reads several tokens, which share its weight.
     """
@@ -287,48 +272,7 @@ def _looked(seen: Seen, config: ClassifierConfig, tokens: int) -> Float[Tensor, 
 
 
 def _with_weights(run: Run, answer: Answer) -> Answer:
-    """An answer with how much the network looked at every token for it; the linear model beside it looks nowhere."""
-    return replace(answer, written=(answer.text,), weights=_looked(answer.look(), run.model.config, len(answer.read)))
-
-
-def _weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
-    """An answer with how much the network looked at each word at last."""
-    shares = _looked(answer.look(), run.model.config, len(answer.read))[0].tolist()
-    return Weighed(answer.read, tuple(shares), answer.text, record.value[1], score=answer.score)
-
-
-def _reader_lines(alone: Mapping[str, float], ece: float) -> list[str]:
-    """How good everybody is who reads the texts, and how far probabilities can be trusted, as lines for a terminal."""
-    names = {"attention": "attention alone", "words": "single words alone"}
-    lines = [f"{names[name]:<20} {value:.2f}" for name, value in alone.items()] if len(alone) > 1 else []
-    return [*lines, f"{'calibration error':<20} {ece:.2f}"]
-
-
-def _reader_section(known: TextClasses, texts: Sequence[str], alone: Mapping[str, float], both: float) -> list[Section]:
-    """What attention and single words reach alone and together, and which words speak loudest for each label."""
-    if known.linear is None or not known.scales:
-        return []
-    names = {"attention": "the network with attention", "words": "single words, linear"}
-    shares = zip(alone.items(), known.scales, strict=True)
-    rows: list[tuple[str, float, float | None]] = [(names[name], value, scale) for (name, value), scale in shares]
-    rows.append(("both", both, None))
-    loudest = loudest_words(known.linear, texts[:MAX_SAMPLED_TEXTS])
-    about = (
-        "An answer has two readers: the network, whose attention the pictures show, and a linear model, in which every "
-        "word, pair of words and piece of a word speaks for itself. Their scores are scaled as the validation asks for, "
-        "and added."
+    """An answer with how much the network looked at every token; the linear model has no weights."""
+    return replace(
+        answer, written=(answer.text,), weights=last_weights(answer.look(), run.model.config, len(answer.read))
     )
-    return [
-        Section(
-            "Who decides",
-            about,
-            (
-                DataTable("Alone and together", ("reader", "accuracy", "scale"), tuple(rows)),
-                DataTable(
-                    "Words that speak loudest by themselves",
-                    ("label", "words"),
-                    tuple((label, ", ".join(words)) for label, words in zip(known.labels, loudest, strict=True)),
-                ),
-            ),
-        )
-    ]

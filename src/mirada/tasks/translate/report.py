@@ -1,8 +1,10 @@
-"""A map from what was written to what was read: two texts and every weight between them."""
+"""The report of translations: examples and the worst errors, each with a map from what was written to what was read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 
+from mirada.data.record import TableRow
 from mirada.drawing.attention.weights import (
     ColorScale,
     WordPiece,
@@ -15,11 +17,51 @@ from mirada.drawing.attention.weights import (
     text_of,
     total,
 )
-from mirada.drawing.page import Item, Markup, element, escape, join, scroll
+from mirada.drawing.page import Item, Markup, Section, element, escape, join, scroll
+from mirada.drawing.tables import DataTable
 from mirada.errors import require
+from mirada.runs.answers import Answer
+from mirada.runs.run import Run
+from mirada.runs.task import sample_evenly
+from mirada.tasks.translate.task import attends
+from mirada.training.metrics import sentence_chrf
 from mirada.words import number, weight
 
+SHOWN = 6  # examples and errors
 ROOMY = 14  # source tokens up to which a map has room for figures in its cells
+
+
+def sections(run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
+    """Some translations and the worst errors, with what the model looked at."""
+    pairs = list(zip(answers, records, strict=True))
+    wrong = [pair for pair in pairs if pair[0].text != pair[1].value[1]]
+    wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].value[1]))
+    about = (
+        "A row is a word that was written, a column a word that was read: the darker, the more the model looked at it."
+    )
+    return [
+        Section("Examples", about if attends(run) else "", _examples(run, sample_evenly(pairs, SHOWN))),
+        Section("Worst errors", "Farthest from what was wanted (chrF).", _examples(run, wrong[:SHOWN])),
+    ]
+
+
+def _examples(run: Run, pairs: Sequence[tuple[Answer, TableRow]]) -> tuple[Item, ...]:
+    """Translations with what they looked at, for the report; in a table, where the model looks nowhere."""
+    if attends(run):
+        return tuple(_aligned(run, record) for _, record in pairs)
+    rows = tuple((answer.input, answer.text, record.value[1]) for answer, record in pairs)
+    return (DataTable("", ("source", "written", "wanted"), rows),)
+
+
+def _aligned(run: Run, record: TableRow) -> "Aligned":
+    """A translation with what it looked at."""
+    answer = run(record.value[0], aligned=True)
+    weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())
+    read, written = answer.read, answer.written
+    if run.known.tokenizer.kind != "word":  # pieces of words, with the spaces that tell where words begin
+        read = (*map(run.known.tokenizer.spaced, run.known.tokenizer.encode(answer.input)), read[-1])
+        written = tuple(map(run.known.tokenizer.spaced, answer.tokens))
+    return Aligned(read, written, weights, record.value[1], score=answer.score)
 
 
 @dataclass(frozen=True)

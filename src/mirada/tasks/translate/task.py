@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -14,10 +14,7 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, Record, TableRow
 from mirada.data.text.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer, Vocabulary
 from mirada.decoding.search import Forbid, Hypothesis
-from mirada.drawing.page import Item, Section
-from mirada.drawing.tables import DataTable
 from mirada.errors import require
-from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.looking.labels import Labels, read_axis, written_labels
@@ -30,15 +27,14 @@ from mirada.runs.inputs import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
 from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
-from mirada.tasks.translate.report import Aligned
-from mirada.training.baselines import nearest_texts
-from mirada.training.metrics import bleu, chrf, sentence_chrf
 from mirada.training.objectives import Microbatch, Objective, TokenLoss
 from mirada.training.recipe import Recipe
 
+if TYPE_CHECKING:
+    from mirada.drawing.page import Section
+
 DECODED_AT_ONCE = 2048  # source tokens
 GENERAL = "general:scale=None"  # unscaled, all weight goes to the last word within some steps and stays there
-SHOWN = 6  # examples and errors in the report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +86,8 @@ class Translate(Task[str, Fields, Vocabulary]):
 
     def prepare(self, model: Model, known: Vocabulary, options: TranslateOptions) -> None:
         if options.vectors:
+            from mirada.hub.vectors import start_from_vectors
+
             start_from_vectors(model, options.vectors, known.tokens)
 
     def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> EncodedRecords[Tokens]:
@@ -120,7 +118,7 @@ class Translate(Task[str, Fields, Vocabulary]):
         for row, (text, source) in enumerate(zip(inputs, sources, strict=True)):
             require(len(source) > 1 and bool(text.strip()), f"there is nothing to translate in {text!r}")
             sources[row] = run.known.fitted(source, run.model.config.length, text, ask.truncate)
-        aligned = _attends(run) and (ask.aligned or run.known.tokenizer.kind == "word")
+        aligned = attends(run) and (ask.aligned or run.known.tokenizer.kind == "word")
         stepper, answers = run.stepper, dict[int, Answer]()
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
             found = _decode(run, stepper, [sources[row] for row in rows], ask, aligned)
@@ -129,27 +127,25 @@ class Translate(Task[str, Fields, Vocabulary]):
         return [answers[row] for row in range(len(inputs))]
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
+        from mirada.tasks.translate.metrics import translation_metrics
+
         answers = run([record.value[0] for record in records])
-        wanted = [record.value[1] for record in records]
-        texts = [answer.text for answer in answers]
-        return {"bleu": bleu(texts, wanted), "chrf": chrf(texts, wanted)}, answers
+        texts, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
+        return translation_metrics(texts, wanted), answers
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
         """A translation memory: the known translation of the sentence that is most alike."""
+        from mirada.tasks.translate.metrics import nearest_texts, translation_metrics
+
         known = learned()
         near = nearest_texts([record.value[0] for record in known], [record.value[0] for record in records])
         texts, wanted = [known[row].value[1] for row in near], [record.value[1] for record in records]
-        return {"bleu_nearest": bleu(texts, wanted), "chrf_nearest": chrf(texts, wanted)}
+        return {f"{name}_nearest": value for name, value in translation_metrics(texts, wanted).items()}
 
-    def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
-        pairs = list(zip(answers, records, strict=True))
-        wrong = [pair for pair in pairs if pair[0].text != pair[1].value[1]]
-        wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].value[1]))
-        about = "A row is a word that was written, a column a word that was read: the darker, the more the model looked at it."
-        return [
-            Section("Examples", about if _attends(run) else "", examples(run, sample_evenly(pairs, SHOWN))),
-            Section("Worst errors", "Farthest from what was wanted (chrF).", examples(run, wrong[:SHOWN])),
-        ]
+    def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> "list[Section]":
+        from mirada.tasks.translate.report import sections
+
+        return sections(run, records, answers)
 
     def length(self, value: Fields) -> int:
         return len(value[0].split())
@@ -168,6 +164,8 @@ class Translate(Task[str, Fields, Vocabulary]):
 
     def probe(self, run: Run, name: str, records: Sequence[TableRow]) -> dict[str, float]:
         """The context test: a record also has the word that must be written and those that must not."""
+        from mirada.tasks.translate.metrics import has_right_word
+
         answers = run([record.value[0] for record in records])
         right = [
             has_right_word(answer.text, *record.value[2:4]) for answer, record in zip(answers, records, strict=True)
@@ -257,31 +255,6 @@ def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Pi
     return text
 
 
-def _attends(run: Run) -> bool:
+def attends(run: Run) -> bool:
     """Whether the model looks at the source while it writes: all do but the plain recurrent one."""
     return getattr(run.model.config, "attention", "") != "no"
-
-
-def examples(run: Run, pairs: Sequence[tuple[Answer, TableRow]]) -> tuple[Item, ...]:
-    """Translations with what they looked at, for the report; in a table, where the model looks nowhere."""
-    if _attends(run):
-        return tuple(_aligned(run, record) for _, record in pairs)
-    rows = tuple((answer.input, answer.text, record.value[1]) for answer, record in pairs)
-    return (DataTable("", ("source", "written", "wanted"), rows),)
-
-
-def _aligned(run: Run, record: TableRow) -> Aligned:
-    """A translation with what it looked at."""
-    answer = run(record.value[0], aligned=True)
-    weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())
-    read, written = answer.read, answer.written
-    if run.known.tokenizer.kind != "word":  # pieces of words, with the spaces that tell where words begin
-        read = (*map(run.known.tokenizer.spaced, run.known.tokenizer.encode(answer.input)), read[-1])
-        written = tuple(map(run.known.tokenizer.spaced, answer.tokens))
-    return Aligned(read, written, weights, record.value[1], score=answer.score)
-
-
-def has_right_word(text: str, wanted: str, wrong: str) -> bool:
-    """Whether a text has the wanted word and none of the wrong ones, as whole words."""
-    words = set("".join(c if c.isalpha() else " " for c in text.lower()).split())
-    return wanted.lower() in words and not words & set(wrong.lower().split("|"))

@@ -1,14 +1,12 @@
 """write: the beginning of a text in, its continuation out."""
 
-import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from mirada.corpora.manual import manual
@@ -17,14 +15,11 @@ from mirada.data.files.memory import rows_in_memory
 from mirada.data.files.opening import read_text
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
-from mirada.data.text.packing import Windows, in_order
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
 from mirada.decoding.beam import Beam
 from mirada.decoding.search import Forbid
-from mirada.drawing.page import Section, TextSample
 from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
-from mirada.layers.output import IGNORED
 from mirada.looking.labels import Labels, written_axis, written_steps
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer
@@ -32,11 +27,12 @@ from mirada.runs.ask import WriteAsk
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, splits_of
 from mirada.runs.task import Preset, Task
-from mirada.tasks.write.ngram_model import ngram_loss
-from mirada.training.distributed import ProcessGroup
-from mirada.training.metrics import perplexity
-from mirada.training.objectives import Microbatch, evaluate
+from mirada.tasks.write.windows import TextTokens, WindowBatches, Windows, in_order, window_part
+from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from mirada.drawing.page import Section
 
 TOKENS = 300
 VALID_SHARE = 0.1
@@ -50,42 +46,6 @@ class WriteOptions(TextOptions):
     """Characters by default: small texts have few words."""
 
     tokenizer: str = "char"
-
-
-@dataclass(frozen=True)
-class TextTokens:
-    """All texts one after the other, each begun with a start token, and how much of them the model reads at once."""
-
-    tokens: Int[Tensor, " n"]
-    reach: int
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
-        """The windows that begin at these tokens."""
-        index = torch.tensor(list(rows)).unsqueeze(1) + torch.arange(self.reach)
-        return _window_part(self.tokens[index], self.tokens[index + 1])
-
-    def take(self, rows: Sequence[int]) -> "TextTokens":
-        """What cannot be used is left out when the files are read: nothing is to be taken away here."""
-        return self
-
-
-@dataclass(frozen=True)
-class WindowBatches:
-    """Windows of a text, divided among processes and accumulation steps."""
-
-    windows: Windows
-
-    def __len__(self) -> int:
-        return len(self.windows)
-
-    def part(self, step: int, index: int, count: int) -> Microbatch:
-        tokens, wanted = self.windows.batch(step)
-        if index < len(tokens):
-            return _window_part(tokens[index::count], wanted[index::count])
-        return Microbatch({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
 
 
 class Write(Task[str, str, Vocabulary]):
@@ -132,7 +92,7 @@ class Write(Task[str, str, Vocabulary]):
 
     def in_order(self, examples: TextTokens, recipe: Recipe) -> list[Microbatch]:
         windows = in_order(examples.tokens, examples.reach, _windows_in(examples, recipe))
-        return [_window_part(*batch) for batch in windows]
+        return [window_part(*batch) for batch in windows]
 
     def answer(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> list[Answer]:
         return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
@@ -186,19 +146,27 @@ class Write(Task[str, str, Vocabulary]):
         return self.written(run, text, prompt, written, score)
 
     def measure(self, run: Run, records: Sequence[Record[str]]) -> tuple[dict[str, float], list[Answer]]:
+        from mirada.tasks.write.metrics import loss_metrics
+        from mirada.training.distributed import ProcessGroup
+        from mirada.training.objectives import evaluate
+
         recipe = Recipe(batch_tokens=4096)
         parts = self.in_order(self.examples(records, run.known, run.model.config), recipe)
         loss = evaluate(self.objective(run.model, recipe).eval(), parts, ProcessGroup(device=run.device))["loss"]
-        return _in_units(loss, sum(part.tokens for part in parts), records), []
+        return loss_metrics(loss, sum(part.tokens for part in parts), records), []
 
     def headline_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
+        from mirada.training.metrics import perplexity
+
         return {"perplexity": perplexity(found["loss"])}
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[Record[str]]) -> dict[str, float]:
         """What the last few tokens alone tell about the next one."""
+        from mirada.tasks.write.metrics import loss_metrics, ngram_loss
+
         known, asked = (self.examples(part, run.known, run.model.config).tokens for part in (learned(), records))
         loss = ngram_loss(known.numpy(), asked.numpy(), len(run.known))
-        return {f"{name}_ngram": value for name, value in _in_units(loss, len(asked) - 1, records).items()}
+        return {f"{name}_ngram": value for name, value in loss_metrics(loss, len(asked) - 1, records).items()}
 
     def length(self, value: str) -> int:
         return len(value.split())
@@ -209,17 +177,10 @@ class Write(Task[str, str, Vocabulary]):
     def amount(self, records: Sequence[Record[str]]) -> str:
         return f"{sum(len(record.value) for record in records):,} characters"
 
-    def sections(self, run: Run, records: Sequence[Record[str]], answers: Sequence[Answer]) -> list[Section]:
-        prompt = beginning(records[0].value)
-        drawn = [(f"temperature {t:g}", run(prompt, temperature=t).text) for t in (0.5, 0.8, 1.0)]
-        samples = tuple(TextSample(title, text[len(prompt) :], prompt) for title, text in drawn)
-        return [Section("Samples", "Continuations of the same beginning, from careful to wild.", samples)]
+    def sections(self, run: Run, records: Sequence[Record[str]], answers: Sequence[Answer]) -> "list[Section]":
+        from mirada.tasks.write.report import sections
 
-
-def _in_units(loss: float, tokens: int, records: Sequence[Record[str]]) -> dict[str, float]:
-    """A mean loss over so many tokens in the units that people compare."""
-    bits = loss * tokens / sum(len(record.value) for record in records) / math.log(2)
-    return {"loss": loss, "perplexity": perplexity(loss), "bits_per_character": bits}
+        return sections(run, records)
 
 
 def beginning(text: str) -> str:
@@ -300,11 +261,6 @@ def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
 def _windows_in(examples: TextTokens, recipe: Recipe) -> int:
     """Windows in a batch."""
     return max(1, recipe.batch_tokens // examples.reach)
-
-
-def _window_part(tokens: Tensor, wanted: Tensor) -> Microbatch:
-    count = int((wanted != IGNORED).sum())
-    return Microbatch({"tokens": tokens, "wanted": wanted}, (count,), count)
 
 
 def _start_of(run: Run, text: str) -> list[int]:

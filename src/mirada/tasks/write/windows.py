@@ -1,6 +1,7 @@
-"""Long texts cut to size: windows for a language model, runs of sentences for BERT."""
+"""Windows of long texts: what a language model learns from and is measured with."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -10,8 +11,51 @@ from torch import Tensor
 from mirada.data.batching import IGNORED, drawn
 from mirada.errors import require
 from mirada.shapes import check_axes, check_integers
+from mirada.training.objectives import Microbatch
 
 Batch = tuple[Int[Tensor, "rows length"], Int[Tensor, "rows length"]]
+
+
+@dataclass(frozen=True)
+class TextTokens:
+    """All texts one after the other, each begun with a start token, and how much of them the model reads at once."""
+
+    tokens: Int[Tensor, " n"]
+    reach: int
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """The windows that begin at these tokens."""
+        index = torch.tensor(list(rows)).unsqueeze(1) + torch.arange(self.reach)
+        return window_part(self.tokens[index], self.tokens[index + 1])
+
+    def take(self, rows: Sequence[int]) -> "TextTokens":
+        """What cannot be used is left out when the files are read: nothing is to be taken away here."""
+        return self
+
+
+@dataclass(frozen=True)
+class WindowBatches:
+    """Windows of a text, divided among processes and accumulation steps."""
+
+    windows: "Windows"
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def part(self, step: int, index: int, count: int) -> Microbatch:
+        tokens, wanted = self.windows.batch(step)
+        if index < len(tokens):
+            return window_part(tokens[index::count], wanted[index::count])
+        return Microbatch({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
+
+
+def window_part(tokens: Tensor, wanted: Tensor) -> Microbatch:
+    """Windows as the model is given them, and how many tokens are predicted."""
+    count = int((wanted != IGNORED).sum())
+    return Microbatch({"tokens": tokens, "wanted": wanted}, (count,), count)
 
 
 class Windows:
@@ -85,26 +129,6 @@ def in_order(tokens: Int[Tensor, " n"], length: int, rows: int) -> list[Batch]:
     inputs[: len(tokens) - 1] = tokens[:-1]
     wanted[: len(tokens) - 1] = tokens[1:]
     return list(zip(inputs.view(count, length).split(rows), wanted.view(count, length).split(rows), strict=True))
-
-
-def pack_sentences(sentences: Sequence[Sequence[int]], most: int) -> list[tuple[int, int]]:
-    """Ranges of consecutive sentences of one document that fill up to `most` tokens; each is sentences[first:end].
-
-    Every sentence is in exactly one range; one that is longer than `most` has a range of its own.
-
-    >>> pack_sentences([[1, 2], [3], [4, 5], [6, 7, 8, 9], [10]], most=5)
-    [(0, 3), (3, 5)]
-
-    Devlin et al. (2019), arXiv:1810.04805, A.2.
-    """
-    require(most >= 1, f"most must be at least 1: got {most}")
-    starts, total = [0], 0
-    for i, sentence in enumerate(sentences):
-        total += len(sentence)
-        if i > starts[-1] and total > most:
-            starts.append(i)
-            total = len(sentence)
-    return list(zip(starts, [*starts[1:], len(sentences)], strict=True)) if sentences else []
 
 
 def _check(tokens: Int[Tensor, " n"], length: int, rows: int) -> None:

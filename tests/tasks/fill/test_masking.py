@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirada.data.text.tokenize import MASK, SPECIAL
-from mirada.tasks.fill.texts import mask_tokens, second_of
+from mirada.tasks.fill.masking import mask_tokens, second_of
 
 VOCAB = 97
 

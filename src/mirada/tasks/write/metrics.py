@@ -1,7 +1,13 @@
-"""Texts predicted from the last few tokens alone: what a language model has to be better than."""
+"""How well texts are predicted: perplexity and bits per character, and those of n-grams, which a model has to beat."""
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int64
+
+from mirada.data.record import Record
+from mirada.training.metrics import perplexity
 
 LONGEST = 5  # tokens of an n-gram
 MOST_TOKENS = 5_000_000  # that counts are taken from, in some seconds
@@ -21,7 +27,7 @@ def ngram_loss(train: Int64[np.ndarray, " n"], test: Int64[np.ndarray, " m"], vo
     """
     train, test = train[:MOST_TOKENS].astype(np.int64), test.astype(np.int64)
     share = np.full(len(test) - 1, 1.0 / vocab)
-    for size in range(1, longest(vocab) + 1):
+    for size in range(1, _longest(vocab) + 1):
         if len(train) < size or len(test) < size:
             break
         asked = numbered(test, size, vocab)[1 if size == 1 else 0 :]
@@ -29,10 +35,10 @@ def ngram_loss(train: Int64[np.ndarray, " n"], test: Int64[np.ndarray, " m"], vo
     return float(-np.log(share).mean())
 
 
-def longest(vocab: int) -> int:
+def _longest(vocab: int) -> int:
     """The longest n-gram whose number fits into 63 bits.
 
-    >>> longest(100), longest(8000), longest(10**6)
+    >>> _longest(100), _longest(8000), _longest(10**6)
     (5, 4, 3)
     """
     return min(LONGEST, int(62 * np.log(2) / np.log(max(vocab, 2))))
@@ -68,3 +74,9 @@ def _looked_up(
     """The values of sorted keys, 0 where a key is not there."""
     places = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
     return np.where(keys[places] == asked, values[places], 0)
+
+
+def loss_metrics(loss: float, tokens: int, records: Sequence[Record[str]]) -> dict[str, float]:
+    """A mean loss over so many tokens in the units that people compare."""
+    bits = loss * tokens / sum(len(record.value) for record in records) / math.log(2)
+    return {"loss": loss, "perplexity": perplexity(loss), "bits_per_character": bits}

@@ -1,6 +1,6 @@
 """Words guessed from those beside them."""
 
-from mirada.tasks.fill.texts import NeighborWords
+from mirada.tasks.fill.metrics import NeighborWords
 
 
 def test_both_neighbors_count_before_one() -> None:

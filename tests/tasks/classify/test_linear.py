@@ -8,11 +8,13 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from mirada.data.text.ngrams import NgramTable, occurrences
-from mirada.training import baselines as linear
-from mirada.training.baselines import LinearTexts, logistic_regression
+from mirada.tasks.classify import linear
+from mirada.tasks.classify.linear import LinearTexts, linear_bag_of_words
+from mirada.training.baselines import logistic_regression
 
 TEXTS = ["a good good film", "a bad film", "good book", "bad bad book", "a film", "the good end"]
 WANTED = [1, 0, 1, 0, 0, 1]
+LABELS = ["yes", "no", "yes", "no", "no", "yes"]
 
 
 def problem() -> tuple:
@@ -100,4 +102,16 @@ def test_threads_and_gradients_are_left_as_they_are() -> None:
     with torch.inference_mode():
         LinearTexts.fit(TEXTS, WANTED, 2)
         assert torch.is_inference_mode_enabled()
+    assert torch.get_num_threads() == before
+
+
+def test_words_decide_and_what_is_unknown_hurts_nothing() -> None:
+    assert linear_bag_of_words(TEXTS, LABELS, ["good", "bad", "a good one"]) == ["yes", "no", "yes"]
+    assert linear_bag_of_words(TEXTS, LABELS, ["", "zzz"])[0] in ("yes", "no")
+
+
+def test_it_leaves_threads_and_gradients_as_they_are() -> None:
+    before = torch.get_num_threads()
+    with torch.inference_mode():
+        assert linear_bag_of_words(TEXTS, LABELS, ["good"]) == ["yes"]
     assert torch.get_num_threads() == before

@@ -1,11 +1,11 @@
-"""Windows of a long text and runs of sentences."""
+"""Windows of a long text."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.data.text.packing import Windows, in_order, pack_sentences
+from mirada.tasks.write.windows import Windows, in_order
 
 LENGTH, ROWS = 7, 5
 
@@ -85,23 +85,6 @@ def test_in_order_by_hand() -> None:
     torch.testing.assert_close(second_wanted, torch.tensor([[27, -100, -100]]))
 
 
-# --- sentences
-
-
-@given(sizes=st.lists(st.integers(0, 12), max_size=30), most=st.integers(1, 20))
-def test_ranges_are_full_and_cover_the_document(sizes: list[int], most: int) -> None:
-    ranges = pack_sentences([[0] * size for size in sizes], most)
-    assert [i for first, end in ranges for i in range(first, end)] == list(range(len(sizes)))
-    for first, end in ranges:
-        assert sum(sizes[first:end]) <= most or end - first == 1
-        assert end == len(sizes) or sum(sizes[first : end + 1]) > most
-
-
-def test_ranges_by_hand() -> None:
-    assert pack_sentences([[1, 1], [1, 1], [1], [1] * 9, [1]], most=4) == [(0, 2), (2, 3), (3, 4), (4, 5)]
-    assert pack_sentences([], most=4) == []
-
-
 # --- refusals
 
 
@@ -119,7 +102,6 @@ def test_ranges_by_hand() -> None:
         (lambda: Windows(torch.arange(7), 2, 1, -3), "must be at least 0"),
         (lambda: Windows(torch.arange(7), 2, 1, 0).batch(-1), "step must be at least 0: got -1"),
         (lambda: in_order(torch.arange(1), 2, 1), "at least 2 tokens to predict one: got 1"),
-        (lambda: pack_sentences([[1]], 0), "most must be at least 1: got 0"),
     ],
 )
 def test_refusals(call, message: str) -> None:

@@ -4,72 +4,90 @@ Every choice is a function of (seed, epoch, item), never of the batch that an it
 processes, or padded further, gives the same numbers.
 """
 
-import re
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mirada.data.batching import IGNORED, drawn
-from mirada.data.files.folders import files_note, texts_at
-from mirada.data.files.opening import Line, read_lines
-from mirada.data.record import Problem, Read, Record, TableRow
-from mirada.data.text.packing import pack_sentences
-from mirada.data.text.tokenize import MASK, SPECIAL
+from mirada.data.batching import IGNORED, drawn, pad
+from mirada.data.text.tokenize import END, MASK, PAD, SPECIAL, START
 from mirada.errors import require
 from mirada.shapes import check_axes, check_integers, show
+from mirada.training.objectives import Microbatch, Objective
 
-# From a plain text to pairs of passages that follow each other.
-
-
-END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
-WORDS = 48  # of a pair at most: tokens are not known yet, and words have few of them
-
-
-def read_passages(paths: str, encoding: str = "") -> Read:
-    """Pairs (first, second) of consecutive passages of text files or folders of them; a blank line ends a document."""
-    records: list[TableRow] = []
-    problems: list[Problem] = []
-    files = texts_at(paths)
-    for path in files:
-        paragraph: list[Line] = []
-        for line in read_lines(path, encoding):
-            if isinstance(line, Problem):
-                problems.append(line)
-            elif line.text.strip():
-                paragraph.append(line)
-            else:
-                records += _packed(paragraph)
-                paragraph = []
-        records += _packed(paragraph)
-    if not records and not problems:
-        raise ValueError(f"{paths} has no two sentences that follow each other: there is nothing to learn from")
-    return Read(tuple(records), tuple(problems), files_note(paths, files))
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences of a text.
-
-    >>> _sentences("Ana lee. ¿Y Luis? Duerme.")
-    ['Ana lee.', '¿Y Luis?', 'Duerme.']
-    """
-    return [part.strip() for part in END.split(text) if part.strip()]
-
-
-def _packed(paragraph: list[Line]) -> Iterator[TableRow]:
-    """As many sentences as fit, in two halves. A sentence may go on over several lines."""
-    found = _sentences(" ".join(line.text.strip() for line in paragraph))
-    for first, last in pack_sentences([range(len(sentence.split())) for sentence in found], WORDS):
-        if last - first > 1:
-            middle = (first + last) // 2
-            yield Record(paragraph[0].where, (" ".join(found[first:middle]), " ".join(found[middle:last])))
-
-
+ALONE = 4  # one text in so many is a single sentence, so that a gap can be filled without a second one
+Sentences = tuple[list[int], list[int]]  # the tokens of both
 MASKING, PAIRING = 1, 2  # what a draw is for: the last part of its key
 Tokens = Int[Tensor, "batch length"]
+
+
+class FillObjective(Objective):
+    """Cross-entropy of the hidden words, plus that of the order of sentences."""
+
+    terms = ("words", "order")
+
+    def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        model: Any = self.model
+        wanted, follows = inputs["wanted"], inputs["follows"]
+        h = model.encode(inputs["tokens"], inputs["lengths"], inputs["segments"])
+        hidden = wanted != IGNORED
+        words = model.output.loss(model.guess(h[hidden]), wanted[hidden], self.smoothing)
+        paired = (follows != IGNORED).nonzero()[:, 0]
+        scores = model.order(model.summary(h))
+        order = F.cross_entropy(scores[paired], follows[paired]) if len(paired) else 0.0 * scores.sum()
+        return torch.stack([words, order])
+
+
+@dataclass(frozen=True)
+class SentencePairs:
+    """Texts as the model is given them: a function of (seed, epoch, number of the text), however a batch is divided."""
+
+    items: Sequence[Sentences]
+    vocab: int
+    marks: frozenset[int]  # tokens that end a sentence
+    seed: int = 0
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def lengths(self) -> list[tuple[int, ...]]:
+        return [(len(first) + len(second) + 3,) for first, second in self.items]
+
+    def take(self, rows: Sequence[int]) -> "SentencePairs":
+        return replace(self, items=[self.items[row] for row in rows])
+
+    def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        tokens, segments, follows = zip(*(self._arranged(row, epoch) for row in rows), strict=True)
+        padded, lengths = pad(tokens, PAD)
+        corrupted, wanted = mask_tokens(padded, padded >= len(SPECIAL), list(rows), self.vocab, self.seed, epoch)
+        inputs = {
+            "tokens": corrupted, "wanted": wanted, "lengths": lengths, "segments": pad(segments, 0)[0],
+            "follows": torch.tensor(follows),
+        }  # fmt: skip
+        counts = int((wanted != IGNORED).sum()), sum(answer != IGNORED for answer in follows)
+        return Microbatch(inputs, counts, int(lengths.sum()))
+
+    def _arranged(self, row: int, epoch: int) -> tuple[list[int], list[int], int]:
+        """One text: mostly a sentence and its own second or a strange one, sometimes a sentence alone, with or without its
+        last mark, as people type it.
+        """
+        first, second = self.items[row]
+        turn, alone = divmod(row + epoch, ALONE)
+        if alone == 0 or not second:
+            sentence = first if turn % 2 or not second else second
+            closed = turn % 4 < 2 or sentence[-1] not in self.marks
+            tokens = [START, *(sentence if closed else sentence[:-1]), END]
+            return tokens, [0] * len(tokens), IGNORED
+        other, follows = second_of(row, len(self.items), self.seed, epoch)
+        second = self.items[other][1] or second
+        tokens = [START, *first, END, *second, END]
+        return tokens, [0] * (len(first) + 2) + [1] * (len(second) + 1), int(follows)
 
 
 def mask_tokens(
@@ -139,40 +157,3 @@ def _noise(items: Sequence[int], length: int, seed: int, epoch: int) -> Int[Tens
     rows = [drawn(3 * length, seed, epoch, item, MASKING) for item in items]
     noise = np.array(rows, dtype=np.uint64).reshape(len(items), length, 3)
     return torch.from_numpy((noise >> np.uint64(1)).astype(np.int64))
-
-
-# Hidden words guessed from the two words beside them: what a model that reads whole texts has to be better than.
-
-
-MOST_TOKENS = 2_000_000  # that are learned from, in some seconds
-
-
-class NeighborWords:
-    """The token that stood most often between two others; else after the left one, else before the right one, else at all.
-
-    >>> words = NeighborWords([[1, 5, 2], [1, 5, 3], [1, 6, 2], [1, 5, 2]])
-    >>> words.guess(1, 2), words.guess(1, 9), words.guess(9, 9), words.guess(9, 3)
-    (5, 5, 1, 5)
-    """
-
-    def __init__(self, texts: Iterable[Sequence[int]]) -> None:
-        counts: dict[Hashable, Counter[int]] = {}
-        left = MOST_TOKENS
-        for text in texts:
-            left -= len(text)
-            if left < 0:
-                break
-            for place, token in enumerate(text):
-                before, after = text[place - 1] if place else None, text[place + 1] if place + 1 < len(text) else None
-                for key in keys(before, after):
-                    counts.setdefault(key, Counter())[token] += 1
-        self.best = {key: found.most_common(1)[0][0] for key, found in counts.items()}
-
-    def guess(self, before: int, after: int) -> int:
-        """The token for the place between two."""
-        return next(self.best[key] for key in keys(before, after) if key in self.best)
-
-
-def keys(before: int | None, after: int | None) -> tuple[Hashable, ...]:
-    """What is known about a place, the most telling first."""
-    return (before, after), ("after", before), ("before", after), ()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mirada.tasks.write.ngram_model import longest, mixed, ngram_loss, numbered
+from mirada.tasks.write.metrics import _longest, mixed, ngram_loss, numbered
 
 
 def test_by_hand() -> None:
@@ -40,4 +40,4 @@ def test_the_shortest_texts() -> None:
 
 @pytest.mark.parametrize("vocab", [2, 100, 8000, 60_000, 10**6])
 def test_numbers_of_ngrams_fit_into_64_bits(vocab: int) -> None:
-    assert vocab ** longest(vocab) < 2**63
+    assert vocab ** _longest(vocab) < 2**63

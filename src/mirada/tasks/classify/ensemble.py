@@ -1,0 +1,120 @@
+"""A classifier of two components, the network and a linear model of n-grams: what is learned for it, and how both are joined."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mirada.data.text.tokenize import TOKENIZER, Vocabulary
+from mirada.errors import require
+from mirada.tasks.classify.linear import LinearTexts, learning
+
+STEPS = 60  # of the fit of the scales
+LINEAR = "linear.safetensors"
+STRENGTH = 5.0  # of the data against the prior
+
+
+@dataclass(frozen=True)
+class TextClasses(Vocabulary):
+    """A tokenizer, labels and, where one is wanted, a linear model of the texts that is joined with the network.
+
+    scores = scales[0] x network + scales[1] x linear
+
+    The two are trained apart: a network that is trained together with a fitted linear model learns only noise. The scales
+    are fitted to the validation set after training; until then the network answers alone.
+    """
+
+    files: ClassVar[tuple[str, ...]] = (TOKENIZER, LINEAR)
+
+    linear: LinearTexts | None = None
+    scales: tuple[float, ...] = ()
+    weights: tuple[float, ...] = ()  # of the labels, where rare ones count more
+
+    def with_linear(self, texts: Sequence[str], labels: Sequence[str], kind: str) -> Self:
+        """The same with a linear model of these texts, over n-grams of this kind."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        classes = [numbers[label] for label in labels]
+        linear = LinearTexts.fit(texts, classes, len(self.labels), kind, STRENGTH, self.weights)
+        return replace(self, linear=linear)
+
+    def component_scores(
+        self, network: Float[Tensor, "texts classes"], texts: Sequence[str]
+    ) -> dict[str, Float[Tensor, "texts classes"]]:
+        """The scores of each component alone, by name."""
+        scores = {"attention": network.float().cpu()}
+        return scores if self.linear is None else scores | {"words": self.linear.scores(texts)}
+
+    def joined_scores(self, scores: Mapping[str, Float[Tensor, "texts classes"]]) -> Float[Tensor, "texts classes"]:
+        """The scores of the components joined; those of the network alone while the scales are not known."""
+        if not self.scales:
+            return scores["attention"]
+        return weighted_sum(torch.stack(list(scores.values())), torch.tensor(self.scales))
+
+    def calibrated(self, scores: Mapping[str, Float[Tensor, "texts classes"]], wanted: Int[Tensor, " texts"]) -> Self:
+        """The same with the scales that predict these texts best."""
+        weights = torch.tensor(self.weights)[wanted] if self.weights else None
+        return replace(self, scales=fitted_scales(list(scores.values()), wanted, weights))
+
+    def facts(self) -> dict[str, Any]:
+        beside = {} if self.linear is None else {"beside": self.linear.kind}
+        return super().facts() | beside | {"scales": list(self.scales), "weights": list(self.weights)}
+
+    def contents(self) -> dict[str, bytes]:
+        return super().contents() | {LINEAR: b"" if self.linear is None else self.linear.content()}
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
+        known, path = super().restore(facts, paths), paths[LINEAR]
+        numbers = {name: facts.get(name, []) for name in ("scales", "weights")}
+        for name, values in numbers.items():
+            good = isinstance(values, list) and all(isinstance(x, float) for x in values)
+            require(good, f"the {name} in config.json must be a list of numbers")
+        wanted = "beside" in facts
+        require(not wanted or path.exists(), f"{path} is missing: this run answers with it. Restore the file.")
+        linear = LinearTexts.read(path) if wanted else None
+        return replace(known, linear=linear, scales=tuple(numbers["scales"]), weights=tuple(numbers["weights"]))
+
+
+def fitted_scales(
+    scores: Sequence[Float[Tensor, "records classes"]],
+    wanted: Int[Tensor, " records"],
+    weights: Float[Tensor, " records"] | None = None,
+) -> tuple[float, ...]:
+    """A positive scale for the scores of every model: the softmax of the scaled sum then predicts the wanted classes best.
+
+    minimize  sum over records of cross-entropy(sum over models of scale x scores) + sum over models of log(scale x models)^2 / 2
+
+    One model: its temperature, as 1 / temperature, which changes no answer. Several: how much each has to say. The second
+    term weighs as little as one record; it keeps scales finite where few records are all right.
+
+    Guo et al. (2017), arXiv:1706.04599; Wolpert (1992) for several models.
+    """
+    with learning():
+        parts, wanted = torch.stack([score.double() for score in scores]).detach(), wanted.clone()
+        counts = torch.ones(len(wanted)) if weights is None else weights.clone()
+        start = -math.log(len(parts))
+        logs = torch.full((len(parts),), start, dtype=torch.float64, requires_grad=True)
+        optimizer = torch.optim.LBFGS([logs], max_iter=STEPS, line_search_fn="strong_wolfe")
+
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            each = F.cross_entropy(weighted_sum(parts, logs.exp()), wanted, reduction="none")
+            whole = (each * counts).sum() + (logs - start).square().sum() / 2
+            (whole / len(wanted)).backward()
+            return whole / len(wanted)
+
+        optimizer.step(loss)
+        return tuple(logs.detach().exp().tolist())
+
+
+def weighted_sum(
+    scores: Float[Tensor, "models records classes"], scales: Float[Tensor, " models"]
+) -> Float[Tensor, "records classes"]:
+    """The sum of the scores of several models, each with its scale."""
+    return torch.einsum("m,mrc->rc", scales, scores)

@@ -1,0 +1,125 @@
+"""A linear model of texts over their n-grams: a component of the classifier, and the baseline that it is compared with."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.data.text.ngrams import NgramTable, occurrences, words_of
+from mirada.training.baselines import MOST_ROWS, STRENGTH, logistic_regression
+from mirada.training.state import packed, read_checkpoint
+
+MOST_WEIGHTS = 2**22  # n-grams x classes
+MOST_SCORES = 2**25  # texts x classes
+MOST_CHARACTERS = {"letters": 3_000_000, "words": 40_000_000}  # that n-grams are learned from, in some seconds
+
+
+@contextmanager
+def learning() -> Iterator[None]:
+    """Gradients, also for who asks while answers are measured, and one thread: there is too little to share."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTexts:
+    """Logistic regression over the n-grams of texts, weighted by tf-idf: every word has its say, and none knows of another.
+
+    >>> model = LinearTexts.fit(["good film", "bad film", "a good book", "a bad book"], [1, 0, 1, 0], 2)
+    >>> model.scores(["goodness", "so bad"]).argmax(1).tolist()
+    [1, 0]
+
+    Sparck Jones (1972); Wang and Manning (2012), P12-2018; Bojanowski et al. (2017), arXiv:1607.04606 (pieces of words).
+    """
+
+    kind: str  # of n-grams: words, or letters as well
+    table: NgramTable
+    weights: Float[Tensor, "ngrams classes"]
+    bias: Float[Tensor, " classes"]
+
+    @classmethod
+    def fit(
+        cls,
+        texts: Sequence[str],
+        classes: Sequence[int],
+        count: int,
+        kind: str = "letters",
+        strength: float = STRENGTH,
+        class_weights: Sequence[float] = (),
+    ) -> "LinearTexts":
+        """Learn from texts with their classes, numbers below `count`; many texts without letters, too many in part."""
+        size = sum(map(len, texts))
+        kind = "words" if size > MOST_CHARACTERS["letters"] else kind
+        every = max(1, -(-size // MOST_CHARACTERS[kind]), -(-len(texts) * count // MOST_SCORES))
+        found = occurrences(texts[::every], kind)
+        table = NgramTable.learn(found, most=MOST_WEIGHTS // count)
+        with learning():
+            wanted = torch.tensor(classes[::every])
+            row_weights = torch.tensor(class_weights)[wanted] if class_weights else None
+            weights, bias = logistic_regression(
+                table.bags(found), wanted, len(table), count, strength=strength, row_weights=row_weights
+            )
+        return cls(kind, table, weights, bias)
+
+    def scores(self, texts: Sequence[str]) -> Float[Tensor, "texts classes"]:
+        """The scores of the classes, before the softmax."""
+        return self.table.bags(occurrences(texts, self.kind)).product(self.weights) + self.bias
+
+    def says(self, text: str) -> list[tuple[str, Float[Tensor, " classes"]]]:
+        """What every word of a text adds to the scores, its pieces and half of its pairs included; their sum and the bias
+        are the scores.
+        """
+        words, found = words_of(text), occurrences([text], self.kind)
+        bags, rows = self.table.bags(found), torch.from_numpy(self.table.rows(found.keys))
+        known = rows >= 0
+        mine = torch.searchsorted(bags.columns, rows[known])  # the columns of one text are in order, each once
+        share = bags.values / mine.bincount(minlength=len(bags.columns))
+        each = torch.zeros(len(rows), self.weights.shape[1])
+        each[known] = share[mine].unsqueeze(1) * self.weights[rows[known]]
+        places, pairs = torch.from_numpy(found.places), len(rows) - found.pairs
+        each[pairs:] /= 2
+        whole = torch.zeros(len(words), self.weights.shape[1])
+        whole.index_add_(0, places, each)
+        whole.index_add_(0, places[pairs:] + 1, each[pairs:])
+        return list(zip(words, whole, strict=True))
+
+    def content(self) -> bytes:
+        """What its file holds."""
+        tensors = {
+            "keys": torch.from_numpy(self.table.keys.view(np.int64)),
+            "rarity": torch.from_numpy(self.table.rarity),
+        }
+        return packed(tensors | {"weights": self.weights, "bias": self.bias}, {"kind": self.kind})
+
+    @classmethod
+    def read(cls, path: Path) -> "LinearTexts":
+        """What `content` wrote."""
+        tensors, facts = read_checkpoint(path)
+        table = NgramTable(tensors["keys"].numpy().view(np.uint64), tensors["rarity"].numpy())
+        return cls(facts["kind"], table, tensors["weights"], tensors["bias"])
+
+
+def linear_bag_of_words(texts: Sequence[str], labels: Sequence[str], questions: Sequence[str]) -> list[str]:
+    """The answers of logistic regression over words and pairs of words, weighted by tf-idf, learned from labelled texts.
+
+    >>> texts, labels = ["good film", "bad film", "a good book", "a bad book"], ["yes", "no", "yes", "no"]
+    >>> linear_bag_of_words(texts, labels, ["good trip", "the bad one"])
+    ['yes', 'no']
+
+    Sparck Jones (1972); Wang and Manning (2012), P12-2018.
+    """
+    every = max(1, -(-len(texts) // MOST_ROWS))
+    names = sorted(set(labels))
+    numbers = {name: number for number, name in enumerate(names)}
+    model = LinearTexts.fit(texts[::every], [numbers[label] for label in labels[::every]], len(names), "words")
+    return [names[number] for number in model.scores(questions).argmax(1).tolist()]

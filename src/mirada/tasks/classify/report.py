@@ -1,0 +1,99 @@
+"""The report of a classifier: classes, its two components, and the words that the network looked at."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from mirada.data.record import TableRow
+from mirada.drawing.attention.weights import Weighed
+from mirada.drawing.page import Section
+from mirada.drawing.tables import DataTable
+from mirada.runs.answers import Answer
+from mirada.runs.class_report import class_sections
+from mirada.runs.run import Run
+from mirada.runs.task import sample_evenly
+from mirada.tasks.classify.ensemble import TextClasses
+from mirada.tasks.classify.linear import LinearTexts
+from mirada.tasks.classify.metrics import component_accuracies
+from mirada.tasks.classify.task import last_weights
+from mirada.training.metrics import accuracy
+
+SHOWN = 6  # examples and errors
+STRONGEST = 8  # words of a label
+MAX_SAMPLED_TEXTS = 1000  # whose words are counted for these
+
+
+def sections(run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
+    """The classes, the accuracy of each component, examples and the worst errors."""
+    pairs = list(zip(answers, records, strict=True))
+    wrong = sorted((p for p in pairs if p[0].text != p[1].value[1]), key=lambda pair: -pair[0].score)
+    about = "The darker a word, the more the last attention layer looked at it, over all places and heads."
+    given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
+    return [
+        *class_sections(given, wanted, run.known.labels),
+        *_component_section(
+            run.known, [r.value[0] for r in records], component_accuracies(answers, wanted), accuracy(given, wanted)
+        ),
+        Section("Examples", about, tuple(_weighed(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
+        Section(
+            "Worst errors",
+            "Wrong answers, the surest first.",
+            tuple(_weighed(run, *pair) for pair in wrong[:SHOWN]),
+        ),
+    ]
+
+
+def _weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
+    """An answer with the weight of each token in the last layer."""
+    shares = last_weights(answer.look(), run.model.config, len(answer.read))[0].tolist()
+    return Weighed(answer.read, tuple(shares), answer.text, record.value[1], score=answer.score)
+
+
+def _component_section(
+    known: TextClasses, texts: Sequence[str], alone: Mapping[str, float], both: float
+) -> list[Section]:
+    """The accuracy of the network and of the linear model, alone and together, and the strongest words of each label."""
+    if known.linear is None or not known.scales:
+        return []
+    names = {"attention": "the network with attention", "words": "single words, linear"}
+    shares = zip(alone.items(), known.scales, strict=True)
+    rows: list[tuple[str, float, float | None]] = [(names[name], value, scale) for (name, value), scale in shares]
+    rows.append(("both", both, None))
+    strongest = _strongest_words(known.linear, texts[:MAX_SAMPLED_TEXTS])
+    about = (
+        "An answer has two components: the network, whose attention the pictures show, and a linear model, to which every "
+        "word, pair of words and piece of a word adds by itself. Their scores are scaled, as fitted to the validation "
+        "set, and added."
+    )
+    return [
+        Section(
+            "Components",
+            about,
+            (
+                DataTable("Alone and together", ("component", "accuracy", "scale"), tuple(rows)),
+                DataTable(
+                    "Strongest words of the linear model",
+                    ("label", "words"),
+                    tuple((label, ", ".join(words)) for label, words in zip(known.labels, strongest, strict=True)),
+                ),
+            ),
+        )
+    ]
+
+
+def _strongest_words(linear: LinearTexts, texts: Sequence[str]) -> list[list[str]]:
+    """For every class, the words that raise its score most against the other classes, as a mean over their occurrences."""
+    sums: dict[str, Tensor] = {}
+    counts: Counter[str] = Counter()
+    for text in texts:
+        for word, added in linear.says(text):
+            sums[word] = sums.get(word, 0) + added - added.mean()
+            counts[word] += 1
+    words = sorted(word for word, count in counts.items() if count > 1) or sorted(sums)
+    if not words:
+        return [[] for _ in linear.bias]
+    means = torch.stack([sums[word] / counts[word] for word in words])
+    order = means.argsort(dim=0, descending=True, stable=True)[:STRONGEST]
+    return [[words[row] for row in column] for column in order.T.tolist()]

@@ -1,0 +1,183 @@
+"""Answers of fill: the words for a gap, ranked; without a gap, whether the second sentence follows the first."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mirada.data.record import TableRow
+from mirada.data.text.tokenize import END, MASK, SPECIAL, START, Tokenizer
+from mirada.errors import require
+from mirada.looking.labels import RANKED, Labels, WrittenStep, searched_axis
+from mirada.runs.answers import Answer
+from mirada.runs.ask import TextRankAsk
+from mirada.runs.run import Run
+
+GAP = re.compile(r"_{2,}|\[MASK\]|<mask>")
+LISTED = 5  # words for a gap
+
+
+def with_gap(text: str) -> str:
+    """A text whose last word is hidden.
+
+    >>> with_gap("Ana lee un libro.")
+    'Ana lee un ___.'
+    """
+    return re.sub(r"\w+(\W*)$", r"___\1", text)
+
+
+def askable(records: Sequence[TableRow], count: int) -> list[TableRow]:
+    """The first records whose last word can be hidden: they have one, and no gap of their own."""
+    return list(islice((r for r in records if len(GAP.findall(with_gap(r.value[0]))) == 1), count))
+
+
+def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
+    """The words for a gap, ranked; without a gap, whether the second sentence follows the first."""
+    text = _shortened(run, text, ask) if ask.truncate else text
+    gaps = len(GAP.findall(text))
+    require(gaps <= 1, f"one gap at a time: {text!r} has {gaps}")
+    if not gaps:
+        require(
+            "\t" in text,
+            f"{text!r} has no gap: write ___ for the missing word, or two sentences with a tab between them",
+        )
+        return _order(run, text, ask)
+    ranked = _candidates(run, text, ask.candidates) if ask.candidates else _likeliest(run, text, max(ask.best, LISTED))
+    best, score = ranked[0]
+    pieces = tuple(run.known.tokenizer.encode(best)) if ask.candidates else ()
+    tokens, segments = _arranged(run, text, max(1, len(pieces)))
+    read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
+    wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
+    labels = partial(_labels_of, run, text, tokens[0].tolist(), (best, score), pieces)
+    replay = partial(run.look, tokens, None, segments, labels=labels)
+    answer = Answer(text, best, score, read=read, replay=replay, **ask.ranking(wanted))
+    return _with_weights(answer, tokens[0].tolist().index(MASK)) if ask.aligned else answer
+
+
+def _likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
+    """The likeliest tokens for the gap, with their probabilities."""
+    tokens, segments = _arranged(run, text, 1)
+    shares = run.model(tokens, None, segments).words[0, tokens[0] == MASK][0].float().softmax(-1)
+    shares[: len(SPECIAL)] = 0
+    top = shares.topk(min(count, len(shares)))
+    return [
+        (run.known.tokenizer.decode([token]), share)
+        for token, share in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+    ]
+
+
+def _candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, float]]:
+    """The given words with their probabilities, best first; of several tokens, the geometric mean counts."""
+    ranked = []
+    for word in words:
+        ids = run.known.tokenizer.encode(word)
+        require(len(ids) > 0, f"candidate {word!r} is empty")
+        tokens, segments = _arranged(run, text, len(ids))
+        scores = run.model(tokens, None, segments).words[0, tokens[0] == MASK].float().log_softmax(-1)
+        mean = scores[torch.arange(len(ids)), torch.tensor(ids, device=scores.device)].mean()
+        ranked.append((word, float(mean.exp())))
+    return sorted(ranked, key=lambda pair: -pair[1])
+
+
+def _order(run: Run, text: str, ask: TextRankAsk) -> Answer:
+    """Whether the second sentence follows the first."""
+    from mirada.looking.explain.compare import Explained  # it brings looking along, which no gap needs
+
+    tokens, segments = _arranged(run, text, 1)
+    shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
+    follows = shares[1] >= shares[0]
+    read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
+    best, score = "follows" if follows else "does not follow", max(shares)
+    labels = partial(_labels_of, run, text, tokens[0].tolist(), (best, score), (int(follows),))
+    replay = partial(run.look, tokens, None, segments, labels=labels, explained=Explained(attrgetter("follows")))
+    answer = Answer(text, best, score, read=read, replay=replay)
+    return _with_weights(answer, 0) if ask.aligned else answer
+
+
+def _with_weights(answer: Answer, row: int) -> Answer:
+    """An answer with the weights of the place it was predicted from, over all tokens: of the last layer, mean of heads."""
+    seen = answer.look()
+    weights = seen[seen.names[-1]].weights(rows=slice(row, row + 1))[0].float().mean(0).cpu()
+    return replace(answer, written=(answer.text,), weights=weights)
+
+
+def _in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
+    """Tokens of an input and the number of the sentence that each is of: one sentence, or two with a tab between them."""
+    first, tab, second = text.partition("\t")
+    tokens = [START, *_gapped(run, first, width), END]
+    more = [*_gapped(run, second, width), END] if tab else []
+    return tokens + more, [0] * len(tokens) + [1] * len(more)
+
+
+def _gapped(run: Run, text: str, width: int) -> list[int]:
+    """The tokens of a sentence, with that many masks in the place of every gap."""
+    tokens = run.known.tokenizer.encode_blanks(GAP.sub("___", text))
+    return [token for each in tokens for token in ([MASK] * width if each == MASK else [each])]
+
+
+def _arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
+    """The tokens and sentence numbers of an input as the model reads them; what is too long for it is refused."""
+    tokens, segments = _in_segments(run, text, width)
+    run.known.fitted(tokens, run.model.config.length, text)
+    return torch.tensor([tokens], device=run.device), torch.tensor([segments], device=run.device)
+
+
+def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
+    """A text cut at the end that lies farther from its gap, word by word, until the model can read it.
+
+    Two sentences without a gap are cut away from where they meet, and something stays of both.
+    """
+    most, words = run.model.config.length, text.replace("\t", " \t ").split(" ")
+    width = max([1, *(len(run.known.tokenizer.encode(word)) for word in ask.candidates)])
+    while (long := len(_in_segments(run, text, width)[0])) > most:
+        gap = next((place for place, word in enumerate(words) if GAP.search(word)), None)
+        least = int(gap is None and "\t" in words)  # words that stay on either side
+        middle = gap if gap is not None else words.index("\t") if least else 0
+        before, after = middle, len(words) - 1 - middle
+        if max(before, after) <= least:
+            break
+        drop = max(1, len(words) * (long - most) // (2 * long))
+        words = words[min(drop, before - least) :] if before > after else words[: len(words) - min(drop, after - least)]
+        words = words[words[0] == "\t" : len(words) - (words[-1] == "\t")]
+        text = " ".join(words).replace(" \t ", "\t")
+    return text
+
+
+def _labels_of(
+    run: Run, text: str, tokens: list[int], answer: tuple[str, float], chosen: Sequence[int], predicted: Any
+) -> Labels:
+    """What the rows and columns are: the tokens of one or two sentences. From the masks a word is written; without one, the
+    first place tells whether the second sentence follows. `chosen` are the tokens of a candidate, or the number of an answer.
+    """
+    known = run.known.tokenizer
+    if MASK in tokens:
+        steps = _gap_steps(known, tokens.index(MASK), answer, chosen, predicted.words[0])
+    else:
+        shares = predicted.follows.float().softmax(-1)[0].tolist()
+        ranked = sorted((("follows", shares[1]), ("does not follow", shares[0])), key=lambda pair: -pair[1])
+        steps = (WrittenStep(0, *answer, tuple(ranked), chosen[0]),)
+    axes = {"text": searched_axis(known, text, tokens)}
+    return Labels(axes, {"*": ("text", "text")}, {"input": text}, answer, steps)
+
+
+def _gap_steps(
+    known: Tokenizer, first: int, answer: tuple[str, float], pieces: Sequence[int], words: Float[Tensor, "length vocab"]
+) -> tuple[WrittenStep, ...]:
+    """What was written into the gap: a step for every mask, which stand at `first`, first + 1, ..."""
+    steps = []
+    for row in range(first, first + max(1, len(pieces))):
+        shares = words[row].float().softmax(-1).cpu()
+        shares[: len(SPECIAL)] = 0
+        top = shares.topk(min(RANKED, len(shares)))
+        ranked = tuple(zip(map(known.token, top.indices.tolist()), top.values.tolist(), strict=True))
+        token = pieces[row - first] if pieces else int(top.indices[0])
+        written = answer if len(pieces) < 2 else (known.token(token), float(shares[token]))
+        steps.append(WrittenStep(row, *written, ranked, token))
+    return tuple(steps)

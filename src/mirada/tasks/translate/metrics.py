@@ -1,0 +1,44 @@
+"""How good translations are: BLEU and chrF, those of a translation memory, and the words of the context test."""
+
+from collections.abc import Sequence
+
+import torch
+
+from mirada.data.text.ngrams import NgramTable, occurrences
+from mirada.training.baselines import MOST_ROWS
+from mirada.training.metrics import bleu, chrf
+
+MOST_NGRAMS = 2**17  # that texts are compared by
+
+
+def translation_metrics(texts: Sequence[str], wanted: Sequence[str]) -> dict[str, float]:
+    """BLEU and chrF of translations."""
+    return {"bleu": bleu(texts, wanted), "chrf": chrf(texts, wanted)}
+
+
+def nearest_texts(known: Sequence[str], asked: Sequence[str], at_once: int = 64) -> list[int]:
+    """For every text asked, the number of the known one with the most alike words, by the cosine of their tf-idf.
+
+    >>> nearest_texts(["the red house", "a green tree", "my house"], ["the green house", "one tree"])
+    [0, 1]
+
+    Salton, Wong and Yang (1975), doi:10.1145/361219.361220.
+    """
+    every = max(1, -(-len(known) // MOST_ROWS))
+    read = occurrences(known[::every], "words")
+    table = NgramTable.learn(read, MOST_NGRAMS)
+    texts, found = table.bags(read), list[int]()
+    for first in range(0, len(asked), at_once):
+        some = asked[first : first + at_once]
+        bags = table.bags(occurrences(some, "words"))
+        sizes = torch.diff(bags.starts, append=torch.tensor([len(bags.columns)]))
+        rows = torch.zeros(len(table), len(some))
+        rows[bags.columns, torch.arange(len(some)).repeat_interleave(sizes)] = bags.values
+        found += (texts.product(rows).argmax(0) * every).tolist()
+    return found
+
+
+def has_right_word(text: str, wanted: str, wrong: str) -> bool:
+    """Whether a text has the wanted word and none of the wrong ones, as whole words."""
+    words = set("".join(c if c.isalpha() else " " for c in text.lower()).split())
+    return wanted.lower() in words and not words & set(wrong.lower().split("|"))
