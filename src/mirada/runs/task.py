@@ -14,7 +14,7 @@ from mirada.errors import require, unknown
 from mirada.layers.model import Model
 from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
-from mirada.runs.batches import Examples, FixedSize, in_sequence
+from mirada.runs.batches import Bucketed, Examples, FixedSize, in_buckets, in_sequence
 from mirada.runs.inputs import Questions, Table, answered_table, table_questions
 from mirada.runs.sources import Source, Splits, TrainingRecords
 from mirada.training.objectives import BatchSource, Microbatch, ModelLoss, Objective
@@ -245,6 +245,28 @@ class Task(ABC, Generic[Input, Value, Learned]):
     ) -> "list[Section]":  # fmt: skip
         """The task's own part of the report."""
         return []
+
+
+class TextTask(Task[Input, Value, Learned]):
+    """A task whose records are texts: word vectors to start from, and batches of texts of similar lengths."""
+
+    def prepare(self, model: Model, known: Any, options: Any) -> None:
+        if options.vectors:
+            from mirada.hub.vectors import start_from_vectors
+
+            start_from_vectors(model, options.vectors, known.tokens)
+
+    def batches(self, examples: Any, recipe: Recipe) -> BatchSource:
+        return Bucketed(examples, recipe.batch_tokens, recipe.seed)
+
+    def in_order(self, examples: Any, recipe: Recipe) -> Sequence[Microbatch]:
+        return in_buckets(examples, recipe.batch_tokens)
+
+    def samples(self, run: "Run", splits: Splits[Any]) -> list[str]:
+        return [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
+
+    def length(self, value: Any) -> int:
+        return len((value if isinstance(value, str) else value[0]).split())
 
 
 def sample_evenly(items: Sequence[T], count: int) -> Sequence[T]:

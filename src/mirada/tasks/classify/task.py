@@ -17,17 +17,16 @@ from mirada.data.record import Fields, Problem, TableRow
 from mirada.data.text.ngrams import KINDS
 from mirada.data.text.tokenize import END, PAD
 from mirada.errors import require
-from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.looking.labels import AxisLabels, Labels, Span, TextLabels, read_axis
 from mirada.models.classifier import Classifier, ClassifierConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
-from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
+from mirada.runs.batches import EncodedRecords
 from mirada.runs.classes import class_details, class_metrics, every_class_learned, unseen_classes
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
-from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
+from mirada.runs.task import Preset, TextTask
 from mirada.tasks.classify.ensemble import TextClasses
 from mirada.training.objectives import ClassLoss, Microbatch, class_weights
 from mirada.training.recipe import Recipe
@@ -64,7 +63,7 @@ COLUMNS = ("text", "label")
 Labelled = tuple[list[int], int]  # the tokens of a text, the number of its label
 
 
-class Classify(Task[str, Fields, TextClasses]):
+class Classify(TextTask[str, Fields, TextClasses]):
     name = "classify"
     Data = ClassifyOptions
     Ask = TextRankAsk
@@ -113,10 +112,6 @@ class Classify(Task[str, Fields, TextClasses]):
     def sizes(self, known: TextClasses) -> dict[str, Any]:
         return {"vocab": len(known), "classes": len(known.labels)}
 
-    def prepare(self, model: Model, known: TextClasses, options: ClassifyOptions) -> None:
-        if options.vectors:
-            start_from_vectors(model, options.vectors, known.tokens)
-
     def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labelled]:
         texts = closed([record.value[0] for record in records], known, config)
         numbers = {label: number for number, label in enumerate(known.labels)}
@@ -128,12 +123,6 @@ class Classify(Task[str, Fields, TextClasses]):
 
     def objective(self, model: Model, recipe: Recipe) -> ClassLoss:
         return ClassLoss(model, recipe.smoothing)
-
-    def batches(self, examples: EncodedRecords[Labelled], recipe: Recipe) -> Bucketed:
-        return Bucketed(examples, recipe.batch_tokens, recipe.seed)
-
-    def in_order(self, examples: EncodedRecords[Labelled], recipe: Recipe) -> list[Microbatch]:
-        return in_buckets(examples, recipe.batch_tokens)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
         items = closed(list(inputs), run.known, run.model.config)
@@ -194,12 +183,6 @@ class Classify(Task[str, Fields, TextClasses]):
         linear = linear_bag_of_words(texts, labels, [record.value[0] for record in records])
         often = [majority(labels)] * len(wanted)
         return {"accuracy_linear": accuracy(linear, wanted), "accuracy_majority": accuracy(often, wanted)}
-
-    def length(self, value: Fields) -> int:
-        return len(value[0].split())
-
-    def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
-        return [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
 
     def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> "list[Section]":
         from mirada.tasks.classify.report import sections

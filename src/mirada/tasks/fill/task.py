@@ -6,23 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mirada.data.check import too_long
-from mirada.data.files.forms import KEYED, read_records
-from mirada.data.files.opening import ending_of
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Found, Problem, TableRow
 from mirada.data.text.tokenize import Tokenizer, Vocabulary
-from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.models.bert import BERT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
-from mirada.runs.batches import Bucketed, in_buckets
+from mirada.runs.batches import Bucketed
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
-from mirada.runs.task import Preset, Task
+from mirada.runs.task import Preset, TextTask
 from mirada.tasks.fill.gaps import askable, fill_gap, with_gap
 from mirada.tasks.fill.masking import FillObjective, SentencePairs
-from mirada.training.objectives import Microbatch, Objective
+from mirada.training.objectives import Objective
 from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
 COLUMNS = ("first", "second")
 
 
-class Fill(Task[str, Fields, Vocabulary]):
+class Fill(TextTask[str, Fields, Vocabulary]):
     name = "fill"
     Data = TextOptions
     Ask = TextRankAsk
@@ -56,10 +53,6 @@ class Fill(Task[str, Fields, Vocabulary]):
     def sizes(self, known: Vocabulary) -> dict[str, Any]:
         return {"vocab": len(known)}
 
-    def prepare(self, model: Model, known: Vocabulary, options: TextOptions) -> None:
-        if options.vectors:
-            start_from_vectors(model, options.vectors, known.tokens)
-
     def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> SentencePairs:
         sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
         return SentencePairs(list(zip(*sides, strict=True)), len(known), _marks_of(known.tokenizer))
@@ -72,9 +65,6 @@ class Fill(Task[str, Fields, Vocabulary]):
 
     def batches(self, examples: SentencePairs, recipe: Recipe) -> Bucketed:
         return Bucketed(replace(examples, seed=recipe.seed), recipe.batch_tokens, recipe.seed)
-
-    def in_order(self, examples: SentencePairs, recipe: Recipe) -> list[Microbatch]:
-        return in_buckets(examples, recipe.batch_tokens)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
         return [fill_gap(run, text, ask) for text in inputs]
@@ -91,9 +81,6 @@ class Fill(Task[str, Fields, Vocabulary]):
         known, asked = (self.examples(part, run.known, run.model.config) for part in (learned(), records))
         return plain_accuracy(known.items, self.in_order(asked, Recipe(batch_tokens=4096)))
 
-    def length(self, value: Fields) -> int:
-        return len(value[0].split())
-
     def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
         if run.source.builtin:
             return ["Ana va al cine a ver una nueva ___.", "Luis va al museo a ver una nueva ___."]
@@ -107,6 +94,8 @@ class Fill(Task[str, Fields, Vocabulary]):
 
 def _read_place(place: str, options: TextOptions) -> Found[Fields]:
     """Pairs of sentences from a table, or from what follows each other in text files."""
+    from mirada.data.files.forms import KEYED, read_records
+    from mirada.data.files.opening import ending_of
     from mirada.tasks.fill.passages import read_passages
 
     if ending_of(place) in (".tsv", ".csv", *KEYED):

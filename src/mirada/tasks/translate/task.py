@@ -17,21 +17,21 @@ from mirada.decoding.search import Forbid, Hypothesis
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
-from mirada.looking.labels import Labels, read_axis, written_labels
 from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranslateAsk
-from mirada.runs.batches import Bucketed, EncodedRecords, in_buckets
+from mirada.runs.batches import EncodedRecords
 from mirada.runs.inputs import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
-from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
+from mirada.runs.task import Preset, TextTask
 from mirada.training.objectives import Microbatch, Objective, TokenLoss
 from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
+    from mirada.looking.labels import Labels
 
 DECODED_AT_ONCE = 2048  # source tokens
 GENERAL = "general:scale=None"  # unscaled, all weight goes to the last word within some steps and stays there
@@ -48,7 +48,7 @@ Tokens = tuple[list[int], list[int]]  # of both sides
 COLUMNS = ("source", "target")
 
 
-class Translate(Task[str, Fields, Vocabulary]):
+class Translate(TextTask[str, Fields, Vocabulary]):
     name = "translate"
     Data = TranslateOptions
     Ask = TranslateAsk
@@ -84,12 +84,6 @@ class Translate(Task[str, Fields, Vocabulary]):
     def sizes(self, known: Vocabulary) -> dict[str, Any]:
         return {"vocab": len(known), "source_vocab": len(known)}
 
-    def prepare(self, model: Model, known: Vocabulary, options: TranslateOptions) -> None:
-        if options.vectors:
-            from mirada.hub.vectors import start_from_vectors
-
-            start_from_vectors(model, options.vectors, known.tokens)
-
     def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> EncodedRecords[Tokens]:
         sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
         items = list(zip(*sides, strict=True))
@@ -100,12 +94,6 @@ class Translate(Task[str, Fields, Vocabulary]):
 
     def objective(self, model: Model, recipe: Recipe) -> Objective:
         return TokenLoss(model, recipe.smoothing)
-
-    def batches(self, examples: EncodedRecords[Tokens], recipe: Recipe) -> Bucketed:
-        return Bucketed(examples, recipe.batch_tokens, recipe.seed)
-
-    def in_order(self, examples: EncodedRecords[Tokens], recipe: Recipe) -> list[Microbatch]:
-        return in_buckets(examples, recipe.batch_tokens)
 
     def questions(self, run: Run, place: str) -> Questions:
         options = run.reading
@@ -147,12 +135,9 @@ class Translate(Task[str, Fields, Vocabulary]):
 
         return sections(run, records, answers)
 
-    def length(self, value: Fields) -> int:
-        return len(value[0].split())
-
     def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
         if not run.source.builtin:
-            return [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
+            return super().samples(run, splits)
         if run.options.reverse:  # type: ignore[attr-defined]
             return ["Me gustan los nachos.", "Quiero ir al cine.", "la casa roja"]
         return [
@@ -232,8 +217,10 @@ def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) 
 
 def _labels_of(
     tokenizer: Tokenizer, text: str, source: list[int], best: Hypothesis, written: str, logits: Tensor
-) -> Labels:
+) -> "Labels":
     """What the rows and columns of a translation are."""
+    from mirada.looking.labels import read_axis, written_labels  # an answer is labelled when it is looked at
+
     return written_labels("source", read_axis(tokenizer, text, source), tokenizer, best, written, text, logits)
 
 

@@ -10,23 +10,18 @@ import torch
 from torch import Tensor
 
 from mirada.corpora.manual import manual
-from mirada.data.files.folders import files_note, texts_at
-from mirada.data.files.memory import rows_in_memory
-from mirada.data.files.opening import read_text
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
 from mirada.decoding.beam import Beam
 from mirada.decoding.search import Forbid
-from mirada.hub.vectors import start_from_vectors
-from mirada.layers.model import Model
 from mirada.looking.labels import Labels, written_axis, written_steps
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import WriteAsk
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, splits_of
-from mirada.runs.task import Preset, Task
+from mirada.runs.task import Preset, TextTask
 from mirada.tasks.write.windows import TextTokens, WindowBatches, Windows, in_order, window_part
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
@@ -48,7 +43,7 @@ class WriteOptions(TextOptions):
     tokenizer: str = "char"
 
 
-class Write(Task[str, str, Vocabulary]):
+class Write(TextTask[str, str, Vocabulary]):
     name = "write"
     Data = WriteOptions
     Ask = WriteAsk
@@ -77,10 +72,6 @@ class Write(Task[str, str, Vocabulary]):
 
     def sizes(self, known: Vocabulary) -> dict[str, Any]:
         return {"vocab": len(known)}
-
-    def prepare(self, model: Model, known: Vocabulary, options: WriteOptions) -> None:
-        if options.vectors:
-            start_from_vectors(model, options.vectors, known.tokens)
 
     def examples(self, records: Sequence[Record[str]], known: Vocabulary, config: Any) -> TextTokens:
         texts = known.tokenizer.encode_all([record.value for record in records])
@@ -168,9 +159,6 @@ class Write(Task[str, str, Vocabulary]):
         loss = ngram_loss(known.numpy(), asked.numpy(), len(run.known))
         return {f"{name}_ngram": value for name, value in loss_metrics(loss, len(asked) - 1, records).items()}
 
-    def length(self, value: str) -> int:
-        return len(value.split())
-
     def samples(self, run: Run, splits: Splits[str]) -> list[str]:
         return [beginning(splits.valid[0].value)]
 
@@ -231,6 +219,10 @@ def continued(run: Run, before: list[int], tokens: list[int]) -> str:
 
 def _texts_of(data: Any, encoding: str) -> Found[str]:
     """The texts of files and folders, by commas, without their bad lines, and those; or the texts in memory."""
+    from mirada.data.files.folders import files_note, texts_at
+    from mirada.data.files.memory import rows_in_memory
+    from mirada.data.files.opening import read_text
+
     if not isinstance(data, str):
         found = rows_in_memory(data, ("text",))
         return Found([Record(record.where, record.value[0]) for record in found.records], found.problems, found.notes)
