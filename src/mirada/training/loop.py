@@ -134,7 +134,11 @@ class Training:
         self.wrapped = self.group.wrap(self.objective)
         self.waited, self.asked_at = 0.0, time.perf_counter()  # for data, since somebody asked how long
         self.better: dict[str, torch.Tensor] = {}  # the best weights, where they are not written yet
-        self.planning = Planning(self, self.clock() if self.began is None else self.began)
+        self.planning = Planning(
+            self.recipe, self.group, self.objective, self.optimizer, lambda state: self.step(state, False),
+            len(self.batches), self.valid, lambda text: self.print_progress(text),
+            began=self.clock() if self.began is None else self.began, clock=self.clock,
+        )  # fmt: skip
 
     def run(self) -> TrainingState:
         """Train to the end, or until somebody stops it."""
@@ -181,11 +185,13 @@ class Training:
 
     def start(self) -> TrainingState:
         """The state to go on from: a saved one, or a new one whose number of steps is planned here."""
-        self.planning.choose_threads()
+        self.settled(self.planning.choose_threads())
         if self.resume and (self.checkpoints / LAST).exists():
             state = load_state(self.checkpoints, self.objective, self.optimizer)
             self.scaler.load_state_dict(state.scaler) if state.scaler else None
-            restore_files(self, state, self.folder / MODEL)
+            restore_files(
+                state, self.model, self.folder / MODEL, self.checkpoints, self.recipe, self.group, self.print_progress
+            )
             self.planning.resume(state)
             return state
         if self.resume and (self.folder / MODEL).exists():

@@ -5,18 +5,18 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TypeVar
 
 import torch
 
-from mirada.training.objectives import evaluate
+from mirada.training.distributed import ProcessGroup
+from mirada.training.objectives import Microbatch, Objective, evaluate
 from mirada.training.progress import Progress, as_clock, as_minutes
+from mirada.training.recipe import Recipe
 from mirada.training.state import TrainingState, put_weights, weights
 from mirada.words import plural
 
-if TYPE_CHECKING:
-    from mirada.training.loop import Training
-
+Result = TypeVar("Result")
 
 # How many steps fit into a budget of time, how often to validate in it, and when the clock asks for another plan.
 
@@ -94,13 +94,7 @@ def corrected(step: int, plan: StepPlan, left: float, pace: Pace) -> StepPlan:
     return StepPlan(max(step, steps, 1), plan.every, plan.share)
 
 
-def _needs(pace: Pace, spent: float) -> float:
-    """Minutes that a run takes to make enough steps, from its beginning."""
-    return (spent + ENOUGH_STEPS * pace.step / (1 - VALIDATION_SHARE)) / 60
-
-
-# Trial steps: what a step and a validation take on this machine, with one thread and with all, measured and
-# undone.
+# Trial steps: what a step and a validation take on this machine, with one thread and with all, measured and undone.
 
 
 FASTER = 1.3  # one thread must be that much faster than all of them to be taken
@@ -128,22 +122,6 @@ class Estimate:
             f"{plural(self.steps, 'step')}{inside}: about {as_clock(self.seconds)}{memory} "
             f"on this machine ({1000 * self.pace.step:.0f} ms a step)"
         )
-
-
-def _step_seconds(step: Callable[[], object], seconds: float, clock: Callable[[], float], enough: Callable) -> float:
-    """The time of a step: of the later half of those that fit into some seconds, at least three.
-
-    Before that, memory and processor warm up. `enough` agrees with the other processes.
-    """
-    times: list[float] = []
-    while True:
-        began = clock()
-        step()
-        times.append(clock() - began)
-        if enough(len(times) >= 3 and sum(times) >= seconds):
-            break
-    warm = times[len(times) // 2 :]
-    return sum(warm) / len(warm)
 
 
 def faster_threads(step: Callable[[], object], threads: int, clock: Callable[[], float]) -> int:
@@ -185,129 +163,150 @@ def _memory_in_use() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-A_LOOK = 0.3  # seconds of trial steps where no budget asks for more
+TRIAL_SECONDS = 0.3  # seconds of trial steps where no budget asks for more
 TRIED = 3  # batches of a validation whose time is measured: a whole one may take as long as the budget
 PLANS = 20  # times that a budget's plan is looked at again, at most
 
 
+@dataclass
 class Planning:
-    """What a run decides by the clock. Whatever it decides later than at the beginning is saved with the run."""
+    """What a run decides by the clock. Whatever it decides later than at the beginning is saved with the run.
 
-    def __init__(self, training: "Training", began: float) -> None:
-        self.training, self.recipe, self.began = training, training.recipe, began
-        self.before = 0.0  # seconds of earlier starts of a run that was resumed
+    Args:
+        recipe: What was asked for: steps, epochs or minutes, threads, validations.
+        group: The processes, which have to come to the same plan.
+        objective: What is trained; trial steps leave it as it was.
+        optimizer: Its memory of the trial steps is cleared.
+        step: Makes one training step for a state.
+        epoch: How many batches there are to learn from.
+        valid: All batches to validate on.
+        print_progress: Is given each decision in a sentence.
+        began: When the run was asked for, a time of `clock`.
+        clock: Seconds.
+    """
+
+    recipe: Recipe
+    group: ProcessGroup
+    objective: Objective
+    optimizer: torch.optim.Optimizer
+    step: Callable[[TrainingState], object]
+    epoch: int
+    valid: Sequence[Microbatch]
+    print_progress: Callable[[str], None]
+    began: float
+    clock: Callable[[], float]
+    before: float = 0.0  # seconds of earlier starts of a run that was resumed
 
     def spent(self) -> float:
         """Seconds of the budget that are used up, over all starts."""
-        return self.before + self.training.clock() - self.began
+        return self.before + self.clock() - self.began
 
     def left(self) -> float:
         """Seconds of the budget that are left."""
         return 60 * self.recipe.budget - self.spent()
 
-    def choose_threads(self) -> None:
+    def choose_threads(self) -> int:
         """Compute with as many threads as the recipe says; where it does not, with all or one, whichever is faster here."""
-        training, threads = self.training, self.recipe.threads or torch.get_num_threads()
+        threads = self.recipe.threads or torch.get_num_threads()
         torch.set_num_threads(threads)
-        fixed = self.recipe.threads or "OMP_NUM_THREADS" in os.environ or training.group.world > 1
+        fixed = self.recipe.threads or "OMP_NUM_THREADS" in os.environ or self.group.world > 1
         why = ""
-        if not fixed and training.group.device.type == "cpu":
-            threads, before = self.run_and_restore(lambda step: faster_threads(step, threads, training.clock)), threads
-            alone = f": on this busy machine that is faster than {before} (threads={before} asks for them)"
-            why = alone if threads < before else ""
-        training.print_progress(f"computing with {plural(threads, 'thread')}{why}")
-        training.settled(threads)
+        if not fixed and self.group.device.type == "cpu":
+            threads, before = self.run_and_restore(lambda step: faster_threads(step, threads, self.clock)), threads
+            if threads < before:
+                why = f": on this busy machine that is faster than {before} (threads={before} asks for them)"
+        self.print_progress(f"computing with {plural(threads, 'thread')}{why}")
+        return threads
 
     def begin(self) -> TrainingState:
-        """The state of a new run, with its plan."""
-        pace = self.measure()
+        """The state of a new run, with its plan, which is printed: what will happen, and what a budget does not allow."""
+        pace, minutes = self.measure(), self.recipe.budget
         plan = self.plan(pace)
-        self.print_plan(plan, pace)
+        self.print_progress(_estimate(plan, pace).text(minutes))
+        if plan.share < 1:
+            self.print_progress(
+                f"validations read {len(spread_over(self.valid, plan.share))} of {plural(len(self.valid), 'batch')}: "
+                "all of them would take more than a tenth of the time"
+            )
+        if minutes and plan.steps < ENOUGH_STEPS:
+            least = (self.spent() + ENOUGH_STEPS * pace.step / (1 - VALIDATION_SHARE)) / 60
+            self.print_progress(
+                f"{as_minutes(minutes)} {'is' if minutes == 1 else 'are'} too short for this: give at least {least:.1f} "
+                "minutes, less data or a smaller model (width=, depth=)"
+            )
         return TrainingState(
             steps=plan.steps, every=plan.every, share=plan.share, pace=pace.step, validation=pace.validation
         )  # fmt: skip
 
     def resume(self, state: TrainingState) -> None:
         """Take up the plan of a saved state. A budget that is larger than before is planned anew."""
-        epoch = len(self.training.batches)
-        state.every = state.every or self.recipe.validate or usual_every(state.steps, epoch)
+        state.every = state.every or self.recipe.validate or usual_every(state.steps, self.epoch)
         self.before = state.spent
         if not self.recipe.budget > state.budget > 0:
             return
-        pace = Pace(state.pace, state.validation) if state.pace else self.measure()
-        plan = self.fitting(pace)
+        plan = self.fitting(Pace(state.pace, state.validation) if state.pace else self.measure())
         state.steps, state.every, state.share = state.step + plan.steps, plan.every, plan.share
         state.finished, state.ended, state.budget, state.planned = False, "", self.recipe.budget, state.step
-        self.training.print_progress(
+        self.print_progress(
             f"{plural(plan.steps, 'more step')} after {state.step:,}, in {as_minutes(self.recipe.budget)} altogether"
         )
 
     def plan(self, pace: Pace) -> StepPlan:
         """How many steps there will be: `steps`, or what fits into `minutes`, or all `epochs`."""
-        recipe, group, epoch = self.recipe, self.training.group, len(self.training.batches)
+        recipe = self.recipe
         if recipe.budget:
-            found = self.fitting(pace)
-            steps, every = (int(group.agree(number)) for number in (found.steps, found.every))
-            return StepPlan(steps, every, group.agree(found.share))
-        steps = recipe.steps or recipe.epochs * epoch
-        return StepPlan(steps, recipe.validate or usual_every(steps, epoch))
+            plan = self.fitting(pace)
+            steps, every = (int(self.group.agree(number)) for number in (plan.steps, plan.every))
+            return StepPlan(steps, every, self.group.agree(plan.share))
+        steps = recipe.steps or recipe.epochs * self.epoch
+        return StepPlan(steps, recipe.validate or usual_every(steps, self.epoch))
 
     def fitting(self, pace: Pace) -> StepPlan:
-        """What fits into the rest of the budget."""
-        training = self.training
-        smallest = 1 / len(training.valid)  # a validation reads at least one batch
-        return within(max(0.0, self.left()), pace, len(training.batches), self.recipe.validate, smallest)
+        """What fits into the rest of the budget; a validation reads at least one batch."""
+        return within(max(0.0, self.left()), pace, self.epoch, self.recipe.validate, 1 / len(self.valid))
 
     def estimate(self) -> Estimate:
         """What a run would take here."""
         pace = self.measure()
         return _estimate(self.plan(pace), pace)
 
-    def print_plan(self, plan: StepPlan, pace: Pace) -> None:
-        """What is going to happen, and what a budget does not allow."""
-        training, minutes = self.training, self.recipe.budget
-        training.print_progress(_estimate(plan, pace).text(minutes))
-        if plan.share < 1:
-            part, whole = len(training.valid_part(plan.share)), len(training.valid)
-            training.print_progress(
-                f"validations read {part} of {plural(whole, 'batch')}: "
-                "all of them would take more than a tenth of the time"
-            )
-        if minutes and plan.steps < ENOUGH_STEPS:
-            short = f"{as_minutes(minutes)} {'is' if minutes == 1 else 'are'} too short for this"
-            training.print_progress(
-                f"{short}: give at least {_needs(pace, self.spent()):.1f} minutes, "
-                "less data or a smaller model (width=, depth=)"
-            )
-
     def measure(self) -> Pace:
-        """Seconds that a step and a whole validation take, measured and then undone."""
-        training = self.training
-        seconds = min(20.0, 0.05 * max(0.0, self.left())) if self.recipe.budget else A_LOOK
+        """Seconds that a step and a whole validation take, measured and then undone.
 
-        def enough(here: bool) -> bool:
-            return training.group.total([float(here)])[0] > 0
+        The time of a step is the mean of the later half of those that fit into some seconds, at least three: before that,
+        memory and processor warm up.
+        """
+        seconds = min(20.0, 0.05 * max(0.0, self.left())) if self.recipe.budget else TRIAL_SECONDS
+        times: list[float] = []
 
-        a_step = self.run_and_restore(lambda step: _step_seconds(step, seconds, training.clock, enough))
-        some = spread_over(training.valid, TRIED / len(training.valid))
-        began = training.clock()
-        evaluate(training.objective, some, training.group)
-        return Pace(a_step, (training.clock() - began) * len(training.valid) / len(some))
+        def trial(step: Callable[[], object]) -> None:
+            enough = False
+            while not enough:
+                began = self.clock()
+                step()
+                times.append(self.clock() - began)
+                enough = self.group.total([float(len(times) >= 3 and sum(times) >= seconds)])[0] > 0
 
-    def run_and_restore(self, trial: Callable[[Callable[[], object]], Any]) -> Any:
+        self.run_and_restore(trial)
+        warm = times[len(times) // 2 :]
+        some = spread_over(self.valid, TRIED / len(self.valid))
+        began = self.clock()
+        evaluate(self.objective, some, self.group)
+        return Pace(sum(warm) / len(warm), (self.clock() - began) * len(self.valid) / len(some))
+
+    def run_and_restore(self, trial: Callable[[Callable[[], object]], Result]) -> Result:
         """What comes of some trial steps, whose effects are taken back."""
-        objective = self.training.objective  # with its model, and what it remembers itself
-        before = {name: value.clone() for name, value in weights(objective).items()}
+        before = {name: value.clone() for name, value in weights(self.objective).items()}  # the model's and its own
         state = TrainingState(steps=1_000_000)
 
         def step() -> None:
-            self.training.step(state, False)
+            self.step(state)
             state.step += 1
 
-        found = trial(step)
-        put_weights(objective, before)
-        self.training.optimizer.state.clear()
-        return found
+        result = trial(step)
+        put_weights(self.objective, before)
+        self.optimizer.state.clear()
+        return result
 
     def follow_clock(self, state: TrainingState, progress: Progress) -> bool:
         """Change the plan of a budget where the clock says that it is off; whether it did. That is to be saved."""
@@ -317,12 +316,11 @@ class Planning:
         spent, pace = self.spent(), Pace(progress.pace or state.pace, state.validation)
         last = state.share * pace.validation  # the validation after the last step
         ending = spent + pace.step + last >= budget
-        group = self.training.group
-        if not group.agree(float(ending or spent >= state.looked + budget / PLANS)):
+        if not self.group.agree(float(ending or spent >= state.looked + budget / PLANS)):
             return False
         state.looked = spent
         plan = corrected(state.step, StepPlan(state.steps, state.every, state.share), budget - spent - last, pace)
-        steps = max(1, int(group.agree(state.step if ending else plan.steps)))
+        steps = max(1, int(self.group.agree(state.step if ending else plan.steps)))
         changed, state.steps, progress.steps = steps != state.steps, steps, steps
         return changed
 
