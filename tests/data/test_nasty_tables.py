@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mirada.data.files.csv import Layout
+from mirada.data.columns.header import TableHead
 from mirada.data.files.forms import read_records
 from mirada.data.options import TableOptions
 from mirada.data.record import Read
@@ -304,6 +304,6 @@ def test_no_table_is_read_wrong_in_silence(tmp_path: Path, seed: int) -> None:
 
 def test_a_row_without_the_picked_cell_does_not_fit() -> None:
     """Most rows of a damaged file may be shorter than its header says."""
-    layout = Layout(picked=(0, 3), cells=2, at_least=True)
+    layout = TableHead(picked=(0, 3), width=2, at_least=True)
     assert not layout.fits(["a", "b"])
     assert layout.fits(["a", "b", "c", "d"])

@@ -218,7 +218,7 @@ def _task_of_folder(place: str) -> str:
 
 
 def _task_of_file(place: str) -> str:
-    from mirada.data.columns.header import CLASSES
+    from mirada.data.columns.contents import CLASSES
     from mirada.data.files.forms import KEYED, read_records
     from mirada.data.files.opening import ending_of, head
 

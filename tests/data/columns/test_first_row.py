@@ -2,7 +2,8 @@
 
 import pytest
 
-from mirada.data.columns.header import has_labels_first, is_odd_label, is_title, looks_like_header, usual_width
+from mirada.data.columns.contents import has_labels_first, is_odd_label, is_title, usual_width
+from mirada.data.columns.header import looks_like_header
 
 CLASSES, PAIR = ("text", "label"), ("source", "target")
 LONG = [("we came here for the food", "good"), ("nobody had a table for us", "bad"),

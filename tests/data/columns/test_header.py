@@ -93,10 +93,10 @@ def test_what_cannot_be_said_is_refused(options: dict, message: str) -> None:
 
 def test_a_pair_of_words_is_no_header_of_translations() -> None:
     """Only a line that names both sides is one: dictionaries begin with all kinds of words."""
-    assert recognize([["english", "inglés"], ["house", "casa"]], PAIR).header is False
-    assert recognize([["English", "Spanish"], ["house", "casa"]], PAIR).header is True
-    assert recognize([["en", "es"], ["house", "casa"]], PAIR).header is True
-    assert recognize([["a", "b"], ["c", "d"]], PAIR).header is False
+    assert recognize([["english", "inglés"], ["house", "casa"]], PAIR).headed is False
+    assert recognize([["English", "Spanish"], ["house", "casa"]], PAIR).headed is True
+    assert recognize([["en", "es"], ["house", "casa"]], PAIR).headed is True
+    assert recognize([["a", "b"], ["c", "d"]], PAIR).headed is False
 
 
 def test_a_header_after_blank_lines_and_very_long_lines(tmp_path: Path) -> None:

@@ -2,9 +2,15 @@
 
 import pytest
 
-from mirada.data.columns.header import Top, is_sure_header, named_input, recognize_inputs
+from mirada.data.columns.header import is_sure_header, named_input, recognize_inputs
 
 TEXT, SOURCE = ("text",), ("source", "text")
+
+
+def decided(rows: list[list[str]], asks: tuple[str, ...], header: str) -> tuple[int, bool, tuple[int, ...]]:
+    """How many lines stand above, whether a header follows, and where the inputs are."""
+    head = recognize_inputs(rows, asks, header)
+    return head.above, head.headed, head.picked
 
 
 @pytest.mark.parametrize(
@@ -36,12 +42,12 @@ def test_a_name_over_short_cells_beside_long_ones_is_a_label() -> None:
 
 def test_how_a_table_begins() -> None:
     rows = [["7", "a fine film"], ["8", "a dull film"]]
-    assert recognize_inputs([["Export"], ["# 2024"], ["id", "text"], *rows], TEXT, "") == Top(2, True, 1)
-    assert recognize_inputs([["Reviews", ""], ["id", "text"], *rows], TEXT, "") == Top(1, True, 1)
-    assert recognize_inputs([["id", "text"], *rows], TEXT, "no") == Top()
-    assert recognize_inputs([["uno", "dos"], *rows], ("mask",), "yes") == Top(0, True, None)
-    assert recognize_inputs([["# a, b", "c", "d"], *rows], TEXT, "") == Top(1)
-    assert recognize_inputs([["text"], ["a", "b"], ["c", "d"]], TEXT, "") == Top(0, True, 0), "commas in texts"
+    assert decided([["Export"], ["# 2024"], ["id", "text"], *rows], TEXT, "") == (2, True, (1,))
+    assert decided([["Reviews", ""], ["id", "text"], *rows], TEXT, "") == (1, True, (1,))
+    assert decided([["id", "text"], *rows], TEXT, "no") == (0, False, ())
+    assert decided([["uno", "dos"], *rows], ("mask",), "yes") == (0, True, ())
+    assert decided([["# a, b", "c", "d"], *rows], TEXT, "") == (1, False, ())
+    assert decided([["text"], ["a", "b"], ["c", "d"]], TEXT, "") == (0, True, (0,)), "commas in texts"
 
 
 def test_what_is_a_header_and_nothing_else() -> None:
@@ -53,5 +59,5 @@ def test_what_is_a_header_and_nothing_else() -> None:
 
 def test_words_over_numbers_are_a_header_without_a_name_for_the_inputs() -> None:
     rows = [["2024", "it was good", "5"], ["2025", "it was bad", "1"]]
-    assert recognize_inputs([["Marca", "¿Qué le pareció?", "Nota"], *rows], ("text",), "") == Top(0, True, None)
-    assert recognize_inputs(rows, TEXT, "") == Top()
+    assert decided([["Marca", "¿Qué le pareció?", "Nota"], *rows], ("text",), "") == (0, True, ())
+    assert decided(rows, TEXT, "") == (0, False, ())

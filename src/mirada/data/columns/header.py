@@ -1,10 +1,40 @@
-"""Which columns of a table are which, as people have tables: with a header or without, in any order, with others beside."""
+"""The one place that decides what is a header and which column is which, for every table: of records, of inputs, of objects, of
+nodes, of a series. `TableHead` says what was decided; `names.py` has the words, `contents.py` what cells look like.
+"""
 
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
 
+from mirada.data.columns.contents import (
+    ASKING,
+    CLASSES,
+    FEW,
+    SHORT,
+    Cells,
+    TableLine,
+    all_numbers,
+    counts_from_zero,
+    guess_columns,
+    has_labels_first,
+    has_short_names,
+    has_unnamed_row_numbers,
+    has_words_over_numbers,
+    is_license,
+    is_number,
+    is_odd_label,
+    is_remark,
+    is_title,
+    is_whole,
+    is_word,
+    may_be_names,
+    mean_words,
+    usual_width,
+)
 from mirada.data.columns.names import (
     BESIDE,
     LANGUAGES,
@@ -14,6 +44,7 @@ from mirada.data.columns.names import (
     ColumnMatch,
     NameMatch,
     aliases_of,
+    is_graph_alias,
     is_name,
     is_one_of,
     match_name,
@@ -21,113 +52,131 @@ from mirada.data.columns.names import (
     weak_aliases_of,
     words_of,
 )
-from mirada.data.columns.numbers import EMPTY, parse_number
-from mirada.data.columns.times import pattern_of
+from mirada.data.columns.numbers import is_numeric, numbers
+from mirada.data.columns.times import NUMBERS, pattern_of, text_of_time
+from mirada.data.options import TableOptions
+from mirada.errors import require, unknown
 from mirada.words import plural, shortened
 
-# Whether the first row of a table names its columns: by usual names, or by what the cells below hold; and titles
-# above it.
-
-
-FEW = 10  # rows that a guess needs
-SHORT = 3  # words of a cell that may be a name
-PHRASE = 1.5  # words: the entries of a dictionary have fewer
 TITLES = 4  # lines that may stand above a header
-RARE = 40  # rows for each label that may occur only once
-FEW_OF = 0.2  # share of the texts that may be as short as a name
+PHRASE = 1.5  # words: the entries of a dictionary have fewer
+MANY = 20  # numbers that are different, and no labels any more
+ALONE = 0.2  # share of the lines that are one cell in a file of one column
+SAMPLE = 100  # nodes that tell whether they are numbers
+NOTED = 3  # features that a note names
+ENOUGH = 4  # rows that are not divided alike by chance
 KEY = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
-ASKING = ("?", ":")  # how the columns of a survey end
-CLASSES = ("text", "label")
-Cells = Sequence[str]
 
 
-def is_number(text: str) -> bool:
-    """Whether a cell is a number, with a point or a comma.
+@dataclass(frozen=True)
+class TableHead:
+    """What was decided about a table from its first rows.
 
-    >>> is_number("3,5"), is_number("-2e3"), is_number("five")
-    (True, True, False)
+    Args:
+        picked: where the columns that are wanted stand in a row, in the order in which they are wanted.
+        width: how many cells a row has.
+        above: how many lines at the top are none of the table: titles and remarks.
+        headed: whether the next line is a header.
+        at_least: rows may have more cells than `width`.
+        names: what the columns are called, where all of them are kept.
+        note: what was recognized, for the person.
+
+    >>> print(recognize([["review", "mood"], ["a fine film", "pos"], ["so so", "neg"]], ("text", "label")))
+    line 1 is the header; columns 1, 2 of 2 (header: text is review, label is mood)
     """
-    return parse_number(text) is not None
+
+    picked: tuple[int, ...]
+    width: int
+    above: int = 0
+    headed: bool = False
+    at_least: bool = False
+    names: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def skipped(self) -> int:
+        """How many rows come first that are no records: the header, and what stands above it."""
+        return self.above + self.headed
+
+    def fits(self, cells: list[str]) -> bool:
+        """Whether a row has its cells; empty ones after the last do no harm."""
+        if len(cells) <= max(self.picked, default=-1):
+            return False
+        extra = len(cells) - self.width
+        return extra == 0 or (extra > 0 and (self.at_least or not any(map(str.strip, cells[self.width :]))))
+
+    def __str__(self) -> str:
+        header = f"line {self.above + 1} is the header" if self.headed else "there is no header"
+        places = ", ".join(str(place + 1) for place in self.picked) or "not known"
+        why = f" ({self.note})" if self.note else ""
+        return f"{header}; columns {places} of {'at least ' * self.at_least}{self.width}{why}"
 
 
-def all_numbers(cells: Iterable[str]) -> bool:
-    return all(is_number(cell) for cell in cells)
+# Tables of records: the columns are said, or recognized.
 
 
-def counts_from_zero(row: Cells) -> bool:
-    """Whether cells count from 0."""
-    return list(row) == [str(number) for number in range(len(row))]
+def record_head(path: str, sample: Sequence[TableLine], columns: tuple[str, ...], options: TableOptions) -> TableHead:
+    """Where the fields of records stand: as the user says, by number or by name, or as recognized from the first rows."""
+    names, whole = options.names, [row for row in sample if is_whole(row)]
+    rows = [cells for _, cells, _ in whole]
+    if names and all(name.isascii() and name.isdecimal() for name in names):
+        return _chosen_by_number(rows, columns, options)
+    if names:
+        return _chosen_by_name(path, whole or sample, names, options)
+    plain = TableHead(tuple(range(len(columns))), len(columns))
+    if not rows:
+        return plain
+    try:
+        return recognize(rows, columns, options.header) or plain
+    except ValueError as error:
+        require(not sample[0][2], f"{path}:{sample[0][0]}: {sample[0][2]}")  # perhaps it was the header
+        raise ValueError(f"{path}: {error}") from None
 
 
-def _is_word(cell: str) -> bool:
-    """Whether a cell has letters, and does not say that there is nothing.
-
-    >>> _is_word("rating"), _is_word("7"), _is_word("N/A")
-    (True, False, False)
-    """
-    return any(map(str.isalpha, cell)) and cell.casefold() not in EMPTY
-
-
-def mean_words(cells: Iterable[str]) -> float:
-    """How many words cells have, on the average."""
-    counts = [len(cell.split()) for cell in cells]
-    return sum(counts) / max(1, len(counts))
+def _chosen_by_number(rows: Sequence[list[str]], columns: tuple[str, ...], options: TableOptions) -> TableHead:
+    """Columns that were chosen by number. A header over them is still none of the records."""
+    names = options.names
+    picked = tuple(int(name) - 1 for name in names)
+    require(min(picked) >= 0, f"columns= counts from 1: got {','.join(names)}")
+    chosen = [[cells[place].strip() for place in picked] for cells in rows if len(cells) > max(picked)]
+    headed = bool(chosen) and _has_header(chosen, columns, options.header)
+    note = f"header: {', '.join(chosen[0])}" if headed and options.header != "yes" else ""
+    return TableHead(picked, max(picked) + 1, headed=headed, at_least=True, note=note)
 
 
-# what stands above
-
-
-def usual_width(rows: Sequence[Cells], least: int) -> int:
-    """How many cells most rows have, without empty ones at the end of all; as many as are wanted, where that is open."""
-    filled = [max((n for n, cell in enumerate(row, 1) if cell), default=0) for row in rows]
-    counts = Counter(len(row) for row in rows)
-    often = max(counts.values())
-    widths = sorted((size for size, count in counts.items() if count == often), reverse=True)
-    width = least if least in widths else widths[0]
-    reach = max((filled[n] for n, row in enumerate(rows) if len(row) == width), default=width)
-    return max(reach, min(width, least))
-
-
-def has_unnamed_row_numbers(header: Cells, rest: Sequence[Cells]) -> bool:
-    """Whether rows begin with their own numbers, which the header does not name, as R writes tables.
-
-    >>> has_unnamed_row_numbers(["text", "label"], [["1", "so so", "neg"], ["2", "fine", "pos"]])
-    True
-    >>> has_unnamed_row_numbers(["text", "label"], [["I came", "I saw", "pos"], ["Yes", "fine", "pos"]])
-    False
-    """
-    names = [row[0] for row in rest]
-    numbers = all(len(name.split()) == 1 and name[-1].isdecimal() for name in names) and len(set(names)) == len(names)
-    named = OTHER.intersection(words_of(header[0])[-1:])  # an id, beside texts that have the separator in them
-    return bool(names) and numbers and not named and all(len(row) == len(header) + 1 for row in rest)
-
-
-def is_title(row: Cells, width: int) -> bool:
-    """Whether a line above a header is none of the table: a remark, or a title in one cell."""
-    return bool(row) and (row[0].startswith("#") or (width > 1 and sum(map(bool, row)) <= 1))
-
-
-def _is_remark(row: Cells, rows: Sequence[Cells], width: int) -> bool:
-    """Whether a line at the top is a remark, not a text that begins with a hash: it has other cells than the others."""
-    if not row[0].startswith("#"):
-        return False
-    again = any(row[-1] == other[-1] for other in rows if other is not row)
-    return len(row) != width or (row[0].startswith("# ") and not again)
+def _chosen_by_name(path: str, rows: Sequence[TableLine], names: tuple[str, ...], options: TableOptions) -> TableHead:
+    """Columns that were chosen by the names in the first line, but for titles; case and accents do not matter."""
+    require(bool(rows), f"{path}: there is no header that names {', '.join(names)}: the file is empty.")
+    headers = [[cell.strip() for cell in cells] for _, cells, _ in rows[: TITLES + 1]]
+    above = next((n for n, header in enumerate(headers) if all(name in header for name in names)), 0)
+    header, (number, _, fault) = headers[above], rows[above]
+    where = f"{path}:{number}"
+    require(not fault, f"{where}: the header cannot be read: {fault}")
+    by_number = f"columns={','.join(str(count) for count in range(1, len(names) + 1))}"
+    require(
+        options.header != "no", f"{where}: columns= names a header, and header=no says there is none. Say {by_number}."
+    )
+    picked = []
+    for name in names:
+        places = [n for n, cell in enumerate(header) if cell == name]
+        places = places or [n for n, cell in enumerate(header) if words_of(cell) == words_of(name) != ()]
+        if not places:
+            raise ValueError(f"{where}: {unknown('column', name, header)} Without header, say {by_number}.")
+        require(
+            len(places) == 1,
+            f"{where}: several columns are named {name!r}. Rename all but one, or choose by number, such as {by_number}.",
+        )
+        picked.append(places[0])
+    return TableHead(tuple(picked), len(header), above, headed=True)
 
 
 # by names
 
 
-def _all_names(row: Cells, rest: Sequence[Cells]) -> bool:
-    """Whether no cell is a number, or comes again below."""
-    again = any(cell and cell == other[place] for other in rest for place, cell in enumerate(row[: len(other)]))
-    return not again and not any(is_number(cell) for cell in row)
-
-
 def _like_names(row: Cells, matched: ColumnMatch, rest: Sequence[Cells], columns: tuple[str, ...]) -> bool:
     """Whether cells that contain usual names are names: short, no sentence, and nothing that comes again below."""
     cells = [row[place] for place in matched.places]
-    if any(cell.endswith((".", "!", "?")) for cell in cells) or not _all_names(row, rest):
+    if any(cell.endswith((".", "!", "?")) for cell in cells) or not may_be_names(row, rest):
         return False
     if any(match_names([other[place] for place in matched.places], columns).whole for other in rest[:SHORT]):
         return False  # text 1, text 2, text 3
@@ -137,7 +186,7 @@ def _like_names(row: Cells, matched: ColumnMatch, rest: Sequence[Cells], columns
     return all(is_one_of(word, beside) for cell in cells for word in words_of(cell))
 
 
-def has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) -> bool:
+def _has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) -> bool:
     """Whether the first row of columns that were chosen only names them."""
     if header:
         return header == "yes"
@@ -190,7 +239,7 @@ def _names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
         return not again or (bool(strong) and not any(cell in counts for cell in strong for counts in below))
     place = named.get("label", 0 if has_labels_first(rest) else 1)
     label, labels = first[place], below[place]
-    if not labels or label in labels or not all(map(_is_word, first)):
+    if not labels or label in labels or not all(map(is_word, first)):
         return False
     if any(map(all_numbers, below)):
         return len(rest) > 1
@@ -209,61 +258,14 @@ def _names_short_cells(named: dict[str, int], rest: Sequence[Cells]) -> bool:
     return own < SHORT and 2 * own < other
 
 
-def is_odd_label(first: Cells, rest: Sequence[Cells], place: int) -> bool:
-    """Whether a label that occurs once stands over two or more that come again: over many rows, or beside a text that is
-    shorter than nearly all below.
-    """
-    labels, count = Counter(row[place] for row in rest), len(rest)
-    kinds, once = len(labels), sum(times == 1 for times in labels.values())
-    if kinds < 2 or first[1 - place].endswith((".", "!")):
-        return False
-    words, own = [len(row[1 - place].split()) for row in rest], len(first[1 - place].split())
-    if count >= FEW and kinds <= count / 4 and once <= count // RARE:
-        return own <= max(SHORT, sum(words) / count)  # a longer one is a text with a rare label
-    as_short = sum(other <= own for other in words)
-    shorter = own <= SHORT and as_short <= FEW_OF * count and 2 * own <= sum(words) / count
-    return shorter and count > SHORT and kinds <= count / 2 and 2 * once < kinds
-
-
-def has_labels_first(rows: Sequence[Cells]) -> bool:
-    """Whether the first of two columns holds labels: few short values that come again, beside longer texts that do not."""
-    if len(rows) < 2 or any(len(row) != 2 for row in rows):
-        return False
-    labels, texts = ([row[place] for row in rows] for place in (0, 1))
-    if any(len(label.split()) > SHORT for label in labels):
-        return False
-    kinds, different = len(set(labels)), len(set(texts))
-    few = len(rows) >= FEW and kinds <= len(rows) / 4
-    if all_numbers(labels) and not any(is_number(text) for text in texts):
-        return kinds <= len(rows) / 2 or len(rows) < FEW
-    longer = mean_words(texts) > 2 * mean_words(labels)
-    if longer and different > 0.9 * len(rows) and (kinds < len(rows) or len(rows) < FEW):
-        return True
-    return few and different > len(rows) / 2 and different > 2 * kinds
-
-
-MANY = 20  # numbers that are different, and no labels any more
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Where the fields of a record stand in a row; how wide rows are; how many rows come first that are no records."""
-
-    picked: tuple[int, ...]
-    width: int
-    skipped: int = 0  # the header, and what stands above it
-    note: str = ""  # what was recognized, for the person
-    header: bool = field(default=False, repr=False)  # whether the last of the skipped rows is one
-
-
-def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "") -> Columns | None:
+def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "") -> TableHead | None:
     """The columns of a table, from its first rows; None if the rows are too short. What cannot be told is an error.
 
     >>> rows = [["review", "sentiment"], ["a fine film", "pos"], ["a dull film", "neg"]]
-    >>> recognize(rows, ("text", "label"))
-    Columns(picked=(0, 1), width=2, skipped=1, note='header: text is review, label is sentiment')
-    >>> recognize(rows[1:], ("text", "label"))
-    Columns(picked=(0, 1), width=2, skipped=0, note='')
+    >>> print(recognize(rows, ("text", "label")))
+    line 1 is the header; columns 1, 2 of 2 (header: text is review, label is sentiment)
+    >>> print(recognize(rows[1:], ("text", "label")))
+    there is no header; columns 1, 2 of 2
     >>> recognize([["7", "a fine film", "pos"], ["8", "a dull film", "neg"], ["9", "so so", "neg"]], ("text", "label"))
     Traceback (most recent call last):
     ValueError: 3 columns ('7', 'a fine film', 'pos') and no header that names text and label. ... columns=2,3
@@ -275,9 +277,9 @@ def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "")
         found = _by_name(rows, columns, width)
         if found is not None:
             return found
-    remarks = next((n for n, row in enumerate(rows) if not _is_remark(row, rows, width)), 0)
+    remarks = next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0)
     whole = [row for row in rows[remarks:] if len(row) == width]
-    used = [place for place in range(width) if any(row[place] for row in whole) and not _licenses(whole, place)]
+    used = [place for place in range(width) if any(row[place] for row in whole) and not is_license(whole, place)]
     if len(used) < len(columns) or not whole:
         return None
     if len(used) > len(columns):
@@ -291,15 +293,10 @@ def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "")
     return replace(found, note="; ".join(filter(None, (found.note, aside))))
 
 
-def _licenses(rows: Sequence[Cells], place: int) -> bool:
-    """Whether a column only says under which license its row is, as in the sentences of Tatoeba."""
-    return all(row[place].startswith(("CC-BY", "CC BY")) for row in rows)
-
-
 # by names
 
 
-def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Columns | None:
+def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> TableHead | None:
     """The columns by a line that names them all: the first, but for titles and remarks."""
     for above, row in enumerate(rows[: TITLES + 1]):
         rest = [other for other in rows[above + 1 :] if len(other) == width]
@@ -308,9 +305,9 @@ def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Col
             named_rows = has_unnamed_row_numbers(row, rest)
             picked = tuple(place + named_rows for place in matched.places)
             cells = min(width, len(row) + named_rows)  # a text with a separator in it makes a row wider, not the table
-            return Columns(picked, cells, above + 1, header_note(row, matched.places, columns, above), True)
-        if matched.rivals and matched.partly_sure and _all_names(row, rest):
-            raise ValueError(ambiguity(row, matched, columns))
+            return TableHead(picked, cells, above, True, note=header_note(row, matched.places, columns, above))
+        if matched.rivals and matched.partly_sure and may_be_names(row, rest):
+            raise ValueError(_ambiguity(row, matched, columns))
         if not is_title(row, width):
             break
     return None
@@ -344,12 +341,8 @@ def header_note(row: Cells, places: Sequence[int], columns: tuple[str, ...], abo
     if [cell.casefold() for cell in row] == list(columns) and not above:
         return ""
     pairs = ", ".join(f"{column} is {row[place]}" for column, place in zip(columns, places, strict=True))
-    return f"header: {pairs}{f' ({count_lines(above)} above it left out)' if above else ''}"
-
-
-def count_lines(count: int) -> str:
-    """How many lines, in words."""
-    return plural(count, "line")
+    left_out = f" ({plural(above, 'line')} above it left out)" if above else ""
+    return f"header: {pairs}{left_out}"
 
 
 # by what the cells hold
@@ -372,7 +365,7 @@ def _header_place(
 
 def _by_content(
     rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], headed: bool, width: int, above: int
-) -> Columns:
+) -> TableHead:
     """As many columns as are wanted: with a header that has other names, or none, and the label before the text or after."""
     first, body, count = rows[0], rows[headed:], len(columns)
     order = list(range(count))
@@ -390,8 +383,8 @@ def _by_content(
     if not headed and order == [1, 0]:
         note = "the label is in the first column, the text in the second"
     if above and not headed:
-        note = "; ".join(filter(None, (note, f"{count_lines(above)} at the top left out")))
-    return Columns(tuple(used[place] for place in order), width, above + headed, note, headed)
+        note = "; ".join(filter(None, (note, f"{plural(above, 'line')} at the top left out")))
+    return TableHead(tuple(used[place] for place in order), width, above, headed, note=note)
 
 
 def _check_other(first: Cells, rows: Sequence[Cells], place: int) -> None:
@@ -428,7 +421,7 @@ def _require_labels(rows: Sequence[Cells], order: Sequence[int]) -> None:
 # what cannot be told
 
 
-def ambiguity(row: Cells, matched: ColumnMatch, columns: tuple[str, ...]) -> str:
+def _ambiguity(row: Cells, matched: ColumnMatch, columns: tuple[str, ...]) -> str:
     """The error for a header that names a column twice."""
     column, places = next(iter(matched.rivals.items()))
     several = " or ".join(row[place] for place in places)
@@ -444,7 +437,7 @@ def ambiguity(row: Cells, matched: ColumnMatch, columns: tuple[str, ...]) -> str
 def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], header: str) -> str:
     """The error for a table with more columns than are wanted, which no name tells apart."""
     first, wanted = rows[0], " and ".join(columns)
-    headed = header == "yes" or (header != "no" and all(map(bool, first)) and _headed_by_types(rows))
+    headed = header == "yes" or (header != "no" and all(map(bool, first)) and has_short_names(rows))
     body = rows[1:] if headed else rows
     matched = match_names(first, columns)
     named = matched.picked[-1] if headed and matched.picked[-1] in used else None
@@ -462,30 +455,7 @@ def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ..
     return f"{len(used)} columns ({shown}) and no header that names {wanted}. Say which columns to take{way}"
 
 
-def _headed_by_types(rows: Sequence[Cells]) -> bool:
-    """Whether the first row of a wide table is a header: short words or questions, over cells that do not repeat them."""
-    first, rest = rows[0], rows[1:]
-    if any(is_number(cell) or (len(cell.split()) > SHORT + 1 and not cell.endswith(ASKING)) for cell in first):
-        return False
-    return len(rest) > 0 and _all_names(first, rest)
-
-
-def guess_columns(rows: Sequence[Cells], columns: tuple[str, ...], label: int | None = None) -> list[int]:
-    """The columns that look like what is wanted; none if nothing does. `label` is that of the labels, if a name tells."""
-    if not rows:
-        return []
-    cells = [[row[place] for row in rows] for place in range(len(rows[0]))]
-    worded = [n for n, column in enumerate(cells) if not all_numbers(column)]
-    by_words = sorted(worded, key=lambda place: -mean_words(cells[place]))
-    if columns != CLASSES:
-        return sorted(by_words[: len(columns)]) if len(by_words) >= len(columns) else []
-    others = [n for n, column in enumerate(cells) if min(2, len(rows)) <= len(set(column)) < max(3, len(rows) / 2)]
-    by_words = [place for place in by_words if place != label]
-    labels = [place for place in others if place not in by_words[:1]] if label is None else [label]
-    return [by_words[0], labels[0]] if by_words and len(labels) == 1 else []
-
-
-# Which column of a table holds the inputs, by the names in its header, and which row is the header.
+# Tables of inputs: one column holds them, by its name or by what its cells hold.
 
 
 PAIR = ("source", "target")
@@ -493,60 +463,124 @@ PAIRS = {"source": PAIR, "target": PAIR}  # columns that tell each other apart
 LEARNED = {**PAIRS, "text": CLASSES, "name": ("name", "caption"), "question": ("question", "context")}
 
 
-@dataclass(frozen=True)
-class Top:
-    """How a table begins: so many lines that are none of it, then perhaps a header; where its inputs are, if that is told."""
+def input_head(path: str, rows: Sequence[Cells], asks: tuple[str, ...], options: TableOptions) -> TableHead:
+    """What the columns of a table are called, and which of them holds the inputs; `asks` are our words for it, best first.
 
-    above: int = 0
-    headed: bool = False
-    place: int | None = None
+    A header is found as it is where records are learned from. Without one, columns have numbers.
+    """
+    head = recognize_inputs(rows, asks, options.header)
+    if options.names:
+        head = _with_chosen_input(path, rows, options.names[0], head)
+    first, body, note = rows[head.above], rows[head.skipped :], ""
+    place = head.picked[0] if head.picked else None
+    if head.headed and len(first) > 1 and has_unnamed_row_numbers(first, body):
+        first, place = ["", *first], None if place is None else place + 1
+    count = len(first) if head.headed else _width_of(body)
+    if place is None:
+        alike = [row for row in body if len(row) == count]
+        place = _input_by_content(path, alike, asks[0], first if head.headed else ())
+        note = f"the inputs are in column {place + 1} (columns= says otherwise)" if count > 1 else ""
+    elif not options.names and (first[place].casefold() != asks[0] or head.above):
+        note = f"the inputs are in the column {first[place]}"
+    require(0 <= place < count, f"{path}: there is no column {place + 1}: the first row has {count}")
+    note += f"{'; ' if note else ''}{plural(head.above, 'line')} at the top left out" if head.above else ""
+    numbered = (asks[0] if number == place else f"column_{number + 1}" for number in range(count))
+    return replace(head, picked=(place,), width=count, names=tuple(first if head.headed else numbered), note=note)
 
 
-def recognize_inputs(rows: Sequence[Cells], asks: tuple[str, ...], header: str) -> Top:
+def recognize_inputs(rows: Sequence[Cells], asks: tuple[str, ...], header: str) -> TableHead:
     """How a table begins. A header names the inputs, or is one for those who learn from such a table.
 
-    >>> recognize_inputs([["Export of May"], ["id", "review"], ["7", "a fine film"], ["8", "so so"]], ("text",), "")
-    Top(above=1, headed=True, place=1)
+    >>> print(recognize_inputs([["Export of May"], ["id", "review"], ["7", "a fine film"], ["8", "so so"]], ("text",), ""))
+    line 2 is the header; columns 2 of 2
     """
+
+    def headed(above: int, place: int | None) -> TableHead:
+        return TableHead(() if place is None else (place,), len(rows[above]), above, True)
+
     if header == "no":
-        return Top()
+        return TableHead((), len(rows[0]))
     width = usual_width(rows, 1)
     alone = None
     for number, row in enumerate(rows[: TITLES + 1]):
         place = named_input(row, rows[number + 1 :], asks)
         if place is not None and sum(map(bool, row)) > 1:
-            return Top(number, True, place)
+            return headed(number, place)
         if place is not None and alone is None:  # a title, if a header follows
-            alone = Top(number, True, place)
+            alone = headed(number, place)
         if not is_title(row, width):
             break
-    found = alone or _learned_from(rows, asks[0], header)
-    if found is not None:
-        return found
-    if header == "yes" or _words_over_numbers(rows[0], rows[1:]):
-        return Top(0, True, place_of(_texts_only(rows[0], rows[1:], asks), asks))
-    return Top(next((n for n, row in enumerate(rows) if not _is_remark(row, rows, width)), 0) if width > 1 else 0)
+    learned = alone or _learned_from(rows, asks[0], header)
+    if learned is not None:
+        return learned
+    if header == "yes" or has_words_over_numbers(rows[0], rows[1:]):
+        return headed(0, place_of(_texts_only(rows[0], rows[1:], asks), asks))
+    above = next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0) if width > 1 else 0
+    return TableHead((), len(rows[above]), above)
 
 
-def _words_over_numbers(row: Cells, rest: Sequence[Cells]) -> bool:
-    """Whether a row has only words, and rows that are as long have numbers or dates under some of them."""
-    rest = [other for other in rest if len(other) == len(row)]
-    columns = [[other[place] for other in rest] for place in range(len(row))]
-    telling = any(all_numbers(cells) or pattern_of(cells) for cells in columns)
-    return len(rest) > 1 and telling and all(map(_is_word, row)) and _all_names(row, rest)
-
-
-def _learned_from(rows: Sequence[Cells], ask: str, header: str) -> Top | None:
+def _learned_from(rows: Sequence[Cells], ask: str, header: str) -> TableHead | None:
     """How the table begins if it is one to learn from and has a header, which may have any names."""
     columns = LEARNED.get(ask, ())
     try:
-        found = recognize(rows, columns, header) if columns else None
+        head = recognize(rows, columns, header) if columns else None
     except ValueError:
         return None
-    if found is None or not found.header:
+    if head is None or not head.headed:
         return None
-    above = found.skipped - 1
-    return Top(above, True, found.picked[columns.index(ask)] - (found.width > len(rows[above])))
+    place = head.picked[columns.index(ask)] - (head.width > len(rows[head.above]))
+    return TableHead((place,), len(rows[head.above]), head.above, True)
+
+
+def _with_chosen_input(path: str, rows: Sequence[Cells], name: str, head: TableHead) -> TableHead:
+    """The same with the column that a person chose, by number or by the name in a header."""
+    if name.isdecimal() and not (head.headed and name in rows[head.above]):
+        return replace(head, picked=(int(name) - 1,))
+    above = next((number for number, row in enumerate(rows[: TITLES + 1]) if name in row), head.above)
+    return TableHead((named_place(path, rows[above], name),), len(rows[above]), above, True)
+
+
+def named_place(path: str, header: Sequence[str], name: str) -> int:
+    """The column that a person named."""
+    for same in (str, words_of):
+        places = [place for place, cell in enumerate(header) if same(cell) == same(name)]
+        if len(places) == 1:
+            return places[0]
+    raise ValueError(f"{path}: {unknown('column', name, header)}")
+
+
+def _width_of(rows: Sequence[Cells]) -> int:
+    """How many columns rows without a header have: as many as the first, unless all the others are divided alike.
+
+    One cell in the first line, or in many, and more in some others, is one column of texts that have the separator in them.
+    """
+    first, others = len(rows[0]), {len(row) for row in rows[1:]}
+    if first > 1 and sum(len(row) == 1 for row in rows) > max(1, ALONE * len(rows)):
+        return 1
+    return max(others) if first == 1 and len(others) == 1 and len(rows) > ENOUGH else first
+
+
+def _input_by_content(path: str, rows: Sequence[Cells], ask: str, header: Cells) -> int:
+    """The column that holds inputs where no name tells: the only one, or the one that clearly has the longest texts."""
+    count = len(rows[0]) if rows else 1
+    if count == 1:
+        return 0
+    if count == 2 and ask in PAIRS:
+        numeric = [all_numbers(row[place] for row in rows) for place in (0, 1)]
+        return PAIRS[ask].index(ask) if numeric[0] == numeric[1] else numeric.index(False)
+    if count == 2 and (len(rows) < FEW or has_labels_first(rows)):
+        return int(has_labels_first(rows))
+    cells = [[row[place] for row in rows] for place in range(count)]
+    words = sorted(map(mean_words, cells), reverse=True)
+    place = guess_columns(rows, (ask,))[:1]
+    if count == 2 or (place and words[0] > 2 * words[1]):
+        return place[0] if place else 0
+    if header:
+        raise ValueError(
+            f"{path}: the header ({', '.join(header)}) names no {ask}. Say which column: columns={header[1]}"
+        )
+    shown = ", ".join(repr(column[0][:20]) for column in cells)
+    raise ValueError(f"{path}: {count} columns ({shown}) and no header that names {ask}. Say which: columns=2")
 
 
 def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int | None:
@@ -558,7 +592,7 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
     (1, None)
     """
     place = place_of(_texts_only(row, rest, asks), asks)
-    if place is None or not _all_names(row, rest):
+    if place is None or not may_be_names(row, rest):
         return None
     others = [n for n, cell in enumerate(row) if n != place and cell]
     if any(is_name(row[n]) for n in others):
@@ -592,7 +626,7 @@ def is_sure_header(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> 
     if place is not None and _is_sure(row[place], asks):
         return True
     matched = match_names(row, LEARNED.get(asks[0], asks))
-    return matched.whole and _all_names(row, rest) and all(len(words_of(row[place])) == 1 for place in matched.places)
+    return matched.whole and may_be_names(row, rest) and all(len(words_of(row[place])) == 1 for place in matched.places)
 
 
 def place_of(header: Sequence[str], asks: Sequence[str], exact: bool = False) -> int | None:
@@ -607,3 +641,137 @@ def place_of(header: Sequence[str], asks: Sequence[str], exact: bool = False) ->
                 return place
     spoken = [place for place, cell in enumerate(header) if cell and LANGUAGES.keys() >= set(words_of(cell))]
     return spoken[0] if len(spoken) == 1 and asks[0] in PAIRS else None
+
+
+# Objects and columns in memory: keys are the names.
+
+
+def key_columns(
+    keys: Sequence[str],
+    columns: tuple[str, ...],
+    names: tuple[str, ...],
+    rows: Sequence[Cells] = (),
+    contents: bool = False,
+) -> tuple[tuple[str, ...], str]:
+    """The keys of the columns, and what to tell about them: usual names serve where our own are not there.
+
+    `rows` are the first cells under the keys. With `contents`, they may tell texts and labels under other names.
+
+    >>> key_columns(["id", "Review", "stars"], ("text", "label"), ())
+    (('Review', 'stars'), 'text is Review, label is stars')
+    >>> key_columns(["said", "ok"], ("text", "label"), (), [[f"it is {n} o'clock", "no"] for n in (1, 2, 3)], contents=True)
+    (('said', 'ok'), 'text is said, label is ok')
+    """
+    known = drop_nontext_columns(keys, rows) if columns == CLASSES and not names else keys
+    if names or all(column in known for column in columns):
+        return names or columns, ""
+    matched = match_names(known, columns)
+    if matched.rivals and matched.partly_sure:
+        raise ValueError(_ambiguity(known, matched, columns))
+    places = matched.places if matched.whole else ()
+    if not places and contents and rows and columns == CLASSES and not all(column in keys for column in columns):
+        try:
+            head = recognize([keys, *rows], columns, "yes")
+        except ValueError as error:
+            message = str(error).replace("the header (", "the keys (").replace(") names no", ") name no")
+            raise ValueError(message) from None
+        places = head.picked if head else ()
+    if not places:
+        return columns, ""
+    wanted = tuple(keys[place] for place in places)
+    return wanted, ", ".join(f"{column} is {key}" for column, key in zip(columns, wanted, strict=True))
+
+
+# Files, nodes and series: what stands under a header tells it.
+
+
+def is_file_header(cells: Sequence[str], is_file: Callable[[str], object]) -> bool:
+    """Whether the first cell of a column of files names it: it is no file, and all below have an ending, and it has none.
+
+    >>> is_file_header(["Datei", "dog.jpg", "cat.jpg"], {"dog.jpg", "cat.jpg"}.__contains__)
+    True
+    >>> is_file_header(["bird.jpg", "dog.jpg"], bool), is_file_header(["dog", "cat"], bool)
+    (False, False)
+    """
+    first, *rest = (os.path.splitext(cell)[1] for cell in cells or [""])
+    return not first and bool(rest) and all(rest) and not is_file(cells[0])
+
+
+def node_head(first: Cells, columns: tuple[str, ...], nodes: Collection[str], header: str, above: int = 0) -> TableHead:
+    """What the first row of a table about nodes says. It is a header if that is said; or if it has no node in it, but names
+    of columns, or no number where nodes are numbers.
+
+    >>> print(node_head(["Label", "id"], ("node", "label", "split"), ["a", "b"], ""))
+    line 1 is the header; columns 2, 1 of 2 (header: node is id, label is Label)
+    """
+    places = [next((n for n, cell in enumerate(first) if is_graph_alias(cell, column)), -1) for column in columns]
+    known = min(places[:2]) >= 0
+    headed = header == "yes"
+    if not header and not any(cell in nodes for cell in first):
+        some = islice(nodes, SAMPLE)
+        headed = known or (all(map(is_number, some)) and not any(map(is_number, first)))
+    if not headed:
+        return TableHead((), len(first), above, note=f"{plural(above, 'line')} at the top left out" if above else "")
+    order = [place for place in places if place >= 0] if known else list(range(len(first)))[: len(columns)]
+    ours = [column for column, place in zip(columns, places, strict=True) if place >= 0] if known else columns
+    note = header_note(first, order, tuple(ours[: len(order)]), above)
+    return TableHead(tuple(order) if known else (), len(first), above, True, note=note)
+
+
+def feature_head(first: Cells, header: str, above: int = 0) -> TableHead:
+    """What the first row of a table of features says: it names them if that is said, if it begins as a header does, or if
+    it has no number.
+    """
+    headed = header == "yes" or (
+        not header and (not first[0] or is_graph_alias(first[0], "node") or not any(map(is_number, first[1:])))
+    )
+    if not headed:
+        return TableHead((), len(first), above, note=f"{plural(above, 'line')} at the top left out" if above else "")
+    note = ""
+    if first[0].casefold() != "node" or above:
+        features = ", ".join(first[1 : NOTED + 1]) + (", ..." if len(first) > NOTED + 1 else "")
+        left = f" ({plural(above, 'line')} above it left out)" if above else ""
+        note = f"header: node is {first[0] or 'the first column'}, the features are {features}{left}"
+    return TableHead((), len(first), above, True, names=tuple(first[1:]), note=note)
+
+
+def series_head(rows: Sequence[Sequence[Any]], header: str, separator: str) -> TableHead:
+    """Whether the first row of a series names its columns: it has words where the others have times or numbers.
+
+    >>> print(series_head([["day", "A"], ["2024-01-30", "1"], ["2024-01-31", "2"]], "", ","))
+    line 1 is the header; columns 1, 2 of 2
+    """
+    width = len(rows[0])
+    headed = header == "yes" or (not header and len(rows) > 1 and _has_words_over_times(rows, separator))
+    return TableHead(tuple(range(width)), width, headed=headed)
+
+
+def _has_words_over_times(rows: Sequence[Sequence[Any]], separator: str) -> bool:
+    """Whether the first row has words where the others have times, or in most columns where they have numbers."""
+    named = numeric = 0
+    for place, (cell, *rest) in enumerate(zip(*rows, strict=True)):
+        pattern = pattern_of([text_of_time(value) for value in rest])
+        timed = pattern not in ("", NUMBERS)
+        if timed or is_numeric(rest, numbers(rest, separator)[1]):
+            empty = cell is None or str(cell).strip() == ""
+            if place == 0 and timed and empty:
+                continue  # pandas writes an index without a name
+            word = not empty and not (pattern_of([text_of_time(cell)]) if timed else not numbers([cell], separator)[1])
+            if place == 0 and timed:
+                return word
+            named, numeric = named + word, numeric + (not word)
+    return named > numeric
+
+
+def titles_above(rows: Sequence[TableLine]) -> int:
+    """How many lines stand above a series: remarks, and titles in one cell that is neither a number nor a time."""
+    stripped = [[cell.strip() for cell in cells] for _, cells, fault in rows if not fault]
+    width = usual_width(stripped, 1) if stripped else 1
+    for count, (_, cells, fault) in enumerate(rows[: TITLES + 1]):
+        filled = [cell.strip() for cell in cells if cell.strip()]
+        title = bool(filled) and is_title([cell.strip() for cell in cells], width)
+        title = title and not is_number(filled[0]) and not pattern_of(filled[:1])
+        title = title and not (len(cells) == width == 2 and cells[1:] == filled)  # an index without a name
+        if fault or width == 1 or (filled and not title):
+            return count
+    return 0

@@ -1,6 +1,5 @@
 """What columns are called, in English and Spanish, as people write them: `Review Text`, `tweet_text`, `Etiqueta`."""
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,6 +68,17 @@ LANGUAGES = {
 }  # fmt: skip
 LINKS = _several("a al de del el en from in into la of the to")  # between the words of a name; some are languages, too
 REGION = re.compile(r"(?<=^[a-z]{2})[-_][A-Z]{2}$|\s*\([^)]*\)$")  # es_MX, English (US)
+GRAPH_ALIASES = {  # what the columns of nodes and edges are called, and nothing else than a whole cell
+    "node": "node nodo id name nombre",
+    "source": "source src from origen desde node1 citing",
+    "target": "target tgt dst to destino hasta node2 cited",
+    "label": "label etiqueta class clase category categoría categoria y",
+    "split": "split set part subset partición particion conjunto mask",
+}
+TIME_NAMES = _several(  # of a column of times
+    "time date datetime timestamp day month year week hour period step index ds t "
+    "fecha hora tiempo dia día mes año ano semana periodo paso"
+)
 
 
 class NameMatch(IntEnum):
@@ -241,16 +251,6 @@ def _tongue_of(name: str) -> str:
     return tongues.pop() if known and len(tongues) == 1 else ""
 
 
-def names_files(cells: Sequence[str]) -> bool:
-    """Whether the first cell of a column names it: all below are files with an ending, and it has none.
-
-    >>> names_files(["Datei", "dog.jpg", "cat.jpg"]), names_files(["bird.jpg", "dog.jpg"]), names_files(["dog", "cat"])
-    (True, False, False)
-    """
-    first, *rest = (os.path.splitext(cell)[1] for cell in cells or [""])
-    return not first and bool(rest) and all(rest)
-
-
 @cache
 def is_name(cell: str) -> bool:
     """Whether a cell is the name of a column, whichever: all its words are those of names.
@@ -264,3 +264,12 @@ def is_name(cell: str) -> bool:
     )
     telling = any(len(word) > 2 or word == "id" for word in words)  # `a` and `no` are also words of any text
     return telling and all(is_one_of(word, known) for word in words)
+
+
+def is_graph_alias(cell: str, column: str) -> bool:
+    """Whether a cell is what people call a column of nodes or edges.
+
+    >>> is_graph_alias("From", "source"), is_graph_alias("p17", "node")
+    (True, False)
+    """
+    return cell.casefold() in GRAPH_ALIASES[column].split()

@@ -2,27 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from mirada.data.columns.header import (
-    FEW,
-    PAIRS,
-    TITLES,
-    Top,
-    all_numbers,
-    count_lines,
-    guess_columns,
-    has_labels_first,
-    has_unnamed_row_numbers,
-    is_sure_header,
-    mean_words,
-    place_of,
-    recognize_inputs,
-)
-from mirada.data.columns.names import words_of
-from mirada.data.files.csv import ALIKE, KNOWN, SAMPLE, SURE, Rows, TableLine, divided, excel_separator, is_whole
+from mirada.data.columns.contents import TableLine, is_whole
+from mirada.data.columns.header import PAIRS, input_head, is_sure_header, named_place, place_of
+from mirada.data.files.csv import ALIKE, KNOWN, SAMPLE, Rows, divided, excel_separator
 from mirada.data.files.folders import file_text, is_fasttext, is_folder, split_labels, texts_at
 from mirada.data.files.forms import KEYED, rows_of_table
 from mirada.data.files.json import json_objects, text_of
@@ -33,7 +19,6 @@ from mirada.errors import require, unknown
 
 CellRow = tuple[str, tuple[str, ...], str]  # where it is, its cells, what is wrong with it
 LINES = (".txt", "")  # a text file: every line is an input
-WHOLE = 0.2  # share of the lines that are one cell in a file of one column
 BESIDE = "label"  # a column that may stand beside the inputs
 
 
@@ -103,88 +88,17 @@ def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
 
 
 def _table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOptions, delimiter: str) -> Cells:
-    """The rows of a table. Its header is found as it is where records are learned from, with titles above it left out."""
+    """The rows of a table, without its header and the titles above it."""
     sample = [row for row in islice(rows, SAMPLE) if row[2] or is_whole(row)]
     require(bool(sample), f"{path}: the file has no rows")
     whole = [[cell.strip() for cell in row[1]] for row in sample if is_whole(row)] or [[""]]
-    top = recognize_inputs(whole, asks, options.header)
-    if options.names:
-        top = _top_with(path, whole, options.names[0], top)
-    first, body, place, note = whole[top.above], whole[top.above + top.headed :], top.place, ""
-    if top.headed and len(first) > 1 and has_unnamed_row_numbers(first, body):
-        first, place = ["", *first], None if place is None else place + 1
-    count = len(first) if top.headed else _width_of(body)
-    if place is None:
-        place = _place_by_content(
-            path, [row for row in body if len(row) == count], asks[0], first if top.headed else ()
-        )
-        note = f"the inputs are in column {place + 1} (columns= says otherwise)" if count > 1 else ""
-    elif not options.names and (first[place].casefold() != asks[0] or top.above):
-        note = f"the inputs are in the column {first[place]}"
-    require(0 <= place < count, f"{path}: there is no column {place + 1}: the first row has {count}")
-    note += f"{'; ' if note else ''}{count_lines(top.above)} at the top left out" if top.above else ""
-    for _ in range(top.above + top.headed):
+    table_head = input_head(path, whole, asks, options)
+    for _ in range(table_head.skipped):
         del sample[next(number for number, row in enumerate(sample) if is_whole(row))]
-    columns = first if top.headed else _numbered_columns(count, place, asks[0])
     kept = (row for row in chain(sample, rows) if row[2] or any(map(str.strip, row[1])))
-    found = [_cell_row(path, row, count, delimiter) for row in kept]
-    return Cells(tuple(columns), place, found, (f"{path}: {note}",) if note else ())
-
-
-def _top_with(path: str, rows: Sequence[Sequence[str]], name: str, top: Top) -> Top:
-    """Where the column begins that a person chose, by number or by the name in a header."""
-    if name.isdecimal() and not (top.headed and name in rows[top.above]):
-        return replace(top, place=int(name) - 1)
-    above = next((number for number, row in enumerate(rows[: TITLES + 1]) if name in row), top.above)
-    return Top(above, True, _named_place(path, rows[above], name))
-
-
-def _named_place(path: str, header: Sequence[str], name: str) -> int:
-    """The column that a person named."""
-    for same in (str, words_of):
-        places = [place for place, cell in enumerate(header) if same(cell) == same(name)]
-        if len(places) == 1:
-            return places[0]
-    raise ValueError(f"{path}: {unknown('column', name, header)}")
-
-
-def _width_of(rows: Sequence[Sequence[str]]) -> int:
-    """How many columns rows without a header have: as many as the first, unless all the others are divided alike.
-
-    One cell in the first line, or in many, and more in some others, is one column of texts that have the separator in them.
-    """
-    first, others = len(rows[0]), {len(row) for row in rows[1:]}
-    if first > 1 and sum(len(row) == 1 for row in rows) > max(1, WHOLE * len(rows)):
-        return 1
-    return max(others) if first == 1 and len(others) == 1 and len(rows) > SURE else first
-
-
-def _numbered_columns(count: int, place: int, name: str) -> list[str]:
-    """Names for columns that have none."""
-    return [name if number == place else f"column_{number + 1}" for number in range(count)]
-
-
-def _place_by_content(path: str, rows: Sequence[Sequence[str]], ask: str, header: Sequence[str]) -> int:
-    """The column that holds inputs where no name tells: the only one, or the one that clearly has the longest texts."""
-    count = len(rows[0]) if rows else 1
-    if count == 1:
-        return 0
-    if count == 2 and ask in PAIRS:
-        numeric = [all_numbers(row[place] for row in rows) for place in (0, 1)]
-        return PAIRS[ask].index(ask) if numeric[0] == numeric[1] else numeric.index(False)
-    if count == 2 and (len(rows) < FEW or has_labels_first(rows)):
-        return int(has_labels_first(rows))
-    cells = [[row[place] for row in rows] for place in range(count)]
-    words = sorted(map(mean_words, cells), reverse=True)
-    place = guess_columns(rows, (ask,))[:1]
-    if count == 2 or (place and words[0] > 2 * words[1]):
-        return place[0] if place else 0
-    if header:
-        raise ValueError(
-            f"{path}: the header ({', '.join(header)}) names no {ask}. Say which column: columns={header[1]}"
-        )
-    shown = ", ".join(repr(column[0][:20]) for column in cells)
-    raise ValueError(f"{path}: {count} columns ({shown}) and no header that names {ask}. Say which: columns=2")
+    cells = [_cell_row(path, row, table_head.width, delimiter) for row in kept]
+    notes = (f"{path}: {table_head.note}",) if table_head.note else ()
+    return Cells(table_head.names, table_head.picked[0], cells, notes)
 
 
 def _cell_row(path: str, row: TableLine, count: int, delimiter: str) -> CellRow:
@@ -204,7 +118,7 @@ def _object_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Ce
     items = (item for _, item, fault in rows if not fault and isinstance(item, dict))
     columns = tuple(dict.fromkeys(str(key) for item in items for key in item))
     require(bool(columns), f"{path}: no line is an object such as {{{asks[0]!r}: ...}}")
-    place = _named_place(path, columns, options.names[0]) if options.names else place_of(columns, asks)
+    place = named_place(path, columns, options.names[0]) if options.names else place_of(columns, asks)
     if place is None:
         raise ValueError(f"{path}: {unknown('column', asks[0], columns)} columns= names it.")
     note = f"{path}: the inputs are in {columns[place]}" if columns[place] != asks[0] and not options.names else ""

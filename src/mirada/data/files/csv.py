@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 
-from mirada.data.columns.header import TITLES, has_header, recognize
-from mirada.data.columns.names import match_names, words_of
+from mirada.data.columns.contents import TableLine, is_whole
+from mirada.data.columns.header import TableHead, record_head
+from mirada.data.columns.names import match_names
 from mirada.data.columns.numbers import EMPTY, parse_number
 from mirada.data.files.opening import LONGEST_LINE, ending_of, head, scan
 from mirada.data.options import TableOptions
 from mirada.data.record import Read, RecordCollector
-from mirada.errors import require, unknown
+from mirada.errors import require
 
 # What divides the lines of a table into cells.
 
@@ -207,7 +208,6 @@ def _quotes_hold(lines: Sequence[str]) -> bool:
 
 
 ScannedLine = tuple[int, str, str]  # the number of a line, its text, what is wrong with it
-TableLine = tuple[int, list[str], str]  # the number of the line, its cells, what is wrong with it
 Rows = Iterator[TableLine]
 USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # separators by the ending of a path
 SPELLED = {"\t": "tabs"}
@@ -325,124 +325,45 @@ def _broken_quotes(error: str, first: int, last: int, lost: str) -> str:
     return f"broken quotes: {error} in line {last}{opened}. {gone} left out. {way_out}"
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Which cells of a row make a record; rows have `cells` of them, or at least so many if the others may vary."""
-
-    picked: tuple[int, ...]
-    cells: int
-    at_least: bool = False
-    skipped: int = 0  # rows that come first and are no records: a header, and what stands above it
-    note: str = ""
-
-    def fits(self, cells: list[str]) -> bool:
-        """Whether a row has its cells; empty ones after the last do no harm."""
-        if len(cells) <= max(self.picked, default=-1):
-            return False
-        extra = len(cells) - self.cells
-        return extra == 0 or (extra > 0 and (self.at_least or not any(map(str.strip, cells[self.cells :]))))
-
-
 def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOptions, delimiter: str) -> Read:
     """The records of a table: where its fields stand is said, or recognized from its first rows."""
     sample = list(islice(rows, SAMPLE))
-    layout = _layout_of(path, sample, columns, options)
-    for _ in range(layout.skipped):  # blank lines may stand before a header
+    table_head = record_head(path, sample, columns, options)
+    for _ in range(table_head.skipped):  # blank lines may stand before a header
         del sample[next(place for place, row in enumerate(sample) if is_whole(row))]
     undivided = len(columns) > 1 and all(len(cells) < 2 for _, cells, fault in sample if not fault)
-    sorter, picked = RecordCollector(columns), layout.picked
-    as_they_are = picked == tuple(range(layout.cells)) and not layout.at_least
+    sorter, picked = RecordCollector(columns), table_head.picked
+    as_they_are = picked == tuple(range(table_head.width)) and not table_head.at_least
     for number, cells, fault in chain(sample, rows):
         where = f"{path}:{number}"
         if fault:
             sorter.refuse(where, fault)
         elif not any(map(str.strip, cells)):
             sorter.skip(where)
-        elif as_they_are and len(cells) == layout.cells:
+        elif as_they_are and len(cells) == table_head.width:
             sorter.take(where, cells)
-        elif layout.fits(cells):
+        elif table_head.fits(cells):
             sorter.take(where, [cells[place] for place in picked])
         else:
-            told = _misfit(layout, cells, columns if not options.names else (), delimiter)
+            told = _misfit(table_head, cells, columns if not options.names else (), delimiter)
             sorter.refuse(where, f"{told} {DIVIDED}" if undivided else told)
     usual = options.delimiter or USUAL.get(ending_of(path), "")
     divided = f"cells are divided by {SPELLED.get(delimiter, delimiter)}" if delimiter != usual else ""
-    found = sorter.read("; ".join(filter(None, (layout.note, divided))), path)
+    found = sorter.read("; ".join(filter(None, (table_head.note, divided))), path)
     empty = not found.records and not found.problems
     require(
-        not (layout.skipped and empty), f"{path}: a header and no record below it. Was the file written to its end?"
+        not (table_head.skipped and empty), f"{path}: a header and no record below it. Was the file written to its end?"
     )
     return found
 
 
-def is_whole(row: TableLine) -> bool:
-    """Whether a row can be read and has something in it."""
-    return not row[2] and any(map(str.strip, row[1]))
-
-
-def _layout_of(path: str, sample: Sequence[TableLine], columns: tuple[str, ...], options: TableOptions) -> Layout:
-    """Where the fields of a record stand: as the user says, by number or by name, or as it is recognized."""
-    names, whole = options.names, [row for row in sample if is_whole(row)]
-    rows = [cells for _, cells, _ in whole]
-    if names and all(name.isascii() and name.isdecimal() for name in names):
-        return _by_number(rows, columns, options)
-    if names:
-        return _by_header(path, whole or sample, names, options)
-    plain = Layout(tuple(range(len(columns))), len(columns))
-    if not rows:
-        return plain
-    try:
-        found = recognize(rows, columns, options.header)
-    except ValueError as error:
-        require(not sample[0][2], f"{path}:{sample[0][0]}: {sample[0][2]}")  # perhaps it was the header
-        raise ValueError(f"{path}: {error}") from None
-    return plain if found is None else Layout(found.picked, found.width, skipped=found.skipped, note=found.note)
-
-
-def _by_number(rows: Sequence[list[str]], columns: tuple[str, ...], options: TableOptions) -> Layout:
-    """The layout of columns that were chosen by number. A header over them is still none of the records."""
-    names = options.names
-    picked = tuple(int(name) - 1 for name in names)
-    require(min(picked) >= 0, f"columns= counts from 1: got {','.join(names)}")
-    chosen = [[cells[place].strip() for place in picked] for cells in rows if len(cells) > max(picked)]
-    headed = bool(chosen) and has_header(chosen, columns, options.header)
-    note = f"header: {', '.join(chosen[0])}" if headed and options.header != "yes" else ""
-    return Layout(picked, max(picked) + 1, at_least=True, skipped=int(headed), note=note)
-
-
-def _by_header(path: str, rows: Sequence[TableLine], names: tuple[str, ...], options: TableOptions) -> Layout:
-    """The layout of a table whose first line, but for titles, names its columns; case and accents do not matter."""
-    require(bool(rows), f"{path}: there is no header that names {', '.join(names)}: the file is empty.")
-    headers = [[cell.strip() for cell in cells] for _, cells, _ in rows[: TITLES + 1]]
-    place = next((n for n, header in enumerate(headers) if all(name in header for name in names)), 0)
-    header, (number, _, fault) = headers[place], rows[place]
-    where = f"{path}:{number}"
-    require(not fault, f"{where}: the header cannot be read: {fault}")
-    numbers = f"columns={','.join(str(count) for count in range(1, len(names) + 1))}"
-    require(
-        options.header != "no", f"{where}: columns= names a header, and header=no says there is none. Say {numbers}."
-    )
-    picked = []
-    for name in names:
-        found = [n for n, cell in enumerate(header) if cell == name]
-        found = found or [n for n, cell in enumerate(header) if words_of(cell) == words_of(name) != ()]
-        if not found:
-            raise ValueError(f"{where}: {unknown('column', name, header)} Without header, say {numbers}.")
-        require(
-            len(found) == 1,
-            f"{where}: several columns are named {name!r}. Rename all but one, or choose by number, such as {numbers}.",
-        )
-        picked.append(found[0])
-    return Layout(tuple(picked), len(header), skipped=place + 1)
-
-
-def _misfit(layout: Layout, cells: list[str], columns: tuple[str, ...], delimiter: str) -> str:
+def _misfit(table_head: TableHead, cells: list[str], columns: tuple[str, ...], delimiter: str) -> str:
     """What is wrong with a row that has too few cells, or too many."""
-    least, sign = "at least " if layout.at_least else "", "<TAB>" if delimiter == "\t" else delimiter
-    fault = f"expected {least}{layout.cells} column{'s' * (layout.cells > 1)}, found {len(cells)}."
+    least, sign = "at least " if table_head.at_least else "", "<TAB>" if delimiter == "\t" else delimiter
+    fault = f"expected {least}{table_head.width} column{'s' * (table_head.width > 1)}, found {len(cells)}."
     way_out = ""
-    if len(cells) > layout.cells:
-        some = ",".join(str(place + 1) for place in layout.picked)
+    if len(cells) > table_head.width:
+        some = ",".join(str(place + 1) for place in table_head.picked)
         inside = "Take the tab out of the text" if delimiter == "\t" else f"Put a text with a {sign} in it in quotes"
         way_out = f" {inside}, or choose columns by number: columns={some}."
-    return fault + (f" Each line is {sign.join(columns)}." if len(columns) == layout.cells else "") + way_out
+    return fault + (f" Each line is {sign.join(columns)}." if len(columns) == table_head.width else "") + way_out

@@ -7,7 +7,7 @@ import os
 from itertools import zip_longest
 from pathlib import Path
 
-from mirada.data.columns.header import CLASSES
+from mirada.data.columns.contents import CLASSES
 from mirada.data.files.csv import USUAL, Rows, quoted_rows, read_table, sniffed, tab_rows, without_separator_line
 from mirada.data.files.folders import is_fasttext, is_folder, read_class_folders, read_fasttext
 from mirada.data.files.json import json_objects, read_objects

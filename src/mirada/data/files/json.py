@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NoReturn
 
-from mirada.data.columns.header import CLASSES, ambiguity, drop_nontext_columns, recognize
-from mirada.data.columns.names import is_name, match_names
+from mirada.data.columns.contents import CLASSES
+from mirada.data.columns.header import key_columns
+from mirada.data.columns.names import is_name
 from mirada.data.files.opening import LONGEST_LINE, Form, ending_of, nfc, scan
 from mirada.data.record import Read, RecordCollector
 from mirada.errors import require, unknown
@@ -144,10 +145,8 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
     sample = _sampled(objects)
     try:
         known = plain_keys(sample)
-        found = drop_nontext_columns(known, _rows_by(known, sample)) if columns == CLASSES and not names else known
-        wanted, note = keys_of(found, columns, names)
-        if columns == CLASSES and not names and wanted == columns:
-            wanted, note = _keys_by_content(sample) or (wanted, note)
+        rows = _rows_by(known, sample) if columns == CLASSES else []
+        wanted, note = key_columns(known, columns, names, rows, contents=True)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     sorter = RecordCollector(columns)
@@ -194,46 +193,9 @@ def plain_keys(sample: Sequence[tuple[int, Any, str]]) -> list[str]:
     return list(dict.fromkeys(key for key, value in items if not isinstance(value, dict | list)))
 
 
-def keys_of(known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """The keys of the columns, and what to tell about them: usual names serve where our own are not there.
-
-    >>> keys_of(["id", "Review", "stars"], ("text", "label"), ())
-    (('Review', 'stars'), 'text is Review, label is stars')
-    """
-    if names or all(column in known for column in columns):
-        return names or columns, ""
-    found = match_names(known, columns)
-    if found.rivals and found.partly_sure:
-        raise ValueError(ambiguity(known, found, columns))
-    if not found.whole:
-        return columns, ""
-    wanted = tuple(known[place] for place in found.places)
-    return wanted, ", ".join(f"{column} is {key}" for column, key in zip(columns, wanted, strict=True))
-
-
 def _rows_by(keys: Sequence[str], sample: Sequence[tuple[int, Any, str]]) -> list[list[str]]:
     """Objects as rows of cells."""
     return [[text_of(value.get(key, ""))[0] for key in keys] for _, value, _ in sample if value is not None]
-
-
-def _keys_by_content(sample: Sequence[tuple[int, Any, str]]) -> tuple[tuple[str, ...], str] | None:
-    """The keys of texts and labels under other names, as in a table with such a header; None if our own are there.
-
-    >>> _keys_by_content([(n, {"said": f"it is {n} o'clock", "ok": "no"}, "") for n in (1, 2, 3)])
-    (('said', 'ok'), 'text is said, label is ok')
-    """
-    known = plain_keys(sample)
-    rows = _rows_by(known, sample)
-    if not rows or all(column in known for column in CLASSES):
-        return None
-    try:
-        found = recognize([known, *rows], CLASSES, "yes")
-    except ValueError as error:
-        raise ValueError(str(error).replace("the header (", "the keys (").replace(") names no", ") name no")) from None
-    if found is None:
-        return None
-    wanted = tuple(known[place] for place in found.picked)
-    return wanted, ", ".join(f"{column} is {key}" for column, key in zip(CLASSES, wanted, strict=True))
 
 
 def _absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], names: tuple[str, ...]) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from mirada.data.columns.header import CLASSES, drop_nontext_columns
-from mirada.data.files.json import SAMPLE, keys_of, text_of
+from mirada.data.columns.header import key_columns
+from mirada.data.files.json import SAMPLE, text_of
 from mirada.data.record import Read, RecordCollector
 from mirada.errors import require, unknown
 
@@ -90,9 +90,7 @@ def _wanted_keys(
 ) -> tuple[tuple[str, ...], str]:
     """The names of the columns among those that are known, and what to tell about them; `some` are the first rows."""
     cells = [[text_of(plain(value))[0] for value in row] for row in some]
-    wanted, note = keys_of(
-        drop_nontext_columns(known, cells) if columns == CLASSES and not names else known, columns, names
-    )
+    wanted, note = key_columns(known, columns, names, cells)
     for name in wanted:
         if name not in known:
             raise ValueError(f"{unknown('column', name, known)} Say which to take: columns={','.join(columns).upper()}")

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
-from mirada.data.columns.names import aliases_of, is_one_of, names_files, words_of
+from mirada.data.columns.header import is_file_header, key_columns
+from mirada.data.columns.names import aliases_of, is_one_of, words_of
 from mirada.data.files.forms import read_records
-from mirada.data.files.json import SAMPLE, flat, json_objects, keys_of, plain_keys
+from mirada.data.files.json import SAMPLE, flat, json_objects, plain_keys
 from mirada.data.files.memory import rows_of
 from mirada.data.image import ENDINGS, WAYS, Box, Pixels, fit_square, pixels_of, placed
 from mirada.data.options import TextOptions
@@ -244,7 +245,7 @@ def _is_header(path: str, names: Sequence[str]) -> bool:
     words = words_of(names[0])
     if words and all(is_one_of(word, aliases_of("name")) for word in words):
         return True
-    return names_files(names) and bool(PictureFolder(os.path.dirname(path) or ".").find(names[0])[1])
+    return is_file_header(names, lambda name: PictureFolder(os.path.dirname(path) or ".").find(name)[0])
 
 
 def _as_empty_caption(what: str) -> str:
@@ -259,7 +260,7 @@ def _json_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Pr
     objects = json_objects(path, options.encoding)
     sample = list(islice(objects, SAMPLE))
     try:
-        keys, note = keys_of(plain_keys(sample), COLUMNS, options.names)
+        keys, note = key_columns(plain_keys(sample), COLUMNS, options.names)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     for number, value, fault in chain(sample, objects):

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.columns.header import TITLES, is_number, is_title, usual_width
+from mirada.data.columns.header import series_head, titles_above
+from mirada.data.columns.names import TIME_NAMES
 from mirada.data.columns.numbers import is_numeric, mark_of, numbers
 from mirada.data.columns.times import (
     NUMBERS,
@@ -30,7 +31,7 @@ from mirada.data.columns.times import (
     text_of_time,
     time_axis,
 )
-from mirada.data.files.csv import TableLine, is_one_column, line_rows, of_numbers
+from mirada.data.files.csv import is_one_column, line_rows, of_numbers
 from mirada.data.files.forms import OBJECTS, table_rows
 from mirada.data.files.opening import ending_of
 from mirada.data.options import TableOptions
@@ -104,7 +105,7 @@ def _table_in_file(path: str, options: TableOptions) -> SeriesTable:
     while found and not found[-1][2] and not any(map(str.strip, found[-1][1])):
         found.pop()
     require(bool(found), f"{path}: the file has no rows. A series has a row per time step: a time, then numbers.")
-    above = _titles(found)
+    above = titles_above(found[:HEAD])
     places = [(f"{path}:{number}", cells, fault) for number, cells, fault in found[above:]]
     told = sum(any(map(str.strip, cells)) for _, cells, _ in found[:above])
     return replace(_fitted(path, places, options.header, shown), above=told)
@@ -126,20 +127,6 @@ def _with_clock(table: SeriesTable, at: str | None) -> SeriesTable:
             others = {key: values for key, values in table.columns.items() if key not in (at, name)}
             return replace(table, columns={at: times, **others})
     return table
-
-
-def _titles(rows: Sequence[TableLine]) -> int:
-    """How many lines stand above a table: remarks, and titles in one cell that is neither a number nor a time."""
-    stripped = [[cell.strip() for cell in cells] for _, cells, fault in rows[:HEAD] if not fault]
-    width = usual_width(stripped, 1) if stripped else 1
-    for count, (_, cells, fault) in enumerate(rows[: TITLES + 1]):
-        filled = [cell.strip() for cell in cells if cell.strip()]
-        title = bool(filled) and is_title([cell.strip() for cell in cells], width)
-        title = title and not is_number(filled[0]) and not pattern_of(filled[:1])
-        title = title and not (len(cells) == width == 2 and cells[1:] == filled)  # an index without a name
-        if fault or width == 1 or (filled and not title):
-            return count
-    return 0
 
 
 def _table_in_memory(data: Any) -> SeriesTable:
@@ -174,9 +161,8 @@ def _fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str,
     width, start = len(first[1]), rows.index(first)
     for where, _, fault in rows[:start]:
         require(not fault, f"{where}: {fault}")  # perhaps it is the header
-    heads = _has_header(
-        [row[1] for row in rows[start : start + HEAD] if not row[2] and len(row[1]) == width], header, separator
-    )
+    alike = [row[1] for row in rows[start : start + HEAD] if not row[2] and len(row[1]) == width]
+    heads = series_head(alike, header, separator).headed
     names = _column_names(place, first[1]) if heads else [str(number + 1) for number in range(width)]
     places, whole, cells, problems = [], [], [], []
     for place_of_row, row, fault in rows[start + 1 if heads else start :]:
@@ -208,29 +194,6 @@ def _blank(row: Sequence[Any]) -> bool:
     return all(cell is None or str(cell).strip() == "" for cell in row)
 
 
-def _has_header(rows: Sequence[Sequence[Any]], said: str, separator: str) -> bool:
-    """Whether the first row names the columns: it has words where the others have times or numbers."""
-    if said:
-        return said == "yes"
-    if len(rows) < 2:
-        return False
-    named = numeric = 0
-    for place, (cell, *rest) in enumerate(zip(*rows, strict=True)):
-        texts = [text_of_time(value) for value in rest]
-        pattern = pattern_of(texts)
-        timed = pattern not in ("", NUMBERS)
-        if timed or is_numeric(rest, numbers(rest, separator)[1]):
-            word = not _blank([cell]) and not (
-                pattern_of([text_of_time(cell)]) if timed else not numbers([cell], separator)[1]
-            )
-            if place == 0 and timed and _blank([cell]):
-                continue  # pandas writes an index without a name
-            if place == 0 and timed:
-                return word
-            named, numeric = named + word, numeric + (not word)
-    return named > numeric
-
-
 def _column_names(place: str, cells: Sequence[Any]) -> list[str]:
     """The names in a header; a column without one is called by its number."""
     names = [str(cell).strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
@@ -248,10 +211,6 @@ def _stem(path: str) -> str:
     return os.path.basename(path).split(".")[0]
 
 
-TIME_NAMES = (
-    "time", "date", "datetime", "timestamp", "day", "month", "year", "week", "hour", "period", "step", "index", "ds", "t",
-    "fecha", "hora", "tiempo", "dia", "día", "mes", "año", "ano", "semana", "periodo", "paso",
-)  # fmt: skip
 REGULAR = 0.9  # share of equal steps that makes a column of whole numbers one of times
 NEWEST_FIRST = "the newest row comes first: the rows are read from the last to the first"
 NAMED = 3  # things that a note names

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.columns.header import TITLES, count_lines, header_note, is_number, usual_width
+from mirada.data.columns.contents import TableLine, usual_width
+from mirada.data.columns.header import TITLES, feature_head, node_head
 from mirada.data.columns.numbers import decimal_mark, one_number
-from mirada.data.files.csv import KNOWN, Rows, TableLine
+from mirada.data.files.csv import KNOWN, Rows
 from mirada.data.files.forms import table_rows
 from mirada.data.files.npz import ArrayError, array_names, is_archive, read_arrays
 from mirada.data.files.opening import head, opened, scan
@@ -27,13 +28,6 @@ from mirada.tasks.label.graph import KINDS, PARTS, FoundGraph, LabelledGraph, No
 
 ENDINGS = (".csv", ".tsv", ".txt")
 TABLES_FORM = "A graph is edges.csv (source, target), features.csv (node, ...) and labels.csv (node, label, split)."
-WORDS = {  # how people call the columns, in English and Spanish
-    "node": "node nodo id name nombre",
-    "source": "source src from origen desde node1 citing",
-    "target": "target tgt dst to destino hasta node2 cited",
-    "label": "label etiqueta class clase category categoría categoria y",
-    "split": "split set part subset partición particion conjunto mask",
-}
 SAMPLE = 100  # rows that tell how many cells there are, how numbers are written, and whether nodes are numbers
 
 
@@ -94,16 +88,9 @@ def _body(path: str, columns: tuple[str, ...], nodes: Mapping[str, int], options
     first = next(found.rows, None)
     if first is None:
         return iter(()), ""
-    places = [next((p for p, cell in enumerate(first[1]) if _names(cell, column)), -1) for column in columns]
-    known = min(places[:2]) >= 0
-    if first[2] or not _has_header(first[1], known, nodes, options.header):
-        above = f"{path}: {count_lines(found.above)} at the top left out" if found.above else ""
-        return chain([first], found.rows), above
-    order = [place for place in places if place >= 0] if known else list(range(len(first[1])))[: len(columns)]
-    ours = [column for column, place in zip(columns, places, strict=True) if place >= 0] if known else columns
-    note = header_note(first[1], order, tuple(ours[: len(order)]), found.above)
-    rows = (_in_order(row, order) for row in found.rows) if known else found.rows
-    return rows, f"{path}: {note}" if note else ""
+    head = node_head(first[1], columns, nodes, "no" if first[2] else options.header, found.above)
+    rows = (_in_order(row, head.picked) for row in found.rows) if head.picked else found.rows
+    return rows if head.headed else chain([first], rows), f"{path}: {head.note}" if head.note else ""
 
 
 def _in_order(row: TableLine, order: Sequence[int]) -> TableLine:
@@ -112,32 +99,12 @@ def _in_order(row: TableLine, order: Sequence[int]) -> TableLine:
     return line, cells if fault else [cells[place] if place < len(cells) else "" for place in order], fault
 
 
-def _names(cell: str, column: str) -> bool:
-    """Whether a cell is a usual name of a column.
-
-    >>> _names("From", "source"), _names("p17", "node")
-    (True, False)
-    """
-    return cell.casefold() in WORDS[column].split()
-
-
-def _has_header(first: Sequence[str], known: bool, nodes: Mapping[str, int], header: str) -> bool:
-    """Whether a first row is a header: it is told; or it has no node in it, but names of columns, or no number where nodes
-    are numbers.
-    """
-    if header:
-        return header == "yes"
-    numeric = all(map(is_number, islice(nodes, SAMPLE)))
-    return not any(cell in nodes for cell in first) and (known or (numeric and not any(map(is_number, first))))
-
-
 SPLITS = {
     **dict.fromkeys(("train", "training", "entrenamiento"), "train"),
     **dict.fromkeys(("valid", "val", "validation", "dev", "validación", "validacion"), "valid"),
     **dict.fromkeys(("test", "testing", "prueba"), "test"),
     **dict.fromkeys(("", "none", "no", "-"), ""),
 }
-NAMED = 3  # features that a note names
 
 
 def _from_folder(folder: str, options: TableOptions, directed: bool) -> FoundGraph:
@@ -222,34 +189,15 @@ def _read_features(path: str, options: TableOptions) -> FeatureRows:
     require(bool(whole), f"{path}: no row can be read. Each line is node,number,number,...")
     telling = (cell for cells in whole for cell in cells[1:] if "," in cell or "." in cell)
     found = FeatureRows(path, mark=decimal_mark(telling, found_table.separator))
-    if not sample[0][2] and _has_feature_header(whole[0], options.header):
-        found.columns = tuple(whole[0][1:])
-        found.note = _feature_note(path, whole[0], found_table.above)
-        sample = sample[1:]
-    elif found_table.above:
-        found.note = f"{path}: {count_lines(found_table.above)} at the top left out"
+    head = feature_head(whole[0], "no" if sample[0][2] else options.header, found_table.above)
+    found.note = f"{path}: {head.note}" if head.note else ""
+    found.columns, sample = head.names, sample[head.headed :]
     sizes = Counter(len(cells) - 1 for cells in whole)
     found.width = len(found.columns) or sizes.most_common(1)[0][0]
     require(found.width > 0, f"{path}: there is no feature beside the names of the nodes. Each line is node,number,...")
     for line, cells, fault in chain(sample, rows):
         found.take(line, cells, fault)
     return found
-
-
-def _has_feature_header(first: Sequence[str], header: str) -> bool:
-    """Whether a first row names the features: it is told, or it begins as a header does, or has no number."""
-    if header:
-        return header == "yes"
-    return not first[0] or _names(first[0], "node") or not any(map(is_number, first[1:]))
-
-
-def _feature_note(path: str, header: Sequence[str], above: int) -> str:
-    """What was recognized, for the person; nothing where the first column has our own word."""
-    if header[0].casefold() == "node" and not above:
-        return ""
-    features = ", ".join(header[1 : NAMED + 1]) + (", ..." if len(header) > NAMED + 1 else "")
-    left = f" ({count_lines(above)} above it left out)" if above else ""
-    return f"{path}: header: node is {header[0] or 'the first column'}, the features are {features}{left}"
 
 
 def _parsed(cells: Sequence[str], mark: str) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mirada.data.columns.names import names_files
+from mirada.data.columns.header import is_file_header
 from mirada.data.files.forms import read_records
 from mirada.data.files.json import text_of
 from mirada.data.files.memory import plain, rows_of
@@ -353,7 +353,7 @@ def _spoken_in_table(folder: str, table: str, options: TableOptions, gathered: G
     gathered.notes.extend(read.notes)
     taken: dict[str, str] = {}
     records = list(read.records)
-    headed = names_files([record.value[0] for record in records]) and not wav_named(folder, records[0].value[0])
+    headed = is_file_header([record.value[0] for record in records], lambda name: wav_named(folder, name))
     if headed and not options.tells_a_table:
         name, text = records.pop(0).value
         gathered.notes.append(f"{table}: header: name is {name}, text is {text}")
