@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mirada.cli import speed
+from mirada.runs.ask import run_options
 from mirada.runs.load import load
 from mirada.runs.registry import CATALOG
 from tests.cli.conftest import Command, Made
@@ -339,3 +340,10 @@ def test_a_training_that_is_stopped_says_how_to_go_on(
     again = mirada(*words, "--resume")
     assert again.code == 0
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (made.classify / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("task", list(CATALOG))
+def test_every_option_of_a_task_is_one_of_the_command(task: str) -> None:
+    options = CATALOG[task].task().Ask.options()
+    assert {name: run_options()[name] for name in options} == options
+    assert all(each.about and all(each.label) for each in options.values())

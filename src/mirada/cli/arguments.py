@@ -322,10 +322,10 @@ def asked_run(folder: str, device: str, ask: Mapping[str, Any], reads_lines: boo
 
     run = load(folder, device)
     run.ask = run.asked(ask)
-    if "passage" in ask:
+    for name in (name for name, each in run.ask.options().items() if each.metavar == "FILE" and name in ask):
         require(
-            ask["passage"] != "-" or not reads_lines,
-            "--passage - takes all of standard input: give the questions as arguments, or the passage as a file",
+            ask[name] != "-" or not reads_lines,
+            f"--{name} - takes all of standard input: give the questions as arguments, or the {name} as a file",
         )
-        run.ask = run.asked({"passage": _passage_text(ask["passage"])})
+        run.ask = run.asked({name: _passage_text(ask[name])})
     return run
