@@ -18,8 +18,10 @@ from mirada.runs.run import Run
 from mirada.runs.sources import Source
 from mirada.runs.train import train
 from mirada.tasks.caption.captions import CaptionedPicture, PictureOptions
+from mirada.tasks.caption.metrics import is_right
 from mirada.tasks.caption.reinforce import Reinforce
-from mirada.tasks.caption.task import Caption, CaptionExamples, blame, builtin, errors, heat, is_right
+from mirada.tasks.caption.report import blame, errors, heat
+from mirada.tasks.caption.task import Caption, CaptionExamples, builtin
 from mirada.training.log import read_metrics
 from mirada.training.loop import Training
 from mirada.training.objectives import ModelLoss

@@ -1,4 +1,6 @@
-"""Pointing: whether the place that was looked at most, while a word was written, is where the thing is."""
+"""How good captions are, and pointing: whether the place that was looked at most, while a word was written, is where the
+thing is.
+"""
 
 import math
 import re
@@ -12,6 +14,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.errors import require
+from mirada.runs.run import Run
+from mirada.tasks.caption.captions import CaptionRecord
 
 # CIDEr-D: how much a caption has in common with what people said about the picture, rare words counting most.
 
@@ -203,3 +207,18 @@ def misnamed(
             looked = int(weights[place].argmax()) in touched(boxes[word], side, size / side) if known else None
             found.append(Misnamed(words[place], word, looked))
     return found
+
+
+def wanted_captions(run: Run, records: Sequence[CaptionRecord]) -> list[list[str]]:
+    """The captions of every picture, in lower case where the model writes so."""
+    lower = getattr(run.options, "lowercase", False)
+    return [[text.lower() if lower else text for text in record.value.captions] for record in records]
+
+
+def is_right(text: str, references: Sequence[str]) -> bool:
+    """Whether a caption is one of those that were wanted, word for word.
+
+    >>> is_right("a dog .", ["the dog", "A dog"])
+    True
+    """
+    return words_of(text) in map(words_of, references)

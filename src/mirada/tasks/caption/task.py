@@ -7,27 +7,25 @@ from functools import partial
 from math import isqrt
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from torch import Tensor
 
 from mirada.corpora.scenes import Scene, scenes
 from mirada.data.batching import pad
 from mirada.data.check import too_long
-from mirada.data.image import Pixels, as_numbers, fit_square, pixels_of, thumbnails
+from mirada.data.image import Box, Pixels, as_numbers, fit_square, pixels_of, thumbnails
 from mirada.data.record import Problem
-from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
+from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer, Vocabulary
 from mirada.decoding.search import Forbid, Hypothesis
-from mirada.drawing.attention.picture import HeatPanel, PictureHeat, png
-from mirada.drawing.page import Section
-from mirada.drawing.tables import DataTable
 from mirada.files import expanded, write_whole
 from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
+from mirada.looking.labels import GridLabels, Labels, written_labels
 from mirada.models.captioner import Captioner
 from mirada.runs.answers import Answer
 from mirada.runs.ask import SearchAsk
@@ -47,20 +45,21 @@ from mirada.tasks.caption.captions import (
     pictures_in,
     read_captions,
 )
-from mirada.tasks.caption.labels import WordBoxes, caption_labels
-from mirada.tasks.caption.metrics import Misnamed, Pointed, cider, each_cider, misnamed, pointed, pointing, words_of
+from mirada.tasks.caption.metrics import Pointed, cider, is_right, pointed, pointing, wanted_captions
 from mirada.tasks.caption.reinforce import Reinforce
 from mirada.training.baselines import majority, nearest
-from mirada.training.metrics import bleu_of_several, sentence_chrf
+from mirada.training.metrics import bleu_of_several
 from mirada.training.objectives import Microbatch, ModelLoss, Objective
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
+if TYPE_CHECKING:
+    from mirada.drawing.page import Section
+
 AT_ONCE = 64  # pictures that are captioned together
 LONGEST = 60  # words of a caption
-SHOWN = 4  # examples and errors in the report
-DRAWS = 100  # looks of a hard model that the report counts
-MOST_WORDS = 30  # rows of a table in the report
+
+WordBoxes = Mapping[str, tuple[Box, ...]]  # where words are in a picture
 
 
 class Caption(Task[Any, CaptionedPicture, Vocabulary]):
@@ -159,7 +158,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
 
     def measure(self, run: Run, records: Sequence[CaptionRecord]) -> tuple[dict[str, float], list[Answer]]:
         answers = run([record.value for record in records])
-        texts, references = [answer.text for answer in answers], _wanted(run, records)
+        texts, references = [answer.text for answer in answers], wanted_captions(run, records)
         found = [item for pair in zip(answers, records, strict=True) for item in _pointed_at(run, *pair)]
         right = sum(map(is_right, texts, references))
         metrics = {"bleu": bleu_of_several(texts, references), "cider": cider(texts, references)}
@@ -172,8 +171,8 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         return {"words": words} if words else {}
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[CaptionRecord]) -> dict[str, float]:
-        references, train = _wanted(run, records), learned()
-        captions = _wanted(run, train)
+        references, train = wanted_captions(run, records), learned()
+        captions = wanted_captions(run, train)
         often = [majority([text for texts in captions for text in texts])] * len(records)
         known, asked = (thumbnails([record.value.pixels for record in part]) for part in (train, records))
         near = [captions[n][0] for n in nearest(known, asked)]
@@ -193,30 +192,10 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     def amount(self, records: Sequence[CaptionRecord]) -> str:
         return plural(len(records), "picture")
 
-    def sections(
-        self, run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answer]
-    ) -> list[Section]:  # fmt: skip
-        pairs = list(zip(answers, records, strict=True))
-        references = _wanted(run, records)
-        alike = each_cider([answer.text for answer in answers], references)
-        ranked = sorted(range(len(pairs)), key=lambda row: alike[row])
-        wrong = [pairs[row] for row in ranked if not is_right(answers[row].text, references[row])]
-        looks = "one cell for every word" if _is_hard(run) else "the more color, the more it looked there"
-        draws = f"How often each cell was drawn for a word in {DRAWS} draws, as in training."
-        return [
-            Section(
-                "Examples",
-                f"Where the model looked while it wrote each word: {looks}.",
-                tuple(heat(*pair, pair[0].weights) for pair in sample_evenly(pairs, SHOWN)),
-            ),
-            Section("Draws", draws, tuple(_drawn(run, *pair) for pair in sample_evenly(pairs, 2) if _is_hard(run))),
-            Section(
-                "Worst errors",
-                "Captions that have the least in common with what was wanted (CIDEr), and where the model looked.",
-                (*blame(pairs), *(heat(*pair, pair[0].weights) for pair in wrong[:SHOWN])),
-            ),
-            Section("Words", "", _words_table(self.details(run, records, answers))),
-        ]
+    def sections(self, run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answer]) -> list["Section"]:
+        from mirada.tasks.caption.report import sections
+
+        return sections(run, records, answers)
 
 
 @dataclass(frozen=True)
@@ -288,7 +267,7 @@ def _as_answer(run: Run, name: str, pixels: Pixels, ranked: list[Hypothesis], bo
     assert best.alignment is not None
     weights = best.alignment[: len(best.tokens)].float().cpu()
     side = isqrt(weights.shape[1])
-    labels = partial(caption_labels, tokenizer, name, pixels, best, boxes)
+    labels = partial(_labels_of, tokenizer, name, pixels, best, boxes)
     return Answer(
         name, texts[0], best.score, pixels,
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
@@ -297,21 +276,6 @@ def _as_answer(run: Run, name: str, pixels: Pixels, ranked: list[Hypothesis], bo
         written=tuple(map(tokenizer.token, best.tokens)), tokens=tuple(best.tokens), weights=weights,
         replay=partial(run.look, as_numbers([pixels]), torch.tensor([[START, *best.tokens]]), labels=labels),
     )  # fmt: skip
-
-
-def _wanted(run: Run, records: Sequence[CaptionRecord]) -> list[list[str]]:
-    """The captions of every picture, in lower case where the model writes so."""
-    lower = getattr(run.options, "lowercase", False)
-    return [[text.lower() if lower else text for text in record.value.captions] for record in records]
-
-
-def is_right(text: str, references: Sequence[str]) -> bool:
-    """Whether a caption is one of those that were wanted, word for word.
-
-    >>> is_right("a dog .", ["the dog", "A dog"])
-    True
-    """
-    return words_of(text) in map(words_of, references)
 
 
 def _pointed_at(run: Run, answer: Answer, record: CaptionRecord) -> list[Pointed]:
@@ -324,69 +288,29 @@ def _pointed_at(run: Run, answer: Answer, record: CaptionRecord) -> list[Pointed
 
 def as_file(folder: Path, record: CaptionRecord) -> str:
     """The path of a picture file with a builtin picture in it."""
+    from mirada.drawing.attention.picture import png
+
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{record.where.removeprefix('builtin ').replace(':', '-')}.png"
     write_whole(path, png(record.value.pixels))
     return str(path)
 
 
-def _is_hard(run: Run) -> bool:
-    """Whether the model looks at one place for every word."""
-    config: Any = run.model.config
-    return config.decoder == "lstm" and config.gaze.startswith("hard")
+def _labels_of(
+    tokenizer: Tokenizer,
+    name: str,
+    pixels: UInt8[np.ndarray, "size size 3"],
+    best: Hypothesis,
+    boxes: WordBoxes,
+    logits: Tensor,
+) -> Labels:
+    """What the rows and columns of a caption are: words that were written, cells of the picture."""
+    from mirada.drawing.attention.picture import png
 
-
-def heat(
-    answer: Answer, record: CaptionRecord, weights: Float[Tensor, "written cells"] | None
-) -> PictureHeat:  # fmt: skip
-    """A picture with weights for every written word, and the boxes of the words whose place is known."""
-    value = record.value
-    if weights is None:
-        return PictureHeat(value.pixels, ())
-    side = isqrt(weights.shape[1])
-    panels = tuple(
-        HeatPanel(word, tuple(map(tuple, row.reshape(side, side).tolist())), tuple(value.boxes.get(word.lower(), ())))
-        for word, row in zip(answer.written, weights, strict=True)
-    )
-    note = "; ".join([record.where, *map(str, errors(answer, record))])
-    return PictureHeat(value.pixels, panels, wanted=_closest(answer, record), note=note, score=answer.score)
-
-
-def _closest(answer: Answer, record: CaptionRecord) -> str:
-    """The reference that an answer is most like."""
-    return max(record.value.captions, key=lambda text: sentence_chrf(answer.text, text))
-
-
-def errors(answer: Answer, record: CaptionRecord) -> list[Misnamed]:
-    """The words that stand where others were wanted."""
-    if answer.weights is None:
-        return []
-    written, size = [word.lower() for word in answer.written], len(record.value.pixels)
-    return misnamed(written, words_of(_closest(answer, record)), answer.weights, record.value.boxes, size)
-
-
-def blame(pairs: Sequence[tuple[Answer, CaptionRecord]]) -> tuple[DataTable, ...]:
-    """How many wrong words came from a look at the wrong place, where the places are known."""
-    found = [error.looked for pair in pairs for error in errors(*pair) if error.looked is not None]
-    if not found:
-        return ()
-    seen = sum(found)
-    rows = (("looked at the thing and named it wrongly", seen), ("looked elsewhere", len(found) - seen))
-    return (DataTable("Wrong names of things", ("the model", "words"), rows),)
-
-
-def _words_table(details: Mapping[str, Any]) -> tuple[DataTable, ...]:
-    """How often each word was written, and how often the model looked at what it names."""
-    words = details.get("words", {})
-    rows = tuple((word, found["written"], found["pointing"]) for word, found in words.items())
-    return (
-        (DataTable("Words whose place is known", ("word", "written", "pointing %"), rows[:MOST_WORDS]),) if rows else ()
-    )
-
-
-def _drawn(run: Run, answer: Answer, record: CaptionRecord) -> PictureHeat:
-    """How often each cell was drawn for each word of an answer: what a hard look is in training."""
-    model: Any = run.model
-    pictures = as_numbers([record.value.pixels]).to(run.device)
-    target = torch.tensor([[START, *answer.tokens[:-1]]], device=run.device)
-    return heat(answer, record, model.drawn_shares(pictures, target, DRAWS)[0].cpu())
+    assert best.alignment is not None
+    side = isqrt(best.alignment.shape[1])
+    cells, text = GridLabels.of(side, side, picture=png(pixels)), tokenizer.decode(best.tokens)
+    found = written_labels("cells", cells, tokenizer, best, text, name, logits)
+    known = {word.lower(): places for word, places in boxes.items()}
+    placed = ((step.row, box) for step in found.outputs for box in known.get(step.text.lower(), ()))
+    return replace(found, boxes=tuple(placed))
