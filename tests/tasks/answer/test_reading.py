@@ -75,7 +75,7 @@ def reading(passage: int, question: int = 2, wanted: tuple[int, int] | None = No
 
 
 def test_a_window_by_hand() -> None:
-    found = reading(4).window(0, 20)
+    (found,) = reading(4).windows([0], 20)
     assert found.tokens == [START, 50, 51, END, START, 100, 101, 102, 103]
     assert found.segments == [0, 0, 0, 0, 1, 1, 1, 1, 1]
     assert len(found.marks) == len(found.tokens)
@@ -90,7 +90,7 @@ def test_windows_overlap_by_half_and_leave_nothing_out(passage: int) -> None:
     room = item.room(length)
     assert room == 10
     firsts = item.first_tokens(length)
-    windows = [item.window(first, length) for first in firsts]
+    windows = item.windows(firsts, length)
     assert firsts == list(range(0, 5 * len(firsts), 5))
     assert all(len(window.tokens) <= length for window in windows)
     seen = [window.tokens[window.offset :] for window in windows]

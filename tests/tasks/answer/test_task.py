@@ -148,7 +148,7 @@ def test_windows_are_read_apart_and_the_best_span_wins(run: Run, monkeypatch: py
     """With scores by hand: all places are alike, but for one in the last window."""
     passage = long_passage(40)
     item = readings([PassageQuestion("Who has the key?", passage)], run.known.tokenizer)[0]
-    last = item.window(item.first_tokens(64)[-1], 64)
+    last = item.windows(item.first_tokens(64)[-1:], 64)[0]
     assert last.first > 0
 
     def scores(tokens: Any, segments: Any, lengths: Any, marks: Any) -> tuple[torch.Tensor, torch.Tensor]:

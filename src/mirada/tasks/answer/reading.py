@@ -64,17 +64,13 @@ class Reading(NamedTuple):
         """The question and as much of the passage as fits, from each of these tokens on."""
         asked = [START, *self.question.ids, END]
         before, after = [0, *marks(self.question, self.passage), 0, 0], marks(self.passage, self.question)
-        found = []
+        windows = []
         for first in firsts:
             last = first + self.room(length)
-            told = [START, *self.passage.ids[first:last]]
-            segments = [0] * len(asked) + [1] * len(told)
-            found.append(PassageWindow(asked + told, segments, before + after[first:last], len(asked) + 1, first))
-        return found
-
-    def window(self, first: int, length: int) -> "PassageWindow":
-        """One of the windows."""
-        return self.windows([first], length)[0]
+            part = [START, *self.passage.ids[first:last]]
+            segments = [0] * len(asked) + [1] * len(part)
+            windows.append(PassageWindow(asked + part, segments, before + after[first:last], len(asked) + 1, first))
+        return windows
 
     def unreadable(self, length: int) -> str:
         """Why a model of this length cannot read it, or nothing: half of a window is for the passage, half of that overlaps."""
@@ -104,6 +100,7 @@ class PassageWindow(NamedTuple):
 
     @property
     def none(self) -> int:
+        """The place that stands for "no answer"."""
         return self.offset - 1
 
     def place(self, token: int) -> int:
@@ -118,12 +115,12 @@ class PassageWindow(NamedTuple):
 def readings(values: Sequence[PassageQuestion], tokenizer: Tokenizer) -> list[Reading]:
     """Questions with their passages as tokens; a passage that comes several times is encoded once."""
     passages = {text: encoded(tokenizer, text) for text in dict.fromkeys(value.passage for value in values)}
-    found = []
+    read = []
     for value in values:
         passage = passages[value.passage]
         wanted = covering(passage.places, value.span) if value.span else None
-        found.append(Reading(encoded(tokenizer, value.question), passage, wanted))
-    return found
+        read.append(Reading(encoded(tokenizer, value.question), passage, wanted))
+    return read
 
 
 def encoded(tokenizer: Tokenizer, text: str) -> EncodedText:
@@ -251,13 +248,16 @@ class Readings:
 
     @property
     def lengths(self) -> list[tuple[int, ...]]:
+        """How many tokens a window of each question has."""
         sizes = [len(item.question.ids) + len(item.passage.ids) + AROUND for item in self.items]
         return [(min(self.length, size),) for size in sizes]
 
     def take(self, rows: Sequence[int]) -> "Readings":
+        """Some of the questions, as a set of their own."""
         return replace(self, items=[self.items[row] for row in rows])
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """The windows of some questions in an epoch, and the places of the answers there."""
         windows, starts, ends = zip(*(self.window(row, epoch) for row in rows), strict=True)
         inputs = collated(windows, self.marked)
         tokens = int(inputs["lengths"].sum())
@@ -270,13 +270,16 @@ class Readings:
         """
         item = self.items[row]
         firsts, room = item.first_tokens(self.length), item.room(self.length)
+        turn, wanted = epoch // TURNS + row, None
         if item.wanted is not None:
             start, end = item.wanted
             holding = [first for first in firsts if first <= start and end < first + room]
             apart = [first for first in firsts if end < first or first + room <= start]
             if not apart or epoch % TURNS < TURNS - 1:
-                found = item.window(holding[epoch % len(holding)], self.length)
-                return found, found.place(start), found.place(end)
-            firsts = apart
-        found = item.window(firsts[(epoch // TURNS + row) % len(firsts)], self.length)
-        return found, found.none, found.none
+                firsts, turn, wanted = holding, epoch, item.wanted
+            else:
+                firsts = apart
+        (window,) = item.windows([firsts[turn % len(firsts)]], self.length)
+        return (
+            (window, window.place(wanted[0]), window.place(wanted[1])) if wanted else (window, window.none, window.none)
+        )

@@ -48,15 +48,15 @@ def _marked(run: Run, record: QuestionRecord) -> "MarkedPassage":
     """A passage with the answer that was found, the ones that were wanted, and where the answer's ends looked at last."""
     value, answer = record.value, run(record.value)
     (item,) = readings([value], run.known.tokenizer)
-    seen, told = answer.look(), answer.value.read
+    seen, read = answer.look(), answer.value.read
     weights = seen[seen.names[-1]].weights()[0].mean(0)
-    offset = len(weights) - len(told)
+    offset = len(weights) - len(read)
     ends = [
-        offset + token for token, place in enumerate(told) if answer.value.span and set(place) & set(answer.value.span)
+        offset + token for token, place in enumerate(read) if answer.value.span and set(place) & set(answer.value.span)
     ]
     row = weights[[ends[0], ends[-1]] if ends else [offset - 1]].mean(0).tolist()
     return MarkedPassage(
-        value.passage, value.question, answer.value.span, tuple(dict.fromkeys(value.spans)), heat_of(told, row[-len(told) :]),
+        value.passage, value.question, answer.value.span, tuple(dict.fromkeys(value.spans)), heat_of(read, row[-len(read) :]),
         score=answer.score, right=exact_match(answer.text, value.answers), asked=heat_of(item.question.places, row[1:]),
     )  # fmt: skip
 
@@ -81,8 +81,8 @@ def _by_first_words(pairs: Sequence[tuple[Answer, QuestionRecord]]) -> DataTable
         kinds[" ".join(record.value.question.lower().split()[:2]).strip("¿¡\"'?.")].append((answer, record))
     rows = []
     for kind, some in sorted(kinds.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:KINDS]:
-        found = answer_metrics([answer.text for answer, _ in some], [record.value.answers for _, record in some])
-        rows.append((kind, len(some), found["exact"], found["f1"]))
+        metrics = answer_metrics([answer.text for answer, _ in some], [record.value.answers for _, record in some])
+        rows.append((kind, len(some), metrics["exact"], metrics["f1"]))
     return DataTable("", ("first words", "questions", "exact", "F1"), tuple(rows))
 
 
@@ -124,6 +124,7 @@ class MarkedPassage(Item):
 
     @property
     def answered(self) -> str:
+        """The text of the answer; nothing where there is none."""
         return self.text[slice(*self.answer)] if self.answer else ""
 
     def draw(self) -> Markup:

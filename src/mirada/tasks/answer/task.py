@@ -2,13 +2,12 @@
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from mirada.corpora.texts import embedded_texts
@@ -16,18 +15,13 @@ from mirada.data.batching import in_order
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem
 from mirada.errors import require
-from mirada.hub.vectors import start_from_vectors
-from mirada.layers.model import Model
-from mirada.looking.explain.compare import Explained
-from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, TextLabels, WrittenStep
 from mirada.models.reader import Reader, best_spans, span_mass
 from mirada.runs.answers import Answer
 from mirada.runs.ask import PassageAsk
-from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.inputs import Question, Questions, Table
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
-from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
+from mirada.runs.task import SAMPLES, Preset, TextTask, sample_evenly
 from mirada.tasks.answer.metrics import answer_metrics, window_answer
 from mirada.tasks.answer.questions import CharacterSpan, PassageQuestion, read_questions, read_unanswered
 from mirada.tasks.answer.reading import (
@@ -44,12 +38,12 @@ from mirada.tasks.answer.reading import (
     ranked_spans,
     readings,
 )
-from mirada.training.objectives import Microbatch
-from mirada.training.recipe import Recipe
 from mirada.words import plural, shortened
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
+    from mirada.looking.labels import Labels
+    from mirada.looking.record import Seen
 
 PLACES = ("start", "end")  # of an answer, in characters of its passage
 READ_AT_ONCE = 8192  # tokens
@@ -66,7 +60,9 @@ class QuestionOptions(TextOptions):
     lowercase: bool = True
 
 
-class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary]):
+class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabulary]):
+    """Answer a question with words of a passage, or say that the passage has no answer."""
+
     name, input_kind = "answer", "question"
     Data = QuestionOptions
     Ask = PassageAsk
@@ -106,29 +102,19 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
     def sizes(self, known: ReadingVocabulary) -> dict[str, Any]:
         return {"vocab": len(known)}
 
-    def prepare(self, model: Model, known: ReadingVocabulary, options: QuestionOptions) -> None:
-        if options.vectors:
-            start_from_vectors(model, options.vectors, known.tokens)
-
     def examples(self, records: Sequence[QuestionRecord], known: ReadingVocabulary, config: Any) -> Readings:
         require(config.marks in (0, MARKS), f"marks must be {MARKS}, or 0 for none: got {config.marks}")
         items = readings([record.value for record in records], known.tokenizer)
         return Readings(items, config.length, config.marks > 0)
 
     def problems(self, records: Sequence[QuestionRecord], examples: Readings, config: Any) -> list[Problem]:
-        found = []
+        problems = []
         for record, item in zip(records, examples.items, strict=True):
             what = item.unreadable(config.length)
             if not what and record.value.span and item.wanted is None:
                 what = "the answer has no token. Fix it, or take the record out."
-            found += [Problem(record.where, what)] if what else []
-        return found
-
-    def batches(self, examples: Readings, recipe: Recipe) -> Bucketed:
-        return Bucketed(examples, recipe.batch_tokens, recipe.seed)
-
-    def in_order(self, examples: Readings, recipe: Recipe) -> list[Microbatch]:
-        return in_buckets(examples, recipe.batch_tokens)
+            problems += [Problem(record.where, what)] if what else []
+        return problems
 
     def parse(self, text: str) -> PassageQuestion:
         """A question, or a question and its passage with a tab between them."""
@@ -150,12 +136,12 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
             require(bool(item.passage.ids), f"there is nothing to read in the passage of {shortened(value.question)!r}")
         windows = [item.windows(item.first_tokens(length), length) for item in items]
         parts = [(row, part) for row, some in enumerate(windows) for part in some]
-        found: list[list[SpanFound]] = [[] for _ in items]
+        spans: list[list[SpanFound]] = [[] for _ in items]
         for places in in_order([(len(part.tokens),) for _, part in parts], READ_AT_ONCE):
-            together = _search(run, [parts[place][1] for place in places], ask.best)
-            for place, spans in zip(places, together, strict=True):
-                found[parts[place][0]] += spans
-        return [_answered(run, *each, ask) for each in zip(values, items, found, strict=True)]
+            found = _search(run, [parts[place][1] for place in places], ask.best)
+            for place, some in zip(places, found, strict=True):
+                spans[parts[place][0]] += some
+        return [_answered(run, *each, ask) for each in zip(values, items, spans, strict=True)]
 
     def questions(self, run: Run, place: str) -> Questions:
         assert isinstance(run.ask, PassageAsk)
@@ -179,8 +165,8 @@ class AnswerQuestions(Task[PassageQuestion, PassageQuestion, ReadingVocabulary])
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[QuestionRecord]) -> dict[str, float]:
         """The name or number around which the words of the question are densest: nothing is learned."""
         values = [record.value for record in records]
-        found = [value.passage[slice(*window_answer(value.question, value.passage))] for value in values]
-        metrics = answer_metrics(found, [value.answers for value in values])
+        guesses = [value.passage[slice(*window_answer(value.question, value.passage))] for value in values]
+        metrics = answer_metrics(guesses, [value.answers for value in values])
         return {f"{name}_window": figure for name, figure in metrics.items()}
 
     def length(self, value: PassageQuestion) -> int:
@@ -258,12 +244,12 @@ def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[
     places, logs = best_spans(start, end, run.known.longest, CANDIDATES * best)
     mass = span_mass(start, end, run.known.longest).logaddexp(absent)  # pairs of ends that are no spans do not count
     absent, logs = absent - mass, logs - mass.unsqueeze(1)
-    found = []
+    spans_of_windows = []
     for part, nothing, spans, values in zip(windows, absent.tolist(), places.tolist(), logs.tolist(), strict=True):
         ranked = [(log, span) for log, span in zip(values, spans, strict=True) if log > -math.inf]
-        there = [SpanFound(log, part, (part.token(first), part.token(last))) for log, (first, last) in ranked]
-        found.append([SpanFound(nothing, part), *there])
-    return found
+        spans_there = [SpanFound(log, part, (part.token(first), part.token(last))) for log, (first, last) in ranked]
+        spans_of_windows.append([SpanFound(nothing, part), *spans_there])
+    return spans_of_windows
 
 
 class AnswerPlace(NamedTuple):
@@ -294,8 +280,7 @@ def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[S
     answer = Answer(
         value.question, text, score, place, more=dict(zip(PLACES, spans[0] or (None, None), strict=True)), note=note,
         ranked=tuple(listed) if ask.best > 1 else (), shown=len(listed) if ask.best > 1 else 0,
-        replay=partial(run.look, inputs["tokens"], inputs["segments"], None, inputs.get("marks"), explained=BOTH_ENDS,
-                       labels=partial(_passage_labels, value, item, window, place.ends, listed[0])),
+        replay=partial(_look, run, inputs, partial(_passage_labels, value, item, window, place.ends, listed[0])),
     )  # fmt: skip
     return _with_weights(answer, value, item, window) if ask.aligned else answer
 
@@ -312,12 +297,15 @@ def _with_weights(answer: Answer, value: PassageQuestion, item: Reading, window:
     return replace(answer, weights=weights[1 : 1 + len(written), window.offset :], written=written, read=read)
 
 
-def _both_ends(scores: Any) -> Float[Tensor, "1 2 places"]:
-    """The scores of every place as the answer's first, then as its last: a row for each step of the labels."""
-    return torch.stack([scores.start, scores.end], dim=1)
+def _look(run: Run, inputs: Mapping[str, Tensor], labels: Callable[[Any], "Labels"], methods: bool = False) -> "Seen":
+    """All attention while a window is read. Methods explain the answer's first place, then its last."""
+    from mirada.looking.explain.compare import Explained
 
-
-BOTH_ENDS = Explained(_both_ends)
+    explained = Explained(
+        lambda scores: torch.stack([scores.start, scores.end], dim=1)
+    )  # a row for each step of the labels
+    given = inputs["tokens"], inputs["segments"], None, inputs.get("marks")
+    return run.look(*given, labels=labels, methods=methods, explained=explained)
 
 
 def _passage_labels(
@@ -327,15 +315,17 @@ def _passage_labels(
     ends: tuple[int, int],
     answer: tuple[str, float],
     scores: Any,
-) -> Labels:
+) -> "Labels":
     """What the rows and columns of a reader are: the question, then as much of the passage as was read with it.
 
     The two steps are the first and the last place of the answer, as the model ranks all places.
     """
+    from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, TextLabels, WrittenStep
+
     asked = (None, *item.question.places, None)
-    told = (None, *item.passage.places[window.first : window.token(len(window.tokens))])
+    read = (None, *item.passage.places[window.first : window.token(len(window.tokens))])
     text, shift = f"{value.question}\n{value.passage}", len(value.question) + 1
-    spans = (*asked, *(None if span is None else (span[0] + shift, span[1] + shift) for span in told))
+    spans = (*asked, *(None if span is None else (span[0] + shift, span[1] + shift) for span in read))
     marks = iter(("<s>", "</s>", "<s>"))
     tokens = tuple(next(marks) if span is None else text[slice(*span)] for span in spans)
     steps = []
