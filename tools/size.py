@@ -57,6 +57,8 @@ def undocumented(trees: dict[Path, ast.Module]) -> list[str]:
 
     def inherits(kind: str, method: str, seen: frozenset[str] = frozenset()) -> bool:
         """Whether a class or what it derives from documents a method."""
+        if (kind, method) == ("Module", "extra_repr"):
+            return True  # PyTorch documents it
         node = classes.get(kind)
         if node is None or kind in seen:
             return False

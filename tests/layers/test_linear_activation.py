@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from mirada.layers import feedforward as module
-from mirada.layers.feedforward import ACTIVATIONS, FeedForward, LinearActivation, linear_activation
+from mirada.layers.feedforward import ACTIVATIONS, FeedForward, _LinearActivation, linear_activation
 from mirada.native import library
 from tests.ways import WAYS, take
 
@@ -121,7 +121,9 @@ def test_whoever_watches_the_layer_still_sees_it() -> None:
 def test_the_usual_layer_is_passed_by(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     feed, calls = FeedForward(4, 11), []
     monkeypatch.setattr(
-        module, "LinearActivation", type("Spy", (), {"apply": lambda *a: calls.append(1) or LinearActivation.apply(*a)})
+        module,
+        "_LinearActivation",
+        type("Spy", (), {"apply": lambda *a: calls.append(1) or _LinearActivation.apply(*a)}),
     )
     feed(torch.randn(2, 3, 4))
     feed.double()(torch.randn(2, 3, 4, dtype=torch.float64))

@@ -7,7 +7,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from mirada.native import products
-from mirada.native.products import LinearProduct, called, product
+from mirada.native.products import _LinearProduct, called, product
 
 ROWS, WIDE, OUT = 131, 97, 89  # more than LEAST multiplications
 
@@ -20,14 +20,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     except (AttributeError, RuntimeError):
         pytest.skip("this PyTorch has no oneDNN")
     calls: list[str] = []
-    real = LinearProduct.forward
+    real = _LinearProduct.forward
 
     def counted(*given):
         calls.append("forward")
         return real(*given)
 
     monkeypatch.setattr(products, "faster", lambda: True)
-    monkeypatch.setattr(LinearProduct, "forward", staticmethod(counted))
+    monkeypatch.setattr(_LinearProduct, "forward", staticmethod(counted))
     return calls
 
 

@@ -22,6 +22,10 @@ class Cache:
 
     Keys are kept as the score sees them (rotary keys already turned), so a step costs only its own projection.
 
+    Args:
+        keys: room for the keys, (batch, heads, length, dim).
+        values: room for the values, (batch, heads, length, value_dim).
+
     >>> cache = Cache(torch.zeros(1, 1, 4, 2), torch.zeros(1, 1, 4, 2))
     >>> keys, values = cache.append(torch.ones(1, 1, 3, 2), torch.ones(1, 1, 3, 2))
     >>> keys.shape, cache.filled

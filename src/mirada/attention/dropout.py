@@ -26,12 +26,12 @@ def dropout(x: Tensor, rate: float, base: Tensor | None = None) -> Tensor:
         return x if base is None else base + x
     scale = STEPS / (STEPS - dropped)
     if serves(x):
-        return SeededDropout.apply(x, base, int(torch.randint(2**63 - 1, (), device="cpu")), dropped, scale)
+        return _SeededDropout.apply(x, base, int(torch.randint(2**63 - 1, (), device="cpu")), dropped, scale)
     kept = random_bytes(x) >= dropped
-    return x * kept * scale if forward_mode() else MaskedDropout.apply(x, kept, scale)
+    return x * kept * scale if forward_mode() else _MaskedDropout.apply(x, kept, scale)
 
 
-class SeededDropout(torch.autograd.Function):
+class _SeededDropout(torch.autograd.Function):
     """In one pass of compiled C. Nothing is kept for the backward pass: the seed tells again what was dropped."""
 
     @staticmethod
@@ -42,14 +42,14 @@ class SeededDropout(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         if serves(grad):
-            found = SeededDropout.apply(grad, None, *ctx.how)
+            found = _SeededDropout.apply(grad, None, *ctx.how)
         else:  # many gradients at once
             ones = torch.ones(grad.shape, dtype=torch.float32, device="cpu")
             found = grad * compiled.dropout(ones, None, *ctx.how)
         return found, grad if ctx.needs_input_grad[1] else None, None, None, None
 
 
-class MaskedDropout(torch.autograd.Function):
+class _MaskedDropout(torch.autograd.Function):
     """x * kept * scale. Of x nothing is kept for the backward pass but the mask."""
 
     generate_vmap_rule = True
@@ -66,7 +66,7 @@ class MaskedDropout(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         (kept,) = ctx.saved_tensors
-        return MaskedDropout.apply(grad, kept, ctx.scale), None, None
+        return _MaskedDropout.apply(grad, kept, ctx.scale), None, None
 
 
 def random_bytes(like: Tensor) -> Tensor:

@@ -118,6 +118,21 @@ def attend(
     position 5 stands at row 5 of the neighborhood. Keys and values may have fewer heads than the queries, which then share them.
     `kernel` forces one by name and raises a ValueError with its reason if it refuses.
 
+    Args:
+        q: queries, (batch, heads, queries, dim).
+        k: keys; their number of heads divides that of the queries.
+        v: values, one per key.
+        score: how alike a query and a key are.
+        where: which keys a query may see.
+        position: what order and distance add.
+        normalizer: how scores become weights.
+        positions: integers of (queries,) or (batch, queries).
+        key_positions: integers of (keys,) or (batch, keys).
+        kernel: the name of the only kernel to use; None for the fastest.
+
+    Returns:
+        The weighted sums of the values, (batch, heads, queries, value_dim).
+
     >>> q = k = torch.eye(2).view(1, 1, 2, 2)
     >>> attend(q, k, torch.tensor([[[[0.0], [10.0]]]]), score=Dot(scale=100.0)).squeeze().round().tolist()
     [0.0, 10.0]
@@ -145,6 +160,13 @@ def attend(
 
 class Attention(nn.Module):
     """Attention with its projections: every factor of the equation is a value.
+
+    Args:
+        heads: the projections, such as `MultiHead(width, heads)`.
+        score: how alike a query and a key are; `Dot()` by default.
+        where: which keys a query may see in every call; `Complete()` by default.
+        position: what order and distance add; nothing by default.
+        normalizer: how scores become weights; `Softmax()` by default.
 
     >>> from mirada.attention.heads import MultiHead
     >>> from mirada.attention.neighborhoods import Causal
@@ -215,6 +237,18 @@ class Attention(nn.Module):
         A call's `where` (data: padding, documents, edges) is ANDed with the layer's (structure). With a `cache` the queries stand
         at the next positions, and see the keys of all steps so far. A `memory` that many calls look at is projected once by
         `remember`.
+
+        Args:
+            x: what the queries are made from, (batch, queries, width).
+            memory: what the keys are made from, or what `remember` returned; None is x.
+            values: what the values are made from; None is the memory.
+            where: which keys the queries of this call may see.
+            positions: integers of (queries,) or (batch, queries); 0, 1, 2, ... by default.
+            key_positions: integers of (keys,) or (batch, keys).
+            cache: keys and values of earlier steps, to which those of this one are added.
+
+        Returns:
+            An output for every query, (batch, queries, width).
         """
         request = self.request(x, memory, values, where, positions, key_positions, cache)
         try:
@@ -253,7 +287,17 @@ class Attention(nn.Module):
     def cache(
         self, batch: int, length: int, dtype: torch.dtype | None = None, device: torch.device | None = None
     ) -> Cache:
-        """Room for the keys and values of `length` positions, in the layer's dtype and on its device unless given."""
+        """Room for the keys and values of `length` positions, in the layer's dtype and on its device unless given.
+
+        Args:
+            batch: sequences that are decoded at once.
+            length: the most positions of a sequence.
+            dtype: that of the layer if None.
+            device: that of the layer if None.
+
+        Returns:
+            A `Cache` to be passed to every step: `attention(x, cache=cache)`.
+        """
         check_parts(Parts(self.score, self.where & Causal(), self.position, self.normalizer, cached=True))
         check_counts_nothing(self.normalizer)
         require(batch >= 0 and length >= 0, f"sizes must be at least 0: got batch={batch}, length={length}")
@@ -324,6 +368,15 @@ class Attention(nn.Module):
         key_positions: Integer[Tensor, "*kbatch keys"] | None = None,
     ) -> Memory:
         """Keys and values of a memory, projected and prepared once for many calls: `attention(x, memory=remembered)`.
+
+        Args:
+            memory: what the keys are made from.
+            values: what the values are made from; None is the memory.
+            padding: the true lengths of the memory.
+            key_positions: the positions of the keys; 0, 1, 2, ... by default.
+
+        Returns:
+            A `Memory`, for the argument of that name.
 
         >>> from mirada.attention.heads import MultiHead
         >>> cross, memory = Attention(MultiHead(width=4, heads=2)), torch.randn(1, 3, 4)

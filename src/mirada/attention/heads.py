@@ -47,15 +47,19 @@ class Heads(nn.Module):
         return self.keys(memory), self.values(values)
 
     def queries(self, x: Input) -> Vectors:
+        """(batch, n, width) to (batch, heads, n, dim)."""
         raise NotImplementedError
 
     def keys(self, memory: Input) -> Vectors:
+        """(batch, keys, memory_width) to (batch, key_heads, keys, key_dim)."""
         raise NotImplementedError
 
     def values(self, memory: Input) -> Vectors:
+        """(batch, keys, value_width) to (batch, value_heads, keys, value_dim)."""
         raise NotImplementedError
 
     def merge(self, h: Vectors) -> Input:
+        """The outputs of all heads as one vector per query: (batch, heads, n, value_dim) to (batch, n, out)."""
         raise NotImplementedError
 
     def check(self, x: Tensor, memory: Tensor, values: Tensor) -> None:
@@ -84,6 +88,16 @@ class MultiHead(Heads):
 
     `dim` per head is width / heads unless given (Keras' `key_dim`), `value_dim` is `dim`, `out` is `width`.
     Keys and values are made from a `memory_width`; values from a `values_width` of their own if given.
+
+    Args:
+        width: numbers in an input.
+        heads: how many heads there are.
+        dim: numbers in a query and in a key of one head; None is width / heads.
+        value_dim: numbers in a value of one head; None is `dim`.
+        memory_width: numbers in what keys and values are made from; None is `width`.
+        out: numbers in an output; None is `width`.
+        bias: whether the projections have a bias.
+        values_width: numbers in what the values are made from; None is `memory_width`.
 
     >>> MultiHead(width=8, heads=2).queries(torch.zeros(1, 3, 8)).shape
     torch.Size([1, 2, 3, 4])
@@ -129,6 +143,13 @@ class Grouped(MultiHead):
 
     Query head h uses key and value head h // (heads / kv_heads). `kv_heads=1` is multi-query attention.
 
+    Args:
+        width: numbers in an input.
+        heads: query heads.
+        kv_heads: key heads and value heads.
+        dim: numbers in a query of one head; None is width / heads.
+        bias: whether the projections have a bias.
+
     >>> Grouped(width=8, heads=4, kv_heads=2).keys(torch.zeros(1, 3, 8)).shape
     torch.Size([1, 2, 3, 2])
 
@@ -156,6 +177,12 @@ class Collaborative(Heads):
 
     The mixing vectors start as the concatenation pattern: head r reads the r-th slice. With `shared = width` that start is
     ordinary multi-head attention exactly.
+
+    Args:
+        width: numbers in an input.
+        heads: how many heads there are.
+        shared: numbers in the query, and in the key, that all heads share.
+        bias: whether the projections have a bias.
 
     >>> heads = Collaborative(width=4, heads=2, shared=4)
     >>> heads.mixing.tolist()
@@ -202,6 +229,12 @@ class Split(Heads):
     With one head it is self-attention without parameters. With one head per channel, `Offset` scores and a bias it is a
     depthwise convolution. Keys and values of a `memory_width` of their own need a score that compares two dims.
 
+    Args:
+        width: numbers in an input, divisible by `heads`.
+        heads: how many heads there are.
+        bias: whether a trained vector is added to the output.
+        memory_width: numbers in what keys and values are cut from; None is `width`.
+
     >>> Split(width=6, heads=3).values(torch.arange(6.0).view(1, 1, 6)).tolist()
     [[[[0.0, 1.0]], [[2.0, 3.0]], [[4.0, 5.0]]]]
     """
@@ -244,6 +277,15 @@ class Tied(Heads):
     q_i = k_i = v_i = W x_i;  h = [head_1 .. head_N] + b, or their mean with `combine="mean"`
 
     `queries="own"` gives the queries a projection of their own (GATv2), `projection_bias` adds biases inside.
+
+    Args:
+        width: numbers in an input.
+        heads: how many heads there are.
+        dim: numbers in a query, key and value of one head.
+        combine: "concat" puts the heads side by side, "mean" averages them.
+        queries: "tied" for the projection of keys and values, "own" for one of their own.
+        bias: whether a trained vector is added to the output.
+        projection_bias: whether the projections have a bias.
 
     >>> Tied(width=5, heads=3, dim=2, combine="mean").merge(torch.ones(1, 3, 4, 2)).shape
     torch.Size([1, 4, 2])

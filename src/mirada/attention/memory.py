@@ -26,10 +26,12 @@ class Memory:
 
     @property
     def batch(self) -> int:
+        """How many samples there are."""
         return self.keys.shape[0]
 
     @property
     def length(self) -> int:
+        """How many keys a sample has."""
         return self.keys.shape[2]
 
     def reorder(self, index: Int[Tensor, " entries"]) -> "Memory":

@@ -139,6 +139,7 @@ class Normalizer(nn.Module):
         return weights
 
     def forward(self, scores: Scores, mask: Mask | None = None) -> Scores:
+        """The weights; without a mask every key is seen."""
         if mask is None:
             mask = torch.ones((1, 1, 1, 1), dtype=torch.bool, device=scores.device)
         return self.normalize(scores, mask).weights
@@ -151,6 +152,9 @@ class Softmax(Normalizer):
 
     `dropout` zeroes weights at random in training. It costs the fused kernels, which cannot drop inside; dropping in the
     residual stream does not. Weights shown by `look` are those before dropout.
+
+    Args:
+        dropout: the share of the weights that are zeroed in training.
 
     >>> Softmax()(torch.tensor([[[[0.0, 0.0, 5.0]]]]), torch.tensor([[[[True, True, False]]]])).tolist()
     [[[[0.5, 0.5, 0.0]]]]
@@ -217,6 +221,9 @@ class Hard(Normalizer):
     A draw has no gradient: `with draws() as d:` collects log-probabilities and entropies for REINFORCE, whose reward and
     baseline belong to the training objective. With probability `soft` a query keeps its soft weights instead, which lowers
     the variance (Xu et al. use 0.5). `StraightThrough` and `Gumbel` are estimators with a gradient of their own.
+
+    Args:
+        soft: the probability of keeping the soft weights of a query.
 
     >>> Hard().eval()(torch.tensor([[[[1.0, 3.0, 2.0]]]])).tolist()
     [[[[0.0, 1.0, 0.0]]]]
@@ -285,6 +292,9 @@ class Gumbel(Hard):
     """Hard weights forward, the gradient of a softmax with Gumbel noise and a temperature backward.
 
     index = argmax(e + g),  backward through softmax((e + g) / temperature),  g ~ Gumbel(0, 1)
+
+    Args:
+        temperature: how soft the weights are whose gradient is used.
 
     >>> Gumbel(temperature=0.5)
     Gumbel(temperature=0.5)

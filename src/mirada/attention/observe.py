@@ -36,7 +36,8 @@ class Event:
 class Observer(Protocol):
     """Somebody who looks at calls from outside. It may keep what it sees and must change nothing."""
 
-    def see(self, event: Event) -> None: ...
+    def see(self, event: Event) -> None:
+        """A call was made."""
 
 
 _observers: list[tuple[int, Observer]] = []  # replaced, never changed: another thread may be going through it

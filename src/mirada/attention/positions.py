@@ -236,6 +236,7 @@ class InputPosition(Position):
     width: int
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
+        """The vector of every position."""
         raise NotImplementedError
 
     def add(
@@ -261,6 +262,11 @@ class Sinusoidal(InputPosition):
     PE(p, 2i) = sin(p / base^(2i / width)),  PE(p, 2i + 1) = cos(p / base^(2i / width))
 
     `layout="half"` has the same numbers with all sines before all cosines, as Marian stores them.
+
+    Args:
+        width: numbers in a vector.
+        base: the wavelengths grow from 2 pi to 2 pi base.
+        layout: "interleaved" (sine, cosine, sine, ...) or "half".
 
     >>> Sinusoidal(4)(torch.tensor([0, 1])).round(decimals=4).tolist()
     [[0.0, 1.0, 0.0, 1.0], [0.8414999842643738, 0.5403000116348267, 0.009999999776482582, 1.0]]
@@ -301,6 +307,10 @@ def _table(rows: int, dim: int, deviation: float) -> Tensor:
 class Learned(InputPosition):
     """A trained vector per position; there is none beyond the table.
 
+    Args:
+        width: numbers in a vector.
+        positions: rows of the table.
+
     >>> Learned(4, positions=8)(torch.tensor([[0, 7]])).shape
     torch.Size([1, 2, 4])
     """
@@ -333,6 +343,11 @@ class Rotary(Position):
 
     Pair m turns by p * base^(-2m / dim). `layout` says which coordinates are pairs: "half" (m, m + dim/2) or "interleaved"
     (2m, 2m + 1). Angles are computed in float64; values are not turned; a cache keeps the turned keys.
+
+    Args:
+        dim: numbers in a query, and in a key, of one head: even.
+        base: the slowest pair turns by about 1 / base per position.
+        layout: "half" or "interleaved".
 
     >>> Rotary(2).rotate(torch.tensor([[[[1.0, 0.0]]]]), torch.tensor([1])).tolist()
     [[[[0.5403022766113281, 0.8414709568023682]]]]
@@ -377,6 +392,11 @@ class Relative(Position):
     Row `clip + clamp(j - i, -clip, clip)` of the tables `keys` and `values`, shared by the heads. No n x n x dim tensor is
     built: q.aK^T is spread over the pairs, and the weights are summed per distance before they meet aV.
 
+    Args:
+        dim: numbers in a query of one head.
+        clip: the largest distance with a vector of its own.
+        values: whether the values get vectors, too.
+
     >>> relative = Relative(dim=4, clip=2)
     >>> relative.keys.shape, relative.values.shape
     (torch.Size([5, 4]), torch.Size([5, 4]))
@@ -394,6 +414,7 @@ class Relative(Position):
 
     @property
     def acts(self) -> frozenset[str]:  # type: ignore[override]
+        """Where it acts: on the values only if it has a table for them."""
         return frozenset({"bias"} if self.values is None else {"bias", "value"})
 
     def table_rows(self, places: Places) -> Int[Tensor, "#batch 1 queries keys"]:
@@ -435,6 +456,9 @@ class ALiBi(Position):
 
     Made for causal neighborhoods: a key after the query would be favored. For a number of heads that is no power of two the
     missing slopes come from twice that power, as in the paper.
+
+    Args:
+        heads: how many heads there are.
 
     >>> ALiBi(heads=2).slopes.flatten().tolist()
     [0.0625, 0.00390625]
@@ -482,6 +506,10 @@ class LocalGaussian(Position):
 
     The weights are not normalized again after the Gaussian. The true length of each sample comes from a `Padding`
     that every query obeys; without one it is the number of keys.
+
+    Args:
+        dim_q: numbers in a query of one head.
+        half: keys on each side of the predicted place.
 
     >>> LocalGaussian(dim_q=4, half=2)
     LocalGaussian(4, half=2)

@@ -210,6 +210,7 @@ class Trail:
     looks: list[Float[Tensor, "rows keys"] | None] = field(default_factory=list)
 
     def add(self, front: list[Candidate], look: Float[Tensor, "rows keys"] | None) -> None:
+        """Note what goes on after one more step."""
         self.steps.append(front)
         self.looks.append(look)
 

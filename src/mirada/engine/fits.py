@@ -81,6 +81,7 @@ class Half:
 
     @property
     def layers(self) -> "list[EncoderLayer | DecoderLayer]":
+        """The layers of the stack."""
         return list(self.stack.layers)
 
     @property
@@ -90,6 +91,7 @@ class Half:
 
     @property
     def shape(self) -> Shape:
+        """The sizes that all layers have."""
         return _shape_of(self.layers[0])
 
     @property

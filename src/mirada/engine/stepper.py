@@ -102,9 +102,11 @@ class EagerDecoding(Decoding):
         return x if norm is None else norm(x), asked
 
     def before(self, x: Rows, sublayer: Sublayer) -> Rows:
+        """What a sublayer reads."""
         return x if self.shape.post else sublayer.norm.forward(x)
 
     def after(self, x: Rows, y: Float[Tensor, "rows inner"], sublayer: Sublayer) -> Rows:
+        """x with the result of a sublayer added."""
         x = _linear(y, sublayer.last).add_(x)
         return sublayer.norm.forward(x) if self.shape.post else x
 

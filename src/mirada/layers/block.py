@@ -54,6 +54,7 @@ class Residual(nn.Module):
     def forward(
         self, x: Input, layer: Callable[[Input], Input], real: Bool[Tensor, "batch length"] | None = None
     ) -> Input:
+        """x and what the layer makes of it."""
         if self.order == "pre":
             return self.dropout(layer(self.norm(x, real)), base=x)
         return self.norm(self.dropout(layer(x), base=x), real)
@@ -154,6 +155,7 @@ class EncoderLayer(_SelfAttending):
         real: Real | None = None,
         positions: Int[Tensor, "*batch length"] | None = None,
     ) -> Input:
+        """The block at every place. `where` may hide keys, `real` marks the places that a batch norm counts."""
         x = self.around_self(x, lambda h: self.self_attention(h, where=where, positions=positions), real)
         return self.around_feed(x, self.feed, real)
 
@@ -191,6 +193,7 @@ class DecoderLayer(_SelfAttending):
         memory_where: Neighborhood | None = None,
         real: Real | None = None,
     ) -> Input:
+        """The block at every place of a target. `memory_where` may hide places of the memory."""
         x = self.around_self(x, self.self_attention, real)
         x = self.around_cross(x, lambda h: self.cross(h, memory=memory, where=memory_where), real)
         return self.around_feed(x, self.feed, real)

@@ -86,6 +86,7 @@ class Stem2d(nn.Module):
         )
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch cells out"]:
+        """A vector per cell."""
         check_axes("pictures", pictures, "batch channels height width")
         check_dtype("pictures", pictures, next(self.parameters()))
         require(
@@ -113,6 +114,7 @@ class Pool(nn.Module):
         self.width = self.out = width
 
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
+        """One vector per sample."""
         raise NotImplementedError
 
 

@@ -22,6 +22,7 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor, base: Tensor | None = None) -> Tensor:
+        """x, with numbers dropped in training, and `base` added where there is one."""
         if self.training:
             return dropout(x, self.rate, base)
         return x if base is None else base + x

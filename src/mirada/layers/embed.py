@@ -36,6 +36,7 @@ class TokenEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(vocab, width) * (width**-0.5 if scaled else 0.02))
 
     def forward(self, tokens: Integer[Tensor, "*places"]) -> Float[Tensor, "*places width"]:
+        """The rows of these tokens."""
         check_integers(f"{self.of}s", tokens)
         try:
             vectors = F.embedding(tokens if tokens.dtype == torch.int32 else tokens.long(), self.weight)
@@ -84,6 +85,7 @@ class AddPosition(nn.Module):
         start: int = 0,
         positions: Int[Tensor, "*batch length"] | None = None,
     ) -> Float[Tensor, "batch length width"]:
+        """x with the positions start, start + 1, ... added, or those given."""
         return self.dropout(x if self.position is None else self.position.add(x, start, positions))
 
 
@@ -103,6 +105,7 @@ class Patches(nn.Module):
         self.project = linear(channels * size * size, width, bias=True)
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch n out"]:
+        """A vector per patch."""
         check_axes("pictures", pictures, "batch channels height width")
         check_dtype("pictures", pictures, self.project.weight)
         _, channels, height, width = pictures.shape
@@ -129,6 +132,7 @@ class SeriesEmbedding(nn.Module):
         self.project = linear(features, width, bias=True)
 
     def forward(self, series: Float[Tensor, "batch time features"]) -> Float[Tensor, "batch time width"]:
+        """A vector per time step."""
         check_axes("series", series, "batch time features")
         check_dtype("series", series, self.project.weight)
         require(

@@ -37,7 +37,7 @@ def linear_activation(layer: nn.Module, x: Tensor, activation: str) -> Tensor:
     if not replaceable(layer, x, activation):
         return ACTIVATIONS[activation](layer(x))
     rows = x.flatten(0, -2)
-    return LinearActivation.apply(rows, layer.weight, layer.bias, activation).unflatten(0, x.shape[:-1])
+    return _LinearActivation.apply(rows, layer.weight, layer.bias, activation).unflatten(0, x.shape[:-1])
 
 
 def replaceable(layer: nn.Module, x: Tensor, activation: str) -> bool:
@@ -51,7 +51,7 @@ def replaceable(layer: nn.Module, x: Tensor, activation: str) -> bool:
     return fits and serves(x, weight, bias)
 
 
-class LinearActivation(torch.autograd.Function):
+class _LinearActivation(torch.autograd.Function):
     """Kept for the backward pass: the input, and the product with its bias, or for relu its result."""
 
     @staticmethod
@@ -108,6 +108,7 @@ class FeedForward(nn.Module):
         self.narrow = linear(hidden, width, bias=True)
 
     def forward(self, x: Input) -> Input:
+        """The network at every place."""
         return called(self.narrow, linear_activation(self.widen, x, self.activation))
 
     def extra_repr(self) -> str:
@@ -134,6 +135,7 @@ class Gated(nn.Module):
         self.narrow = linear(hidden, width, bias=False)
 
     def forward(self, x: Input) -> Input:
+        """The network at every place."""
         return called(self.narrow, F.silu(called(self.gate, x)) * called(self.widen, x))
 
 

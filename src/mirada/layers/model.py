@@ -107,6 +107,7 @@ class SizeCounter:
             hook.remove()
 
     def count(self, module: nn.Module, name: str, value: Tensor | None) -> None:
+        """Count one parameter or buffer."""
         if value is not None and threading.get_ident() == self.thread:
             self.total, self.tensors = self.total + _in_bytes(value), self.tensors - 1
             if self.total > self.most or self.tensors < 0:

@@ -21,6 +21,7 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Input, real: Real | None = None) -> Input:
+        """x, normalized: each place by itself, or over the real places of the batch."""
         raise NotImplementedError
 
     def extra_repr(self) -> str:

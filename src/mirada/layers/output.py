@@ -40,6 +40,7 @@ class Output(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocab)) if bias else None
 
     def forward(self, h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch vocab"]:
+        """A score for every word."""
         return F.linear(h, self.weight, self.bias)
 
     def loss(
@@ -92,7 +93,7 @@ def cross_entropy(
         return F.cross_entropy(F.linear(rows, weight, bias), wanted, label_smoothing=smoothing)
     if torch.is_autocast_enabled(h.device.type):
         rows = rows.to(torch.get_autocast_dtype(h.device.type))
-    return ChunkedCrossEntropy.apply(rows, weight, bias, wanted, smoothing, torch.is_grad_enabled())
+    return _ChunkedCrossEntropy.apply(rows, weight, bias, wanted, smoothing, torch.is_grad_enabled())
 
 
 def check_smoothing(smoothing: float) -> None:
@@ -119,7 +120,7 @@ def _cross_entropy_backward_(
     return sums.log().squeeze(-1) - right
 
 
-class ChunkedCrossEntropy(torch.autograd.Function):
+class _ChunkedCrossEntropy(torch.autograd.Function):
     """Forward and backward of one chunk together, while its logits exist; the backward pass only scales."""
 
     @staticmethod

@@ -109,6 +109,7 @@ class Encoder(nn.Module):
         real: Bool[Tensor, "batch length"] | None = None,
         positions: Int[Tensor, "*batch length"] | None = None,
     ) -> Input:
+        """A vector for every place, in its context."""
         for layer in self.layers:
             x = layer(x, where, real, positions)
         return x if self.norm is None else self.norm(x, real)
@@ -167,6 +168,7 @@ class Decoder(nn.Module):
         memory_where: Neighborhood | None = None,
         real: Bool[Tensor, "batch length"] | None = None,
     ) -> Input:
+        """A vector for every place of a target, given a memory."""
         for layer in self.layers:
             x = layer(x, memory, memory_where, real=real)
         return x if self.norm is None else self.norm(x, real)

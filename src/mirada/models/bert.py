@@ -45,6 +45,7 @@ class BERTConfig(BlockConfig):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
 
 

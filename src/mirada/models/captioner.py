@@ -72,6 +72,7 @@ class CaptionerConfig(BlockConfig):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, patch=4, dropout=0.0, length=32)
 
 
@@ -147,18 +148,22 @@ class Captioner(Model[CaptionerConfig]):
         return PictureMemory(self.encoder(pictures))
 
     def start(self, memory: PictureMemory) -> Any:
+        """The state before the first token."""
         require(isinstance(memory, PictureMemory), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.cells)
 
     def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
+        """The scores of every next token after these, and the state that leads on."""
         check_step(tokens, state.batch)
         readout, state = self.decoder.step(self.words(tokens.unsqueeze(1)), state)
         return self.output(self.dropout(readout)), state
 
     def reorder(self, state: Any, index: Int[Tensor, " batch"]) -> Any:
+        """The state in which entry b goes on from what entry index[b] has."""
         return state.reorder(index)
 
     def alignment(self, state: Any) -> Float[Tensor, "batch cells"]:
+        """Where the model looked in the last step: weights over the places of the source."""
         return self.decoder.alignment(state)
 
 
@@ -170,6 +175,7 @@ class PictureConvolutionEncoder(nn.Module):
         self.stem = Stem2d(config.channels, config.width, config.depth)
 
     def forward(self, pictures: Pictures) -> Cells:
+        """A vector per cell."""
         return self.stem(pictures)
 
 
@@ -196,6 +202,7 @@ class PictureCoordinatesEncoder(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, pictures: Pictures) -> Cells:
+        """A vector per cell."""
         check_axes("pictures", pictures, "batch channels height width")
         require(
             pictures.shape[1] == self.channels, f"pictures must have {self.channels} channels: got {show(pictures)}"
@@ -237,6 +244,7 @@ class PicturePatchEncoder(nn.Module):
         self.stack = Encoder(config, config.depth)
 
     def forward(self, pictures: Pictures) -> Cells:
+        """A vector per patch."""
         return self.stack(self.place(self.patches(pictures)))
 
 
@@ -279,12 +287,15 @@ class LSTMCaptionDecoder(nn.Module):
         return self.cell.run_with_weights(x, cells, None, self.initial_state(cells))
 
     def start(self, cells: Cells) -> RecurrentState:
+        """The state before the first token."""
         return self.cell.start(cells, None, self.initial_state(cells))
 
     def step(self, x: Readout, state: RecurrentState) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
+        """What the output layer reads after one more token, and the next state."""
         return self.cell.step(x[:, 0], state)
 
     def alignment(self, state: RecurrentState) -> Float[Tensor, "batch cells"]:
+        """Where the decoder looked in the last step."""
         return self.cell.alignment(state)
 
 
@@ -301,14 +312,18 @@ class TransformerCaptionDecoder(nn.Module):
         return self.stack(self.place(x), cells, real=real)
 
     def run_with_weights(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
+        """Refused: one penalty has no meaning for the weights of many heads."""
         raise ValueError("the heads of a Transformer have no penalty")
 
     def start(self, cells: Cells) -> DecoderState:
+        """The state before the first token."""
         return self.stack.start(cells)
 
     def step(self, x: Readout, state: DecoderState) -> tuple[Float[Tensor, "batch width"], DecoderState]:
+        """What the output layer reads after one more token, and the next state."""
         h, state = self.stack.step(self.place(x, start=state.filled), state)
         return h[:, -1], state
 
     def alignment(self, state: DecoderState) -> Float[Tensor, "batch cells"]:
+        """Where the decoder looked in the last step."""
         return self.stack.alignment(state)

@@ -68,6 +68,7 @@ class ClassifierConfig(BlockConfig):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, classes=3, length=16)
 
     @classmethod
@@ -148,6 +149,7 @@ class TransformerEncoder(nn.Module):
         self.stack = Encoder(config, config.depth)
 
     def forward(self, x: Features, padding: Padding | None) -> tuple[Encoded, Real | None]:
+        """A vector per place, and which places are real."""
         real = real_places(padding, x.shape[1])
         return self.stack(self.place(x), padding, real), real
 
@@ -162,6 +164,7 @@ class LSTMEncoder(nn.Module):
         self.attention = Attention(Split(config.units, heads=1), score=Dot(scale=1.0))
 
     def forward(self, x: Features, padding: Padding | None) -> tuple[Encoded, Real | None]:
+        """A vector per place, and which places are real."""
         states, _ = self.recurrent(x, None if padding is None else padding.lengths)
         return self.attention(states, where=padding), real_places(padding, x.shape[1])
 
@@ -179,6 +182,7 @@ class ConvolutionEncoder(nn.Module):
             self.attention = Attention(Split(config.units, heads=1), score=Dot("learned"))
 
     def forward(self, x: Features, padding: Padding | None) -> tuple[Encoded, Real | None]:
+        """A vector per place, and which places are real."""
         h, lengths = self.stem(x, None if padding is None else padding.lengths)
         padding = as_padding(lengths, *h.shape[:2])
         return self.attention(h, where=padding), real_places(padding, h.shape[1])

@@ -96,6 +96,7 @@ class ForecasterConfig(BlockConfig):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(
             width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=12, features=3, targets=2, horizon=5, patch=4
         )
@@ -150,7 +151,29 @@ class Forecaster(Model[ForecasterConfig]):
         require(series.shape[1] > 0, "a forecast needs at least one time step of input: got none")
 
 
-class EncoderDecoderBody(nn.Module):
+class StepwiseBody(nn.Module):
+    """What predicts one value after the other."""
+
+    def generate(self, series: Series, horizon: int) -> Values:
+        """The next values, each predicted from the ones predicted before."""
+        state, value, values = self.start(series), series.new_zeros(len(series), self.output.out_features), []
+        for _ in range(horizon):
+            value, state = self.step(value, state)
+            values.append(value)
+        return torch.stack(values, dim=1)
+
+
+class DirectBody(nn.Module):
+    """What predicts all values at once."""
+
+    targets: int
+
+    def generate(self, series: Series, horizon: int) -> Values:
+        """The next values; none is predicted from another."""
+        return self.next_values(series, series.new_zeros(len(series), horizon, self.targets))
+
+
+class EncoderDecoderBody(StepwiseBody):
     """Encoder layers read the series, decoder layers generate value by value."""
 
     def __init__(self, config: ForecasterConfig) -> None:
@@ -164,6 +187,7 @@ class EncoderDecoderBody(nn.Module):
         self.output = linear(config.width, config.targets, bias=True)
 
     def encode(self, series: Series) -> Float[Tensor, "batch time width"]:
+        """A vector per time step."""
         return self.encoder(self.source_place(self.source_numbers(series)))
 
     def next_values(self, series: Series, before: Values) -> Values:
@@ -171,18 +195,17 @@ class EncoderDecoderBody(nn.Module):
         return self.output(self.decoder(self.target_place(self.target_numbers(before)), self.encode(series)))
 
     def start(self, series: Series) -> DecoderState:
+        """The state before the first value."""
         return self.decoder.start(self.encode(series))
 
     def step(self, value: First, state: DecoderState) -> tuple[First, DecoderState]:
+        """The next value, and the state that leads on."""
         x = self.target_place(self.target_numbers(value.unsqueeze(1)), start=state.filled)
         h, state = self.decoder.step(x, state)
         return self.output(h[:, -1]), state
 
-    def generate(self, series: Series, horizon: int) -> Values:
-        return _generate(self, series, horizon, self.output.out_features)
 
-
-class LSTMBody(nn.Module):
+class LSTMBody(StepwiseBody):
     """A recurrent net reads the series, another generates and looks back at every step."""
 
     def __init__(self, config: ForecasterConfig) -> None:
@@ -201,23 +224,22 @@ class LSTMBody(nn.Module):
         return self.output(self.dropout(self.decoder.run(before, self.dropout(states), None, last)))
 
     def start(self, series: Series) -> RecurrentState:
+        """The state before the first value."""
         states, last = self.encoder(series)
         return self.decoder.start(self.dropout(states), None, last)
 
     def step(self, value: First, state: RecurrentState) -> tuple[First, RecurrentState]:
+        """The next value, and the state that leads on."""
         readout, state = self.decoder.step(value, state)
         return self.output(self.dropout(readout)), state
 
-    def generate(self, series: Series, horizon: int) -> Values:
-        return _generate(self, series, horizon, self.output.out_features)
 
-
-class PatchBody(nn.Module):
+class PatchBody(DirectBody):
     """Encoder layers over patches of time, all columns in one; all values at once, from everything seen."""
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
-        self.patch, self.length, self.shape = config.patch, config.length, (config.horizon, config.targets)
+        self.patch, self.length, self.targets = config.patch, config.length, config.targets
         self.numbers = SeriesEmbedding(config.features * config.patch, config.width)
         self.place = AddPosition(input_position(config), config.dropout)
         self.encoder = Encoder(config, config.depth)
@@ -228,14 +250,10 @@ class PatchBody(nn.Module):
         check_size("series", series, 1, "time", self.length)
         patches = rearrange(series, "b (n p) f -> b n (p f)", p=self.patch)
         h = self.encoder(self.place(self.numbers(patches)))
-        horizon, targets = self.shape
-        return rearrange(self.output(h.flatten(1)), "b (h t) -> b h t", h=horizon, t=targets)
-
-    def generate(self, series: Series, horizon: int) -> Values:
-        return self.next_values(series, series.new_zeros(len(series), *self.shape))
+        return rearrange(self.output(h.flatten(1)), "b (h t) -> b h t", t=self.targets)
 
 
-class ColumnBody(nn.Module):
+class ColumnBody(DirectBody):
     """Encoder layers over patches of single columns; all values of a target at once, from the patches of its column.
 
     Apart, every column is a sequence of its own, and one set of weights reads them all. Across, the patches of all columns
@@ -250,7 +268,7 @@ class ColumnBody(nn.Module):
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
-        self.patch, self.length, self.own = config.patch, config.length, config.own
+        self.patch, self.length, self.own, self.targets = config.patch, config.length, config.own, config.targets
         self.unread = config.targets - config.own
         self.places = -(
             -config.length // config.patch
@@ -291,18 +309,6 @@ class ColumnBody(nn.Module):
         h = self.encoder(rearrange(x, "(b c) n w -> b (c n) w", c=count + self.unread), positions=time)
         h = rearrange(h, "b (c n) w -> b c (n w)", n=self.places)
         return torch.cat([h[:, : self.own], h[:, count:]], dim=1)
-
-    def generate(self, series: Series, horizon: int) -> Values:
-        return self.next_values(series, series.new_zeros(len(series), horizon, self.own + self.unread))
-
-
-def _generate(body: EncoderDecoderBody | LSTMBody, series: Series, horizon: int, targets: int) -> Values:
-    """Predict step by step, each value from the ones predicted before."""
-    state, value, values = body.start(series), series.new_zeros(len(series), targets), []
-    for _ in range(horizon):
-        value, state = body.step(value, state)  # type: ignore[arg-type]
-        values.append(value)
-    return torch.stack(values, dim=1)
 
 
 BODIES: dict[str, type[EncoderDecoderBody] | type[LSTMBody] | type[PatchBody]] = {

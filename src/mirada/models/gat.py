@@ -46,6 +46,7 @@ class GATConfig(Config):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(features=5, classes=3, dim=4, heads=2, last_heads=3, dropout=0.0, weight_dropout=0.0)
 
 

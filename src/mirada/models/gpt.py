@@ -39,6 +39,7 @@ class GPTConfig(BlockConfig):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
 
 
@@ -114,9 +115,11 @@ class GPT(Model[GPTConfig]):
         return self.output(h[:, -1]), state
 
     def reorder(self, state: DecoderState, index: Int[Tensor, " batch"]) -> DecoderState:
+        """The state in which entry b goes on from what entry index[b] has."""
         return state.reorder(index)
 
     def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
+        """Where the model looked in the last step: weights over the text so far."""
         return self.decoder.alignment(state)
 
 

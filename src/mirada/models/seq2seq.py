@@ -69,6 +69,7 @@ class Seq2SeqConfig(Config):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(vocab=13, source_vocab=11, width=6, hidden=8, dropout=0.0, half=2, length=16)
 
 
@@ -136,20 +137,24 @@ class Seq2Seq(Model[Seq2SeqConfig]):
         return Carried(h, h if self.bridge_c is None else self.bridge_c(c))
 
     def start(self, memory: RecurrentMemory) -> RecurrentState:
+        """The state before the first token."""
         require(isinstance(memory, RecurrentMemory), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.states, memory.padding, self.bridge(memory.last))
 
     def step(
         self, tokens: Int[Tensor, " batch"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch vocab"], RecurrentState]:
+        """The scores of every next token after these, and the state that leads on."""
         check_step(tokens, state.batch)
         readout, state = self.decoder.step(self.dropout(self.target_words(tokens)), state)
         return self.output(self.dropout(readout)), state
 
     def reorder(self, state: RecurrentState, index: Int[Tensor, " batch"]) -> RecurrentState:
+        """The state in which entry b goes on from what entry index[b] has."""
         return state.reorder(index)
 
     def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
+        """Where the model looked in the last step: weights over the places of the source."""
         return self.decoder.alignment(state)
 
 

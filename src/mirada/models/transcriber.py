@@ -67,6 +67,7 @@ class TranscriberConfig(BlockConfig):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(vocab=13, mels=5, width=16, heads=2, hidden=32, depth=1, dropout=0.0, length=64)
 
 
@@ -148,18 +149,22 @@ class Transcriber(Model[TranscriberConfig]):
         return self.body.encode(x, as_padding(lengths, *x.shape[:2]))
 
     def start(self, memory: SoundMemory) -> Any:
+        """The state before the first token."""
         require(isinstance(memory, SoundMemory), f"start takes what encode returned: got {type(memory).__name__}")
         return self.body.start(memory)
 
     def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
+        """The scores of every next token after these, and the state that leads on."""
         check_step(tokens, state.batch)
         readout, state = self.body.step(self.words(tokens.unsqueeze(1)), state)
         return self.output(readout), state
 
     def reorder(self, state: Any, index: Int[Tensor, " batch"]) -> Any:
+        """The state in which entry b goes on from what entry index[b] has."""
         return state.reorder(index)
 
     def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
+        """Where the model looked in the last step: weights over the places of the source."""
         return self.body.alignment(state)
 
 
@@ -181,6 +186,7 @@ class PacedPositions(nn.Module):
         self.width, self.pace = width, pace
 
     def forward(self, x: Vectors) -> Vectors:
+        """x with the positions added."""
         rates = frequencies((self.width + 1) // 2, self.width, 10000, x.device) / self.pace
         angles = torch.arange(x.shape[1], device=x.device).unsqueeze(-1) * rates
         pairs = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
@@ -204,20 +210,25 @@ class TransformerBody(nn.Module):
         self.decoder = Decoder(config, config.depth)
 
     def encode(self, x: Vectors, padding: Padding | None) -> SoundMemory:
+        """What was heard."""
         states = self.encoder(self.source_place(x), padding, real_places(padding, x.shape[1]))
         return SoundMemory(states if self.paced is None else self.paced(states), padding, None)
 
     def decode(self, x: Vectors, memory: SoundMemory, real: Bool[Tensor, "batch length"] | None) -> Vectors:
+        """What the output layer reads at every place of a known text."""
         return self.decoder(self.target_place(x), memory.states, memory.padding, real)
 
     def start(self, memory: SoundMemory) -> DecoderState:
+        """The state before the first token."""
         return self.decoder.start(memory.states, memory.padding)
 
     def step(self, x: Vectors, state: DecoderState) -> tuple[Float[Tensor, "batch width"], DecoderState]:
+        """What the output layer reads after one more token, and the next state."""
         h, state = self.decoder.step(self.target_place(x, start=state.filled), state)
         return h[:, -1], state
 
     def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
+        """Where the decoder looked in the last step."""
         return self.decoder.alignment(state)
 
 
@@ -238,21 +249,26 @@ class LuongBody(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def encode(self, x: Vectors, padding: Padding | None) -> SoundMemory:
+        """What was heard."""
         states, last = self.encoder(self.dropout(x), None if padding is None else padding.lengths)
         h, c = (rearrange(part, "(l d) b h -> l b (d h)", d=2) for part in last)
         return SoundMemory(states, padding, Carried(torch.tanh(self.bridge_h(h)), self.bridge_c(c)))
 
     def decode(self, x: Vectors, memory: SoundMemory, real: Bool[Tensor, "batch length"] | None) -> Vectors:
+        """What the output layer reads at every place of a known text."""
         assert memory.last is not None
         return self.dropout(self.decoder.run(self.dropout(x), memory.states, memory.padding, memory.last))
 
     def start(self, memory: SoundMemory) -> RecurrentState:
+        """The state before the first token."""
         assert memory.last is not None
         return self.decoder.start(memory.states, memory.padding, memory.last)
 
     def step(self, x: Vectors, state: RecurrentState) -> tuple[Float[Tensor, "batch width"], RecurrentState]:
+        """What the output layer reads after one more token, and the next state."""
         readout, state = self.decoder.step(self.dropout(x[:, 0]), state)
         return self.dropout(readout), state
 
     def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
+        """Where the decoder looked in the last step."""
         return self.decoder.alignment(state)

@@ -51,6 +51,7 @@ class TransformerConfig(BlockConfig):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(vocab=13, source_vocab=11, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
 
     @classmethod
@@ -136,19 +137,23 @@ class Transformer(Model[TransformerConfig]):
         return SourceMemory(self.encoder(x, padding, real_places(padding, source.shape[1])), padding)
 
     def start(self, memory: SourceMemory) -> DecoderState:
+        """The state before the first token."""
         require(isinstance(memory, SourceMemory), f"start takes what encode returned: got {type(memory).__name__}")
         return self.decoder.start(memory.states, memory.padding)
 
     def step(
         self, tokens: Int[Tensor, " batch"], state: DecoderState
     ) -> tuple[Float[Tensor, "batch vocab"], DecoderState]:
+        """The scores of every next token after these, and the state that leads on."""
         check_step(tokens, state.batch)
         x = self.target_place(self.target_words(tokens.unsqueeze(1)), start=state.filled)
         h, state = self.decoder.step(x, state)
         return self.output(h[:, -1]), state
 
     def reorder(self, state: DecoderState, index: Int[Tensor, " batch"]) -> DecoderState:
+        """The state in which entry b goes on from what entry index[b] has."""
         return state.reorder(index)
 
     def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
+        """Where the model looked in the last step: weights over the places of the source."""
         return self.decoder.alignment(state)

@@ -73,6 +73,7 @@ class ViTConfig(BlockConfig):
 
     @classmethod
     def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
         return cls(width=16, heads=2, hidden=32, depth=2, dropout=0.0, size=8, patch=4, classes=3, length=5)
 
 

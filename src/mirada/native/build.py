@@ -42,11 +42,13 @@ class BuildRecipe:
 
     @cached_property
     def key(self) -> str:
+        """A name for the library that these settings make."""
         decides = [self.compiler, self.version, *self.flags, *SHARED, *DEFINED, _processor()]
         text = "\0".join([*decides, *(f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in sources())])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def command(self, target: Path) -> list[str]:
+        """The call of the compiler."""
         files = [str(path) for path in sources() if path.suffix == ".c"]
         return [self.compiler, *self.flags, *SHARED, *DEFINED, "-I", str(HERE), "-o", str(target), *files, "-lm"]
 

@@ -45,7 +45,7 @@ def called(layer: nn.Module, x: Tensor) -> Tensor:
     fits = x.ndim > 1 and weight is not None and x.shape[-1] == weight.shape[1] and untouched(layer)
     if not fits or torch.is_autocast_enabled("cpu") or not serves(*given):  # type: ignore[arg-type]
         return layer(x)
-    return LinearProduct.apply(x.flatten(0, -2), weight, bias).unflatten(0, x.shape[:-1])
+    return _LinearProduct.apply(x.flatten(0, -2), weight, bias).unflatten(0, x.shape[:-1])
 
 
 @cache
@@ -72,7 +72,7 @@ def untouched(layer: nn.Module) -> bool:
     return not hooks and not everywhere._has_any_global_hook() and all(vars(layer)[name] is None for name in own)
 
 
-class LinearProduct(torch.autograd.Function):
+class _LinearProduct(torch.autograd.Function):
     """x W^T + b."""
 
     @staticmethod

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim, with_bias
-from mirada.attention.kernels.request import KernelOutput, Request
+from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, unavailable
 from mirada.attention.neighborhoods import Neighborhood, intersect
 from mirada.attention.places import Places
@@ -22,7 +22,9 @@ SMALLEST = 256  # keys; below, there is little to gain over one fused call with 
 WIDEST = 0.75  # of the keys; a wider band saves too little
 
 
-class Banded:
+class Banded(Kernel):
+    """Windows, blocks and grids: blocks of queries against the keys that the band lets them see."""
+
     name = "banded"
 
     def refuses(self, request: Request) -> str | None:

@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from einops import rearrange, repeat
 
-from mirada.attention.kernels.request import KernelOutput, Request
+from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.neighborhoods import Complete, Grid
 from mirada.attention.normalizers import Identity
 from mirada.attention.scores import Offset
@@ -11,7 +11,9 @@ from mirada.attention.scores import Offset
 SCORES = ("queries", "keys", "compare")  # a subclass that overrides one of these scores something else
 
 
-class Convolution:
+class Convolution(Kernel):
+    """Unbounded weights per offset on a grid: a depthwise convolution."""
+
     name = "convolution"
 
     def refuses(self, request: Request) -> str | None:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mirada.attention.kernels.request import KernelOutput, Request
+from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.neighborhoods import Edges
 from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Product
@@ -23,7 +23,9 @@ DENSEST_PRODUCT = 0.01  # where the fused kernel could take over
 DENSEST = 0.5  # where only the reference could
 
 
-class EdgesKernel:
+class EdgesKernel(Kernel):
+    """The edges of a graph, one by one: time and memory grow with their number."""
+
     name = "edges"
 
     def refuses(self, request: Request) -> str | None:
@@ -58,7 +60,7 @@ class EdgesKernel:
         kept = None
         if request.normalizer.training and request.normalizer.dropout:  # type: ignore[attr-defined]
             kept = request.normalizer.drop(torch.ones_like(scores, memory_format=torch.contiguous_format))
-        output = MixEdges.apply(scores, _to_rows(v), kept, request.where)
+        output = _MixEdges.apply(scores, _to_rows(v), kept, request.where)
         return KernelOutput(rearrange(output, "n (b h) d -> b h n d", b=request.batch))
 
 
@@ -85,7 +87,7 @@ def _to_rows(x: Float[Tensor, "batch heads nodes dim"]) -> Float[Tensor, "nodes 
     return rearrange(x, "b h n d -> n (b h) d").contiguous()
 
 
-class MixEdges(torch.autograd.Function):
+class _MixEdges(torch.autograd.Function):
     """Weights from scores, per target, and the sum of weighted values: (nodes, heads, dim).
 
     `kept` multiplies the weights as they meet the values: dropout. None keeps all.

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mirada.attention.kernels.request import KernelOutput, Request
+from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.neighborhoods import Causal, Complete, Padding
 from mirada.attention.normalizers import Softmax
 from mirada.attention.places import Places
@@ -21,7 +21,9 @@ SIMPLE = frozenset({Complete, Causal, Padding})
 MASK_NUMBERS = 2**28  # a larger mask tensor would cost more than it saves
 
 
-class Fused:
+class Fused(Kernel):
+    """One call of PyTorch's fused attention, with a mask where the neighborhood needs one."""
+
     name = "fused"
 
     def refuses(self, request: Request) -> str | None:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from mirada.attention.kernels.request import KernelOutput, Request
+from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.tiles import version
 from mirada.attention.normalizers import Draw, Normalized
 from mirada.attention.transforms import transformed
@@ -17,7 +17,9 @@ from mirada.attention.transforms import transformed
 NUMBERS_AT_ONCE = 2**22  # in the largest intermediate tensor of one chunk; measured, see docs/log.md
 
 
-class Reference:
+class Reference(Kernel):
+    """The equation as it is written: what the other kernels must agree with."""
+
     name = "reference"
 
     def refuses(self, request: Request) -> str | None:

@@ -44,18 +44,22 @@ class Request:
 
     @property
     def batch(self) -> int:
+        """How many samples there are."""
         return self.q.shape[0]
 
     @property
     def heads(self) -> int:
+        """How many heads the queries have."""
         return self.q.shape[1]
 
     @property
     def queries(self) -> int:
+        """How many queries a sample has."""
         return self.q.shape[2]
 
     @property
     def keys(self) -> int:
+        """How many keys a sample has."""
         return self.k.shape[2]
 
     @property

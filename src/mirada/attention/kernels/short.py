@@ -5,7 +5,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from mirada.attention.kernels.fused import factors, is_causal, last_key, refuses_product, shared, simple
-from mirada.attention.kernels.request import KernelOutput, Request
+from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.neighborhoods import lengths_of
 from mirada.attention.scores import Dot
 from mirada.native import library
@@ -13,7 +13,9 @@ from mirada.native.short import Keys, Output, Queries, Values, short_backward, s
 from mirada.native.structures import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
 
 
-class ShortKernel:
+class ShortKernel(Kernel):
+    """Short sequences, in one call of compiled C."""
+
     name = "short"
 
     def refuses(self, request: Request) -> str | None:
@@ -67,10 +69,10 @@ def _attend_short(
     """softmax(scale q.k) v over the first `lengths` keys of each sequence; with `causal`, none after a query's own place."""
     if lengths is not None:
         lengths = lengths.to("cpu", torch.int64).expand(len(q)).clone()  # whoever changes theirs does not change ours
-    return AttendShort.apply(q, k, v, lengths, causal, scale)
+    return _AttendShort.apply(q, k, v, lengths, causal, scale)
 
 
-class AttendShort(torch.autograd.Function):
+class _AttendShort(torch.autograd.Function):
     """The weights are kept for the backward pass: they are few."""
 
     @staticmethod

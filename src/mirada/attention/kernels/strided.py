@@ -18,14 +18,16 @@ from mirada.attention.kernels.banded import additive
 from mirada.attention.kernels.banded import tiles as band_tiles
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE
-from mirada.attention.kernels.request import KernelOutput, Request
+from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, unavailable
 from mirada.attention.neighborhoods import Causal, Complete, Fixed, Padding, Strided, Window
 
 SMALLEST = 512  # keys; below, one fused call with a mask is faster (benchmarks/thresholds.py)
 
 
-class StridedKernel:
+class StridedKernel(Kernel):
+    """Child's patterns: the sequence is rearranged so that what is seen lies together."""
+
     name = "strided"
 
     def refuses(self, request: Request) -> str | None:

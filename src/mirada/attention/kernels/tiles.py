@@ -58,6 +58,7 @@ class Tiled(torch.autograd.Function):
     def forward(  # type: ignore[no-untyped-def]
         ctx, q: Tensor, k: Tensor, v: Tensor, tilings: tuple[Tiling, ...], scale: float, data: tuple[Tensor, ...]
     ) -> Tensor:
+        """The output of each tiling, joined by the sums of their weights."""
         q, k, v = _unit_stride(q), _unit_stride(k), _unit_stride(v)
         parts = [run(tiling, q, k, v, scale, alone=len(tilings) == 1) for tiling in tilings]
         output, sums = parts[0] if len(parts) == 1 else join(parts)
@@ -69,6 +70,7 @@ class Tiled(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+        """The same tiles again, for the gradients."""
         q, k, v, output, sums = ctx.saved_tensors
         if any(version(x) != before for x, before in ctx.data):
             raise ValueError("lengths or documents of a neighborhood were changed in place before the backward pass")

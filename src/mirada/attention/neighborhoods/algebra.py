@@ -151,9 +151,17 @@ class Complete(Neighborhood):
         return None if places.queries else super().unseen(places, rows_at_once)
 
 
+def _over_parts(name: str, combine: Callable[[Iterator[Any]], Any]) -> Any:
+    """A property of a set with parts: what `combine` makes of that property of all of them."""
+    return property(lambda self: combine(getattr(part, name) for part in self.parts))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class PerHead(Neighborhood):
     """A set of its own for every head.
+
+    Args:
+        parts: a neighborhood for every head, in their order.
 
     >>> from mirada.attention.neighborhoods import Causal
     >>> PerHead(Causal(), Complete()).dense(1, 3).int()[0, :, 0].tolist()
@@ -166,21 +174,10 @@ class PerHead(Neighborhood):
         require(len(parts) > 0, "PerHead needs one neighborhood per head: got none")
         object.__setattr__(self, "parts", tuple(as_neighborhood(part) for part in parts))
 
-    @property
-    def causal(self) -> bool:  # type: ignore[override]
-        return all(part.causal for part in self.parts)
-
-    @property
-    def reflexive(self) -> bool:  # type: ignore[override]
-        return all(part.reflexive for part in self.parts)
-
-    @property
-    def band(self) -> tuple[float, float]:  # type: ignore[override]
-        return _hull(self.parts, max)
-
-    @property
-    def homogeneous(self) -> bool:  # type: ignore[override]
-        return all(part.homogeneous for part in self.parts)
+    causal = _over_parts("causal", all)
+    reflexive = _over_parts("reflexive", all)
+    band = _over_parts("band", lambda bands: tuple(map(max, zip(*bands, strict=True))))
+    homogeneous = _over_parts("homogeneous", all)
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         self.check_heads(heads)
@@ -225,21 +222,10 @@ class Combination(Neighborhood):
 class Intersection(Combination):
     """What all parts see: a & b."""
 
-    @property
-    def causal(self) -> bool:  # type: ignore[override]
-        return any(part.causal for part in self.parts)
-
-    @property
-    def reflexive(self) -> bool:  # type: ignore[override]
-        return all(part.reflexive for part in self.parts)
-
-    @property
-    def band(self) -> tuple[float, float]:  # type: ignore[override]
-        return _hull(self.parts, min)
-
-    @property
-    def homogeneous(self) -> bool:  # type: ignore[override]
-        return all(part.homogeneous for part in self.parts)
+    causal = _over_parts("causal", any)
+    reflexive = _over_parts("reflexive", all)
+    band = _over_parts("band", lambda bands: tuple(map(min, zip(*bands, strict=True))))
+    homogeneous = _over_parts("homogeneous", all)
 
     def conjuncts(self) -> tuple[Neighborhood, ...]:
         return self.parts
@@ -269,21 +255,10 @@ class Intersection(Combination):
 class Union(Combination):
     """What any part sees: a | b. A union of bands is no band."""
 
-    @property
-    def causal(self) -> bool:  # type: ignore[override]
-        return all(part.causal for part in self.parts)
-
-    @property
-    def reflexive(self) -> bool:  # type: ignore[override]
-        return any(part.reflexive for part in self.parts)
-
-    @property
-    def band(self) -> tuple[float, float]:  # type: ignore[override]
-        return _hull(self.parts, max)
-
-    @property
-    def homogeneous(self) -> bool:  # type: ignore[override]
-        return all(part.homogeneous for part in self.parts)
+    causal = _over_parts("causal", all)
+    reflexive = _over_parts("reflexive", any)
+    band = _over_parts("band", lambda bands: tuple(map(max, zip(*bands, strict=True))))
+    homogeneous = _over_parts("homogeneous", all)
 
     def sees(self, places: Places) -> Mask:
         return _any_of([part.sees(places) for part in self.parts])
@@ -300,6 +275,7 @@ class Complement(Neighborhood):
 
     @property
     def homogeneous(self) -> bool:  # type: ignore[override]
+        """Whether the part is."""
         return self.part.homogeneous
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
@@ -339,12 +315,6 @@ def lengths_of(where: Neighborhood) -> Int[Tensor, " batch"] | None:
     """The true number of keys of each sample, from the paddings that every query obeys; None without any."""
     lengths = [part.lengths for part in where.conjuncts() if part.lengths is not None]
     return torch.stack(torch.broadcast_tensors(*lengths)).amin(0) if lengths else None
-
-
-def _hull(parts: Iterable[Neighborhood], of: Callable[..., float]) -> tuple[float, float]:
-    """The reach of all parts together: the smallest of an intersection, the largest of a union."""
-    left, right = zip(*(part.band for part in parts), strict=True)
-    return of(left), of(right)
 
 
 def _is_hashable(value: object) -> bool:

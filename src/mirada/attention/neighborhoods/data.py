@@ -19,6 +19,9 @@ from mirada.shapes import check_integers, show
 class Padding(Neighborhood):
     """The real keys of each sample: N(i) = {j < lengths[sample]}.
 
+    Args:
+        lengths: the true number of keys of each sample, as a list or a tensor of integers.
+
     >>> Padding([1, 3]).dense(1, 3).int()[:, 0, 0].tolist()
     [[1, 0, 0], [1, 1, 1]]
     """
@@ -63,6 +66,9 @@ class Padding(Neighborhood):
 class Documents(Neighborhood):
     """Only the same document, for sequences packed into one row: N(i) = {j: ids[j] = ids[i]}.
 
+    Args:
+        ids: the document of every place, integers of (batch, length).
+
     >>> Documents(torch.tensor([[7, 7, 8]])).dense(3, 3).int()[0, 0].tolist()
     [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     """
@@ -97,6 +103,9 @@ class Documents(Neighborhood):
 @dataclass(frozen=True, eq=False, repr=False)
 class Dense(Neighborhood):
     """Any set, as a bool tensor of (queries, keys), (batch, queries, keys) or (batch, heads, queries, keys).
+
+    Args:
+        mask: True where a query may see a key.
 
     >>> Dense(torch.eye(3, dtype=torch.bool)).dense(1, 3, start=1).int()[0, 0].tolist()
     [[0, 1, 0]]
@@ -160,6 +169,10 @@ class Edges(Neighborhood):
     Row 0 of `edge_index` is the source (key), row 1 the target (query). An exact set: duplicates count once, no self loops are
     added (`with_self_loops` adds them), and a node without edges gets zeros. One graph for the whole batch; put different
     graphs side by side as one disjoint union.
+
+    Args:
+        edge_index: integers of (2, edges), sources above targets.
+        nodes: how many nodes the graph has.
 
     >>> Edges(torch.tensor([[0, 1, 1], [1, 0, 0]]), nodes=2).pairs.tolist()
     [[1, 0], [0, 1]]

@@ -38,6 +38,10 @@ class Window(Neighborhood):
 
     `Window(k)` is the lectures' "stride attention" (k + 1 keys) and `Window(0)` their hard attention, output i = input i.
 
+    Args:
+        left: keys before the query.
+        right: keys after the query.
+
     >>> Window(1, 1).dense(3, 3).int()[0, 0].tolist()
     [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
     """
@@ -56,10 +60,12 @@ class Window(Neighborhood):
 
     @property
     def causal(self) -> bool:  # type: ignore[override]
+        """Whether no later key is seen."""
         return self.right == 0
 
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
+        """How far it reaches."""
         return self.left, self.right
 
     def sees(self, places: Places) -> Mask:
@@ -74,6 +80,10 @@ class Strided(Neighborhood):
     N(i) = {i - stride <= j <= i} united with {j <= i: (i - j) mod stride = 0}
 
     `part="local"` is the first half alone, `part="stride"` the second: causal attention inside each residue class.
+
+    Args:
+        stride: the distance between the keys that are seen from afar.
+        part: "local" or "stride" for one half of the pattern; None for both.
 
     >>> Strided(2, part="stride").dense(1, 5, start=4).int()[0, 0].tolist()
     [[1, 0, 1, 0, 1]]
@@ -94,6 +104,7 @@ class Strided(Neighborhood):
 
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
+        """How far it reaches."""
         return (self.stride if self.part == "local" else math.inf), 0
 
     def sees(self, places: Places) -> Mask:
@@ -110,6 +121,11 @@ class Fixed(Neighborhood):
     N(i) = {j <= i: j // block = i // block or j mod block >= block - summary}
 
     `part="local"` is the block alone, `part="summary"` the columns alone; there the first rows are empty.
+
+    Args:
+        block: keys in a block.
+        summary: keys at the end of each block that all later queries see.
+        part: "local" or "summary" for one half of the pattern; None for both.
 
     >>> Fixed(3, 1).dense(1, 5, start=4).int()[0, 0].tolist()
     [[0, 0, 1, 1, 1]]
@@ -132,10 +148,12 @@ class Fixed(Neighborhood):
 
     @property
     def reflexive(self) -> bool:  # type: ignore[override]
+        """Whether every query sees its own key: not in the columns alone."""
         return self.part != "summary"
 
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
+        """How far it reaches."""
         return (self.block - 1 if self.part == "local" else math.inf), 0
 
     def sees(self, places: Places) -> Mask:
@@ -158,6 +176,11 @@ class Grid(Neighborhood):
     N(i) = {j: max(|row(j) - row(i)|, |column(j) - column(i)|) <= radius}, cells numbered row by row
 
     Radius 1 is the lectures' {-1, 0, 1}^2: eight neighbors and the cell itself.
+
+    Args:
+        height: rows of the grid.
+        width: columns of the grid.
+        radius: how far a cell sees, in both directions.
 
     >>> Grid(3, 3).dense(9, 9)[0, 0].sum(-1).tolist()
     [4, 6, 4, 6, 9, 6, 4, 6, 4]
@@ -186,6 +209,7 @@ class Grid(Neighborhood):
 
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
+        """How far it reaches in the numbers of the cells."""
         reach = self.radius * (self.width + 1)
         return reach, reach
 
@@ -204,6 +228,9 @@ class Monotonic(Neighborhood):
 
     The center stops at the end of the source. The true length of each sample comes from a `Padding` in the same
     intersection; without one it is the number of keys.
+
+    Args:
+        half: keys on each side of the center.
 
     >>> from mirada.attention.neighborhoods import Padding
     >>> (Monotonic(1) & Padding([2])).dense(3, 4).int()[0, 0].tolist()

@@ -14,6 +14,10 @@ class Location(Score):
 
     The keys are not read, only counted: W q is cut to their number, and the mask is applied before the softmax.
 
+    Args:
+        dim_q: numbers in a query.
+        max_keys: the most keys that can be scored: the rows of W.
+
     >>> score = Location(1, max_keys=3)
     >>> _ = score.weight.data.copy_(torch.tensor([[1.0], [2.0], [3.0]]))
     >>> score(torch.tensor([[[[10.0]]]]), torch.zeros(1, 1, 2, 1)).tolist()
@@ -51,6 +55,12 @@ class Offset(Score):
     With `where=Grid(height, width, radius)`, `normalizer=Identity()` and one head per channel this is a depthwise
     convolution: unbounded weights on a grid graph, values left as they are. The convolution's bias is the heads' own,
     `Split(channels, heads=channels, bias=True)`. With `Softmax` it is a learned local average.
+
+    Args:
+        height: rows of the grid.
+        width: columns of the grid.
+        radius: the largest offset with a number of its own, in both directions.
+        heads: sets of numbers, one per head; 1 shares one.
 
     >>> score = Offset(1, 3)
     >>> _ = score.weight.data.copy_(torch.arange(9.0).view(1, 3, 3))

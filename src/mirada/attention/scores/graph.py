@@ -16,6 +16,10 @@ class Graph(Score):
     With `Tied` heads q_i = W h_i and k_j = W h_j, so this is LeakyReLU(a.[W h_i; W h_j]). It ranks the neighbors alike
     for every query; `GraphV2` does not.
 
+    Args:
+        dim: numbers in a query, and in a key.
+        heads: pairs of vectors a_q, a_k, one pair per head.
+
     >>> score = Graph(dim=1, heads=1)
     >>> _ = score.query.data.fill_(1), score.key.data.fill_(2)
     >>> score(torch.tensor([[[[1.0]]]]), torch.tensor([[[[1.0], [-1.0]]]])).tolist()
@@ -58,6 +62,10 @@ class GraphV2(Score):
     score(q, k) = a . LeakyReLU(q + k), slope 0.2
 
     With q_i = W_1 h_i and k_j = W_2 h_j this is a.LeakyReLU(W [h_i; h_j]): each query can rank the neighbors its own way.
+
+    Args:
+        dim: numbers in a query, and in a key.
+        heads: vectors a, one per head.
 
     >>> score = GraphV2(dim=2, heads=1)
     >>> _ = score.weight.data.fill_(1)

@@ -18,6 +18,12 @@ class Additive(Score):
     The lectures call it additive, MLP or Bahdanau attention. Memory grows as queries x keys x hidden, so kernels work
     through the queries in chunks; W_k k is computed once.
 
+    Args:
+        dim_q: numbers in a query.
+        dim_k: numbers in a key.
+        hidden: numbers in the hidden layer.
+        heads: sets of parameters, one per head; 1 shares one.
+
     >>> Additive(4, 4, hidden=8)(torch.zeros(2, 3, 5, 4), torch.zeros(2, 3, 7, 4)).shape
     torch.Size([2, 3, 5, 7])
 
@@ -57,6 +63,12 @@ class Concat(Score):
 
     W [q; k] = W_1 q + W_2 k, so each side is projected once. In the linear form the query's term is the same for every key
     and cancels in a softmax: the weights cannot depend on the query.
+
+    Args:
+        dim_q: numbers in a query.
+        dim_k: numbers in a key.
+        hidden: numbers in the hidden layer; None for the linear form.
+        heads: sets of parameters, one per head; 1 shares one.
 
     >>> linear = Concat(1, 1, hidden=None)
     >>> _ = linear.weight.data.copy_(torch.tensor([[[2.0, 3.0]]]))
@@ -100,6 +112,11 @@ class TanhSum(Score):
     `weight` is "vector" (one number per dim, AdditiveAttention's `use_scale`), "scalar" (one for all, the concat mode's
     `concat_score_weight`) or None (ones). `scale` is None (1) or "learned" (a scalar that starts at 1).
     It has no projections, so it is not Bahdanau's score.
+
+    Args:
+        dim: numbers in a query, and in a key.
+        weight: "vector", "scalar" or None.
+        scale: "learned" or None.
 
     >>> TanhSum(2)(torch.tensor([[[[1.0, 0.0]]]]), torch.tensor([[[[-1.0, 50.0]]]])).item()
     1.0

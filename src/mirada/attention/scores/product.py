@@ -20,6 +20,10 @@ class Dot(Product):
     starts at 1, as Keras' `use_scale`. The scale is inside the softmax: without it the scores of random vectors
     have variance dim, the softmax saturates and its gradient vanishes.
 
+    Args:
+        scale: what multiplies q.k: None is 1 / sqrt(dim), a number is itself, "learned" a trained scalar that starts
+            at 1.
+
     >>> q, k = torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[1.0, 1.0]]]])
     >>> round(Dot()(q, k).item(), 4), Dot(scale=1.0)(q, k).item()
     (4.9497, 7.0)
@@ -71,6 +75,12 @@ class Bilinear(Product):
     W is dim_q x dim_k, so queries and keys may differ in size. A dot product of linear projections is this score with
     W = W_q^T W_k. The scale changes what is learned quickly, not what can be learned: a step of Adam moves all of W, so with
     1.0, as in the paper, wide states saturate the softmax within a few steps; `scale=None` is 1 / sqrt(dim_q).
+
+    Args:
+        dim_q: numbers in a query.
+        dim_k: numbers in a key.
+        heads: matrices, one per head; 1 shares one.
+        scale: what multiplies q^T W k; None is 1 / sqrt(dim_q).
 
     >>> score = Bilinear(2, 3)
     >>> _ = score.weight.data.copy_(torch.tensor([[[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]]))

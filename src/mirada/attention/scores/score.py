@@ -70,6 +70,7 @@ class Score(nn.Module):
             )
 
     def forward(self, q: Queries, k: Keys) -> Scores:
+        """The scores of queries (batch, heads, queries, dim) and keys (batch, heads, keys, dim), checked first."""
         self.check(q, k)
         return self.compare(self.queries(q), self.keys(k))
 
