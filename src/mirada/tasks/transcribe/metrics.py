@@ -4,6 +4,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from mirada.runs.run import Run
+from mirada.tasks.transcribe.recordings import SpokenRecord
+
 NOTHING = ""  # in the place of what was left out, or of what was not wanted
 
 
@@ -84,3 +87,13 @@ def edits_of(given: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str
             row -= 1
             edits.append((wanted[row], NOTHING))
     return edits[::-1]
+
+
+def wanted_text(run: Run, record: SpokenRecord) -> str:
+    """The text of a record; where upper case is not told from lower case, in lower case."""
+    return record.value[1].lower() if run.options.lowercase else record.value[1]  # type: ignore[attr-defined]
+
+
+def table_text(text: str) -> str:
+    """A character or word as a table shows it: none and a space have a name."""
+    return {"": "(nothing)", " ": "(space)"}.get(text, text)

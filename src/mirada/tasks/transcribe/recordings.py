@@ -99,6 +99,7 @@ def _bank(up: int, down: int) -> tuple[Tensor, int]:
 
 
 WINDOW, HOP = 0.025, 0.010  # seconds that a frame hears, and from one frame to the next
+REDUCED = 4  # frames that a model's convolutions make one of
 FLOOR = 1e-6  # power of a band that counts as silence: about the rounding of 16 bits
 LOWEST = 20.0  # hertz: below, there is only hum
 
@@ -300,6 +301,7 @@ BEST_RATE = 16_000  # above it, there is hardly any speech
 FORM = "Beside the wav files there must be a transcripts.tsv, .csv or .jsonl (name, text), or a NAME.txt for every NAME.wav."
 
 Spoken = tuple[Recording, str]  # a recording and its text
+SpokenRecord = Record[Spoken]
 
 
 class GatheredRecordings(NamedTuple):

@@ -1,46 +1,64 @@
-"""Heat over a recording: its spectrogram, and below it where the model listened for each written token."""
+"""The report of a run that transcribes: recordings as spectrograms, and below each where the model listened for each token."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
 import numpy as np
-from torch import Tensor
 
-from mirada.data.text.tokenize import Tokenizer
-from mirada.decoding.search import Hypothesis
 from mirada.drawing.attention.picture import data_uri, overlay, shaded, shrunk
 from mirada.drawing.attention.weights import ColorScale, Rows, cautions, compared, head, line, pieces, shown, text_of
 from mirada.drawing.charts import linear
-from mirada.drawing.page import Item, Markup, element, scroll
+from mirada.drawing.page import Item, Markup, Section, element, scroll
+from mirada.drawing.tables import DataTable
 from mirada.errors import require
-from mirada.looking.labels import Labels, TimeLabels, written_labels
-from mirada.tasks.transcribe.recordings import HOP, Recording
+from mirada.runs.answers import Answer
+from mirada.runs.run import Run
+from mirada.runs.task import sample_evenly
+from mirada.tasks.transcribe.metrics import edit_distance, table_text, wanted_text
+from mirada.tasks.transcribe.recordings import HOP, REDUCED, SpokenRecord
 from mirada.words import number, plain, weight
 
-# Rows and columns of a transcript: what was written, and moments of a recording.
-
-
-def sound_labels(
-    tokenizer: Tokenizer, recording: Recording, best: Hypothesis, text: str, frames: int, logits: Tensor
-) -> Labels:
-    """The labels of a model that hears so many frames at once; beside the moments stands how loud they are."""
-    loudness = recording.frames.astype(np.float32).mean(1)
-    values = [float(loudness[first : first + frames].mean()) for first in range(0, len(loudness), frames)]
-    times = TimeLabels(moments(len(values), frames), tuple(values))
-    return written_labels("times", times, tokenizer, best, text, recording.name, logits)
-
-
-def moments(places: int, frames: int) -> tuple[str, ...]:
-    """The middles of places of so many frames.
-
-    >>> moments(3, frames=4)
-    ('0.02 s', '0.06 s', '0.10 s')
-    """
-    return tuple(f"{(place + 0.5) * frames * HOP:.2f} s" for place in range(places))
-
-
+SHOWN = 6  # examples and errors
 MOST = 900  # frames of a picture; longer recordings are shrunk
 LAST = 0.88  # share of the axis after which a label would leave it
+
+
+def sections(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> list[Section]:
+    """Examples, the worst errors, and what was written in the place of what."""
+    pairs = list(zip(answers, records, strict=True))
+    wrong = [pair for pair in pairs if pair[0].text != wanted_text(run, pair[1])]
+    wrong.sort(key=lambda pair: -_share_wrong(pair[0].text, wanted_text(run, pair[1])))
+    about = (
+        "The recording as a spectrogram; below it, a row for everything that was written: the darker, the more the model "
+        "listened there. In a good transcript the dark places walk from left to right."
+    )
+    confusions = run.task.details(run, records, answers)["confusions"]
+    rows = tuple((table_text(each["wanted"]), table_text(each["given"]), each["count"]) for each in confusions)
+    worst = "Farthest from what was wanted, by the share of wrong characters."
+    return [
+        Section("Examples", about, tuple(_drawn_answer(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
+        Section("Worst errors", worst, tuple(_drawn_answer(run, *pair) for pair in wrong[:SHOWN])),
+        Section("Confusions", "What was wanted, and what was written in its place.",
+                (DataTable("", ("wanted", "written", "times"), rows),)),
+    ]  # fmt: skip
+
+
+def _share_wrong(text: str, wanted: str) -> float:
+    """The edits of one text, by its length."""
+    return edit_distance(text, wanted) / len(wanted)
+
+
+def _drawn_answer(run: Run, answer: Answer, record: SpokenRecord) -> "SoundHeat":
+    """A recording with what was written from it, and where the model listened."""
+    recording = record.value[0]
+    weights = () if answer.weights is None else tuple(map(tuple, answer.weights.tolist()))
+    return SoundHeat(
+        recording.frames.astype(np.float32), len(answer.read) * REDUCED * HOP, answer.written, weights,
+        wanted=wanted_text(run, record), note=os.path.basename(recording.name), score=answer.score,
+        hertz=run.options.rate / 2, answer=answer.text,  # type: ignore[attr-defined]
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

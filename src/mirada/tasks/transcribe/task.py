@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,16 +17,15 @@ from torch import Tensor
 from mirada.corpora.morse import RATE, morse, spelled
 from mirada.data.batching import in_order, pad
 from mirada.data.options import TextOptions
-from mirada.data.record import Problem, Record
-from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN
+from mirada.data.record import Problem
+from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
 from mirada.data.wav import read_wav
 from mirada.decoding.search import Forbid, Hypothesis
-from mirada.drawing.page import Section
-from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.hub.vectors import start_from_vectors
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
+from mirada.looking.labels import Labels, TimeLabels, written_labels
 from mirada.models.transcriber import Transcriber
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranscribeAsk
@@ -35,32 +34,33 @@ from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
-from mirada.tasks.transcribe.metrics import character_error_rate, confusions, edit_distance, word_error_rate
+from mirada.tasks.transcribe.metrics import character_error_rate, confusions, table_text, wanted_text, word_error_rate
 from mirada.tasks.transcribe.recordings import (
     HOP,
+    REDUCED,
     FeatureExtractor,
     MelBands,
     Recording,
     Spoken,
+    SpokenRecord,
     read_recordings,
     sound_in_memory,
     survey,
     wav_files,
     wav_named,
 )
-from mirada.tasks.transcribe.report import SoundHeat, moments, sound_labels
 from mirada.tasks.transcribe.speech import STRENGTHS, SpeechVocabulary, draws_of, strength
 from mirada.training.baselines import majority
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
-SpokenRecord = Record[Spoken]
-REDUCED = 4  # frames that the model's convolutions make one of
+if TYPE_CHECKING:
+    from mirada.drawing.page import Section
+
 GRID = 8  # lengths are rounded up to multiples of it, so that neighbors change from epoch to epoch
 DECODED_AT_ONCE = 8192  # places of recordings
-SHOWN, LISTED = 6, 20  # examples and errors in the report; confusions
-WORST = "Farthest from what was wanted, by the share of wrong characters."
+SHOWN, LISTED = 6, 20  # confusions in the terminal, and in the report
 MORSE = "morse:"  # how an input begins that is a text to be keyed
 
 
@@ -184,7 +184,7 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
 
     def measure(self, run: Run, records: Sequence[SpokenRecord]) -> tuple[dict[str, float], list[Answer]]:
         answers = run.answers([record.value[0] for record in records])
-        texts, wanted = [answer.text for answer in answers], [_wanted_text(run, record) for record in records]
+        texts, wanted = [answer.text for answer in answers], [wanted_text(run, record) for record in records]
         return {"wer": word_error_rate(texts, wanted), "cer": character_error_rate(texts, wanted)}, answers
 
     def details(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> dict[str, Any]:
@@ -194,11 +194,14 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         }
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
-        return [f"{_told(c['wanted'])} -> {_told(c['given'])}  {c['count']:,}" for c in details["confusions"][:SHOWN]]
+        return [
+            f"{table_text(c['wanted'])} -> {table_text(c['given'])}  {c['count']:,}"
+            for c in details["confusions"][:SHOWN]
+        ]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[SpokenRecord]) -> dict[str, float]:
         """The transcript that is wanted most often, whatever is heard."""
-        wanted, known = ([_wanted_text(run, record) for record in part] for part in (records, learned()))
+        wanted, known = ([wanted_text(run, record) for record in part] for part in (records, learned()))
         often = [majority(known)] * len(wanted)
         return {"wer_majority": word_error_rate(often, wanted), "cer_majority": character_error_rate(often, wanted)}
 
@@ -215,22 +218,10 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         seconds = sum(record.value[0].seconds for record in records)
         return f"{plural(len(records), 'recording')} ({seconds / 60:.1f} minutes)"
 
-    def sections(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> list[Section]:
-        pairs = list(zip(answers, records, strict=True))
-        wrong = [pair for pair in pairs if pair[0].text != _wanted_text(run, pair[1])]
-        wrong.sort(key=lambda pair: -_share_wrong(pair[0].text, _wanted_text(run, pair[1])))
-        about = (
-            "The recording as a spectrogram; below it, a row for everything that was written: the darker, the more the model "
-            "listened there. In a good transcript the dark places walk from left to right."
-        )
-        found = _mistakes(run, records, answers).most_common(LISTED)
-        rows = tuple((_told(wanted), _told(given), count) for (wanted, given), count in found)
-        return [
-            Section("Examples", about, tuple(_drawn_answer(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
-            Section("Worst errors", WORST, tuple(_drawn_answer(run, *pair) for pair in wrong[:SHOWN])),
-            Section("Confusions", "What was wanted, and what was written in its place.",
-                    (DataTable("", ("wanted", "written", "times"), rows),)),
-        ]  # fmt: skip
+    def sections(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> list["Section"]:
+        from mirada.tasks.transcribe.report import sections
+
+        return sections(run, records, answers)
 
 
 def _builtin(options: TranscribeOptions) -> Splits[Spoken]:
@@ -352,46 +343,39 @@ def _as_answer(run: Run, recording: Recording, ranked: list[Hypothesis], ask: Tr
     texts = [tokenizer.decode(hypothesis.tokens).strip() for hypothesis in ranked]
     several = tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else ()
     places = places_of(len(recording.frames))
-    weights, labels = best.alignment, partial(sound_labels, tokenizer, recording, best, texts[0], REDUCED)
+    weights, labels = best.alignment, partial(_labels_of, tokenizer, recording, best, texts[0], REDUCED)
     frames = run.known.scaled(torch.from_numpy(recording.frames.astype(np.float32))).unsqueeze(0)
     return Answer(
         recording.name, texts[0], best.score, value=recording, ranked=several, shown=len(several),
-        read=moments(places, REDUCED),
+        read=_moments(places, REDUCED),
         written=tuple(tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), :places].cpu(),
         replay=partial(run.look, frames, None, torch.tensor([[START, *best.tokens]]), labels=labels),
     )  # fmt: skip
 
 
-def _wanted_text(run: Run, record: SpokenRecord) -> str:
-    """The text of a record; where upper case is not told from lower case, in lower case."""
-    return record.value[1].lower() if run.options.lowercase else record.value[1]  # type: ignore[attr-defined]
+def _labels_of(
+    tokenizer: Tokenizer, recording: Recording, best: Hypothesis, text: str, frames: int, logits: Tensor
+) -> Labels:
+    """The labels of a model that hears so many frames at once; beside the moments stands how loud they are."""
+    loudness = recording.frames.astype(np.float32).mean(1)
+    values = [float(loudness[first : first + frames].mean()) for first in range(0, len(loudness), frames)]
+    times = TimeLabels(_moments(len(values), frames), tuple(values))
+    return written_labels("times", times, tokenizer, best, text, recording.name, logits)
+
+
+def _moments(places: int, frames: int) -> tuple[str, ...]:
+    """The middles of places of so many frames.
+
+    >>> _moments(3, frames=4)
+    ('0.02 s', '0.06 s', '0.10 s')
+    """
+    return tuple(f"{(place + 0.5) * frames * HOP:.2f} s" for place in range(places))
 
 
 def _mistakes(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> Counter[tuple[str, str]]:
     """What was written in the place of what: words, where tokens are words, else characters."""
-    texts, wanted = [answer.text for answer in answers], [_wanted_text(run, record) for record in records]
+    texts, wanted = [answer.text for answer in answers], [wanted_text(run, record) for record in records]
     if run.known.tokenizer.kind == "char":
         return confusions(texts, wanted)
     return confusions([text.split() for text in texts], [text.split() for text in wanted])
-
-
-def _told(text: str) -> str:
-    """A character or word of a table."""
-    return {"": "(nothing)", " ": "(space)"}.get(text, text)
-
-
-def _share_wrong(text: str, wanted: str) -> float:
-    """The edits of one text, by its length."""
-    return edit_distance(text, wanted) / len(wanted)
-
-
-def _drawn_answer(run: Run, answer: Answer, record: SpokenRecord) -> SoundHeat:
-    """A recording with what was written from it, and where the model listened."""
-    recording = record.value[0]
-    weights = () if answer.weights is None else tuple(map(tuple, answer.weights.tolist()))
-    return SoundHeat(
-        recording.frames.astype(np.float32), len(answer.read) * REDUCED * HOP, answer.written, weights,
-        wanted=_wanted_text(run, record), note=os.path.basename(recording.name), score=answer.score,
-        hertz=run.options.rate / 2, answer=answer.text,  # type: ignore[attr-defined]
-    )  # fmt: skip
