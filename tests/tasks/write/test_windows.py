@@ -78,7 +78,7 @@ def test_every_token_but_the_first_is_wanted_once(n: int, length: int, rows: int
 
 
 def test_in_order_by_hand() -> None:
-    (first, first_wanted), (second, second_wanted) = Windows(torch.arange(20, 28), 3, 2, seed=0).in_order()
+    (first, first_wanted), (second, second_wanted) = in_order(torch.arange(20, 28), 3, 2)
     torch.testing.assert_close(first, torch.tensor([[20, 21, 22], [23, 24, 25]]))
     torch.testing.assert_close(first_wanted, torch.tensor([[21, 22, 23], [24, 25, 26]]))
     torch.testing.assert_close(second, torch.tensor([[26, 0, 0]]))

@@ -64,6 +64,8 @@ Labelled = tuple[list[int], int]  # the tokens of a text, the number of its labe
 
 
 class Classify(TextTask[str, Fields, TextClasses]):
+    """The labels of texts, by a network with attention and, on request, a linear model of their n-grams."""
+
     name = "classify"
     Data = ClassifyOptions
     Ask = TextRankAsk
@@ -81,12 +83,8 @@ class Classify(TextTask[str, Fields, TextClasses]):
         if source.builtin:
             sizes = {"width": 64, "hidden": 128, "depth": 2, "dropout": 0.0}
             return {"model": sizes, "recipe": recipe | {"lr": 3e-3, "smoothing": 0.0, "epochs": 12}}
-        sizes = {
-            "width": 128,
-            "hidden": 128,
-            "depth": 1,
-            "dropout": 0.5,
-        }  # texts with labels are few: they are soon known by heart
+        # labelled texts are few, and soon known by heart
+        sizes = {"width": 128, "hidden": 128, "depth": 1, "dropout": 0.5}
         return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 5}, "data": {"beside": "letters"}}
 
     def read(self, source: Source, options: ClassifyOptions) -> Splits[Fields]:
@@ -230,6 +228,7 @@ def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts
 
 
 def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
+    """A padded batch of texts and their classes; `weights` are those of the classes."""
     tokens, lengths = pad([text for text, _ in items], PAD)
     classes = torch.tensor([label for _, label in items])
     inputs = {"tokens": tokens, "lengths": lengths, "classes": classes}

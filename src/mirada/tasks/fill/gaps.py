@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -19,6 +19,9 @@ from mirada.looking.labels import RANKED, Labels, WrittenStep, searched_axis
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
 from mirada.runs.run import Run
+
+if TYPE_CHECKING:
+    from mirada.looking.explain.compare import Explained
 
 GAP = re.compile(r"_{2,}|\[MASK\]|<mask>")
 LISTED = 5  # words for a gap
@@ -50,15 +53,10 @@ def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
         )
         return _order(run, text, ask)
     ranked = _candidates(run, text, ask.candidates) if ask.candidates else _likeliest(run, text, max(ask.best, LISTED))
-    best, score = ranked[0]
-    pieces = tuple(run.known.tokenizer.encode(best)) if ask.candidates else ()
-    tokens, segments = _arranged(run, text, max(1, len(pieces)))
-    read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
+    pieces = tuple(run.known.tokenizer.encode(ranked[0][0])) if ask.candidates else ()
+    inputs = _arranged(run, text, max(1, len(pieces)))
     wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
-    labels = partial(_labels_of, run, text, tokens[0].tolist(), (best, score), pieces)
-    replay = partial(run.look, tokens, None, segments, labels=labels)
-    answer = Answer(text, best, score, read=read, replay=replay, **ask.ranking(wanted))
-    return _with_weights(answer, tokens[0].tolist().index(MASK)) if ask.aligned else answer
+    return _answer(run, text, ask.aligned, inputs, ranked[0], pieces, **ask.ranking(wanted))
 
 
 def _likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
@@ -90,22 +88,29 @@ def _order(run: Run, text: str, ask: TextRankAsk) -> Answer:
     """Whether the second sentence follows the first."""
     from mirada.looking.explain.compare import Explained  # it brings looking along, which no gap needs
 
-    tokens, segments = _arranged(run, text, 1)
+    tokens, segments = inputs = _arranged(run, text, 1)
     shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
     follows = shares[1] >= shares[0]
-    read = tuple(run.known.tokenizer.token(token) for token in tokens[0].tolist())
-    best, score = "follows" if follows else "does not follow", max(shares)
-    labels = partial(_labels_of, run, text, tokens[0].tolist(), (best, score), (int(follows),))
-    replay = partial(run.look, tokens, None, segments, labels=labels, explained=Explained(attrgetter("follows")))
-    answer = Answer(text, best, score, read=read, replay=replay)
-    return _with_weights(answer, 0) if ask.aligned else answer
+    answer = ("follows" if follows else "does not follow", max(shares))
+    return _answer(run, text, ask.aligned, inputs, answer, (int(follows),), Explained(attrgetter("follows")))
 
 
-def _with_weights(answer: Answer, row: int) -> Answer:
-    """An answer with the weights of the place it was predicted from, over all tokens: of the last layer, mean of heads."""
-    seen = answer.look()
+def _answer(
+    run: Run, text: str, aligned: bool, inputs: tuple[Tensor, Tensor], answer: tuple[str, float],
+    chosen: Sequence[int], explained: "Explained | None" = None, **ranking: Any,
+) -> Answer:  # fmt: skip
+    """The answer that was read off the model's output. An `aligned` one has the weights of the place it was predicted from,
+    over all tokens: of the last layer, mean of heads.
+    """
+    (tokens, segments), ids = inputs, inputs[0][0].tolist()
+    labels = partial(_labels_of, run, text, ids, answer, chosen)
+    replay = partial(run.look, tokens, None, segments, labels=labels, explained=explained)
+    found = Answer(text, *answer, read=tuple(map(run.known.tokenizer.token, ids)), replay=replay, **ranking)
+    if not aligned:
+        return found
+    seen, row = found.look(), ids.index(MASK) if MASK in ids else 0
     weights = seen[seen.names[-1]].weights(rows=slice(row, row + 1))[0].float().mean(0).cpu()
-    return replace(answer, written=(answer.text,), weights=weights)
+    return replace(found, written=(found.text,), weights=weights)
 
 
 def _in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:

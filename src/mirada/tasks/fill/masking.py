@@ -32,6 +32,7 @@ class FillObjective(Objective):
     terms = ("words", "order")
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        """The mean loss of the hidden words and that of the orders."""
         model: Any = self.model
         wanted, follows = inputs["wanted"], inputs["follows"]
         h = model.encode(inputs["tokens"], inputs["lengths"], inputs["segments"])
@@ -57,12 +58,15 @@ class SentencePairs:
 
     @property
     def lengths(self) -> list[tuple[int, ...]]:
+        """The tokens of each pair, with the start and the ends."""
         return [(len(first) + len(second) + 3,) for first, second in self.items]
 
     def take(self, rows: Sequence[int]) -> "SentencePairs":
+        """Some of them, as a set of their own."""
         return replace(self, items=[self.items[row] for row in rows])
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """Some of them as the model is given them in an epoch: with hidden words and exchanged second sentences."""
         tokens, segments, follows = zip(*(self._arranged(row, epoch) for row in rows), strict=True)
         padded, lengths = pad(tokens, PAD)
         corrupted, wanted = mask_tokens(padded, padded >= len(SPECIAL), list(rows), self.vocab, self.seed, epoch)

@@ -29,6 +29,8 @@ COLUMNS = ("first", "second")
 
 
 class Fill(TextTask[str, Fields, Vocabulary]):
+    """Words for a gap in a text, by a masked language model that reads both sides of it."""
+
     name = "fill"
     Data = TextOptions
     Ask = TextRankAsk

@@ -49,6 +49,8 @@ COLUMNS = ("source", "target")
 
 
 class Translate(TextTask[str, Fields, Vocabulary]):
+    """The sentences of one language in another one, learned from pairs."""
+
     name = "translate"
     Data = TranslateOptions
     Ask = TranslateAsk
@@ -76,7 +78,7 @@ class Translate(TextTask[str, Fields, Vocabulary]):
 
     def read(self, source: Source, options: TranslateOptions) -> Splits[Fields]:
         splits = _builtin() if source.builtin else from_tables(source, COLUMNS, options)
-        return turned(splits) if options.reverse else splits
+        return swap_columns(splits) if options.reverse else splits
 
     def learn(self, splits: Splits[Fields], options: TranslateOptions, start: Vocabulary | None) -> Vocabulary:
         return Vocabulary.learn([text for record in splits.train for text in record.value[:2]], options, start)
@@ -109,8 +111,8 @@ class Translate(TextTask[str, Fields, Vocabulary]):
         aligned = attends(run) and (ask.aligned or run.known.tokenizer.kind == "word")
         stepper, answers = run.stepper, dict[int, Answer]()
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
-            found = _decode(run, stepper, [sources[row] for row in rows], ask, aligned)
-            for row, ranked in zip(rows, found, strict=True):
+            decoded = _decode(run, stepper, [sources[row] for row in rows], ask, aligned)
+            for row, ranked in zip(rows, decoded, strict=True):
                 answers[row] = as_answer(run, inputs[row], sources[row], ranked)
         return [answers[row] for row in range(len(inputs))]
 
@@ -165,7 +167,7 @@ def _builtin() -> Splits[Fields]:
     return replace(splits, probes={"context": context})
 
 
-def turned(splits: Splits[Fields]) -> Splits[Fields]:
+def swap_columns(splits: Splits[Fields]) -> Splits[Fields]:
     """From the second column to the first. The probes ask for words of the second, so they stay behind."""
     train, valid, test = (
         [Record(record.where, (record.value[1], record.value[0])) for record in part]

@@ -22,7 +22,7 @@ from mirada.runs.ask import WriteAsk
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, splits_of
 from mirada.runs.task import Preset, TextTask
-from mirada.tasks.write.windows import TextTokens, WindowBatches, Windows, in_order, window_part
+from mirada.tasks.write.windows import TextTokens, Windows, in_order, window_part
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
 
@@ -44,6 +44,8 @@ class WriteOptions(TextOptions):
 
 
 class Write(TextTask[str, str, Vocabulary]):
+    """What follows the beginning of a text, by a causal language model."""
+
     name = "write"
     Data = WriteOptions
     Ask = WriteAsk
@@ -77,9 +79,8 @@ class Write(TextTask[str, str, Vocabulary]):
         texts = known.tokenizer.encode_all([record.value for record in records])
         return TextTokens(torch.tensor([token for ids in texts for token in (START, *ids)]), config.length)
 
-    def batches(self, examples: TextTokens, recipe: Recipe) -> WindowBatches:
-        rows = _windows_in(examples, recipe)
-        return WindowBatches(Windows(examples.tokens, examples.reach, rows, recipe.seed))
+    def batches(self, examples: TextTokens, recipe: Recipe) -> Windows:
+        return Windows(examples.tokens, examples.reach, _windows_in(examples, recipe), recipe.seed)
 
     def in_order(self, examples: TextTokens, recipe: Recipe) -> list[Microbatch]:
         windows = in_order(examples.tokens, examples.reach, _windows_in(examples, recipe))
@@ -238,7 +239,7 @@ def _texts_of(data: Any, encoding: str) -> Found[str]:
 
 
 def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
-    """The last part of every text is for validation, or for test: it is what a writer has to go on with."""
+    """Every text divided: its last part is held out, as a writer is asked for what follows."""
     ends = list(accumulate(shares or (1 - VALID_SHARE, VALID_SHARE)))
     train: list[Record[str]] = []
     valid: list[Record[str]] = []

@@ -36,22 +36,6 @@ class TextTokens:
         return self
 
 
-@dataclass(frozen=True)
-class WindowBatches:
-    """Windows of a text, divided among processes and accumulation steps."""
-
-    windows: "Windows"
-
-    def __len__(self) -> int:
-        return len(self.windows)
-
-    def part(self, step: int, index: int, count: int) -> Microbatch:
-        tokens, wanted = self.windows.batch(step)
-        if index < len(tokens):
-            return window_part(tokens[index::count], wanted[index::count])
-        return Microbatch({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
-
-
 def window_part(tokens: Tensor, wanted: Tensor) -> Microbatch:
     """Windows as the model is given them, and how many tokens are predicted."""
     count = int((wanted != IGNORED).sum())
@@ -101,16 +85,19 @@ class Windows:
         index = self._last[1][place :: len(self)].unsqueeze(1) + torch.arange(self._length)
         return self._tokens[index].long(), self._tokens[index + 1].long()
 
+    def part(self, step: int, index: int, count: int) -> Microbatch:
+        """Share `index` of `count` of a batch; where there are more shares than rows, a row that counts nothing."""
+        tokens, wanted = self.batch(step)
+        if index < len(tokens):
+            return window_part(tokens[index::count], wanted[index::count])
+        return Microbatch({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
+
     def _starts(self, epoch: int) -> Int[Tensor, " windows"]:
         """Where the windows of an epoch begin, in the order of the visits."""
         noise = drawn(1 + self._windows, self._seed, epoch)
         slack = len(self._tokens) - 1 - self._windows * self._length
         first = int(noise[0]) % (slack + 1)
         return torch.from_numpy(np.argsort(noise[1:], kind="stable")) * self._length + first
-
-    def in_order(self) -> list[Batch]:
-        """The whole text, for evaluation: see `in_order`."""
-        return in_order(self._tokens, self._length, self._rows)
 
 
 def in_order(tokens: Int[Tensor, " n"], length: int, rows: int) -> list[Batch]:
