@@ -4,13 +4,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mirada.drawing.viewer.page import attention_page, base64_block
+from mirada.drawing.viewer.page import attention_page
 
 ARGUMENTS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -75,10 +76,10 @@ def open_page(browser: Any, contexts: dict[str, Any], tmp_path: Path) -> Iterato
     pages: list[Any] = []
 
     def open_page(
-        *records: bytes, query: str = "", language: str = "", start: str = "", block: Any = base64_block, **options: Any
+        *records: bytes, query: str = "", language: str = "", start: str = "", dense_above: float = inf, **options: Any
     ) -> Opened:
         file = tmp_path / f"page-{len(pages)}.html"
-        file.write_text(attention_page(records, "a page", language, start, block), encoding="utf-8")
+        file.write_text(attention_page(records, "a page", language, start, dense_above), encoding="utf-8")
         options.setdefault("viewport", {"width": 1280, "height": 800})
         options.setdefault("locale", "en-US")
         key = json.dumps(options)

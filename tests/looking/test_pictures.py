@@ -15,7 +15,6 @@ from mirada.drawing.terminal.text import Terminal
 from mirada.looking.black_cat import VALUES, WANTED, WORDS, black_cat
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, WrittenStep
 from mirada.looking.record import Seen
-from mirada.looking.show import chosen_layer, view
 
 
 @pytest.fixture
@@ -40,21 +39,21 @@ def translated() -> Labels:
 
 
 def test_the_layer_that_looks_across_is_shown(seen: Seen) -> None:
-    assert chosen_layer(seen) == "cross"
-    assert chosen_layer(seen, "self") == "self"
+    assert seen.layer() == "cross"
+    assert seen.layer("self") == "self"
     with pytest.raises(ValueError, match=r"unknown layer 'sel'; known: cross, self\. Did you mean 'self'\?"):
-        chosen_layer(seen, "sel")
+        seen.layer("sel")
     with pytest.raises(ValueError, match="has 2 heads, 0 to 1: there is no head 2"):
-        view(seen, head=2)
+        seen.view(head=2)
     with pytest.raises(ValueError, match="there is no head -1"):
-        view(seen, head=-1)
+        seen.view(head=-1)
 
 
 def test_weights_are_those_that_were_used(seen: Seen) -> None:
     exact = seen["cross"].weights()[0].double().numpy()
-    np.testing.assert_allclose(view(seen).weights, exact.mean(0), atol=1e-7)
-    np.testing.assert_allclose(view(seen, head=1).weights, exact[1], atol=1e-7)
-    assert view(seen).rows == ("0", "1", "2")
+    np.testing.assert_allclose(seen.view().weights, exact.mean(0), atol=1e-7)
+    np.testing.assert_allclose(seen.view(head=1).weights, exact[1], atol=1e-7)
+    assert seen.view().rows == ("0", "1", "2")
 
 
 def test_a_row_across_is_named_by_what_was_written_from_it(seen: Seen) -> None:

@@ -329,7 +329,7 @@ def test_frozen_parts_are_shared_by_calls_that_used_the_same_numbers() -> None:
         with torch.no_grad():
             layer.score.weight.add_(1)
         layer(x)
-    first, second, third = (call._request.score for call in seen[""].calls)
+    first, second, third = (call.request.score for call in seen[""].calls)
     assert first is second
     assert third is not second
 

@@ -232,8 +232,6 @@ def _show(
     seen: "Seen", other: "Seen | None", out: str, ending: str, layer: str, head: int | None, kind: str, language: str
 ) -> None:
     """Draw in the terminal, or write the file."""
-    from mirada.looking.show import chosen_layer
-
     if not out:
         echo(seen.text(layer, head), styled=True)  # the drawing itself knows which colors there are
         for one in seen.methods.agreement if seen.methods else ():
@@ -244,7 +242,7 @@ def _show(
         f"{out}: two are compared on a page: give -o a name that ends in .html, or leave it out",
     )
     path = os.path.expanduser(out)
-    layers = [chosen_layer(seen, layer)] if layer else None
+    layers = [seen.layer(layer)] if layer else None
     if ending == ".html":
         seen.page(path, other, language, layers)
     elif ending == RECORD:

@@ -137,7 +137,15 @@ class Labels:
                 return rows, columns
         return None
 
+    def rows_and_columns(self, layer: str, queries: int, keys: int) -> tuple[AxisLabels, AxisLabels]:
+        """What the rows and columns of a layer are; numbers, where nobody said."""
+        names = self.axes_of(layer, queries, keys)
+        if names is None:
+            return AxisLabels.numbered(queries), AxisLabels.numbered(keys)
+        return self.axes[names[0]], self.axes[names[1]]
+
     def with_made(self, **more: str) -> "Labels":
+        """These, with more to say of where they come from."""
         return replace(self, made={**self.made, **more})
 
 

@@ -4,12 +4,15 @@ Recorded are the queries, keys and values of each call, by reference, and the pa
 length x dim. Weights are computed when asked for.
 """
 
+import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import inf
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float, Int
@@ -24,17 +27,21 @@ from mirada.attention.neighborhoods import Neighborhood
 from mirada.attention.normalizers import Draw
 from mirada.attention.observe import Event, observed
 from mirada.errors import require, unknown
+from mirada.files import write_whole
 from mirada.looking import weights as exact
-from mirada.looking.attn import read as reading
-from mirada.looking.attn import write as file
+from mirada.looking.attn import read
+from mirada.looking.attn.write import whole_file, write
 from mirada.looking.explain.methods import Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.huggingface import foreign_names, kind_of, watch
-from mirada.looking.labels import Labels
-from mirada.looking.show import SeenPictures
+from mirada.looking.labels import AxisLabels, Labels
 from mirada.looking.statistics import Checks, HeadStatistics
 from mirada.looking.stream import Factors, Stream, recurrent_lookers
 from mirada.shapes import broadcast_heads
+
+if TYPE_CHECKING:
+    from mirada.drawing.plots.view import AttentionView
+    from mirada.drawing.terminal.text import Terminal
 
 # What was seen stays as it was: copies of the parts that weighed, and whether a recorded tensor was changed since.
 
@@ -42,7 +49,7 @@ from mirada.shapes import broadcast_heads
 SETTINGS = (int, float, str, type(None))  # what a part is told beside its tensors; a tuple is asked faster than a union
 
 
-def versions(request: Request) -> tuple[int, ...]:
+def _versions(request: Request) -> tuple[int, ...]:
     """How often each recorded tensor was changed in place. Tensors of inference mode keep no count and cannot be checked."""
     given = (request.places.positions, request.places.key_positions)
     tensors = (request.q, request.k, request.v, *request.where.tensors(), *(x for x in given if x is not None))
@@ -102,7 +109,9 @@ def look(model: nn.Module | None = None) -> Iterator["Seen"]:
     else:
         others = foreign_names(unwrapped(model))
         seen, watched = Seen(others | layer_names(model, "look", required=not others)), bool(others)
-        seen.recurrent = frozenset(seen._names[layer] for layer in recurrent_lookers(model) if layer in seen._names)
+        seen.recurrent = frozenset(
+            seen.layer_names[layer] for layer in recurrent_lookers(model) if layer in seen.layer_names
+        )
     with watch.opened() if watched else nullcontext(), observed(seen):
         yield seen
 
@@ -172,40 +181,40 @@ class Call:
     kind: str  # self, cross or graph
     plan: Plan
     calls: "list[Call]"  # all calls of this layer so far, in order
-    _request: Request
-    _draw: Draw | None
+    request: Request
+    draw: Draw | None
     _history: tuple[History, int, int] | None
     _versions: tuple[int, ...]
 
     @property
     def batch(self) -> int:
-        return self._request.batch
+        return self.request.batch
 
     @property
     def heads(self) -> int:
-        return self._request.heads
+        return self.request.heads
 
     @property
     def queries(self) -> int:
-        return self._request.queries
+        return self.request.queries
 
     @property
     def keys(self) -> int:
-        return self._request.places.keys
+        return self.request.places.keys
 
     @property
     def start(self) -> int:
         """The place of the first query in its sequence: how many a cache held before it."""
-        return self._request.places.start
+        return self.request.places.start
 
     @property
     def where(self) -> Neighborhood:
-        return self._request.where
+        return self.request.where
 
     @property
     def edges(self) -> Int[Tensor, "2 edges"] | None:
         """Source and target of every weight, for attention over the edges of a graph; None elsewhere."""
-        graph = exact.edges_of(self._request)
+        graph = exact.edges_of(self.request)
         return None if graph is None else graph.pairs[:, : int(graph.offsets[self.queries])]
 
     def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
@@ -214,7 +223,7 @@ class Call:
         `rows` computes some queries only. Over the edges of a graph there is one weight per edge, (batch, heads, edges), in
         the order of `edges`.
         """
-        request = self._restored()
+        request = self.restored()
         if not isinstance(head, int | None) or not isinstance(rows, slice | None):
             raise ValueError(f"weights takes a head's number and a slice of rows: got head={head!r}, rows={rows!r}")
         if head is not None:
@@ -226,10 +235,10 @@ class Call:
         graph = exact.edges_of(request)
         with torch.no_grad(), torch.autocast(request.q.device.type, enabled=False):
             if graph is None:
-                found = exact.dense_weights(request, self._draw, heads, first, max(first, last))
+                found = exact.dense_weights(request, self.draw, heads, first, max(first, last))
             else:
                 require(rows is None, "the weights of a graph are per edge: select them by `edges`, not by rows")
-                found = exact.edge_weights(request, self._draw, heads, graph)
+                found = exact.edge_weights(request, self.draw, heads, graph)
         return found if head is None else found[:, 0]
 
     def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
@@ -237,17 +246,17 @@ class Call:
 
         Over the edges of a graph there is one score per edge, (batch, heads, edges). `rows` and `head` choose as in `weights`.
         """
-        return replace(self, _draw=None, _request=exact.raw(self._restored()), _history=None).weights(head, rows)
+        return replace(self, draw=None, request=exact.raw(self.restored()), _history=None).weights(head, rows)
 
     def values(self) -> Float[Tensor, "batch heads keys value_dim"]:
         """The values that the weights mixed."""
-        request = self._restored()
+        request = self.restored()
         return broadcast_heads(request.v, request.heads)
 
     def output(self) -> Float[Tensor, "batch heads queries value_dim"]:
         """The weights times the values by this call's value rule: the heads' outputs, before the output projection."""
-        with torch.no_grad(), torch.autocast(self._request.q.device.type, enabled=False):
-            return exact.outputs(self._restored(), self._draw)
+        with torch.no_grad(), torch.autocast(self.request.q.device.type, enabled=False):
+            return exact.outputs(self.restored(), self.draw)
 
     @property
     def cached(self) -> bool:
@@ -257,20 +266,20 @@ class Call:
     @property
     def dropout(self) -> float:
         """The share of weights that were dropped at random in this call."""
-        normalizer = self._request.normalizer
+        normalizer = self.request.normalizer
         return float(getattr(normalizer, "dropout", 0.0)) if normalizer.training else 0.0
 
     def factors(self) -> Factors | None:
         """Prepared queries and keys, where the scores are their products."""
-        return exact.factors(self._restored(), self._draw)
+        return exact.factors(self.restored(), self.draw)
 
     def mask(self, first: int, last: int) -> Tensor:
         """Who may be seen by the queries first, ..., last - 1: broadcasts to (batch, heads, queries, keys)."""
-        return self._request.mask(first, last)
+        return self.request.mask(first, last)
 
     def parts(self) -> dict[str, str]:
         """The factors of the equation, as they print themselves."""
-        request = self._request
+        request = self.request
         position = "" if type(request.position).__name__ == "Position" else repr(request.position)
         shown = {"score": repr(request.score), "where": repr(request.where), "position": position}
         return {"kernel": self.plan.kernel, **shown, "normalizer": repr(request.normalizer)}
@@ -281,9 +290,9 @@ class Call:
             return False
         if self._history is not None and other._history is not None:
             return self._history[0] is other._history[0] and self._history[1] == other._history[1] + 1
-        mine, its = self._request.k, other._request.k
-        before = self._request.places.start
-        if before and before == other._request.places.start + other.queries:  # the cache of another library
+        mine, its = self.request.k, other.request.k
+        before = self.request.places.start
+        if before and before == other.request.places.start + other.queries:  # the cache of another library
             return its.shape[2] >= before and torch.equal(mine[:, :, :before], its[:, :, :before])
         return self.queries == 1 and mine.shape == its.shape and (mine is its or torch.equal(mine, its))
 
@@ -297,34 +306,35 @@ class Call:
 
     def nbytes(self) -> int:
         """The memory this call keeps alive; of a cache, only what this step added to it."""
-        request, tensors = self._request, []
+        request, tensors = self.request, []
         if self._history is not None:
             history, count, _ = self._history
             tensors = [history.steps[count - 1].k, history.steps[count - 1].v]
         return sum(x.numel() * x.element_size() for x in (request.q, request.k, request.v, *tensors))
 
-    def _restored(self) -> Request:
+    def restored(self) -> Request:
+        """What the layer attended with, keys and values of a cache included; an error if it was changed since."""
         require(
-            self._versions == versions(self._request),
+            self._versions == _versions(self.request),
             f"what {self.name or 'the layer'} attended with was changed in place after the call, so its weights are lost. "
             "Ask for them earlier, or change a copy.",
         )
         if self._history is None:
-            return self._request
+            return self.request
         history, count, reorders = self._history
         k, v = history.restore(count, reorders)
-        return replace(self._request, k=k, v=v)
+        return replace(self.request, k=k, v=v)
 
     def __repr__(self) -> str:
         shape = f"heads={self.heads}, queries={self.queries}, keys={self.keys}"
         return f"Call({self.name!r}, {self.kind}, {shape}, where={self.where}, kernel={self.plan.kernel})"
 
 
-class Seen(SeenPictures):
+class Seen:
     """Everything that was looked at: `seen.names`, and `seen[name]`, the last call of that layer."""
 
     def __init__(self, names: Mapping[nn.Module | None, str]) -> None:
-        self._names = names
+        self.layer_names = names
         self._calls: dict[str, list[Any]] = {}  # of Call; of one StoredCall where it was read from a file
         self.recurrent: frozenset[str] = frozenset()  # the layers with which a recurrent net looks
         self.foreign: set[str] = set()  # the layers of another library
@@ -362,38 +372,203 @@ class Seen(SeenPictures):
         """The layer as a picture shows it: one sample, the steps of a decoding joined."""
         return Stream.of(self[name].calls, sample)
 
+    def layer(self, name: str = "") -> str:
+        """A layer by its name or the end of it; without one, the last that looks from what is written at what was read."""
+        names = self.names
+        require(len(names) > 0, "there is nothing to see: no layer was called inside look")
+        if name in names:
+            return name
+        if name:
+            near = [one for one in names if one.endswith(f".{name}")]
+            if len(near) != 1:
+                raise unknown("layer", name, names)
+            return near[0]
+        across = [one for one in names if self[one].kind == "cross"]
+        return (across or names)[-1]
+
     def save(
         self, path: str | os.PathLike[str], sample: int | None = None, layers: Sequence[str] | None = None
     ) -> None:
-        """Write an attention file: one sample, all layers or those named. `docs/attn.md` describes it."""
-        file.save(self, path, sample, layers)
+        """Write an attention file at once or not at all. `docs/attn.md` describes it.
+
+        Args:
+            path: The file, `.attn` by custom.
+            sample: Which one, where several were seen at once.
+            layers: The layers to write; without them, all.
+        """
+        with whole_file(Path(path)) as file:
+            self._write(file, sample, layers)
 
     def to_bytes(self, sample: int | None = None, layers: Sequence[str] | None = None) -> bytes:
         """What `save` writes."""
-        return file.to_bytes(self, sample, layers)
+        file = io.BytesIO()
+        self._write(file, sample, layers)
+        return file.getvalue()
+
+    def _write(self, file: IO[bytes], sample: int | None, layers: Sequence[str] | None) -> None:
+        streams = [self.stream(name, sample) for name in (self.names if layers is None else layers)]
+        write(file, streams, self.labels, self.methods, self.relations, self.recurrent, self.foreign)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Seen":
-        """What `save` wrote: the same names, weights (within 0.004) and labels. A damaged file is a ValueError."""
-        return cls._of(reading.load(path))
+        """What `save` wrote: the same names, weights (within 0.004) and labels. A damaged file is a ValueError.
+
+        >>> from mirada.looking.black_cat import black_cat
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "x.attn")
+        >>> black_cat().save(path)
+        >>> Seen.load(path).names
+        ['attention']
+        """
+        return cls._of(read.load(path))
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Seen":
         """What `to_bytes` gave."""
-        return cls._of(reading.from_bytes(content))
+        return cls._of(read.from_bytes(content))
 
     @classmethod
-    def _of(cls, loaded: reading.Loaded) -> "Seen":
+    def _of(cls, loaded: read.Loaded) -> "Seen":
         seen = cls({})
         seen._calls = {name: [call] for name, call in loaded.calls.items()}
         seen.labels, seen.methods, seen.relations = loaded.labels, loaded.methods, loaded.relations
         return seen
 
+    def with_requests(self, change: Callable[[Call], Request]) -> "Seen":
+        """The same calls and labels, each call with another request: of fewer samples, or of a part of a graph."""
+        seen = Seen({}).labelled(self.labels)
+        seen.recurrent, seen.foreign = self.recurrent, self.foreign
+        for name in self.names:
+            calls = seen._calls[name] = []
+            for call in self[name].calls:
+                request = change(call)
+                calls.append(replace(call, calls=calls, request=request, _versions=_versions(request)))
+        return seen
+
+    # Pictures. Drawing is imported when it is asked for: looking at a model needs none of it.
+
+    @property
+    def samples(self) -> int:
+        """How many samples were seen at once."""
+        return max((self[name].batch for name in self.names), default=1)
+
+    def view(self, layer: str = "", head: int | None = None, sample: int | None = None) -> "AttentionView":
+        """One layer as still pictures show it.
+
+        Args:
+            layer: Its name or the end of it; without one, the last that looks from what is written at what was read.
+            head: Which one; without it, the mean of all.
+            sample: Which one, where several were seen at once.
+        """
+        from mirada.looking import show
+
+        stream = self.stream(self.layer(layer), sample)
+        return show.view(stream, self.labels, show.title(self.labels, sample, self.samples), head)
+
+    def text(
+        self, layer: str = "", head: int | None = None, terminal: "Terminal | None" = None, sample: int | None = None
+    ) -> str:
+        """A drawing for a terminal: this one, unless another is given. `layer`, `head` and `sample` as in `view`."""
+        from mirada.drawing.terminal.text import Terminal
+        from mirada.looking import show
+
+        return show.in_terminal(self.view(layer, head, sample), terminal or Terminal.of())
+
+    def plot(
+        self,
+        path: str | os.PathLike[str],
+        layer: str = "",
+        head: int | None = None,
+        kind: str = "",
+        sample: int | None = None,
+    ) -> None:
+        """Write a plot: PNG, SVG or PDF by the name of the file. `layer`, `head` and `sample` as in `view`.
+
+        Args:
+            path: The file.
+            kind: "matrix", all "heads" small, a "picture" or a "graph"; without it, what suits the layer.
+        """
+        from mirada.looking import show
+
+        shown = self.view(layer, head, sample)
+        kind = show.plot_kind(shown, kind)
+        heads = []
+        if kind == "heads":
+            names = [self.layer(layer)] if layer else self._alike(self.layer(), sample)
+            heads = [[self.view(name, each, sample) for each in range(self[name].heads)] for name in names]
+        show.plot(Path(path), shown, heads, kind)
+
+    def _alike(self, layer: str, sample: int | None) -> list[str]:
+        """The layers with the same rows and columns as this one."""
+
+        def axes(name: str) -> tuple[AxisLabels, AxisLabels]:
+            stream = self.stream(name, sample)
+            return self.labels.rows_and_columns(name, stream.queries, stream.keys)
+
+        wanted = axes(layer)
+        return [name for name in self.names if axes(name) == wanted]
+
+    def html(
+        self,
+        other: "Seen | None" = None,
+        language: str = "",
+        layers: Sequence[str] | None = None,
+        sample: int | None = None,
+        dense_above: float = inf,
+    ) -> str:
+        """The page as text: matrix, heads, lines, playback, arithmetic, offline.
+
+        Args:
+            other: Another look, to show both and their difference.
+            language: "en" or "es"; without it, that of the browser.
+            layers: The layers to show; without them, all.
+            sample: Which one, where several were seen at once.
+            dense_above: Records of more bytes are written densely: for pages in files.
+        """
+        from mirada.drawing.viewer.page import attention_page
+        from mirada.looking import show
+
+        records = [self.to_bytes(sample, layers)]
+        if other is not None:
+            records.append(other.to_bytes(sample if other.samples > 1 else None, layers))
+        title = show.title(self.labels, sample, self.samples)
+        heading = f"{title[:100]} \u00b7 mirada" if title else "mirada"
+        return attention_page(records, heading, language, self.labels.opening, dense_above)
+
+    def page(
+        self,
+        path: str | os.PathLike[str],
+        other: "Seen | None" = None,
+        language: str = "",
+        layers: Sequence[str] | None = None,
+        sample: int | None = None,
+    ) -> None:
+        """Write one HTML file that shows all of it or some layers, offline; the arguments are those of `html`.
+
+        >>> from mirada.looking.black_cat import black_cat
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "x.html")
+        >>> black_cat().page(path)
+        >>> path.read_text()[:15]
+        '<!doctype html>'
+        """
+        from mirada.drawing.viewer.page import LARGE
+
+        write_whole(Path(path), self.html(other, language, layers, sample, LARGE).encode())
+
+    def _repr_html_(self) -> str:
+        """A cell of a notebook. Of several samples it shows the first, and says so."""
+        if not self.names:
+            return "<p>nothing was seen</p>"
+        from mirada.looking import show
+
+        return show.in_notebook(self.html(sample=0), self.samples)
+
     def see(self, event: Event) -> None:
         """Record a call of one of the watched layers."""
-        if event.layer not in self._names:
+        if event.layer not in self.layer_names:
             return
-        name = self._names[event.layer]
+        name = self.layer_names[event.layer]
         request, history = self._keep(event)
         kind = "graph" if exact.edges_of(request) is not None else event.kind
         if not isinstance(event.layer, Attention | None):
@@ -401,7 +576,7 @@ class Seen(SeenPictures):
             self.foreign.add(name)
         calls = self._calls.setdefault(name, [])
         draw = event.draw.detach() if event.draw is not None else None
-        calls.append(Call(name, kind, event.plan, calls, request, draw, history, versions(request)))
+        calls.append(Call(name, kind, event.plan, calls, request, draw, history, _versions(request)))
 
     def _keep(self, event: Event) -> tuple[Request, tuple[History, int, int] | None]:
         request = event.request

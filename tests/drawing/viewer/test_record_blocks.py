@@ -11,10 +11,7 @@ from mirada.drawing.viewer.page import (
     LEFT_OUT,
     OTHERS,
     attention_page,
-    base64_block,
-    dense_block,
     dense_text,
-    file_block,
 )
 from mirada.looking.attn.format import BlobWriter
 from tests.drawing.attn_records import Written, softmax, translation
@@ -52,19 +49,19 @@ def test_dense_text_takes_eight_bytes_for_seven() -> None:
 
 def test_a_file_is_dense_where_its_record_is_large() -> None:
     small, large = bytes(LARGE), bytes(LARGE + 1)
-    assert file_block(small, 0) == base64_block(small, 0)
-    assert file_block(large, 0) == dense_block(large, 0)
-    assert attention_page([large], "x") != attention_page([large], "x", block=file_block)
+    assert attention_page([small], "x", dense_above=LARGE) == attention_page([small], "x")
+    assert attention_page([large], "x", dense_above=LARGE) == attention_page([large], "x", dense_above=0)
+    assert attention_page([large], "x", dense_above=LARGE) != attention_page([large], "x")
 
 
 def test_a_page_reads_what_is_dense(open_page: Open) -> None:
     record = translation()
-    page = open_page(record.bytes(), block=dense_block)
+    page = open_page(record.bytes(), dense_above=0)
     name = "decoder.layers.2.cross"
     for query in (0, 5, 10):
         np.testing.assert_allclose(page.weights(name, 1, query), record.exact[name][1, query], atol=0.004)
     assert page.errors == []
-    broken = open_page(b"no record \0\n\r<", block=dense_block)
+    broken = open_page(b"no record \0\n\r<", dense_above=0)
     assert "not an .attn file" in broken.page.inner_text("[role=alert]")
 
 
@@ -81,4 +78,4 @@ def test_a_page_of_many_noisy_weights_is_small_enough() -> None:
             blobs.add([blob])
         blobs.finish(json.dumps(record.manifest()).encode())
     assert file.tell() > 5_600_000
-    assert len(attention_page([file.getvalue()], "x", block=file_block).encode()) <= 7_000_000
+    assert len(attention_page([file.getvalue()], "x", dense_above=LARGE).encode()) <= 7_000_000

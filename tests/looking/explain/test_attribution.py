@@ -29,7 +29,7 @@ def test_gradients_are_those_of_the_weights(name: str) -> None:
     seen, gradients = weight_gradients(layer, [x], lambda y: (y * probe).sum())
     call = seen[""]
     weights = call.weights().requires_grad_()
-    mixed = reference.mix(call._request, weights, call._request.visible()[1], 0, 5)
+    mixed = reference.mix(call.request, weights, call.request.visible()[1], 0, 5)
     (layer.heads.merge(mixed) * probe).sum().backward()
     assert weights.grad is not None
     assert_close(gradients[""][0], weights.grad, atol=1e-5, rtol=1e-4)
@@ -78,7 +78,7 @@ def test_scores_are_what_the_softmax_was_given() -> None:
     with look(layer) as seen, torch.no_grad():
         layer(torch.randn(2, 5, 8))
     call = seen[""]
-    q, k = call._request.q, call._request.k
+    q, k = call.request.q, call.request.k
     assert_close(call.scores(), q @ k.transpose(-2, -1) / 2)
     masked = call.scores(head=1).masked_fill(~torch.ones(5, 5).tril().bool(), -torch.inf)
     assert_close(masked.softmax(-1), call.weights(head=1))

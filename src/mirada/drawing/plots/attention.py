@@ -1,5 +1,6 @@
 """Plots of one matrix of attention, and of all heads of several layers."""
 
+import io
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from jaxtyping import Float
 from mirada.drawing.attention.picture import COLD, HEAT, STRENGTH
 from mirada.drawing.plots.view import AttentionView, EmbeddedPixels, embedded_pixels
 from mirada.errors import require, unknown
+from mirada.files import write_whole
 from mirada.words import number, shortened, visible_line, weight
 
 # The frame of a plot of attention: fonts that have the letters, the cautions, where it comes from, and a file that
@@ -60,7 +62,9 @@ def _figure(view: AttentionView, path: Path, width: float, height: float) -> Ite
         told = [*(f"\u26a0 {text}" for text in view.cautions), view.reading, view.origin]
         lines = [line for text in told if text for line in textwrap.wrap(visible_line(text), int(1.3 * letters))]
         drawn.supxlabel("\n".join(lines), fontsize=6, x=0.02, ha="left", color="#555555")
-        drawn.savefig(path, dpi=DPI, metadata=metadata(view, path.suffix.lower()))
+        content, ending = io.BytesIO(), path.suffix.lower()
+        drawn.savefig(content, dpi=DPI, format=ending[1:], metadata=metadata(view, ending))
+    write_whole(path, content.getvalue())
 
 
 @cache

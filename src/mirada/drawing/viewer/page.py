@@ -2,8 +2,9 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
+from math import inf
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from mirada.errors import require
 
 
 KIND = "application/octet-stream"  # a type that no browser runs
-LARGE = 2 << 20  # bytes of a record from which on a file is written densely
+LARGE = 2 << 20  # bytes of a record above which a page in a file is written densely
 LEFT_OUT = "\0\n\r<"  # what HTML would read as something else, or would not keep
 OTHERS = 256  # the first of the letters that stand for one of these and what follows it: two bytes each in UTF-8
 AT_ONCE = 7 << 17  # bytes: a multiple of seven
@@ -26,23 +27,16 @@ PAIRS = {
 }
 
 
-def base64_block(record: bytes, index: int) -> Markup:
-    """An element with a record in base64: 4 bytes for 3, none of them odd. Base64 cannot end the element."""
-    return element("script", Markup(b64encode(record).decode()), type=KIND, data_record=str(index))
+def _block(record: bytes, index: int, dense_above: float) -> Markup:
+    """An element that holds a record: in base64, or in seven bits a byte if it has more bytes than `dense_above`.
 
-
-def dense_block(record: bytes, index: int) -> Markup:
-    """An element with a record in seven bits a byte: 8 bytes for 7, with control characters among them.
-
-    Every character of ASCII stands for its number, but those which a page cannot hold: each of these makes one letter
-    together with the character that follows. `page.js` reads it.
+    Base64 takes 4 bytes for 3, none of them odd; it cannot end the element. Dense text takes 8 bytes for 7: every
+    character of ASCII stands for its number, but those which a page cannot hold, control characters among them. Each of
+    these makes one letter together with the character that follows. `page.js` reads both.
     """
+    if len(record) <= dense_above:
+        return element("script", Markup(b64encode(record).decode()), type=KIND, data_record=str(index))
     return element("script", Markup(dense_text(record)), type=KIND, data_record=str(index), data_size=str(len(record)))
-
-
-def file_block(record: bytes, index: int) -> Markup:
-    """The element for a page that is written to a file: dense where the record is large."""
-    return (dense_block if len(record) > LARGE else base64_block)(record, index)
 
 
 def dense_text(record: bytes) -> str:
@@ -78,7 +72,7 @@ def attention_page(
     title: str,
     language: str = "",
     start: str = "",
-    block: Callable[[bytes, int], Markup] = base64_block,
+    dense_above: float = inf,
 ) -> str:
     """A page of one record, or of two and their difference, as the text of one HTML file, to be written as UTF-8.
 
@@ -87,7 +81,7 @@ def attention_page(
     `weights(name, head, query)`. Nothing is loaded from anywhere, and nothing that a record says can run.
 
     `start` says where to begin, as the page's address may too (`#view=graph&row=2`): view, stream, heads, row, column.
-    `block` makes the element that holds a record: one of `record_blocks.py`.
+    Records of more than `dense_above` bytes are written densely, with control characters among them: for pages in files.
 
     >>> page = attention_page([b"no record"], "1 < 2")
     >>> page[:15], "<title>1 &lt; 2</title>" in page, 'data-record="0"' in page
@@ -96,7 +90,7 @@ def attention_page(
     require(len(records) in (1, 2), f"a page shows one record, or two and their difference: got {len(records)}")
     require(language in ("", "es", "en"), f"unknown language {language!r}; known: en, es")
     opening = element("p", "mirada", class_="opening")
-    blocks = [block(record, index) for index, record in enumerate(records)]
+    blocks = [_block(record, index, dense_above) for index, record in enumerate(records)]
     shown = element("div", opening, id="mirada", class_="mirada", data_language=language, data_start=start)
     without = element("noscript", element("p", "This page needs JavaScript. Esta página necesita JavaScript."))
     styles = (BODY, THEMES, module_text("attention.css"))

@@ -28,6 +28,8 @@ from mirada.looking.stream import NUMBERS_AT_ONCE, Factors, Stream
 FORMAT, VERSION = "mirada.attn", 1
 PNG = b"\x89PNG\r\n\x1a\n"  # how every PNG begins
 LARGEST_SIDE = 2**24  # places of an axis
+MOST_STREAMS, MOST_WEIGHTS = 4096, 2**31
+MOST_ROWS = 2**26  # heads x places of a layer: there are numbers for each, whatever the encoding
 
 
 class Fields:

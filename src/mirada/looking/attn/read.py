@@ -16,6 +16,9 @@ from torch import Tensor
 from mirada.errors import require
 from mirada.looking.attn.format import (
     LARGEST_SIDE,
+    MOST_ROWS,
+    MOST_STREAMS,
+    MOST_WEIGHTS,
     PNG,
     BlobReader,
     Codes,
@@ -27,7 +30,6 @@ from mirada.looking.attn.format import (
     parse,
     shown,
 )
-from mirada.looking.attn.write import MOST_ROWS, MOST_STREAMS, MOST_WEIGHTS
 from mirada.looking.explain.methods import Agreement, Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, Span, TextLabels, TimeLabels, WrittenStep

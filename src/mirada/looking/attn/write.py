@@ -1,77 +1,88 @@
-"""Attention in one file: `seen.save("x.attn")` and `Seen.load("x.attn")`. `docs/attn.md` describes it.
+"""Attention files as they are written: `seen.save("x.attn")`. `docs/attn.md` describes them.
 
 Layers are written one after the other, their weights in pieces of some rows: memory does not grow with the file.
 """
 
-import io
 import json
 import math
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from mirada.errors import require
 from mirada.looking.attn import format as encodings
-from mirada.looking.attn.format import FORMAT, PNG, VERSION, BlobWriter, HalfProduct, WeightBytes, little
+from mirada.looking.attn.format import (
+    FORMAT,
+    MOST_ROWS,
+    MOST_STREAMS,
+    MOST_WEIGHTS,
+    PNG,
+    VERSION,
+    BlobWriter,
+    HalfProduct,
+    WeightBytes,
+    little,
+)
 from mirada.looking.explain.methods import Methods
-from mirada.looking.labels import AxisLabels, GridLabels, NodeLabels, TextLabels, TimeLabels
+from mirada.looking.explain.relations import HeadRelation
+from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, TimeLabels
 from mirada.looking.statistics import Checks, HeadStatistics
 from mirada.looking.stream import Stream, sample_told, tidy
 
-if TYPE_CHECKING:
-    from mirada.looking.record import Seen
-
-
-MOST_STREAMS, MOST_WEIGHTS = 4096, 2**31
-MOST_ROWS = 2**26  # heads x places of a layer: there are numbers for each, whatever the encoding
 SMALL_VECTORS, ALL_VECTORS = 2**16, 2**19  # numbers of one layer, and of all, that are kept for the arithmetic
 EXACT_WEIGHTS = 2**13  # of one layer: so few are kept as they are, and numbers on a blackboard stay what they are
 
 
-def save(
-    seen: "Seen", path: str | os.PathLike[str], sample: int | None = None, layers: Sequence[str] | None = None
+def write(
+    file: IO[bytes],
+    streams: Sequence[Stream],
+    labels: Labels,
+    methods: Methods | None = None,
+    relations: Sequence[HeadRelation] = (),
+    recurrent: Collection[str] = (),
+    foreign: Collection[str] = (),
 ) -> None:
-    """Write the file at once or not at all."""
-    with whole(Path(path)) as file:
-        _write(seen, file, sample, layers)
+    """Write the attention of one sample as an attention file.
 
-
-def to_bytes(seen: "Seen", sample: int | None = None, layers: Sequence[str] | None = None) -> bytes:
-    file = io.BytesIO()
-    _write(seen, file, sample, layers)
-    return file.getvalue()
-
-
-def _write(seen: "Seen", file: IO[bytes], sample: int | None = None, layers: Sequence[str] | None = None) -> None:
-    """The attention of one sample as an attention file."""
-    names = list(seen.names if layers is None else layers)
-    require(len(names) > 0, "there is no attention to save: no layer was called inside look")
-    require(len(names) <= MOST_STREAMS, f"a file holds at most {MOST_STREAMS} layers: got {len(names)}")
-    streams = [Stream.of(seen[name].calls, sample) for name in names]
+    Args:
+        file: Where to write.
+        streams: The layers, of one sample.
+        labels: What their rows and columns are.
+        methods: Other explanations of the answer.
+        relations: Which heads follow which relation.
+        recurrent: The names of layers with which a recurrent net looks.
+        foreign: The names of layers of another library.
+    """
+    require(len(streams) > 0, "there is no attention to save: no layer was called inside look")
+    require(len(streams) <= MOST_STREAMS, f"a file holds at most {MOST_STREAMS} layers: got {len(streams)}")
     with BlobWriter(file) as blobs:
-        Writing(seen, blobs, streams).all()
+        _Writer(blobs, streams, labels, recurrent, foreign).write(methods, relations)
 
 
 @dataclass(eq=False)
-class Writing:
-    """A file on its way: what was seen, the ZIP, the axes found so far."""
+class _Writer:
+    """A file on its way: the ZIP, what is written into it, the axes so far."""
 
-    seen: "Seen"
     blobs: BlobWriter
-    streams: list[Stream]
+    streams: Sequence[Stream]
+    labels: Labels
+    recurrent: Collection[str]
+    foreign: Collection[str]
     vectors_left: int = ALL_VECTORS
 
-    def all(self) -> None:
-        labels, seen = self.seen.labels, self.seen
+    def write(self, methods: Methods | None, relations: Sequence[HeadRelation]) -> None:
+        """Write the layers, then the manifest that describes them."""
+        labels = self.labels
         self.axes: dict[str, AxisLabels] = dict(labels.axes)
         streams = [self.stream(stream) for stream in self.streams]
-        found: dict[str, Any] = {
-            "format": FORMAT, "version": VERSION, "made": self.made(),
+        told = {name: str(value) for name, value in labels.made.items()}
+        manifest: dict[str, Any] = {
+            "format": FORMAT, "version": VERSION, "made": {**version(), **told, **sample_told(self.streams)},
             "answer": None if labels.answer is None else {"text": labels.answer[0], "score": _number(labels.answer[1])},
             "streams": streams,
             "outputs": [
@@ -79,22 +90,18 @@ class Writing:
                  "ranked": [[text, share] for text, share in step.ranked if math.isfinite(share)]}
                 for step in labels.outputs
             ],
-            "methods": None if seen.methods is None else self.methods(seen.methods),
-            "relations": [asdict(relation) for relation in seen.relations],
+            "methods": None if methods is None else self.methods(methods),
+            "relations": [asdict(relation) for relation in relations],
             "changes": [dict(change) for change in labels.changes],
         }  # fmt: skip
         if labels.boxes:
-            found["boxes"] = [{"row": row, "box": list(box)} for row, box in labels.boxes]
-        found["axes"] = {name: self.axis(axis) for name, axis in self.axes.items()}
+            manifest["boxes"] = [{"row": row, "box": list(box)} for row, box in labels.boxes]
+        manifest["axes"] = {name: self.axis(axis) for name, axis in self.axes.items()}
         try:
-            manifest = json.dumps(found, allow_nan=False).encode()
+            content = json.dumps(manifest, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise ValueError(f"the labels hold something that JSON cannot: {error}") from None
-        self.blobs.finish(manifest)
-
-    def made(self) -> dict[str, str]:
-        told = {name: str(value) for name, value in self.seen.labels.made.items()}
-        return {**version(), **told, **sample_told(self.streams)}
+        self.blobs.finish(content)
 
     def stream(self, stream: Stream) -> dict[str, Any]:
         heads, queries, keys = stream.heads, stream.queries, stream.keys
@@ -107,7 +114,7 @@ class Writing:
             f"{stream.name} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read. "
             "Look at a shorter input, or at a part of the graph.",
         )
-        rows, columns = self.seen.labels.axes_of(stream.name, queries, keys) or (
+        rows, columns = self.labels.axes_of(stream.name, queries, keys) or (
             self.numbered(queries), self.numbered(keys),
         )  # fmt: skip
         statistics, checks = stream.statistics()
@@ -131,12 +138,12 @@ class Writing:
         if isinstance(self.axes[columns], GridLabels):
             return "vision"
         cached = any(call.cached for other in self.streams for call in other.calls)
-        foreign = stream.name in self.seen.foreign  # of another library: it keeps its own cache
-        steps = stream.name in self.seen.recurrent or (stream.stepped and not cached and not foreign)
+        foreign = stream.name in self.foreign  # of another library: it keeps its own cache
+        steps = stream.name in self.recurrent or (stream.stepped and not cached and not foreign)
         if steps and stream.last.kind == "cross":
             return "recurrent"
         same = (
-            rows == columns and rows in self.seen.labels.axes
+            rows == columns and rows in self.labels.axes
         )  # the same words look at each other, however they were passed
         return "self" if same else stream.last.kind
 
@@ -254,7 +261,7 @@ def version() -> dict[str, str]:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[IO[bytes]]:
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of the one at `path` when all went well."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:

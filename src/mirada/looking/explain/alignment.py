@@ -16,7 +16,6 @@ from mirada.errors import require
 from mirada.looking.explain.relations import AnnotatedSentence, HeadRelation, RelatedWords, head_relations, related
 from mirada.looking.labels import TextLabels
 from mirada.looking.record import Seen
-from mirada.looking.show import axes
 
 Link = tuple[int, int]  # (source word, target word), from 0
 
@@ -149,7 +148,7 @@ def _cases(seen: Iterable[tuple[AnnotatedSentence, Seen]]) -> Iterator[RelatedWo
         weights = {}
         for name in found.names:
             stream = found.stream(name)
-            rows, columns = axes(found, stream)
+            rows, columns = found.labels.rows_and_columns(name, stream.queries, stream.keys)
             if rows is not columns or not isinstance(rows, TextLabels) or not rows.text.startswith(sentence.text):
                 continue
             spans = [span or NOWHERE for span in rows.spans]

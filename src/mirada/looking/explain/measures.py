@@ -183,7 +183,7 @@ class Differentiable:
 def _through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_dim"]) -> Tensor:
     """The gradient of the heads' outputs as one of the weights that made them."""
     require(call.edges is None, f"{call.name or 'the layer'} has a weight per edge: gradients are of dense weights")
-    request = call._restored()
+    request = call.restored()
     _, v = request.visible()
     with torch.enable_grad():
         weights = call.weights().requires_grad_()
@@ -203,7 +203,7 @@ def differentiable(model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any]) 
     outputs = HeadOutputs()
     with torch.inference_mode(False), torch.enable_grad(), _trainable(model), look(model) as seen, observed(outputs):
         result = call_model(model, _ordinary(inputs))
-    kept = {name: outputs.calls[layer] for layer, name in seen._names.items() if layer in outputs.calls}
+    kept = {name: outputs.calls[layer] for layer, name in seen.layer_names.items() if layer in outputs.calls}
     return Differentiable(seen, result, kept)
 
 

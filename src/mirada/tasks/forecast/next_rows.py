@@ -13,11 +13,12 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mirada.attention.kernels.request import Request
 from mirada.data.check import show
 from mirada.errors import require
 from mirada.looking.explain.compare import Explained
 from mirada.looking.labels import Labels, TimeLabels, WrittenStep
-from mirada.looking.record import Call, Seen, versions
+from mirada.looking.record import Call, Seen
 from mirada.runs.answers import Answer
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED
@@ -175,19 +176,14 @@ def one_sample(seen: Seen, sample: int = 0) -> Seen:
     >>> one_sample(seen, 1)[""].weights().shape
     torch.Size([1, 2, 5, 5])
     """
-    found = Seen({})
-    found.recurrent, found.foreign = seen.recurrent, seen.foreign
-    for name in seen.names:
-        calls: list[Call] = []
-        for call in seen[name].calls:
-            request = call._request
-            shared = not list(request.where.tensors()) and call._draw is None and call._history is None
-            require(shared, f"the samples of {name or 'the layer'} differ in what they may see: look at one at a time")
-            q, k, v = (x[sample : sample + 1] for x in (request.q, request.k, request.v))
-            smaller = replace(request, q=q, k=k, v=v)
-            calls.append(replace(call, calls=calls, _request=smaller, _versions=versions(smaller)))
-        found._calls[name] = calls
-    return found.labelled(seen.labels)
+
+    def one(call: Call) -> Request:
+        shared = not list(call.where.tensors()) and call.draw is None and not call.cached
+        require(shared, f"the samples of {call.name or 'the layer'} differ in what they may see: look at one at a time")
+        q, k, v = (x[sample : sample + 1] for x in (call.request.q, call.request.k, call.request.v))
+        return replace(call.request, q=q, k=k, v=v)
+
+    return seen.with_requests(one)
 
 
 def series_labels(

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from mirada.attention.kernels.request import Request
 from mirada.attention.neighborhoods import Edges, Mask
 from mirada.attention.places import Places
 from mirada.errors import require
@@ -16,7 +17,7 @@ from mirada.looking import weights as exact
 from mirada.looking.explain.measures import RESIDUAL
 from mirada.looking.explain.methods import Methods
 from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, NodeLabels, WrittenStep
-from mirada.looking.record import Call, Seen, look, versions
+from mirada.looking.record import Call, Seen, look
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
 from mirada.runs.run import Run
@@ -146,18 +147,12 @@ def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:
     ([[0, 1], [2, 2]], [[0.5, 0.5]])
     """
     index, rows = torch.tensor(nodes), torch.tensor(targets)
-    found = Seen({})
-    found.recurrent, found.foreign = seen.recurrent, seen.foreign
-    for name in seen.names:
-        calls: list[Call] = []
-        calls.extend(_restricted(call, index, rows, calls) for call in seen[name].calls)
-        found._calls[name] = calls
-    return found.labelled(seen.labels)
+    return seen.with_requests(lambda call: _restricted(call, index, rows))
 
 
-def _restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: list[Call]) -> Call:
-    """One call, on some nodes only."""
-    request = call._request
+def _restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor) -> Request:
+    """What a call attended with, on some nodes only."""
+    request = call.request
     graph = exact.edges_of(request)
     if graph is None:
         raise ValueError(f"{call.name or 'the layer'} attends over no graph: it has no subgraph")
@@ -173,7 +168,7 @@ def _restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor, calls: l
         used = torch.zeros(call.batch, call.heads, len(nodes), len(nodes))
         used[..., place[target[kept]], place[source[kept]]] = call.weights()[..., kept].cpu().float()
         smaller = replace(smaller, reweigh=UsedWeights(used))
-    return replace(call, calls=calls, _request=smaller, _versions=versions(smaller))
+    return smaller
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +229,7 @@ def _node_row(call: Call, node: int, norms: bool = False) -> Float[Tensor, " nod
     assert call.edges is not None
     source, target = call.edges.cpu()
     mine = target == node
-    weights = call.weights()[0][:, mine.to(call._request.q.device)].cpu().float()
+    weights = call.weights()[0][:, mine.to(call.request.q.device)].cpu().float()
     if norms:
         weights = weights * call.values()[0].cpu().float().norm(dim=-1)[:, source[mine]]
     return torch.zeros(call.keys).index_add_(0, source[mine], weights.mean(0))

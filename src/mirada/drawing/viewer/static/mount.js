@@ -1,4 +1,4 @@
-// The page of an .attn record as a module. One file with everything inside is made by drawing/attention_page.py; an app serves
+// The page of an .attn record as a module. One file with everything inside is made by drawing/viewer/page.py; an app serves
 // this folder and imports it:
 //
 //   import { mount } from "./attention/mount.js";          // and <link rel="stylesheet" href=".../attention/attention.css">

@@ -10,7 +10,7 @@ function fromBase64(text) {
   return bytes;
 }
 
-// as drawing/record_blocks.py writes it: seven bits a character; a letter stands for one that a page cannot hold and the next
+// as drawing/viewer/page.py writes it: seven bits a character; a letter stands for one that a page cannot hold and the next
 const LEFT_OUT = [0, 10, 13, 60];
 const OTHERS = 256;
 function fromDense(text, size) {
