@@ -137,7 +137,7 @@ def test_a_passage_is_encoded_once() -> None:
 
 
 def test_spans_are_ranked_over_all_windows() -> None:
-    one, other = reading(20).window(0, 15), reading(20).window(5, 15)
+    one, other = reading(20).windows([0, 5], 15)
     found = [
         SpanFound(-3.0, one), SpanFound(-1.0, one, (2, 4)), SpanFound(-2.0, one, (4, 4)), SpanFound(-4.0, one, (9, 9)),
         SpanFound(-1.5, other), SpanFound(-1.2, other, (7, 8)), SpanFound(-0.5, other, (8, 9)),
