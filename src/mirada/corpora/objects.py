@@ -49,6 +49,7 @@ def _ring(x: Field, y: Field) -> Field:
 
 
 def square(x: Field, y: Field) -> Field:
+    """A square with its sides along the axes."""
     return _box(x, y, 0.82, 0.82)
 
 
@@ -57,6 +58,7 @@ def _triangle(x: Field, y: Field) -> Field:
 
 
 def cross(x: Field, y: Field) -> Field:
+    """Two bars that cross each other."""
     return np.minimum(_box(x, y, 0.3, 0.95), _box(x, y, 0.95, 0.3))
 
 

@@ -43,6 +43,7 @@ class Reinforce(Objective):
         self._forget()
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        """The loss of a batch: cross-entropy per word, and for a hard model the gradient of REINFORCE."""
         wanted = inputs.pop("wanted")
         with draws() as drawn:
             logits = self.model(**inputs)

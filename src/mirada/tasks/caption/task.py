@@ -209,6 +209,7 @@ class CaptionExamples:
         return len(self.pictures)
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """The batch of some rows in an epoch."""
         texts = [self.captions[row][(row + epoch) % len(self.captions[row])] for row in rows]
         target, _ = pad([[START, *text] for text in texts], PAD)
         wanted, counts = pad([[*text, END] for text in texts], IGNORED)
@@ -216,6 +217,7 @@ class CaptionExamples:
         return Microbatch(inputs, (int(counts.sum()),), int(counts.sum()))
 
     def take(self, rows: Sequence[int]) -> "CaptionExamples":
+        """Some of the pictures."""
         return CaptionExamples([self.pictures[row] for row in rows], [self.captions[row] for row in rows])
 
     def each_caption(self) -> "CaptionExamples":

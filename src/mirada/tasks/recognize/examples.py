@@ -153,6 +153,7 @@ class PictureClasses:
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
+        """No files: all of it is in config.json."""
         return {}
 
     @classmethod
@@ -216,15 +217,18 @@ class PictureExamples:
         return len(self.squares)
 
     def part(self, rows: Rows, epoch: int) -> Microbatch:
+        """The batch of some rows, the same in every epoch."""
         return self.batch(numbers(self.squares[rows]), rows)
 
     def batch(self, pictures: Float[np.ndarray, "n channels size size"], rows: Rows) -> Microbatch:
+        """A batch of pictures that were made numbers, with the classes of their rows."""
         given = {"pictures": torch.from_numpy(pictures), "classes": torch.from_numpy(self.classes[rows])}
         if self.weights:
             given["weights"] = torch.tensor(self.weights)[given["classes"]]
         return Microbatch(given, (len(rows),), len(rows) * self.places)
 
     def take(self, rows: Sequence[int]) -> Self:
+        """Some of the pictures."""
         return replace(self, squares=self.squares[rows], classes=self.classes[rows])
 
 
@@ -243,6 +247,7 @@ class AugmentedExamples:
         return self.times * len(self.examples)
 
     def part(self, rows: Rows, epoch: int) -> Microbatch:
+        """The batch of some rows, changed as this epoch changes them."""
         if self.chance[0] != epoch:
             self.chance = (epoch, drawn(len(self), self.seed, epoch, AUGMENTED))
         turns, examples = np.asarray(rows), self.examples
@@ -250,10 +255,12 @@ class AugmentedExamples:
         return examples.batch(examples.augmentation(examples.squares[mine], self.chance[1][turns]), mine)
 
     def take(self, rows: Sequence[int]) -> Self:
+        """Some of the pictures; each is changed as before."""
         return type(self)(self.examples.take([row for row in rows if row < len(self.examples)]), self.seed)
 
 
 def label_of(value: LabelledPicture) -> str:
+    """The label of a picture."""
     return value.label
 
 
@@ -277,6 +284,7 @@ def unreadable(records: Sequence[LabelledRecord], fitting: Fitting) -> list[Prob
 
 
 def alone(record: LabelledRecord) -> Problem:
+    """What is wrong with a picture that no other of its class can be measured with."""
     what = f"the only picture of {record.value.label!r}. A class needs two at least: one to learn from, one to validate on."
     return Problem(record.where, what)
 

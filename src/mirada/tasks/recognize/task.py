@@ -114,6 +114,8 @@ class RecognizeOptions(DataOptions):
 
 
 class Recognize(Task[Any, LabelledPicture, PictureClasses]):
+    """An input is a path, a Pillow image, an array of pixels, or a builtin picture (`builtin test:7`)."""
+
     name, input_kind = "recognize", "picture"
     Data = RecognizeOptions
     Ask = RankAsk

@@ -94,6 +94,6 @@ def wanted_text(run: Run, record: SpokenRecord) -> str:
     return record.value[1].lower() if run.options.lowercase else record.value[1]  # type: ignore[attr-defined]
 
 
-def table_text(text: str) -> str:
+def cell_text(text: str) -> str:
     """A character or word as a table shows it: none and a space have a name."""
     return {"": "(nothing)", " ": "(space)"}.get(text, text)

@@ -16,7 +16,7 @@ from mirada.errors import require
 from mirada.runs.answers import Answer
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
-from mirada.tasks.transcribe.metrics import edit_distance, table_text, wanted_text
+from mirada.tasks.transcribe.metrics import cell_text, edit_distance, wanted_text
 from mirada.tasks.transcribe.recordings import HOP, REDUCED, SpokenRecord
 from mirada.words import number, plain, weight
 
@@ -35,7 +35,7 @@ def sections(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer
         "listened there. In a good transcript the dark places walk from left to right."
     )
     confusions = run.task.details(run, records, answers)["confusions"]
-    rows = tuple((table_text(each["wanted"]), table_text(each["given"]), each["count"]) for each in confusions)
+    rows = tuple((cell_text(each["wanted"]), cell_text(each["given"]), each["count"]) for each in confusions)
     worst = "Farthest from what was wanted, by the share of wrong characters."
     return [
         Section("Examples", about, tuple(_drawn_answer(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
@@ -166,6 +166,7 @@ class SoundHeat(Item):
         return f"{(index + 0.5) * self.seconds / len(self.weights[0]):.2f} s"
 
     def values(self, tokens: tuple[str, ...]) -> Markup:
+        """All weights as text, folded away in the page."""
         text = "\n".join(
             f"{' '.join(weight(value, 3) for value in row)}  {token}"
             for token, row in zip(tokens, self.weights, strict=True)

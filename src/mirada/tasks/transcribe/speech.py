@@ -213,6 +213,7 @@ class SpeechVocabulary:
 
     @property
     def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the texts."""
         return self.vocabulary.tokenizer
 
     def scaled(self, frames: Float[Tensor, "*batch mels"]) -> Float[Tensor, "*batch mels"]:

@@ -34,7 +34,7 @@ from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
-from mirada.tasks.transcribe.metrics import character_error_rate, confusions, table_text, wanted_text, word_error_rate
+from mirada.tasks.transcribe.metrics import cell_text, character_error_rate, confusions, wanted_text, word_error_rate
 from mirada.tasks.transcribe.recordings import (
     HOP,
     REDUCED,
@@ -93,6 +93,8 @@ Heard = Recording | str | Path | tuple[Any, int]  # what a person may give: a fi
 
 
 class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
+    """An input is a path, samples with their rate, or a text to be keyed (`morse:sos`)."""
+
     name, input_kind = "transcribe", "recording"
     Data = TranscribeOptions
     Ask = TranscribeAsk
@@ -195,7 +197,7 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
         return [
-            f"{table_text(c['wanted'])} -> {table_text(c['given'])}  {c['count']:,}"
+            f"{cell_text(c['wanted'])} -> {cell_text(c['given'])}  {c['count']:,}"
             for c in details["confusions"][:SHOWN]
         ]
 
@@ -294,9 +296,11 @@ class SpokenExamples:
 
     @property
     def lengths(self) -> list[tuple[int, int]]:
+        """Rounded lengths of every recording and its text, by which batches are made."""
         return [(_rounded(places_of(len(frames))), _rounded(len(text) + 1)) for frames, text in self.items]
 
     def take(self, rows: Sequence[int]) -> "SpokenExamples":
+        """Some of the recordings."""
         return replace(self, items=[self.items[row] for row in rows])
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
