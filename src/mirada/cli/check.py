@@ -40,7 +40,9 @@ def check(
 
     With the folder of a run in the place of TASK: say whether it is whole.
     """
-    if _is_run(task):
+    from mirada.runs.registry import CATALOG
+
+    if task not in CATALOG and os.path.exists(expanded(task) / "config.json"):
         require(not (keys or model or data or valid), f"{task} is the folder of a run: it is checked alone")
         if not _is_whole(expanded(task)):
             raise typer.Exit(1)
@@ -54,13 +56,6 @@ def check(
     pairs = tuple(key_values(keys))
     if not is_usable(TrainingRequest(task=task, model=model, source=Source(data, valid), keys=pairs), each):
         raise typer.Exit(1)
-
-
-def _is_run(word: str) -> bool:
-    """Whether a word is the folder of a run, and no task."""
-    from mirada.runs.registry import CATALOG
-
-    return word not in CATALOG and os.path.exists(expanded(word) / "config.json")
 
 
 def _is_whole(folder: Path) -> bool:
@@ -77,6 +72,7 @@ def _is_whole(folder: Path) -> bool:
 
 def is_usable(request: "TrainingRequest", each: bool) -> bool:
     """Print all problems; without any (or with bad=skip), the estimate. Whether the data can be used comes back."""
+    from mirada.runs.registry import entry
     from mirada.runs.sources import require_both
     from mirada.runs.train import FIX, build, encode, no_print, read
     from mirada.training.distributed import ProcessGroup
@@ -87,7 +83,7 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
         for note in splits.notes:
             echo(note)
         if splits.problems and not (splits.train and splits.valid):
-            _print_records(_entry_of(request), splits, splits.problems, each)
+            _print_records(entry(request.task).task(), splits, splits.problems, each)
             echo("Fix these records: the others are too few.")
             return False
         run = build(settings, require_both(splits), Path(folder))
@@ -100,13 +96,6 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
         training = (sets.skipping(found) if found else sets).training(run, ProcessGroup(), False, no_print)
         echo(training.planning.estimate().text(run.settings.recipe.budget))
     return True
-
-
-def _entry_of(request: "TrainingRequest") -> "Task":
-    """The task that was asked for."""
-    from mirada.runs.registry import entry
-
-    return entry(request.task).task()
 
 
 def _print_records(task: "Task", splits: "Splits", found: "Sequence[Problem]", each: bool) -> None:

@@ -103,6 +103,7 @@ class LookRequest:
         return self.of_example() if self.example else self.of_records(records)
 
     def of_example(self) -> "tuple[Seen, Seen | None]":
+        """An example of the lectures; and a record, if it is compared with one."""
         require(not self.places, f"--example {self.example} takes no further input")
         if self.example not in (*EXAMPLES, "black_cat", "negro"):  # the last is its old name
             raise unknown("example", self.example, EXAMPLES)
@@ -111,6 +112,7 @@ class LookRequest:
         return black_cat(), _loaded(self.against) if self.against else None
 
     def of_records(self, records: Sequence[str]) -> "tuple[Seen, Seen | None]":
+        """One record, or two that are compared."""
         most = 1 if self.against else 2
         require(
             len(records) == len(self.places) <= most,

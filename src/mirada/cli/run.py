@@ -83,7 +83,8 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
                 echo(piece, nl=False)
             echo()
             return
-        _print_answers(run.answers_in_place(inputs), as_json)
+        if _print_each(run.answers_in_place(inputs), as_json):
+            raise typer.Exit(1)
         return
     require(sys.stdin is not None, "there is no input: standard input is closed. Give one as an argument, or open it")
     if sys.stdin.isatty():
@@ -167,26 +168,15 @@ def _is_blank(question: "Question") -> bool:
 
 def _asked_by_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequence[Question]], list[Answer]]]":
     """The questions of a file, and how some of them are answered: blank lines at the end of a text are none."""
-    with run.explained(data):
-        questions = run.task.questions(run, data)
-    if not _is_text_file(data, questions):
-        return questions, run.answers_to
-    count = max((number for number, each in enumerate(questions.rows, 1) if not _is_blank(each)), default=0)
-    return replace(questions, rows=questions.rows[:count]), partial(_answers_to_lines, run)
-
-
-def _is_text_file(place: str, questions: "Questions") -> bool:
-    """Whether questions are the lines of a text file: one column, and no table."""
     from mirada.data.files.cells import LINES
     from mirada.data.files.opening import ending_of
 
-    return len(questions.columns) == 1 and ending_of(place) in LINES
-
-
-def _print_answers(found: "Sequence[Answer]", as_json: bool) -> None:
-    """All answers, one after the other; the command fails if one of them did."""
-    if _print_each(found, as_json):
-        raise typer.Exit(1)
+    with run.explained(data):
+        questions = run.task.questions(run, data)
+    if len(questions.columns) > 1 or ending_of(data) not in LINES:  # it is a table
+        return questions, run.answers_to
+    count = max((number for number, each in enumerate(questions.rows, 1) if not _is_blank(each)), default=0)
+    return replace(questions, rows=questions.rows[:count]), partial(_answers_to_lines, run)
 
 
 def _print_each(found: "Sequence[Answer]", as_json: bool) -> int:

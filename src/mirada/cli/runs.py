@@ -13,7 +13,7 @@ from mirada.files import expanded, read_json
 from mirada.words import echo
 
 if TYPE_CHECKING:
-    from mirada.training.log import Summary
+    pass
 
 EPILOG = examples("mirada runs", "mirada runs experiments/", "mirada runs runs/translate runs/translate-2")
 CONFIG = "config.json"
@@ -48,36 +48,22 @@ def runs(
 
 def _described(folder: Path) -> dict[str, Any]:
     """A run as plain values. One that cannot be read is listed, too, with what is wrong."""
-    from mirada.training.log import read_metrics, summary
+    from mirada.training.log import Summary, read_metrics, summary
 
     try:
         config = read_json(folder / CONFIG)
         wrong = [key for key in ("task", "name") if not isinstance(config[key], str)]
         require(not wrong, f"{' and '.join(wrong)} must be a text")
-        found = summary(read_metrics(folder / "metrics.jsonl")) if (folder / "metrics.jsonl").exists() else None
-        return (
-            {"folder": str(folder), "task": config["task"], "model": config["name"]}
-            | _measured(found)
-            | _chosen(config)
-        )
+        log, place = folder / "metrics.jsonl", config["place"]
+        found = summary(read_metrics(log)) if log.exists() else Summary()
+        return {
+            "folder": str(folder), "task": config["task"], "model": config["name"],
+            "metrics": dict(found.metrics), "minutes": round(found.minutes, 1), "steps": found.steps, "ended": found.ended,
+            "data": "in memory" if place.get("memory") else place["data"] or "builtin",
+            "settings": {**config["config"], **config["recipe"], **config["data"]},
+        }  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return {"folder": str(folder), "error": f"{CONFIG} or metrics.jsonl cannot be read: {error}"}
-
-
-def _measured(found: "Summary | None") -> dict[str, Any]:
-    """What the metrics log says."""
-    if found is None:
-        return {"metrics": {}, "minutes": 0.0, "steps": 0, "ended": ""}
-    return {
-        "metrics": dict(found.metrics), "minutes": round(found.minutes, 1), "steps": found.steps, "ended": found.ended,
-    }  # fmt: skip
-
-
-def _chosen(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings, one level deep."""
-    place = config["place"]
-    data = "in memory" if place.get("memory") else place["data"] or "builtin"
-    return {"data": data, "settings": {**config["config"], **config["recipe"], **config["data"]}}
 
 
 def _print_list(rows: list[dict[str, Any]]) -> None:

@@ -66,7 +66,7 @@ def attention() -> None:
     _compared("attention, causal, forward and backward", mine, plain)
 
 
-class Plain(nn.Module):
+class _Plain(nn.Module):
     """The same model from `nn.Transformer`."""
 
     def __init__(self, vocab: int, width: int) -> None:
@@ -80,9 +80,9 @@ class Plain(nn.Module):
         return self.output(self.body(self.words(source), self.words(target), tgt_mask=mask, tgt_is_causal=True))
 
 
-def _pair() -> tuple[Transformer, Plain]:
+def _pair() -> tuple[Transformer, _Plain]:
     sizes = {"vocab": 9000, "source_vocab": 9000, "width": 256, "hidden": 1024, "depth": 3, "heads": 4}
-    return Transformer(TransformerConfig(**sizes)), Plain(9000, 256)  # type: ignore[arg-type]
+    return Transformer(TransformerConfig(**sizes)), _Plain(9000, 256)  # type: ignore[arg-type]
 
 
 def _training() -> None:

@@ -42,7 +42,7 @@ class Answering(Work):
         everything = tuple(question for part in parts for question in part.questions)
         changing = intervene(self.asked.served.run.model, self.asked.changes) if self.asked.changes else nullcontext()
         with changing, self.asked.served.run.while_wanted(lambda: any(not work.given_up for work in together)):
-            found = [answer.to_dict() for answer in answered(self.asked.with_questions(everything))]
+            found = [answer.to_dict() for answer in answered(replace(self.asked, questions=everything))]
         self.metrics.batches.observe(len(found))
         self.metrics.answered(self.asked.served.name, len(found), sum("error" in answer for answer in found))
         rest = iter(found)

@@ -42,23 +42,6 @@ from mirada.web.schema import openapi
 MOST = 1 << 20  # bytes of a sample
 
 
-class Samples:
-    """`GET /api/samples`: made when they are first asked for, and kept."""
-
-    def __init__(self, runs: ServedRuns) -> None:
-        self.runs = runs
-        self.kept: dict[str, list[Any]] = {}
-        self.lock = asyncio.Lock()
-
-    async def samples(self, request: Request) -> Response:
-        """Inputs as `POST /api/run` takes them."""
-        served = self.runs.find(request.query_params.get("run"))
-        async with self.lock:
-            if served.name not in self.kept:
-                self.kept[served.name] = await asyncio.to_thread(_samples_of, served)
-        return json_response({"run": served.name, "samples": self.kept[served.name]})
-
-
 def _samples_of(served: ServedRun) -> list[Any]:
     """Some inputs of the builtin data, texts or files. A user's own data is not shown around: it may be private, and large."""
     run = served.run
@@ -133,39 +116,26 @@ def _below(folder: Traversable, path: str = "") -> Iterator[tuple[str, Traversab
             yield path + item.name, item
 
 
-class Pages:
-    """`/`, `/docs` and `/static/...`."""
+def static_files() -> dict[str, StaticFile]:
+    """All files of ours, by the end of their address below `/static/`."""
+    found = {}
+    for start, (package, folder) in HOMES.items():
+        for path, item in _below(files(package).joinpath(folder)):
+            kind = KINDS.get("." + path.rpartition(".")[2])
+            if kind is not None:
+                content = item.read_bytes()
+                found[start + path] = StaticFile(content, kind, f'"{sha256(content).hexdigest()[:20]}"')
+    return found
 
-    def __init__(self) -> None:
-        self.files: dict[str, StaticFile] = {}
-        for start, (package, folder) in HOMES.items():
-            for path, item in _below(files(package).joinpath(folder)):
-                kind = KINDS.get("." + path.rpartition(".")[2])
-                if kind is not None:
-                    content = item.read_bytes()
-                    self.files[start + path] = StaticFile(content, kind, f'"{sha256(content).hexdigest()[:20]}"')
 
-    async def app(self, request: Request) -> Response:
-        return self.respond(request, "app.html")
-
-    async def docs(self, request: Request) -> Response:
-        return self.respond(request, "docs.html")
-
-    async def icon(self, request: Request) -> Response:
-        return self.respond(request, "icon.svg")
-
-    async def static(self, request: Request) -> Response:
-        return self.respond(request, request.path_params["path"])
-
-    def respond(self, request: Request, path: str) -> Response:
-        """A file; browsers ask each time whether theirs is still the same."""
-        found = self.files.get(path)
-        if found is None:
-            raise Refused(404, "there is no such page")
-        headers = {"ETag": found.tag, "Cache-Control": "no-cache"}
-        if request.headers.get("if-none-match") == found.tag:
-            return Response(status_code=304, headers=headers)
-        return Response(found.content, media_type=found.kind, headers=headers)
+def _page(found: StaticFile | None, request: Request) -> Response:
+    """A file; browsers ask each time whether theirs is still the same."""
+    if found is None:
+        raise Refused(404, "there is no such page")
+    headers = {"ETag": found.tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == found.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, media_type=found.kind, headers=headers)
 
 
 FIRST, TRIED = 8000, 20  # the usual port, and how many after it are tried
@@ -194,11 +164,23 @@ class WebApp:
 def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | None = None) -> WebApp:
     """All routes of some runs."""
     limits, access = limits or Limits(), access or Access()
-    api, pages, samples = Api(runs, limits), Pages(), Samples(runs)
-    described = openapi(runs, limits, bool(access.token))
+    api, statics, described = Api(runs, limits), static_files(), openapi(runs, limits, bool(access.token))
+    pages = {"/": "app.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"}
+    samples: dict[str, list[Any]] = {}  # by run, made when they are first asked for
+    sampling = asyncio.Lock()
+
+    async def page(request: Request) -> Response:
+        return _page(statics.get(pages.get(request.scope["path"]) or request.path_params["path"]), request)
 
     async def description(request: Request) -> Response:
         return json_response(described)
+
+    async def inputs_to_try(request: Request) -> Response:
+        served = runs.find(request.query_params.get("run"))
+        async with sampling:
+            if served.name not in samples:
+                samples[served.name] = await asyncio.to_thread(_samples_of, served)
+        return json_response({"run": served.name, "samples": samples[served.name]})
 
     @asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
@@ -206,9 +188,9 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
         api.batcher.close(limits.stopping)
 
     posts, gets = {"/api/run": api.run, "/api/look": api.look}, {
-        "/": pages.app, "/docs": pages.docs, "/favicon.ico": pages.icon, "/static/{path:path}": pages.static,
+        **dict.fromkeys([*pages, "/static/{path:path}"], page),
         "/openapi.json": description, "/api/health": api.health, "/api/metrics": api.metrics_text,
-        "/api/samples": samples.samples,
+        "/api/samples": inputs_to_try,
     }  # fmt: skip
     routes = [Route(path, guarded(handler), methods=["POST"]) for path, handler in posts.items()]
     routes += [Route(path, guarded(handler), methods=["GET"]) for path, handler in gets.items()]
@@ -291,11 +273,14 @@ class StoppableServer(uvicorn.Server):
         self.ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
         await super().startup(sockets)
         self.ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Inside, Ctrl-C and SIGTERM stop the server; what was done about them before is done again after it."""
+
         def stop(number: int, frame: FrameType | None) -> None:
             again = self.should_exit
             if not again:

@@ -142,7 +142,7 @@ class Batcher:
                 work.given_up = True
                 if work in self.waiting and not isinstance(work, TextStream):
                     self.waiting.remove(work)
-                    self._left([work])
+                    self._uncount([work])
         self.metrics.dropped.add(reason=why)
 
     def close(self, seconds: float) -> None:
@@ -183,7 +183,7 @@ class Batcher:
                     size += work.size
                 taken = set(map(id, together))
                 self.waiting = deque(work for work in self.waiting if id(work) not in taken)
-            self._left(together)
+            self._uncount(together)
             self.last = self.running = size
         return together
 
@@ -197,7 +197,8 @@ class Batcher:
                 break
         self.wanted = 1
 
-    def _left(self, works: Sequence[Work]) -> None:
+    def _uncount(self, works: Sequence[Work]) -> None:
+        """Take works that left the queue off its counts."""
         self.inputs -= sum(work.size for work in works)
         self.bytes -= sum(work.bytes for work in works)
 

@@ -60,6 +60,7 @@ class Guard:
             await self.http(scope, receive, send)
 
     async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, let the app answer it, count and log it."""
         begin, status, size = time.monotonic(), 0, 0
 
         async def seen(message: Message) -> None:
@@ -114,6 +115,7 @@ class Guard:
         return not self.local or address.is_loopback
 
     def has_token(self, given: str) -> bool:
+        """Whether an Authorization is right, in a time that does not depend on how much of it is."""
         kind, _, token = given.partition(" ")
         right = hmac.compare_digest(token.strip().encode("latin-1", "replace"), self.token.encode())
         return right and kind.lower() == "bearer"

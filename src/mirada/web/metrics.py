@@ -32,10 +32,12 @@ class Counter:
     lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, amount: float = 1, **labels: str) -> None:
+        """Count so much more for a combination of labels."""
         with self.lock:
             self.values[tuple(labels.items())] += amount
 
     def lines(self) -> Iterator[str]:
+        """All of it, as Prometheus reads it."""
         yield from _head(self.name, self.about, self.kind)
         with self.lock:
             found = list(self.values.items())
@@ -58,12 +60,14 @@ class Histogram:
         self.counts = [0] * (len(self.bounds) + 1)
 
     def observe(self, value: float) -> None:
+        """Count a number."""
         place = bisect_left(self.bounds, value)  # of the first bound that is not below it
         with self.lock:
             self.counts[place] += 1
             self.total += value
 
     def lines(self) -> Iterator[str]:
+        """All of it, as Prometheus reads it."""
         yield from _head(self.name, self.about, "histogram")
         with self.lock:
             counts, total = list(self.counts), self.total

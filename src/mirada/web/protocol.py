@@ -44,6 +44,7 @@ def _finite(value: Any) -> Any:
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A value as a response in JSON."""
     return Response(json_bytes(value), status, headers, "application/json")
 
 
@@ -77,17 +78,20 @@ class BoundedProtocol(HttpToolsProtocol):
     timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the timer of the connection."""
         super().connection_made(transport)
         self.since = self.loop.time()
         self.timer = self.loop.call_later(self.sending, self.check_times)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parse some bytes, and refuse a head that is too long."""
         super().data_received(data)
         if self.head is not None:
             self.head += len(data)
@@ -95,14 +99,17 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.refuse(400, f"the head of a request has at most {LONGEST_HEAD:,} bytes")
 
     def on_message_begin(self) -> None:
+        """A head begins: its bytes and its time count from here."""
         super().on_message_begin()
         self.head, self.since = 0, self.loop.time()
 
     def on_headers_complete(self) -> Any:
+        """A head is whole."""
         self.head = None
         return super().on_headers_complete()
 
     def on_response_complete(self) -> None:
+        """A response was sent: the client may begin another request."""
         self.since = self.loop.time()
         super().on_response_complete()
 
@@ -128,6 +135,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.refuse(408, f"the head of the request did not arrive within {self.sending:g} seconds: send it faster")
 
     def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, in our form."""
         self.refuse(400, msg)
 
     def refuse(self, status: int, why: str) -> None:

@@ -145,35 +145,35 @@ def _json_object(raw: bytes) -> dict[str, Any]:
     return found
 
 
-class FormReader:
-    """Collects the parts of a form while they are parsed."""
+class _FormReader:
+    """Collects the parts of a form while they are parsed; its methods have the names that the parser calls."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.fields: dict[str, Any] = {}
         self.files: list[SentFile] = []
         self.ended = False
-        self.begin()
+        self.on_part_begin()
 
-    def begin(self) -> None:
+    def on_part_begin(self) -> None:
         self.headers: dict[bytes, bytes] = {}
         self.header = self.value = b""
         self.data: list[bytes] = []
 
-    def header_name(self, data: bytes, start: int, end: int) -> None:
+    def on_header_field(self, data: bytes, start: int, end: int) -> None:
         self.header += data[start:end]
 
-    def header_value(self, data: bytes, start: int, end: int) -> None:
+    def on_header_value(self, data: bytes, start: int, end: int) -> None:
         self.value += data[start:end]
 
-    def header_end(self) -> None:
+    def on_header_end(self) -> None:
         self.headers[self.header.lower()] = self.value
         self.header = self.value = b""
 
-    def part_data(self, data: bytes, start: int, end: int) -> None:
+    def on_part_data(self, data: bytes, start: int, end: int) -> None:
         self.data.append(data[start:end])
 
-    def part_end(self) -> None:
+    def on_part_end(self) -> None:
         _, options = parse_options_header(self.headers.get(b"content-disposition", b""))
         name, content = _decoded(options.get(b"name", b""), "the name of a field"), b"".join(self.data)
         if b"filename" in options:
@@ -191,25 +191,15 @@ class FormReader:
                 raise Refused(413, f"at most {MOST_FIELDS} fields a request")
             self.fields[name] = _decoded(content, shortened(name))
 
-    def end(self) -> None:
+    def on_end(self) -> None:
         self.ended = True
 
 
 def _read_form(raw: bytes, boundary: bytes, limits: Limits) -> Body:
     """The fields and files of a form."""
-    reader = FormReader(limits)
-    parser = MultipartParser(
-        boundary,
-        {
-            "on_part_begin": reader.begin,
-            "on_part_data": reader.part_data,
-            "on_part_end": reader.part_end,
-            "on_header_field": reader.header_name,
-            "on_header_value": reader.header_value,
-            "on_header_end": reader.header_end,
-            "on_end": reader.end,
-        },
-    )
+    reader = _FormReader(limits)
+    callbacks: Any = {name: getattr(reader, name) for name in dir(reader) if name.startswith("on_")}
+    parser = MultipartParser(boundary, callbacks)
     try:
         parser.write(raw)
         parser.finalize()
@@ -331,10 +321,6 @@ class Asked:
         if self.changes or self.draws:
             return None
         return (self.served.name, *sorted(self.ask.items()))
-
-    def with_questions(self, questions: tuple[Question, ...]) -> "Asked":
-        """The same, asked about other inputs."""
-        return replace(self, questions=questions)
 
     def part(self, first: int, last: int) -> "Asked":
         """Some of the questions."""

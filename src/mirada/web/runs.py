@@ -33,18 +33,10 @@ class WatchedStepper:
     inner: Any
     check_cancelled: Callable[[], None]
 
-    def start(self, memory: Any) -> Any:
-        return self.inner.start(memory)
-
     def step(self, tokens: Any, state: Any) -> Any:
+        """One step, if somebody still waits for it."""
         self.check_cancelled()
         return self.inner.step(tokens, state)
-
-    def reorder(self, state: Any, index: Any) -> Any:
-        return self.inner.reorder(state, index)
-
-    def alignment(self, state: Any) -> Any:
-        return self.inner.alignment(state)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -62,6 +54,7 @@ class WatchedRun(Run):
 
     @classmethod
     def of(cls, run: Run) -> "WatchedRun":
+        """A run, watched."""
         return cls(run.folder, run.task, run.model, run.known, run.settings, run.ask, run.file_overrides)
 
     @property
@@ -101,6 +94,7 @@ class ServedRun:
 
     @property
     def takes_files(self) -> bool:
+        """Whether its inputs are files."""
         return self.run.task.takes_files
 
     @cached_property
@@ -184,10 +178,7 @@ def _distinct(paths: Sequence[Path]) -> list[str]:
     ['a-x', 'b-x', 'y']
     """
     whole = [path.resolve().parts for path in paths]
-    return ["-".join(parts[-_shortest(whole, parts) :]) for parts in whole]
-
-
-def _shortest(whole: Sequence[tuple[str, ...]], path: tuple[str, ...]) -> int:
-    """How many parts at the end of a path suffice to tell it from the others."""
-    sizes = range(1, len(path))
-    return next((size for size in sizes if [p[-size:] for p in whole].count(path[-size:]) == 1), len(path))
+    ends = [
+        [parts[-size:] for parts in whole] for size in range(1, max(map(len, whole)) + 1)
+    ]  # by how many parts they have
+    return ["-".join(next((some[i] for some in ends if some.count(some[i]) == 1), whole[i])) for i in range(len(whole))]
