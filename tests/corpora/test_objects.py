@@ -50,7 +50,7 @@ def test_the_box_is_that_of_the_object(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("BLOBS", "STROKES", "FRAGMENTS", "GRAIN", "DARK"):
         monkeypatch.setattr(drawing, name, 0)
     monkeypatch.setattr(
-        drawing, "background", lambda chance, x, y: np.zeros((3, len(chance()), SIDE, SIDE), np.float32)
+        drawing, "_background", lambda chance, x, y: np.zeros((3, len(chance()), SIDE, SIDE), np.float32)
     )
     plain = drawn_objects(160, 3)
     for picture, (left, top, right, bottom) in zip(plain.pictures, plain.boxes.tolist(), strict=True):

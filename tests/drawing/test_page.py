@@ -11,26 +11,26 @@ from hypothesis import strategies as st
 
 from mirada import drawing
 from mirada.drawing import (
-    Aligned,
     Chart,
     Confusion,
     Curve,
     DataTable,
-    ForecastChart,
     HeatPanel,
     Item,
-    MarkedPassage,
-    NeighborGraph,
     PictureHeat,
     Ranked,
     Report,
     Section,
-    SoundHeat,
     TextSample,
     Weighed,
     html,
 )
 from mirada.drawing.page import Markup, element
+from mirada.tasks.answer.report import MarkedPassage
+from mirada.tasks.forecast.report import ForecastChart
+from mirada.tasks.label.report import NeighborGraph
+from mirada.tasks.transcribe.report import SoundHeat
+from mirada.tasks.translate.report import Aligned
 from tests.drawing.parsed import NAN, page_of, parse
 
 HOSTILE = "</script></style><img src=x onerror=\"alert('1')\"> <b>& &amp; -->"

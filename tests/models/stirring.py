@@ -30,6 +30,6 @@ def words(*shape: int, vocab: int = 13, seed: int = 0) -> Tensor:
 
 
 def assert_near(ours: Tensor, theirs: Tensor) -> None:
-    """Equal up to the rounding of a few layers."""
-    tolerance = 1e-9 if theirs.dtype == torch.float64 else 1e-4
+    """Equal up to the rounding of a few layers; a batch norm with small variances makes it some times larger."""
+    tolerance = 1e-9 if theirs.dtype == torch.float64 else 5e-4
     assert_close(ours, theirs, rtol=tolerance, atol=tolerance)

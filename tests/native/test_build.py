@@ -70,7 +70,7 @@ def test_the_key_covers_sources_headers_and_the_processor(tmp_path: Path, monkey
         path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
         keys.add(plan().key)
     assert {path.suffix for path in copies} == {".c", ".h"}
-    monkeypatch.setattr(build, "processor", lambda: "another")
+    monkeypatch.setattr(build, "_processor", lambda: "another")
     assert len(keys | {plan().key}) == len(copies) + 2
 
 

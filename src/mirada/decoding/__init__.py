@@ -12,12 +12,10 @@ from mirada.lazy import submodules
 if TYPE_CHECKING:
     from mirada.decoding.beam import Beam
     from mirada.decoding.greedy import Greedy, Sample
-    from mirada.decoding.options import SearchOptions
     from mirada.decoding.search import AtLeast, Forbid, Hypothesis, NoRepeat, Rule, Search, Stepper
 
 __all__ = [
-    "AtLeast", "Beam", "Forbid", "Greedy", "Hypothesis", "NoRepeat", "Rule", "Sample", "Search", "SearchOptions",
-    "Stepper",
+    "AtLeast", "Beam", "Forbid", "Greedy", "Hypothesis", "NoRepeat", "Rule", "Sample", "Search", "Stepper",
 ]  # fmt: skip
 
 __getattr__ = submodules(
@@ -25,7 +23,6 @@ __getattr__ = submodules(
     {
         "beam": "Beam",
         "greedy": "Greedy Sample",
-        "options": "SearchOptions",
         "search": "AtLeast Forbid Hypothesis NoRepeat Rule Search Stepper",
     },
 )
