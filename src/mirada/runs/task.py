@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from mirada.config import Config
 from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Problem, Record
 from mirada.errors import require, unknown
@@ -276,8 +275,3 @@ def sample_evenly(items: Sequence[T], count: int) -> Sequence[T]:
     ('ace', 'ab')
     """
     return items[:: max(1, len(items) // max(1, count))][:count]
-
-
-def with_sizes(config: Config, sizes: Mapping[str, Any]) -> Config:
-    """A model's configuration with what the data decided."""
-    return type(config).from_dict(config.to_dict() | dict(sizes))

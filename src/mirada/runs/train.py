@@ -4,7 +4,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from mirada.data.check import left_out
+from mirada.data.record import Problem
 from mirada.errors import require
 from mirada.files import checksum_of, physical_memory, remove_parts, require_own, write_whole
 from mirada.layers.model import TRAINED, require_memory
@@ -27,69 +28,16 @@ from mirada.runs.run import Run
 from mirada.runs.seeds import read_seeds, seed_lines, seeds_of, train_seeds
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
-from mirada.runs.task import Task, sample_evenly, with_sizes
+from mirada.runs.task import sample_evenly
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.log import append_event, digits, in_a_line
 from mirada.training.loop import CHECKPOINTS, Interrupted, Training
 from mirada.training.state import LAST, check_room, put_weights, weights
 from mirada.words import echo, plural
 
-# A restart by torchrun: after a process was lost it starts all of them again, with the same command, to go on.
-
-
-MARK = ".torchrun"
-
-
-def _restarts() -> int:
-    """How often torchrun has started these processes again."""
-    told = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return int(told) if told.isdecimal() else 0
-
-
-def _torchrun() -> dict[str, Any] | None:
-    """Which torchrun started this process: its job, and the process that watches over those of this machine."""
-    job = os.environ.get("TORCHELASTIC_RUN_ID")
-    return None if job is None else {"job": job, "agent": os.getppid(), "host": socket.gethostname()}
-
-
-def _going_on(request: TrainingRequest, print_progress: Callable[[str], None]) -> TrainingRequest:
-    """The request; resumed, where torchrun has restarted the run that it is for."""
-    if request.resume or not _restarts():
-        return request
-    resumed = replace(request, resume=True)
-    if not _is_marked(resumed.folder()):
-        return request
-    print_progress(
-        f"torchrun has started the processes again (restart {_restarts()}): the run goes on from its last checkpoint"
-    )
-    return resumed
-
-
-def _is_marked(folder: Path) -> bool:
-    """Whether this torchrun began the run of a folder. The leader's machine is known; others know the job alone."""
-    here = _torchrun()
-    try:
-        there = json.loads((folder / MARK).read_text(encoding="utf-8"))
-        same = here is not None and there["job"] == here["job"]
-        return same and (os.environ.get("RANK", "0") != "0" or there == here)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _mark(folder: Path) -> None:
-    """Say in a folder which torchrun began its run."""
-    here = _torchrun()
-    if here is not None:
-        write_whole(folder / MARK, json.dumps(here).encode())
-
-
-def _unmark(folder: Path) -> None:
-    """The run has ended: there is nothing to go on with."""
-    (folder / MARK).unlink(missing_ok=True)
-
-
-Print = Callable[[str], None]
+MARK = ".torchrun"  # the file that says which torchrun began a run
 FIX = "Fix these records, or leave them out with bad=skip."
+Print = Callable[[str], None]
 
 
 def train(
@@ -106,11 +54,33 @@ def train(
     start: str | Path | None = None,
     **settings: Any,
 ) -> Run:
-    """Train a model for a task, measure it and write its report, as the command `mirada train` does; the run comes back.
+    """Train a model for a task, measure it and write its report, as the command `mirada train` does.
 
-    `data` is a path, or data in memory: rows in the order of the task's columns, a dict or a data frame with those columns;
-    without it, the builtin data is learned. `settings` are the KEY=VALUE of the command (a dotted key as
-    `**{"model.width": 64}`). Progress goes to stderr, results to stdout.
+    Progress goes to stderr, results to stdout.
+
+    Args:
+        task: What the model is to do: "translate", "classify", ... (`mirada tasks` lists them).
+        data: A path; or data in memory: rows in the order of the task's columns, or a dict or a data frame with those
+            columns. Without it, the builtin data is learned.
+        model: One of the task's models; the first is the default.
+        valid: Data to validate on; by default some of `data` is held out.
+        out: The folder of the run; by default runs/TASK, or the next free name.
+        resume: Continue the run in that folder. It keeps its settings.
+        minutes: How long the training may take.
+        seed: Another seed, another run.
+        device: "cpu", "cuda", "cuda:1", ...; "auto" takes a GPU where there is one.
+        start: The folder of a run whose weights to start from.
+        **settings: The KEY=VALUE of the command: `width=64`, or with a dotted key `**{"model.width": 64}`.
+
+    Returns:
+        The trained run, which answers: `run("the red house")`.
+
+    >>> rows = [(f"{a} {b} film", b) for a in ("a", "the", "one", "that", "this", "my") for b in ("good", "bad")]
+    >>> folder = getfixture("tmp_path") / "run"
+    >>> run = train("classify", rows, out=folder, steps=2, width=16, heads=2, depth=1, threads=1)
+    on ... for validation: accuracy ...
+    >>> run("a good film").text in ("good", "bad")
+    True
     """
     source = Source(_given_data(data), _given_data(valid))
     request = TrainingRequest(
@@ -126,26 +96,63 @@ def _given_data(data: Any) -> Any:
     return "" if kept is None else str(kept) if isinstance(kept, Path) else kept
 
 
-def _print_to_stderr(text: str) -> None:
-    echo(text, err=True)
-
-
 def execute(
     request: TrainingRequest,
-    print_progress: Print = _print_to_stderr,
+    print_progress: Print = lambda text: echo(text, err=True),
     print_result: Print = echo,
     began: float | None = None,
 ) -> Run:
     """Train and measure what was asked for. A budget counts from `began`, a time of the monotonic clock, or from here."""
     began, threads = time.monotonic() if began is None else began, torch.get_num_threads()
     try:
-        leads = os.environ.get("RANK", "0") == "0"
-        request = _going_on(request, print_progress if leads else no_print)
+        request = _resumed_after_restart(request, print_progress)
         if seeds_of(request) > 1:
             return _train_all_seeds(request, print_progress, print_result)
         return train_and_measure(request, began, print_progress, print_result)
     finally:
         torch.set_num_threads(threads)  # a training may have computed with fewer
+
+
+def train_and_measure(request: TrainingRequest, began: float, print_progress: Print, print_result: Print) -> Run:
+    """The whole way: settings, records, what the task learns from them, the model, its examples, training, report."""
+    with process_group(request.device) as group, _owned_folder(request, group) as folder:
+        if not group.leads:
+            print_progress = print_result = no_print
+        resume = request.resume and (folder / CONFIG).exists()
+        settings = request.resumed(folder) if resume else request.settings()
+        settings = _warn_if_native_changed(settings, print_progress) if resume else settings
+        read_seeds(folder)  # one that is broken would end the report, after the training
+
+        splits = require_both(read(settings))
+        for note in splits.notes:
+            print_progress(note)
+        damaged = changed_files(settings, folder) if resume else []
+        run = build(settings, splits, folder)
+        for name in damaged:
+            print_progress(f"{folder / name} was missing or damaged: rebuilt from the training data")
+
+        sets = encode(run, splits).without_bad(run, print_progress)
+        now, before = fingerprint(sets.splits, run.task.identity), settings.fingerprint
+        require(
+            before in ("", now),
+            "the data has changed since this run was started: it cannot go on. Restore the data, or start another run with "
+            "--out.",
+        )
+        run.settings = run.settings.changed(fingerprint=now)
+        training = sets.training(run, group, resume, print_progress, began)
+        torchrun = _torchrun()
+        if group.leads and torchrun is not None:
+            write_whole(folder / MARK, json.dumps(torchrun).encode())
+        _write_settings(run, group)
+        _describe(run, sets.splits, training, print_progress)
+        try:
+            training.run()
+            if group.leads:
+                _conclude(run, sets.splits, print_progress, print_result)
+                (folder / MARK).unlink(missing_ok=True)
+        except KeyboardInterrupt:
+            raise Interrupted("stopped") from None
+    return run
 
 
 def _train_all_seeds(request: TrainingRequest, print_progress: Print, print_result: Print) -> Run:
@@ -163,65 +170,28 @@ def _train_all_seeds(request: TrainingRequest, print_progress: Print, print_resu
     return run
 
 
-def train_and_measure(request: TrainingRequest, began: float, print_progress: Print, print_result: Print) -> Run:
-    """The whole way, from a request to a run with its report."""
-    with process_group(request.device) as group:
-        if not group.leads:
-            print_progress = print_result = no_print
-        with _owned_folder(request, group) as folder:
-            run = _train_in(folder, request, group, began, print_progress, print_result)
-    return run
-
-
 @contextmanager
 def _owned_folder(request: TrainingRequest, group: ProcessGroup) -> Iterator[Path]:
-    """The folder of a request, to be written by nobody else."""
+    """The folder of a request, which nobody else writes to; if the run does not come so far, none is left behind empty."""
     folder = request.folder()
     group.wait()  # until everybody has found the same one: what is owned is not free any more
-    with _writable(folder, group), owned(folder, group):
-        taken = (folder / CONFIG).exists() and not request.resume
-        require_own(request.written(folder))
-        for place in (folder, folder / CHECKPOINTS) if group.leads else ():
-            remove_parts(place)
-        require(not taken, f"{folder} was taken by another training at this moment. Choose another --out.")
-        yield folder
-
-
-def _train_in(
-    folder: Path,
-    request: TrainingRequest,
-    group: ProcessGroup,
-    began: float,
-    print_progress: Print,
-    print_result: Print,
-) -> Run:
-    """Train in a folder that is ours, measure and report."""
-    resume = request.resume and (folder / CONFIG).exists()
-    settings = _warn_if_native_changed(request.resumed(folder), print_progress) if resume else request.settings()
-    read_seeds(folder)  # one that is broken would end the report, after the training
-    splits = require_both(read(settings))
-    for note in splits.notes:
-        print_progress(note)
-    damaged = changed_files(settings, folder) if resume else []
-    run = build(settings, splits, folder)
-    for name in damaged:
-        print_progress(f"{folder / name} was missing or damaged: rebuilt from the training data")
-    sets = encode(run, splits)
-    sets = sets.without_bad(run, print_progress)
-    run.settings = run.settings.changed(fingerprint=_same_data(run, sets.splits))
-    training = sets.training(run, group, resume, print_progress, began)
-    if group.leads:
-        _mark(folder)
-    _write_settings(run, group)
-    _describe(run, sets.splits, training, print_progress)
+    places = (folder / CHECKPOINTS, folder, *folder.parents)
+    new = [place for place in places if group.leads and not place.exists()]
     try:
-        training.run()
         if group.leads:
-            _conclude(run, sets.splits, print_progress, print_result)
-            _unmark(folder)
-    except KeyboardInterrupt:
-        raise Interrupted("stopped") from None
-    return run
+            check_room(folder, 0)
+        with owned(folder, group):
+            taken = (folder / CONFIG).exists() and not request.resume
+            require_own(request.written(folder))
+            for place in (folder, folder / CHECKPOINTS) if group.leads else ():
+                remove_parts(place)
+            require(not taken, f"{folder} was taken by another training at this moment. Choose another --out.")
+            yield folder
+    except BaseException:
+        for place in new:
+            with suppress(OSError):  # it holds something
+                place.rmdir()
+        raise
 
 
 def _warn_if_native_changed(settings: Settings, print_progress: Print) -> Settings:
@@ -236,22 +206,6 @@ def no_print(text: str) -> None:
     """For the processes that do not speak."""
 
 
-@contextmanager
-def _writable(folder: Path, group: ProcessGroup) -> Iterator[None]:
-    """A folder that can be written; if the run does not come so far, none is left behind empty."""
-    places = (folder / CHECKPOINTS, folder, *folder.parents)
-    new = [place for place in places if group.leads and not place.exists()]
-    try:
-        if group.leads:
-            check_room(folder, 0)
-        yield
-    except BaseException:
-        for place in new:
-            with suppress(OSError):  # it holds something
-                place.rmdir()
-        raise
-
-
 def read(settings: Settings) -> Splits:
     """All records, and what is bad among them as far as reading shows it."""
     settings.source.require_here()
@@ -259,41 +213,36 @@ def read(settings: Settings) -> Splits:
 
 
 def build(settings: Settings, splits: Splits, folder: Path) -> Run:
-    """Learn or load what the task must know, and build the model; what the data decides is added to the settings."""
+    """Learn or load what the task must know, and build the model; what the data decides is added to the settings.
+
+    A run that is resumed knows what it knew; another learns it from the data, beside what the run to start from knows.
+    """
     task = entry(settings.task).task()
-    origin = load(settings.start) if settings.start and not _has_weights(settings, folder) else None
-    known = _find_known(task, settings, splits, folder, origin)
-    settings = settings.changed(config=with_sizes(settings.config, task.sizes(known)), facts=known.facts())
+    has_weights = settings.begun and (folder / CHECKPOINTS / LAST).exists()
+    origin = load(settings.start) if settings.start and not has_weights else None
+    whole = all((folder / name).exists() for name in task.Known.files)
+    if settings.begun and whole and not changed_files(settings, folder):
+        known = load_known(task, settings, folder)
+    else:
+        known = task.learn(splits, settings.data, None if origin is None else origin.known)
+        contents = known.contents().items()
+        other = [name for name, content in contents if settings.files.get(name) not in (None, checksum_of(content))]
+        require(
+            not other,
+            f"{' and '.join(str(folder / name) for name in other)} is missing or damaged, and what the data teaches now is not "
+            "the same. Restore the file, or start over with another --out.",
+        )
+    config = type(settings.config).from_dict(settings.config.to_dict() | task.sizes(known))
+    settings = settings.changed(config=config, facts=known.facts())
     kind = task.preset(settings.name).model
-    require_memory(kind, settings.config, physical_memory(), 1 if torch.accelerator.is_available() else TRAINED)
+    require_memory(kind, config, physical_memory(), 1 if torch.accelerator.is_available() else TRAINED)
     torch.manual_seed(settings.recipe.seed)
-    model = kind(settings.config)
-    run = Run(folder, task, model, known, settings)
-    if not _has_weights(settings, folder):
+    model = kind(config)
+    if not has_weights:
         task.prepare(model, known, settings.data)
         if origin is not None:
             put_weights(model, weights(origin.model))
-    return run
-
-
-def _has_weights(settings: Settings, folder: Path) -> bool:
-    """Whether a checkpoint of this run has all weights."""
-    return settings.begun and (folder / CHECKPOINTS / LAST).exists()
-
-
-def _find_known(task: Task, settings: Settings, splits: Splits, folder: Path, origin: Run | None) -> Any:
-    """What the run to go on with knows; otherwise what the data teaches, beside what the run to start from knows."""
-    here = all((folder / name).exists() for name in task.Known.files)
-    if settings.begun and here and not changed_files(settings, folder):
-        return load_known(task, settings, folder)
-    known = task.learn(splits, settings.data, None if origin is None else origin.known)
-    other = [n for n, content in known.contents().items() if settings.files.get(n) not in (None, checksum_of(content))]
-    require(
-        not other,
-        f"{' and '.join(str(folder / name) for name in other)} is missing or damaged, and what the data teaches now is not the "
-        "same. Restore the file, or start over with another --out.",
-    )
-    return known
+    return Run(folder, task, model, known, settings)
 
 
 @dataclass(frozen=True)
@@ -307,29 +256,26 @@ class Sets:
     def without_bad(self, run: Run, print_progress: Print) -> "Sets":
         """The records that can be used; bad ones are an error, or are skipped where that is wanted."""
         splits = self.splits
-        found = run.problems(splits, (splits.train, self.train), (splits.valid, self.valid), *run.test_set(splits))
-        require_good(found, run.options, FIX)
-        if not found:
+        problems = run.problems(splits, (splits.train, self.train), (splits.valid, self.valid), *run.test_set(splits))
+        require_good(problems, run.options, FIX)
+        if not problems:
             return self
         files = f" --data {run.source.data}" + (f" --valid {run.source.valid}" if run.source.has_valid else "")
         listed = "" if run.source.in_memory else f"; `mirada check {run.task.name}{files}` lists them"
-        print_progress(f"{left_out(len(found))}{listed}")
-        return self.skipping(found)
+        print_progress(f"{left_out(len(problems))}{listed}")
+        return self.skipping(problems)
 
-    def skipping(self, found: Any) -> "Sets":
+    def skipping(self, problems: Sequence[Problem]) -> "Sets":
         """Without the records that are in one of these places."""
-        bad = {problem.where for problem in found}
-        rows = [
-            [row for row, record in enumerate(records) if record.where not in bad]
-            for records in (self.splits.train, self.splits.valid)
-        ]
-        train, valid = (
-            [records[row] for row in good]
-            for records, good in zip((self.splits.train, self.splits.valid), rows, strict=True)
-        )
-        test = [record for record in self.splits.test if record.where not in bad]
-        splits = require_both(replace(self.splits, train=train, valid=valid, test=test, problems=found))
-        return Sets(splits, self.train.take(rows[0]), self.valid.take(rows[1]))
+        bad, splits = {problem.where for problem in problems}, self.splits
+        sets = {"train": splits.train, "valid": splits.valid, "test": splits.test}
+        rows = {
+            name: [row for row, record in enumerate(records) if record.where not in bad]
+            for name, records in sets.items()
+        }
+        train, valid, test = ([sets[name][row] for row in kept] for name, kept in rows.items())
+        splits = require_both(replace(splits, train=train, valid=valid, test=test, problems=problems))
+        return Sets(splits, self.train.take(rows["train"]), self.valid.take(rows["valid"]))
 
     def training(
         self, run: Run, group: ProcessGroup, resume: bool, print_progress: Print, began: float | None = None
@@ -352,16 +298,6 @@ class Sets:
 def encode(run: Run, splits: Splits) -> Sets:
     """The records to learn from and to validate on, as the model reads them."""
     return Sets(splits, run.examples(splits.train), run.examples(splits.valid))
-
-
-def _same_data(run: Run, splits: Splits) -> str:
-    """The fingerprint of the records; an error if the run was started with others."""
-    now, before = fingerprint(splits, run.task.identity), run.settings.fingerprint
-    require(
-        before in ("", now),
-        "the data has changed since this run was started: it cannot go on. Restore the data, or start another run with --out.",
-    )
-    return now
 
 
 def _write_settings(run: Run, group: ProcessGroup) -> None:
@@ -416,32 +352,59 @@ def preview(run: Run, splits: Splits) -> Callable[[Mapping[str, float]], str]:
     return text
 
 
-def _calibrate(run: Run, splits: Splits) -> None:
-    """Let the task learn from the validation what only a trained model can show, and keep it in config.json."""
-    with torch.inference_mode():
-        known = run.task.calibrate(run, splits.valid)
-    if known is not run.known:
-        run.known, run.settings = known, run.settings.changed(facts=known.facts())
-        _write_settings(run, ProcessGroup())
-
-
 def _conclude(run: Run, splits: Splits, print_progress: Print, print_result: Print) -> None:
     """Calibrate, measure, show sample answers, write the report."""
     run.model.eval()
-    _calibrate(run, splits)
+    with torch.inference_mode():
+        known = run.task.calibrate(run, splits.valid)
+    if known is not run.known:  # what only a trained model can show
+        run.known, run.settings = known, run.settings.changed(facts=known.facts())
+        _write_settings(run, ProcessGroup())
     records = splits.test or splits.valid
     print_progress(f"measuring on {run.task.amount(records)} and writing the report")
-    found = run.measured(splits)
-    append_event(run.folder / "metrics.jsonl", {"test" if splits.test else "valid_metrics": found.metrics})
+    measured = run.measured(splits)
+    append_event(run.folder / "metrics.jsonl", {"test" if splits.test else "valid_metrics": measured.metrics})
     print_result(
-        f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(found.metrics)}"
+        f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(measured.metrics)}"
     )
-    if found.verdict:
-        print_result(found.verdict)
+    if measured.verdict:
+        print_result(measured.verdict)
     samples = run.task.samples(run, splits)
     for text in samples:
         (answer,) = run.answers([run.task.parse(text)])
         print_result(f"  {answer.input}  ->  {run.task.in_brief(answer)}")
     example = run.task.example(run, samples)
-    write_report(run, splits, found, example)
+    write_report(run, splits, measured, example)
     print_progress(f"the report is {run.folder / 'report.html'}; go on with: {example}")
+
+
+# A restart by torchrun: after a process was lost it starts all of them again, with the same command, to go on.
+
+
+def _torchrun() -> dict[str, Any] | None:
+    """Which torchrun started this process: its job, and the process that watches over those of this machine."""
+    job = os.environ.get("TORCHELASTIC_RUN_ID")
+    return None if job is None else {"job": job, "agent": os.getppid(), "host": socket.gethostname()}
+
+
+def _resumed_after_restart(request: TrainingRequest, print_progress: Print) -> TrainingRequest:
+    """The request; resumed, where torchrun has restarted the processes of the run that it is for.
+
+    The leader's machine is known; others know the job alone.
+    """
+    restarts, here = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), _torchrun()
+    if request.resume or here is None or not restarts.isdecimal() or int(restarts) == 0:
+        return request
+    resumed, leads = replace(request, resume=True), os.environ.get("RANK", "0") == "0"
+    mark = resumed.folder() / MARK
+    try:
+        there = json.loads(mark.read_text(encoding="utf-8"))
+        if there["job"] != here["job"] or (leads and there != here):
+            return request
+    except (OSError, ValueError, KeyError, TypeError):
+        return request
+    if leads:
+        print_progress(
+            f"torchrun has started the processes again (restart {int(restarts)}): the run goes on from its last checkpoint"
+        )
+    return resumed
