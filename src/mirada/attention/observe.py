@@ -1,7 +1,7 @@
 """Interventions: how a call of a layer can be changed from outside, before a kernel is planned for it."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -60,10 +60,7 @@ def observed(observer: Observer) -> Iterator[None]:
 
 def notify(event: Event) -> None:
     """Show a call to all observers. Never compiled: an observer must see tensors that were computed, not traced."""
-    if torch.compiler.is_compiling():
-        _never_compiled()(event)
-    else:
-        _show(event)
+    _apart(_show)(event)
 
 
 def _show(event: Event) -> None:
@@ -75,11 +72,6 @@ def _show(event: Event) -> None:
 
 def _observers_here() -> list[Observer]:
     return [observer for thread, observer in _observers if thread == threading.get_ident()]
-
-
-def _never_compiled() -> Callable[[Event], None]:
-    """`_show`, kept from the compiler. Made when it is needed: asking for it imports the compiler, which takes seconds."""
-    return torch.compiler.disable(_show)
 
 
 def anybody_looks() -> bool:
@@ -147,5 +139,5 @@ def _tell_all(layer: Any, request: Request, memory: Memory | None) -> None:
 
 
 def _apart(function: Any) -> Any:
-    """The function, kept from the compiler: what it does depends on the call's number. Asking imports the compiler."""
+    """The function, kept from the compiler, which is imported only if it is at work: that takes seconds."""
     return torch.compiler.disable(function) if torch.compiler.is_compiling() else function

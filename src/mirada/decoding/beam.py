@@ -26,6 +26,12 @@ class Beam(Search):
     finished, or when none that goes on can overtake the `best` finished ones: its logprob cannot rise, so its score stays
     below logprob / most^length_penalty. A text that reached the limit without its end ranks behind all that have theirs.
 
+    Args:
+        size: texts that are kept per entry.
+        length_penalty: how much long texts are favored.
+        coverage: how much a source that was looked at everywhere is favored.
+        best: how many texts come back.
+
     >>> from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
     >>> model = Seq2Seq(Seq2SeqConfig.tiny()).eval()
     >>> state = model.start(model.encode(torch.tensor([[4, 5, 6], [7, 8, 9]])))

@@ -147,6 +147,12 @@ class Sample(SingleHypothesis):
     `top_p`. `top_k=0` and `top_p=1.0` leave all. A text depends on `seed` and on its number, not on its batch: draw n of a
     text is a hash of seed, number and n.
 
+    Args:
+        temperature: below 1 likely tokens become likelier, above 1 less likely.
+        top_k: how many tokens may be drawn; 0 for all.
+        top_p: the probability that the nucleus holds; 1.0 for all.
+        seed: another seed draws other texts.
+
     >>> import torch
     >>> from mirada.models.gpt import GPT, GPTConfig
     >>> model, first = GPT(GPTConfig.tiny()).eval(), torch.tensor([3])

@@ -102,6 +102,9 @@ class Rule(ABC):
 class Forbid(Rule):
     """Tokens that are never written: padding, the start, perhaps the unknown word.
 
+    Args:
+        tokens: the tokens that are never written.
+
     >>> logits = torch.zeros(1, 5)
     >>> Forbid([0, 3]).apply(logits, SoFar(length=0, end=1, texts=[]))
     >>> logits
@@ -127,6 +130,9 @@ class Forbid(Rule):
 class AtLeast(Rule):
     """No end before `count` tokens were written.
 
+    Args:
+        count: how many tokens come before the end.
+
     >>> logits = torch.zeros(1, 3)
     >>> AtLeast(2).apply(logits, SoFar(length=1, end=2, texts=[]))
     >>> logits
@@ -146,6 +152,9 @@ class AtLeast(Rule):
 @dataclass(frozen=True)
 class NoRepeat(Rule):
     """No sequence of `size` tokens twice in a text: `NoRepeat(1)` writes no token twice.
+
+    Args:
+        size: the length of a sequence that may not come twice.
 
     >>> logits = torch.zeros(1, 8)
     >>> NoRepeat(2).apply(logits, SoFar(length=4, end=0, texts=[[5, 6, 7, 5]]))  # 5 was followed by 6
@@ -232,6 +241,19 @@ class Search(ABC):
         of it but its last token, and that token. `end` is the token that ends a text (None: nothing does). A text takes at
         most `most` steps, one number or one per entry; the end takes a step too. `align` asks for alignments. `numbers`
         are the entries' numbers in a larger whole (a file, say): what is drawn at random depends on them alone.
+
+        Args:
+            stepper: the model, or an engine's stepper.
+            state: `stepper.start(memory)`, or the state after a prompt without its last token.
+            first: the start token of every entry, or the last token of its prompt.
+            end: the token that ends a text; None if nothing does.
+            most: the most steps of a text, one number or one per entry.
+            align: whether the hypotheses get alignments.
+            rules: what must not be written, such as `Forbid([0])`.
+            numbers: the numbers of the entries in a larger whole.
+
+        Returns:
+            A list of hypotheses for every entry.
         """
         call = prepare(stepper, state, first, end, most, align, rules, numbers)
         with torch.inference_mode():

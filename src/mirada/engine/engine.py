@@ -98,6 +98,9 @@ class Engine:
 
         It reads all weights, so that no write is missed: not one through `.data`, nor one of a fused optimizer.
 
+        Args:
+            model: the model that was packed, or another.
+
         >>> from mirada.models.gpt import GPT, GPTConfig
         >>> model = GPT(GPTConfig.tiny())
         >>> made = fast(model)
@@ -128,6 +131,12 @@ def fast(model: Any) -> Engine:
     """An engine for a model: fast steps if it is of a kind that engines know, else the model itself and the reason.
 
     The weights are copied and packed here. Make an engine once and keep it; make another when it no longer `holds` the model.
+
+    Args:
+        model: a model with start, step, reorder and alignment, such as `GPT` or `Transformer`.
+
+    Returns:
+        An `Engine`, whose `stepper` a search steps.
 
     >>> from mirada.decoding.greedy import Greedy
     >>> from mirada.models.gpt import GPT, GPTConfig

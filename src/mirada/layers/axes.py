@@ -20,6 +20,10 @@ class Axes(nn.Module):
     (batch, time, height, width, channels), `axes=1` lets each pixel look along time, `axes=(2, 3)` lets each frame look at
     itself, and `axes=(1, 2, 3)` is space x time. A call's `where` speaks of samples: it holds for every place of its sample.
 
+    Args:
+        attention: the layer that attends.
+        axes: the axis or axes to attend over, counted with the batch as 0.
+
     >>> from mirada.attention.heads import MultiHead
     >>> over_time = Axes(Attention(MultiHead(8, heads=2)), axes=1)
     >>> over_time(torch.zeros(1, 5, 3, 4, 8)).shape

@@ -35,6 +35,11 @@ class Residual(nn.Module):
 
     The layer is handed over at the call, so that it keeps a short name in the module that owns it.
 
+    Args:
+        norm: the norm before or after.
+        order: "pre" or "post".
+        dropout: the share of the layer's numbers that are dropped in training.
+
     >>> from mirada.layers.norm import LayerNorm
     >>> import torch
     >>> around = Residual(LayerNorm(4), order="pre")
@@ -72,6 +77,21 @@ class BlockConfig(Config):
 
     `projection` is how heads are made (multihead, grouped:2, collaborative:64, split), `order` where the norm stands,
     `length` the rows of a learned position table.
+
+    Fields:
+        width: numbers in a vector.
+        heads: heads of an attention.
+        hidden: numbers in the hidden layer of the feed-forward network.
+        activation: relu, gelu, gelu-tanh, silu or gated.
+        norm: layer, rms or batch.
+        order: "pre" (norm, then layer) or "post".
+        dropout: the share of numbers dropped in the residual stream.
+        position: sinusoidal, learned, rotary, relative:16, alibi or none.
+        where: the neighborhood of self-attention, such as causal & window:128.
+        projection: how heads are made: multihead, grouped:2, collaborative:64 or split.
+        score: dot, general, additive, concat, tanhsum or location.
+        normalizer: softmax, sparsemax, ...
+        length: rows of a learned position table.
     """
 
     width: int = 256
@@ -138,6 +158,10 @@ class EncoderLayer(_SelfAttending):
 
     Without a memory this is also the block of a decoder-only model: its neighborhood is then causal.
 
+    Args:
+        config: sizes and factors.
+        where: the neighborhood, within that of the configuration; complete by default.
+
     >>> EncoderLayer(BlockConfig(width=8, heads=2, hidden=16))(torch.zeros(2, 3, 8)).shape
     torch.Size([2, 3, 8])
     """
@@ -172,6 +196,9 @@ class EncoderLayer(_SelfAttending):
 
 class DecoderLayer(_SelfAttending):
     """Causal self-attention, attention over a memory, then feed-forward.
+
+    Args:
+        config: sizes and factors.
 
     >>> layer = DecoderLayer(BlockConfig(width=8, heads=2, hidden=16))
     >>> layer(torch.zeros(2, 3, 8), torch.zeros(2, 5, 8)).shape

@@ -18,6 +18,15 @@ class Stem1d(nn.Module):
 
     Places beyond a sample's true length are zeros, so that a padded batch gives each sample what it gets alone.
 
+    Args:
+        channels: numbers in a time step.
+        width: numbers in a feature vector.
+        depth: how many convolutions there are.
+        size: places that a convolution sees.
+        stride: places that it moves on.
+        padding: "same" (zeros at both ends) or "valid".
+        activation: relu, gelu, gelu-tanh or silu.
+
     >>> frames, lengths = Stem1d(3, 8, depth=2, stride=2)(torch.zeros(2, 9, 3), torch.tensor([9, 4]))
     >>> frames.shape, lengths.tolist()
     (torch.Size([2, 3, 8]), [3, 1])
@@ -70,6 +79,12 @@ class Stem1d(nn.Module):
 
 class Stem2d(nn.Module):
     """Convolutions over a picture, each halving its sides; the cells come out as a sequence, row by row.
+
+    Args:
+        channels: numbers in a pixel.
+        width: numbers in a cell.
+        depth: how many convolutions there are.
+        activation: relu, gelu, gelu-tanh or silu.
 
     >>> Stem2d(3, 8, depth=2)(torch.zeros(2, 3, 12, 16)).shape
     torch.Size([2, 12, 8])

@@ -23,6 +23,12 @@ class TokenEmbedding(nn.Module):
 
     The table may be shared with the output layer, and may start from pretrained word vectors: `copy_vectors`.
 
+    Args:
+        vocab: how many tokens there are.
+        width: numbers in a vector.
+        scaled: whether vectors are multiplied by sqrt(width).
+        of: what a token is called in errors.
+
     >>> TokenEmbedding(vocab=10, width=4)(torch.tensor([[1, 2]])).shape
     torch.Size([1, 2, 4])
 
@@ -72,6 +78,10 @@ class AddPosition(nn.Module):
     """Add the positions to an input, then drop out: what every input goes through before the first block.
 
     h = dropout(x + position)
+
+    Args:
+        position: what is added; None adds nothing.
+        dropout: the share of numbers dropped in training.
     """
 
     def __init__(self, position: InputPosition | None, dropout: float = 0.0) -> None:
@@ -91,6 +101,11 @@ class AddPosition(nn.Module):
 
 class Patches(nn.Module):
     """A picture as a sentence: squares of pixels, row by row, each through one linear layer.
+
+    Args:
+        channels: numbers in a pixel.
+        size: pixels on a side of a patch.
+        width: numbers in a vector.
 
     >>> Patches(channels=3, size=4, width=8)(torch.zeros(2, 3, 8, 12)).shape
     torch.Size([2, 6, 8])
@@ -120,6 +135,10 @@ class Patches(nn.Module):
 
 class SeriesEmbedding(nn.Module):
     """A vector per time step of a series, from the numbers measured there.
+
+    Args:
+        features: numbers in a time step.
+        width: numbers in a vector.
 
     >>> SeriesEmbedding(features=3, width=8)(torch.zeros(2, 5, 3)).shape
     torch.Size([2, 5, 8])

@@ -91,6 +91,11 @@ class FeedForward(nn.Module):
 
     h = W_2 act(W_1 x + b_1) + b_2, with act relu, gelu, gelu-tanh or silu
 
+    Args:
+        width: numbers in a vector.
+        hidden: numbers in the hidden layer.
+        activation: relu, gelu, gelu-tanh or silu.
+
     >>> import torch
     >>> FeedForward(4, hidden=16)(torch.zeros(2, 3, 4)).shape
     torch.Size([2, 3, 4])
@@ -119,6 +124,10 @@ class Gated(nn.Module):
     """A feed-forward layer in which one half opens and closes the other.
 
     h = W_2 (silu(W_1 x) * (V x)), without biases
+
+    Args:
+        width: numbers in a vector.
+        hidden: numbers in the hidden layer.
 
     >>> import torch
     >>> Gated(4, hidden=16)(torch.zeros(2, 3, 4)).shape

@@ -175,7 +175,11 @@ WEIGHTS = "model.safetensors"
 
 
 class Model(nn.Module, Generic[C]):
-    """A module made from one configuration. `save` writes `config.json` and `model.safetensors`, `load` reads them."""
+    """A module made from one configuration. `save` writes `config.json` and `model.safetensors`, `load` reads them.
+
+    Args:
+        config: the configuration, of the class `Config`.
+    """
 
     Config: ClassVar[type[Config]]
     config: C
@@ -189,7 +193,11 @@ class Model(nn.Module, Generic[C]):
         self.config = config
 
     def save(self, folder: str | Path) -> None:
-        """Write the configuration as JSON and the weights as safetensors."""
+        """Write the configuration as JSON and the weights as safetensors.
+
+        Args:
+            folder: where to; it is made if need be.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         described = {"model": type(self).__name__.lower(), "config": self.config.to_dict()}
@@ -202,7 +210,11 @@ class Model(nn.Module, Generic[C]):
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """The model of a folder, in evaluation mode."""
+        """The model of a folder, in evaluation mode.
+
+        Args:
+            folder: what `save` wrote.
+        """
         folder = Path(folder)
         described = read_json(folder / "config.json")
         name = described.get("model")

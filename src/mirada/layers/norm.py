@@ -31,6 +31,10 @@ class Norm(nn.Module):
 class LayerNorm(Norm):
     """Every place by itself: (x - mean) / sqrt(variance + eps) * weight + bias, over the width.
 
+    Args:
+        width: numbers in a vector.
+        eps: what is added to the variance.
+
     >>> LayerNorm(2, eps=1e-9)(torch.tensor([[[1.0, 3.0]]])).tolist()
     [[[-1.0, 1.0]]]
 
@@ -47,6 +51,10 @@ class LayerNorm(Norm):
 
 class RMSNorm(Norm):
     """Every place by itself, without a mean: x / sqrt(mean of x^2 + eps) * weight.
+
+    Args:
+        width: numbers in a vector.
+        eps: what is added to the mean square.
 
     >>> RMSNorm(2, eps=1e-9)(torch.tensor([[[3.0, 3.0]]])).tolist()
     [[[1.0, 1.0]]]
@@ -66,6 +74,12 @@ class BatchNorm(Norm):
 
     The variance divides by N - correction: 0 as everywhere in the field, 1 as the lectures write it. In evaluation the
     running averages stand in for the batch, so that a sample does not depend on its neighbors.
+
+    Args:
+        width: numbers in a vector.
+        correction: 0 or 1.
+        eps: what is added to the variance.
+        momentum: how fast the running averages follow the batches.
 
     >>> BatchNorm(1, eps=1e-9)(torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]]))[0, :2, 0].tolist()
     [-1.0, 1.0]

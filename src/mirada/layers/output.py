@@ -21,6 +21,12 @@ IGNORED = -100  # a target that does not count
 class Output(nn.Module):
     """logits = W h + b, with a table W of its own or that of the embedding (`tied`).
 
+    Args:
+        width: numbers in a vector.
+        vocab: how many words there are.
+        bias: whether there is a trained number per word.
+        tied: the table of the embedding, to be shared.
+
     >>> output = Output(4, vocab=10)
     >>> output(torch.zeros(2, 3, 4)).shape
     torch.Size([2, 3, 10])

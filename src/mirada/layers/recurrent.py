@@ -54,6 +54,14 @@ class Recurrent(nn.Module):
     of the output is `hidden` either way. Outputs at padded places are 0, and a backward direction starts at a
     sample's true end.
 
+    Args:
+        cell: rnn, gru or lstm.
+        width: numbers in an input.
+        hidden: numbers in a state.
+        depth: how many layers there are.
+        directions: 1, or 2 to read backward too.
+        dropout: the share of numbers dropped between layers.
+
     >>> states, last = Recurrent("lstm", 3, hidden=8, directions=2)(torch.zeros(2, 5, 3), torch.tensor([5, 2]))
     >>> states.shape, last.h.shape
     (torch.Size([2, 5, 8]), torch.Size([2, 2, 4]))
@@ -211,6 +219,13 @@ class PlainDecoder(nn.Module):
     s_t = cell(y_{t-1}, s_{t-1}), and s_t is what the output layer reads
 
     Sutskever, Vinyals and Le (2014), arXiv:1409.3215: the baseline of the lectures.
+
+    Args:
+        cell: rnn, gru or lstm.
+        width: numbers in an input.
+        hidden: numbers in a state.
+        depth: how many layers there are.
+        dropout: the share of numbers dropped between layers.
     """
 
     def __init__(self, cell: str, width: int, hidden: int, depth: int = 1, dropout: float = 0.0) -> None:
@@ -272,6 +287,16 @@ class BahdanauDecoder(LookingDecoder):
     this word (Show, Attend and Tell).
 
     Bahdanau, Cho and Bengio (2015), arXiv:1409.0473; Xu et al. (2015), arXiv:1502.03044, 4.2.1.
+
+    Args:
+        cell: rnn, gru or lstm.
+        width: numbers in an input.
+        hidden: numbers in a state.
+        depth: how many layers there are.
+        score: how alike a state and a place of the memory are.
+        normalizer: how scores become weights; softmax by default.
+        gate: whether the context is scaled.
+        dropout: the share of numbers dropped between layers.
     """
 
     def __init__(
@@ -348,6 +373,17 @@ class LuongDecoder(LookingDecoder):
     then steps must wait for each other. Without it a whole target is computed at once.
 
     Luong, Pham and Manning (2015), arXiv:1508.04025.
+
+    Args:
+        cell: rnn, gru or lstm.
+        width: numbers in an input.
+        hidden: numbers in a state.
+        depth: how many layers there are.
+        score: how alike a state and a place of the memory are.
+        reach: global, local-m or local-p.
+        half: places on each side, where the reach is local.
+        feeding: whether a readout goes into the next step.
+        dropout: the share of numbers dropped between layers.
     """
 
     def __init__(

@@ -93,6 +93,11 @@ class DecoderState:
 class Encoder(nn.Module):
     """Encoder layers, one after the other, with a last norm where the blocks have theirs in front.
 
+    Args:
+        config: sizes and factors of each layer.
+        depth: how many layers there are.
+        where: the neighborhood, within that of the configuration; complete by default.
+
     >>> Encoder(BlockConfig(width=8, heads=2, hidden=16), depth=2)(torch.zeros(2, 3, 8)).shape
     torch.Size([2, 3, 8])
     """
@@ -117,6 +122,10 @@ class Encoder(nn.Module):
 
 class Stack(Encoder):
     """Causal layers, one after the other: a decoder without a memory, as GPT is, that can also go step by step.
+
+    Args:
+        config: sizes and factors of each layer.
+        depth: how many layers there are.
 
     >>> stack = Stack(BlockConfig(width=8, heads=2, hidden=16), depth=2).eval()
     >>> x = torch.randn(1, 3, 8)
@@ -150,6 +159,10 @@ class Stack(Encoder):
 
 class Decoder(nn.Module):
     """Decoder layers over a memory, with a last norm where the blocks have theirs in front.
+
+    Args:
+        config: sizes and factors of each layer.
+        depth: how many layers there are.
 
     >>> decoder = Decoder(BlockConfig(width=8, heads=2, hidden=16), depth=2)
     >>> decoder(torch.zeros(2, 3, 8), torch.zeros(2, 5, 8)).shape

@@ -29,7 +29,13 @@ Lengths = Int[Tensor, " batch"]
 
 @dataclass(frozen=True, kw_only=True)
 class BERTConfig(BlockConfig):
-    """Vocabulary, depth and number of segments; the block's fields are in `BlockConfig`."""
+    """Vocabulary, depth and number of segments; the block's fields are in `BlockConfig`.
+
+    Fields:
+        vocab: how many tokens there are.
+        depth: how many layers there are.
+        segments: how many kinds of segments there are.
+    """
 
     activation: str = "gelu"
     order: str = "post"

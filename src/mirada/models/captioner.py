@@ -44,6 +44,17 @@ class CaptionerConfig(BlockConfig):
 
     Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having looked
     everywhere equally often: penalty * sum over cells of (1 - sum over words of alpha)^2, per word of a caption.
+
+    Fields:
+        vocab: how many tokens there are.
+        channels: numbers in a pixel.
+        patch: pixels on a side of a patch.
+        depth: layers of the encoder.
+        encoder: convolution, coordinates or patches.
+        decoder: lstm or transformer.
+        decoder_depth: layers of the decoder.
+        gaze: the LSTM's normalizer: softmax, hard or hard:0.5.
+        penalty: the price of uneven looks.
     """
 
     vocab: int = 2000

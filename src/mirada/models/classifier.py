@@ -41,6 +41,17 @@ class ClassifierConfig(BlockConfig):
     `units` is the size of the LSTM or of the convolution, `kernel` the reach of the convolution, `dense` an optional relu layer
     before the classes. `key_dim` is the dim of the `heads` of the convolution's attention; 0: one head, no projections, and a
     learned scale. One class means one score, through a sigmoid: yes or no.
+
+    Fields:
+        encoder: transformer, lstm or convolution.
+        vocab: how many tokens there are.
+        classes: how many classes there are.
+        depth: layers of the Transformer.
+        pool: mean, max, first, attention or flatten.
+        units: numbers in a state of the LSTM, or channels of the convolution.
+        kernel: places that the convolution sees.
+        key_dim: numbers in a key of one head of the convolution's attention; 0 for no projections.
+        dense: numbers in the layer before the classes; 0 for none.
     """
 
     encoder: str = "transformer"

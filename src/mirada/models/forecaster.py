@@ -10,8 +10,9 @@ patches:          numbers in patches + position -> encoder layers -> all values 
 All of them predict how far a value lies from the last known one, so that predicting nothing repeats it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -43,6 +44,17 @@ class ForecasterConfig(BlockConfig):
     distance from its last value. Patches cut `length` steps into pieces of `patch`, of all columns together (`channels` is
     mixed) or of each by itself: it sees its own column (apart) or all of them (across); auto is apart where the columns are
     the targets and across where there are others.
+
+    Fields:
+        features: numbers in a time step of the input.
+        targets: numbers in a time step of the output.
+        horizon: how many steps are predicted.
+        own: how many of the first columns are the past of the first targets.
+        relative: whether columns are read as distances from their last values.
+        patch: steps in a patch.
+        channels: mixed, apart, across or auto.
+        depth: how many layers there are.
+        kind: encoder-decoder, lstm or patches.
     """
 
     activation: str = "gelu"
@@ -154,6 +166,10 @@ class Forecaster(Model[ForecasterConfig]):
 class StepwiseBody(nn.Module):
     """What predicts one value after the other."""
 
+    output: nn.Linear
+    start: Callable[[Series], Any]
+    step: Callable[[First, Any], tuple[First, Any]]
+
     def generate(self, series: Series, horizon: int) -> Values:
         """The next values, each predicted from the ones predicted before."""
         state, value, values = self.start(series), series.new_zeros(len(series), self.output.out_features), []
@@ -167,6 +183,7 @@ class DirectBody(nn.Module):
     """What predicts all values at once."""
 
     targets: int
+    next_values: Callable[[Series, Values], Values]
 
     def generate(self, series: Series, horizon: int) -> Values:
         """The next values; none is predicted from another."""

@@ -26,7 +26,20 @@ from mirada.shapes import check_axes, check_size
 
 @dataclass(frozen=True, kw_only=True)
 class GATConfig(Config):
-    """`score` is graph (GAT) or graphv2 (GATv2). Hidden layers have `heads` heads of `dim`, the last `last_heads`."""
+    """`score` is graph (GAT) or graphv2 (GATv2). Hidden layers have `heads` heads of `dim`, the last `last_heads`.
+
+    Fields:
+        features: numbers in a node.
+        classes: how many classes there are.
+        dim: numbers in a head of a hidden layer.
+        heads: heads of a hidden layer.
+        last_heads: heads of the last layer.
+        depth: how many layers there are.
+        score: graph or graphv2.
+        dropout: the share of inputs dropped in training.
+        weight_dropout: the share of attention weights dropped in training.
+        self_loops: whether every node sees itself.
+    """
 
     features: int = 1433
     classes: int = 7

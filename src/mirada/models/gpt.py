@@ -24,7 +24,13 @@ Tokens = Integer[Tensor, "batch length"]
 
 @dataclass(frozen=True, kw_only=True)
 class GPTConfig(BlockConfig):
-    """Vocabulary and depth; the block's fields are in `BlockConfig`."""
+    """Vocabulary and depth; the block's fields are in `BlockConfig`.
+
+    Fields:
+        vocab: how many tokens there are.
+        depth: how many layers there are.
+        tied: whether the output layer shares the words' table.
+    """
 
     activation: str = "gelu-tanh"
     position: str = "learned"

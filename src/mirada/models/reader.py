@@ -32,6 +32,13 @@ class ReaderConfig(BlockConfig):
     model would need many examples to find out can be told (Chen et al., 2017, arXiv:1704.00051, 3.2). 0: there are none.
     `convolutions` of so many places each (`kernel`) come before the encoder: neighbors matter most, and attention would have
     to learn that (Yu et al., 2018, arXiv:1804.09541).
+
+    Fields:
+        vocab: how many tokens there are.
+        depth: how many layers there are.
+        marks: how many marks a place can have.
+        convolutions: how many convolutions come before the encoder.
+        kernel: places that a convolution sees.
     """
 
     activation: str = "gelu"

@@ -36,6 +36,22 @@ class Seq2SeqConfig(Config):
 
     Luong's also have a `reach` (global, local-m, local-p, `half` places to each side) and `feeding` (of the last readout into
     the next step). `dot` is scaled; Luong's own is `dot:1.0`. `length` is the longest source that `location` can score.
+
+    Fields:
+        vocab: how many tokens there are.
+        source_vocab: how many tokens the source has.
+        width: numbers in a word's vector.
+        hidden: numbers in a state.
+        depth: how many layers there are.
+        cell: rnn, gru or lstm.
+        directions: 1, or 2 to read the source backward too.
+        attention: no, bahdanau or luong.
+        score: dot, general, concat, additive or location.
+        reach: global, local-m or local-p.
+        half: places on each side, where the reach is local.
+        feeding: whether a readout goes into the next step.
+        dropout: the share of numbers dropped in training.
+        length: the longest source that `location` can score.
     """
 
     vocab: int = 8000

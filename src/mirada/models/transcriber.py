@@ -42,6 +42,14 @@ class TranscriberConfig(BlockConfig):
     `ctc` is the weight of a second loss in training: from every place of the encoder alone, the text must be told as well,
     in its order. So the encoder learns to hear before the decoder knows where to look. `pace` is how many places of the
     encoder a token usually takes, if the transformer is to know: then token t and place t x pace start out as neighbors.
+
+    Fields:
+        vocab: how many tokens there are.
+        mels: numbers in a frame.
+        depth: how many layers there are.
+        kind: transformer or luong.
+        ctc: the weight of the second loss; 0 for none.
+        pace: places of the encoder per token; 0 if they are not known.
     """
 
     activation: str = "gelu"

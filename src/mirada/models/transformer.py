@@ -30,6 +30,13 @@ class TransformerConfig(BlockConfig):
     """Vocabularies and depth; the block's fields are in `BlockConfig`.
 
     `tied` shares the target's words with the output, "all" also with the source (one vocabulary for both).
+
+    Fields:
+        vocab: how many tokens there are.
+        source_vocab: how many tokens the source has.
+        depth: how many layers there are.
+        tied: no, output or all.
+        output_bias: whether the output layer has a bias.
     """
 
     vocab: int = 8000

@@ -26,9 +26,18 @@ from mirada.shapes import show
 class ViTConfig(BlockConfig):
     """Picture and patch sizes, classes and depth; the block's fields are in `BlockConfig`.
 
-    `_stem` is what makes a vector of a patch: linear, or convolutions that halve the picture until a patch is one cell, and so
+    `stem` is what makes a vector of a patch: linear, or convolutions that halve the picture until a patch is one cell, and so
     see a little of the patches around it. `pool` is first (the class token), mean, max or attention; only the first has a
     class token. `length` must hold all places.
+
+    Fields:
+        channels: numbers in a pixel.
+        size: pixels on a side of a picture.
+        patch: pixels on a side of a patch.
+        classes: how many classes there are.
+        depth: how many layers there are.
+        stem: linear or convolution.
+        pool: first, mean, max or attention.
     """
 
     activation: str = "gelu"

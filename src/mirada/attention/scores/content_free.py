@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from mirada.attention.scores.score import Keys, Queries, Score, Scores, check_dims, glorot
+from mirada.attention.scores.score import Keys, Queries, Score, Scores, glorot
 from mirada.errors import require
+from mirada.shapes import show
 
 
 class Location(Score):
@@ -37,7 +38,8 @@ class Location(Score):
         return q @ self.weight[: k.shape[-2]].T.to(q.dtype)
 
     def check(self, q: Queries, k: Keys) -> None:
-        check_dims(self, q, k, self.dim_q, k.shape[-1])
+        if q.shape[-1] != self.dim_q:
+            raise ValueError(f"{self} needs queries of dim {self.dim_q}: got q {show(q)}")
         if k.shape[-2] > self.max_keys:
             raise ValueError(
                 f"Location has rows for max_keys={self.max_keys}: got keys={k.shape[-2]}. Build it larger or cut the source."

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from mirada.attention.scores.score import Keys, Queries, Score, Scores, check_dims, glorot, per_head
+from mirada.attention.scores.score import Keys, Queries, Score, Scores, glorot, per_head
 
 
 class Graph(Score):
@@ -32,7 +32,7 @@ class Graph(Score):
 
     def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
-        self.dim, self.heads = dim, heads
+        self.dims, self.heads = (dim, dim), heads
         self.query = nn.Parameter(glorot(heads, dim, 1).squeeze(-1))
         self.key = nn.Parameter(glorot(heads, dim, 1).squeeze(-1))
 
@@ -48,12 +48,8 @@ class Graph(Score):
     def aligned(self, q: Tensor, k: Tensor) -> Tensor:
         return F.leaky_relu(q + k, self.slope).squeeze(-1)
 
-    def check(self, q: Queries, k: Keys) -> None:
-        super().check(q, k)
-        check_dims(self, q, k, self.dim, self.dim)
-
     def extra_repr(self) -> str:
-        return f"{self.dim}, heads={self.heads}"
+        return f"{self.dims[0]}, heads={self.heads}"
 
 
 class GraphV2(Score):
@@ -79,16 +75,12 @@ class GraphV2(Score):
 
     def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
-        self.pair_width, self.heads = dim, heads
+        self.dims, self.pair_width, self.heads = (dim, dim), dim, heads
         self.weight = nn.Parameter(glorot(heads, dim, 1).squeeze(-1))
 
     def compare(self, q: Tensor, k: Tensor) -> Scores:
         total = rearrange(q, "b h q d -> b h q 1 d") + rearrange(k, "b h k d -> b h 1 k d")
         return torch.einsum("bhqkd,hd->bhqk", F.leaky_relu(total, self.slope), per_head(self.weight, q))
-
-    def check(self, q: Queries, k: Keys) -> None:
-        super().check(q, k)
-        check_dims(self, q, k, self.pair_width, self.pair_width)
 
     def extra_repr(self) -> str:
         return f"{self.pair_width}, heads={self.heads}"

@@ -6,7 +6,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from mirada.attention.scores.score import Keys, Queries, Score, Scores, check_dims, glorot, per_head
+from mirada.attention.scores.score import Keys, Queries, Score, Scores, glorot, per_head
 from mirada.errors import unknown
 
 
@@ -32,7 +32,7 @@ class Additive(Score):
 
     def __init__(self, dim_q: int, dim_k: int, hidden: int, heads: int = 1) -> None:
         super().__init__()
-        self.dim_q, self.dim_k, self.heads, self.pair_width = dim_q, dim_k, heads, hidden
+        self.dims, self.heads, self.pair_width = (dim_q, dim_k), heads, hidden
         self.query = nn.Parameter(glorot(heads, hidden, dim_q))
         self.key = nn.Parameter(glorot(heads, hidden, dim_k))
         self.bias = nn.Parameter(torch.zeros(heads, 1, hidden))
@@ -47,12 +47,8 @@ class Additive(Score):
     def compare(self, q: Tensor, k: Tensor) -> Scores:
         return _through_tanh(q, k, self.v)
 
-    def check(self, q: Queries, k: Keys) -> None:
-        super().check(q, k)
-        check_dims(self, q, k, self.dim_q, self.dim_k)
-
     def extra_repr(self) -> str:
-        return f"{self.dim_q}, {self.dim_k}, hidden={self.pair_width}, heads={self.heads}"
+        return f"{self.dims[0]}, {self.dims[1]}, hidden={self.pair_width}, heads={self.heads}"
 
 
 class Concat(Score):
@@ -80,28 +76,24 @@ class Concat(Score):
 
     def __init__(self, dim_q: int, dim_k: int, hidden: int | None, heads: int = 1) -> None:
         super().__init__()
-        self.dim_q, self.dim_k, self.hidden, self.heads = dim_q, dim_k, hidden, heads
+        self.dims, self.hidden, self.heads = (dim_q, dim_k), hidden, heads
         self.pair_width = hidden or 1
         self.weight = nn.Parameter(glorot(heads, hidden or 1, dim_q + dim_k))
         self.v = None if hidden is None else nn.Parameter(glorot(heads, hidden, 1).squeeze(-1))
 
     def queries(self, q: Queries) -> Tensor:
-        return torch.einsum("hcd,bhnd->bhnc", per_head(self.weight[..., : self.dim_q], q), q)
+        return torch.einsum("hcd,bhnd->bhnc", per_head(self.weight[..., : self.dims[0]], q), q)
 
     def keys(self, k: Keys) -> Tensor:
-        return torch.einsum("hcd,bhnd->bhnc", per_head(self.weight[..., self.dim_q :], k), k)
+        return torch.einsum("hcd,bhnd->bhnc", per_head(self.weight[..., self.dims[0] :], k), k)
 
     def compare(self, q: Tensor, k: Tensor) -> Scores:
         if self.v is None:
             return q + k.transpose(-2, -1)
         return _through_tanh(q, k, self.v)
 
-    def check(self, q: Queries, k: Keys) -> None:
-        super().check(q, k)
-        check_dims(self, q, k, self.dim_q, self.dim_k)
-
     def extra_repr(self) -> str:
-        return f"{self.dim_q}, {self.dim_k}, hidden={self.hidden}, heads={self.heads}"
+        return f"{self.dims[0]}, {self.dims[1]}, hidden={self.hidden}, heads={self.heads}"
 
 
 class TanhSum(Score):
@@ -136,7 +128,7 @@ class TanhSum(Score):
             raise unknown("weight", weight, shapes)
         if scale not in (None, "learned"):
             raise unknown("scale", scale, ["learned"])
-        self.pair_width = dim
+        self.pair_width, self.dims = dim, (dim, dim)
         self.weight = nn.Parameter(torch.ones(shapes[weight])) if weight else None
         self.scale = nn.Parameter(torch.ones(())) if scale else None
 
@@ -144,9 +136,6 @@ class TanhSum(Score):
         total = rearrange(q, "b h q d -> b h q 1 d") + rearrange(k, "b h k d -> b h 1 k d")
         squashed = torch.tanh(total if self.scale is None else self.scale.to(q.dtype) * total)
         return (squashed if self.weight is None else squashed * self.weight.to(q.dtype)).sum(-1)
-
-    def check(self, q: Queries, k: Keys) -> None:
-        check_dims(self, q, k, self.pair_width, self.pair_width)
 
     def extra_repr(self) -> str:
         return f"{self.pair_width}"

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mirada.attention.scores.score import Keys, Product, Queries, Score, check_dims, glorot, per_head
+from mirada.attention.scores.score import Keys, Product, Queries, Score, glorot, per_head
 from mirada.errors import require, unknown
 from mirada.shapes import show
 
@@ -93,7 +93,7 @@ class Bilinear(Product):
     def __init__(self, dim_q: int, dim_k: int, heads: int = 1, scale: float | None = 1.0) -> None:
         super().__init__()
         require(scale is None or math.isfinite(scale), f"scale must be a finite number: got {scale}")
-        self.dim_q, self.dim_k, self.heads, self.scale = dim_q, dim_k, heads, scale
+        self.dims, self.heads, self.scale = (dim_q, dim_k), heads, scale
         self.weight = nn.Parameter(glorot(heads, dim_q, dim_k))
 
     def queries(self, q: Queries) -> Tensor:
@@ -107,10 +107,6 @@ class Bilinear(Product):
         plain = kind.compare is Product.compare and kind.queries is Bilinear.queries
         return Dot(scale=self.scale) if plain else super().ready()
 
-    def check(self, q: Queries, k: Keys) -> None:
-        super().check(q, k)
-        check_dims(self, q, k, self.dim_q, self.dim_k)
-
     def extra_repr(self) -> str:
         scaled = "" if self.scale == 1 else f", scale={self.scale}"
-        return f"{self.dim_q}, {self.dim_k}, heads={self.heads}{scaled}"
+        return f"{self.dims[0]}, {self.dims[1]}, heads={self.heads}{scaled}"

@@ -24,6 +24,7 @@ class Score(nn.Module):
     heads: int = 1  # 1: shared by all heads
     pair_width: int = 1  # numbers held in memory for one pair while comparing
     reads_keys: bool = True  # False: the score looks at positions or queries only
+    dims: tuple[int, ...] = ()  # numbers in a query and in a key; empty: any
 
     def __init_subclass__(cls, **given: Any) -> None:
         """A class that compares its own way compares single pairs by it too, unless it says how in the same place."""
@@ -67,6 +68,11 @@ class Score(nn.Module):
         if self.heads not in (1, heads):
             raise ValueError(
                 f"{self} is made for heads={self.heads}: got heads={heads}. Build it with heads={heads}, or heads=1 to share."
+            )
+        if self.dims and self.dims != (q.shape[-1], k.shape[-1]):
+            dim_q, dim_k = self.dims
+            raise ValueError(
+                f"{self} needs queries of dim {dim_q} and keys of dim {dim_k}: got q {show(q)}, k {show(k)}"
             )
 
     def forward(self, q: Queries, k: Keys) -> Scores:
@@ -121,9 +127,3 @@ def glorot(heads: int, rows: int, columns: int) -> Tensor:
     require(min(heads, rows, columns) >= 1, f"sizes must be at least 1: got heads={heads}, {rows} x {columns}")
     bound = math.sqrt(6 / (rows + columns))
     return torch.empty(heads, rows, columns).uniform_(-bound, bound)
-
-
-def check_dims(score: Score, q: Tensor, k: Tensor, dim_q: int, dim_k: int) -> None:
-    """Require the last axes that a score was made for."""
-    if (q.shape[-1], k.shape[-1]) != (dim_q, dim_k):
-        raise ValueError(f"{score} needs queries of dim {dim_q} and keys of dim {dim_k}: got q {show(q)}, k {show(k)}")
