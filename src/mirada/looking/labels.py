@@ -1,6 +1,5 @@
 """Rows and columns that are texts: the tokens that were read and written, with their places in the text."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -9,7 +8,7 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.data.text.tokenize import END, PAD, START, UNKNOWN, Tokenizer
+from mirada.data.text.tokenize import END, PAD, START, Tokenizer
 from mirada.decoding.search import Hypothesis
 from mirada.errors import require
 
@@ -151,7 +150,6 @@ class Labels:
 
 RANKED = 5  # tokens that are told beside the one that was written
 SILENT = (PAD, START, END)  # they stand nowhere in a text
-BLANK = re.compile("_{3,}")
 
 
 def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Sequence[int] = ()) -> TextLabels:
@@ -201,30 +199,6 @@ def _placed(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[str, tuple[Spa
         spans.append((start, len(now)) if stands else None)
         before = now
     return text, tuple(spans)
-
-
-def searched_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int]) -> TextLabels:
-    """The axis of a text with blanks: each token stands where it is next found in the text, a mask at the next blank.
-
-    >>> tokenizer = Tokenizer.train(["Ana ve una casa."], kind="word")
-    >>> searched_axis(tokenizer, "Ana ve una ___.", tokenizer.encode_blanks("Ana ve una ___.")).spans
-    ((0, 3), (4, 6), (7, 10), (11, 14), (14, 15))
-    """
-    names, spans, at = [], list[Span | None](), 0
-    lower = text.lower() if len(text.lower()) == len(text) else text
-    for token in tokens:
-        name = tokenizer.token(token)
-        names.append(name)
-        blank = BLANK.search(text, at)
-        if name == "<mask>" and blank:
-            found, end = blank.span()
-        else:
-            found = -1 if token in SILENT or token == UNKNOWN else text.find(name, at)
-            found = lower.find(name.lower(), at) if found < 0 and token not in (*SILENT, UNKNOWN) else found
-            end = found + len(name)
-        spans.append((found, end) if found >= 0 else None)
-        at = end if found >= 0 else at
-    return TextLabels(tuple(names), text, tuple(spans))
 
 
 def written_labels(

@@ -1,4 +1,7 @@
-"""classify: a text in, one of the labels it was trained with out, with the words the model looked at."""
+"""classify: a text in, one of the labels it was trained with out, with the words the model looked at.
+
+An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,19 +14,16 @@ from torch import Tensor
 
 from mirada.data.batching import in_order, pad
 from mirada.data.check import summarized, too_long
-from mirada.data.columns.numbers import number_first
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, TableRow
 from mirada.data.text.ngrams import KINDS
 from mirada.data.text.tokenize import END, PAD
 from mirada.errors import require
 from mirada.layers.model import Model
-from mirada.looking.labels import AxisLabels, Labels, Span, TextLabels, read_axis
 from mirada.models.classifier import Classifier, ClassifierConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
 from mirada.runs.batches import EncodedRecords
-from mirada.runs.classes import class_details, class_metrics, every_class_learned, unseen_classes
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import Preset, TextTask
@@ -33,6 +33,7 @@ from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
+    from mirada.looking.labels import Labels
     from mirada.looking.record import Seen
 
 READ_AT_ONCE = 8192  # tokens
@@ -90,6 +91,9 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def read(self, source: Source, options: ClassifyOptions) -> Splits[Fields]:
         if source.builtin:
             return embedded("sentiment")
+        from mirada.data.columns.numbers import number_first
+        from mirada.runs.classes import every_class_learned, unseen_classes
+
         splits = from_tables(source, COLUMNS, options)
         splits = every_class_learned(splits, _label_of, parts_held_out(source))
         known = sorted({_label_of(record.value) for record in splits.train}, key=number_first)
@@ -97,6 +101,8 @@ class Classify(TextTask[str, Fields, TextClasses]):
         return replace(splits, problems=[*splits.problems, *unseen])
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
+        from mirada.data.columns.numbers import number_first
+
         texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
         labels = sorted(set(given), key=number_first)
         require(
@@ -151,6 +157,8 @@ class Classify(TextTask[str, Fields, TextClasses]):
         return run.known.calibrated(run.known.component_scores(network, texts), wanted)
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
+        from mirada.runs.classes import class_metrics, unseen_classes
+
         unseen = unseen_classes(records, run.known.labels, _label_of)  # an error here, not a wrong answer
         require(not unseen, summarized(unseen, NAMED))
         answers = run([record.value[0] for record in records])
@@ -158,6 +166,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
         return class_metrics(given, wanted), answers
 
     def details(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> dict[str, Any]:
+        from mirada.runs.classes import class_details
         from mirada.tasks.classify.metrics import calibration_error, component_accuracies
 
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
@@ -198,24 +207,11 @@ def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]
     return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in known.tokenizer.encode_all(texts)]
 
 
-def _labels_of(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> Labels:
-    """What the rows and columns of a classifier are: tokens; after a convolution, the tokens that it reads at once."""
-    words, kernel = read_axis(run.known.tokenizer, text, item), run.model.config.kernel
-    axes: dict[str, AxisLabels] = {"text": words, "query": AxisLabels(("[query]",))}
-    if run.model.config.encoder == "convolution":
-        axes["text"] = windows(words, kernel)
-    places = {"pool*": ("query", "text"), "*": ("text", "text")}
-    return Labels(axes, places, {"input": text}, answer, chosen=run.known.labels.index(answer[0]))
+def _labels_of(*given: Any) -> "Labels":
+    """The labels of an answer, which are made when it is looked at."""
+    from mirada.tasks.classify.labels import class_labels
 
-
-def windows(words: TextLabels, size: int) -> TextLabels:
-    """The places of a convolution without margins: so many tokens each, from the first to the last that stand in the text."""
-    spans = list[Span | None]()
-    for first in range(len(words.tokens) - size + 1):
-        inside = [span for span in words.spans[first : first + size] if span is not None]
-        spans.append((inside[0][0], inside[-1][1]) if inside else None)
-    tokens = (" ".join(words.tokens[first : first + size]) for first in range(len(spans)))
-    return TextLabels(tuple(tokens), words.text, tuple(spans))
+    return class_labels(*given)
 
 
 def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts classes"]:

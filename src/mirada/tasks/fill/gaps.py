@@ -9,19 +9,18 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.record import TableRow
-from mirada.data.text.tokenize import END, MASK, SPECIAL, START, Tokenizer
+from mirada.data.text.tokenize import END, MASK, SPECIAL, START
 from mirada.errors import require
-from mirada.looking.labels import RANKED, Labels, WrittenStep, searched_axis
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
 from mirada.runs.run import Run
 
 if TYPE_CHECKING:
     from mirada.looking.explain.compare import Explained
+    from mirada.looking.labels import Labels
 
 GAP = re.compile(r"_{2,}|\[MASK\]|<mask>")
 LISTED = 5  # words for a gap
@@ -103,7 +102,7 @@ def _answer(
     over all tokens: of the last layer, mean of heads.
     """
     (tokens, segments), ids = inputs, inputs[0][0].tolist()
-    labels = partial(_labels_of, run, text, ids, answer, chosen)
+    labels = partial(_labels_of, run.known.tokenizer, text, ids, answer, chosen)
     replay = partial(run.look, tokens, None, segments, labels=labels, explained=explained)
     found = Answer(text, *answer, read=tuple(map(run.known.tokenizer.token, ids)), replay=replay, **ranking)
     if not aligned:
@@ -155,34 +154,8 @@ def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
     return text
 
 
-def _labels_of(
-    run: Run, text: str, tokens: list[int], answer: tuple[str, float], chosen: Sequence[int], predicted: Any
-) -> Labels:
-    """What the rows and columns are: the tokens of one or two sentences. From the masks a word is written; without one, the
-    first place tells whether the second sentence follows. `chosen` are the tokens of a candidate, or the number of an answer.
-    """
-    known = run.known.tokenizer
-    if MASK in tokens:
-        steps = _gap_steps(known, tokens.index(MASK), answer, chosen, predicted.words[0])
-    else:
-        shares = predicted.follows.float().softmax(-1)[0].tolist()
-        ranked = sorted((("follows", shares[1]), ("does not follow", shares[0])), key=lambda pair: -pair[1])
-        steps = (WrittenStep(0, *answer, tuple(ranked), chosen[0]),)
-    axes = {"text": searched_axis(known, text, tokens)}
-    return Labels(axes, {"*": ("text", "text")}, {"input": text}, answer, steps)
+def _labels_of(*given: Any) -> "Labels":
+    """The labels of an answer, which are made when it is looked at."""
+    from mirada.tasks.fill.labels import gap_labels
 
-
-def _gap_steps(
-    known: Tokenizer, first: int, answer: tuple[str, float], pieces: Sequence[int], words: Float[Tensor, "length vocab"]
-) -> tuple[WrittenStep, ...]:
-    """What was written into the gap: a step for every mask, which stand at `first`, first + 1, ..."""
-    steps = []
-    for row in range(first, first + max(1, len(pieces))):
-        shares = words[row].float().softmax(-1).cpu()
-        shares[: len(SPECIAL)] = 0
-        top = shares.topk(min(RANKED, len(shares)))
-        ranked = tuple(zip(map(known.token, top.indices.tolist()), top.values.tolist(), strict=True))
-        token = pieces[row - first] if pieces else int(top.indices[0])
-        written = answer if len(pieces) < 2 else (known.token(token), float(shares[token]))
-        steps.append(WrittenStep(row, *written, ranked, token))
-    return tuple(steps)
+    return gap_labels(*given)

@@ -1,4 +1,7 @@
-"""fill: a text with a gap in, the word that fits out; and whether one sentence follows another."""
+"""fill: a text with a gap in, the word that fits out; and whether one sentence follows another.
+
+An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

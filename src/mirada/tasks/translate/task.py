@@ -1,4 +1,7 @@
-"""translate: a sentence in, the same sentence in another language out, with what the model looked at for every word."""
+"""translate: a sentence in, the same sentence in another language out, with what the model looked at for every word.
+
+An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

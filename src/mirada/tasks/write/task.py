@@ -1,4 +1,7 @@
-"""write: the beginning of a text in, its continuation out."""
+"""write: the beginning of a text in, its continuation out.
+
+An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
+"""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from mirada.corpora.manual import manual
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
 from mirada.decoding.beam import Beam
 from mirada.decoding.search import Forbid
-from mirada.looking.labels import Labels, written_axis, written_steps
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import WriteAsk
@@ -28,6 +29,7 @@ from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
+    from mirada.looking.labels import Labels
 
 TOKENS = 300
 VALID_SHARE = 0.1
@@ -65,6 +67,8 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def read(self, source: Source, options: WriteOptions) -> Splits[str]:
         if source.builtin:
+            from mirada.corpora.manual import manual
+
             return _divided(Found([Record("builtin manual", manual())]), options.shares)
         read, divide = partial(_texts_of, encoding=options.encoding), partial(_divided, shares=options.shares)
         return splits_of(source, read, options, divide=divide)
@@ -182,8 +186,10 @@ def beginning(text: str) -> str:
     return rest[:PROMPT].split("\n")[0].rsplit(" ", 1)[0]
 
 
-def _labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits: Tensor) -> Labels:
+def _labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits: Tensor) -> "Labels":
     """What the rows and columns of a writer are: as much of the text as it reads at once. A row writes the token after it."""
+    from mirada.looking.labels import Labels, written_axis, written_steps  # an answer is labelled when it is looked at
+
     known = run.known.tokenizer
     start, rest = (tokens[:1], tokens[1:]) if tokens[0] == START else ([], tokens)
     first = max(0, len(tokens) - written - 1)
