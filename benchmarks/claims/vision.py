@@ -21,7 +21,7 @@ from mirada.drawing.plots.lines import plot
 from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.registry import entry
 from mirada.runs.sources import Source
-from mirada.tasks.recognize.examples import in_order, numbers
+from mirada.tasks.recognize.examples import scaled_pixels, sorted_labels
 
 WIDTH, DEPTH, HEADS, BATCH = 64, 4, 4, 64
 LR, WARMUP = 1e-3, 100
@@ -58,12 +58,12 @@ def pictures_of(data: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     task = entry("recognize").task()
     splits = task.read(Source(data), task.Data())
     fitting, _ = task.Data().fitting([record.value.picture for record in splits.train])
-    names = in_order(record.value.label for record in splits.train)
+    names = sorted_labels(record.value.label for record in splits.train)
     found = []
     for part in (splits.train, splits.test or splits.valid):
         squares = np.stack([record.value.picture.seen(fitting) for record in part])
         labels = torch.tensor([names.index(record.value.label) for record in part])
-        found += [torch.from_numpy(numbers(squares)), labels]
+        found += [torch.from_numpy(scaled_pixels(squares)), labels]
     return tuple(found)  # type: ignore[return-value]
 
 

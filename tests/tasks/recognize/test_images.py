@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from mirada.data.record import Problem
-from mirada.tasks.recognize.pictures import Fitting, Picture, numbered_picture, read_images, unlabelled
+from mirada.tasks.recognize.pictures import Fitting, Picture, picture_of_archive, read_images, read_unlabelled
 from tests.tasks.recognize.test_idx import idx
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 7, 6), dtype=np.uint8)
@@ -227,34 +227,34 @@ def test_other_things_in_memory_are_refused() -> None:
 
 def test_pictures_without_labels(home: Path) -> None:
     (home / "pets" / "notes.txt").write_text("not a picture")
-    found = dict(unlabelled("pets"))
+    found = dict(read_unlabelled("pets"))
     assert list(found) == ["cat/1.png", "cat/more/2.jpg", "dog/1.png", "notes.txt"]
     assert isinstance(found["notes.txt"], Problem)
     assert found["notes.txt"].what.startswith("not a picture")
     np.savez("plain.npz", images=IMAGES)
     for place, first in (("plain.npz", "plain.npz:1"), ("images", "images:1"), ("images,labels.gz", "images:1")):
-        rows = unlabelled(place)
+        rows = read_unlabelled(place)
         assert len(rows) == 5
         assert rows[0][0] == first
         np.testing.assert_array_equal(seen(rows[4][1]), seen(Picture(IMAGES[4])))
-    assert [name for name, _ in unlabelled("pets/dog/1.png")] == ["1.png"]
+    assert [name for name, _ in read_unlabelled("pets/dog/1.png")] == ["1.png"]
     Path("nothing").mkdir()
     with pytest.raises(ValueError, match=r"nothing: there is no file in it. Give a folder of pictures."):
-        unlabelled("nothing")
-    ((_, gone),) = unlabelled("gone.png")
+        read_unlabelled("nothing")
+    ((_, gone),) = read_unlabelled("gone.png")
     assert isinstance(gone, Problem)
     with pytest.raises(ValueError, match=r"images must be .* got shape \(5,\)"):
-        unlabelled("labels.gz")
+        read_unlabelled("labels.gz")
 
 
 def test_one_picture_of_many_by_its_number(home: Path) -> None:
     for place in ("images:3", "digits.npz:3"):
-        picture = numbered_picture(place)
+        picture = picture_of_archive(place)
         assert picture is not None
         assert picture.name == place
         np.testing.assert_array_equal(seen(picture), seen(Picture(IMAGES[2])))
     for text in ("pets/cat/1.png", "gone.npz:3", "a:b", "pets/cat/1.png:3"):
-        assert numbered_picture(text) is None
+        assert picture_of_archive(text) is None
     for text in ("digits.npz:0", "images:6"):
         with pytest.raises(ValueError, match=re.escape("has pictures 1 to 5: there is no")):
-            numbered_picture(text)
+            picture_of_archive(text)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mirada.tasks.recognize.examples import Augmentation, PictureClasses, chosen_patch, in_order
+from mirada.tasks.recognize.examples import Augmentation, PictureClasses, default_patch, sorted_labels
 from mirada.tasks.recognize.pictures import Fitting, Picture
 
 KNOWN = PictureClasses(("cat", "dog"), Fitting(12, 3, "crop"), 4, Augmentation(1, True, 0.25))
@@ -40,7 +40,7 @@ def test_a_box_touches_the_patches_that_it_overlaps() -> None:
 
 @pytest.mark.parametrize(("size", "patch"), [(28, 4), (32, 4), (40, 4), (48, 8), (64, 8), (96, 16), (224, 32)])
 def test_a_size_has_patches_that_suit_it(size: int, patch: int) -> None:
-    assert chosen_patch(size) == patch
+    assert default_patch(size) == patch
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_a_size_has_patches_that_suit_it(size: int, patch: int) -> None:
 )
 def test_a_size_that_has_none_is_refused_with_the_way_out(size: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        chosen_patch(size)
+        default_patch(size)
 
 
 def test_numbers_are_in_their_order() -> None:
-    assert in_order(map(str, range(12)))[-2:] == ("10", "11")
-    assert in_order(["dog", "cat", "dog"]) == ("cat", "dog")
+    assert sorted_labels(map(str, range(12)))[-2:] == ("10", "11")
+    assert sorted_labels(["dog", "cat", "dog"]) == ("cat", "dog")

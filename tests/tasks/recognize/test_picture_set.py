@@ -11,11 +11,11 @@ from mirada.tasks.recognize.pictures import (
     Fitting,
     Picture,
     brightness,
-    chosen_size,
-    decode,
-    described,
+    decode_all,
+    default_size,
+    describe_sizes,
     require_room,
-    stacked,
+    stack_pictures,
 )
 
 
@@ -96,13 +96,13 @@ def of(*sides: tuple[int, int]) -> list[Picture]:
 def test_the_size_is_their_own_or_the_median_within_bounds(
     sides: list[tuple[int, int]], multiple: int, wanted: int
 ) -> None:
-    assert chosen_size(of(*sides), multiple) == wanted
+    assert default_size(of(*sides), multiple) == wanted
 
 
 def test_what_becomes_of_them_is_told() -> None:
-    assert described(of((28, 28), (28, 28)), Fitting(28, 1)) == "gray pictures of 28 x 28"
+    assert describe_sizes(of((28, 28), (28, 28)), Fitting(28, 1)) == "gray pictures of 28 x 28"
     assert (
-        described(of((8, 8), (9, 9)), Fitting(32, 3))
+        describe_sizes(of((8, 8), (9, 9)), Fitting(32, 3))
         == "pictures in color of 2 sizes, 8 x 8 to 9 x 9: scaled to 32 x 32"
     )
     for way, said in (
@@ -110,20 +110,20 @@ def test_what_becomes_of_them_is_told() -> None:
         ("crop", "cropped to their middle"),
         ("stretch", "stretched"),
     ):
-        text = described(of((10, 20)), Fitting(32, 3, way))
+        text = describe_sizes(of((10, 20)), Fitting(32, 3, way))
         assert text == f"pictures in color of 10 x 20: scaled to 32 x 32, those that are not square {said}"
 
 
 def test_bad_pictures_are_told_by_their_number(files: Path) -> None:
     pictures = [Picture(files / name) for name in ("color.png", "cut.png", "gray.png")]
-    faults = decode([*pictures, Picture(noise(3, 3))], Fitting(4, 3))
+    faults = decode_all([*pictures, Picture(noise(3, 3))], Fitting(4, 3))
     assert list(faults) == [1]
     assert faults[1].startswith(f"{files / 'cut.png'}: the picture is damaged or cut short")
 
 
 def test_they_are_kept_in_one_array(files: Path) -> None:
     pictures = [Picture(files / "color.png"), Picture(noise(4, 4))]
-    whole = stacked(pictures, Fitting(4, 3))
+    whole = stack_pictures(pictures, Fitting(4, 3))
     assert whole.shape == (2, 4, 4, 3)
     np.testing.assert_array_equal(whole[0], fit_square(open_picture(files / "color.png"), 4))
     assert all(np.shares_memory(picture.seen(Fitting(4, 3)), whole) for picture in pictures)

@@ -10,13 +10,13 @@ from mirada.tasks.transcribe.speech import (
     DRAWS,
     STRENGTHS,
     SpecAugment,
-    draws_of,
-    in_noise,
+    add_noise,
+    change_speed,
+    frequency_warp,
+    lowest_energy,
     masked,
-    moved,
-    quietest,
-    strength,
-    warp,
+    named_augmentation,
+    random_draws,
 )
 
 BATCH, FRAMES, MELS = 3, 29, 11
@@ -28,12 +28,12 @@ def frames() -> Tensor:
 
 
 def numbers(seed: int = 0) -> Tensor:
-    return torch.from_numpy(draws_of(BATCH, seed, 0))
+    return torch.from_numpy(random_draws(BATCH, seed, 0))
 
 
 def test_no_change_is_no_change() -> None:
     x = frames()
-    found, lengths = strength("no")(x, LENGTHS, numbers())
+    found, lengths = named_augmentation("no")(x, LENGTHS, numbers())
     assert lengths.tolist() == LENGTHS.tolist()
     for row, length in enumerate(LENGTHS.tolist()):
         assert_close(found[row, :length], x[row, :length])
@@ -44,7 +44,7 @@ def test_what_fills_up_a_batch_changes_nothing(name: str) -> None:
     x, other = frames(), frames()
     for row, length in enumerate(LENGTHS.tolist()):
         other[row, length:] = 1e6
-    (one, lengths), (two, same) = (strength(name)(each, LENGTHS, numbers()) for each in (x, other))
+    (one, lengths), (two, same) = (named_augmentation(name)(each, LENGTHS, numbers()) for each in (x, other))
     assert lengths.tolist() == same.tolist()
     for row, length in enumerate(lengths.tolist()):
         assert_close(one[row, :length], two[row, :length])
@@ -54,17 +54,17 @@ def test_what_fills_up_a_batch_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", ["light", "strong"])
 def test_a_row_is_changed_alike_whatever_stands_beside_it(name: str) -> None:
     x, draws = frames(), numbers()
-    together, lengths = strength(name)(x, LENGTHS, draws)
+    together, lengths = named_augmentation(name)(x, LENGTHS, draws)
     for row, length in enumerate(LENGTHS.tolist()):
-        alone, size = strength(name)(x[row : row + 1, :length], LENGTHS[row : row + 1], draws[row : row + 1])
+        alone, size = named_augmentation(name)(x[row : row + 1, :length], LENGTHS[row : row + 1], draws[row : row + 1])
         assert size.item() == lengths[row].item()
         assert_close(together[row, : size.item()], alone[0])
 
 
 def test_speed_and_silence_by_a_plain_loop() -> None:
     x, speed, before, after = frames(), torch.tensor([1.5, 0.8, 1.0]), torch.tensor([0, 2, 3]), torch.tensor([1, 0, 2])
-    quiet = quietest(x, LENGTHS)
-    found, lengths = moved(x, LENGTHS, speed, before, after, quiet)
+    quiet = lowest_energy(x, LENGTHS)
+    found, lengths = change_speed(x, LENGTHS, speed, before, after, quiet)
     for row in range(BATCH):
         length, pace = int(LENGTHS[row]), float(speed[row])
         inside = int(np.ceil(length / np.float32(pace)))
@@ -83,22 +83,22 @@ def test_speed_and_silence_by_a_plain_loop() -> None:
 
 def test_bands_lie_higher_or_lower() -> None:
     ramp = torch.arange(MELS, dtype=torch.float32).view(1, 1, MELS).expand(2, 1, MELS)
-    found = ramp @ warp(MELS, torch.tensor([1.0, 1.25]))
+    found = ramp @ frequency_warp(MELS, torch.tensor([1.0, 1.25]))
     assert_close(found[0, 0], ramp[0, 0])
     assert_close(found[1, 0], ramp[1, 0] / 1.25)
-    lower = ramp[:1] @ warp(MELS, torch.tensor([0.5]))
+    lower = ramp[:1] @ frequency_warp(MELS, torch.tensor([0.5]))
     assert_close(lower[0, 0], (2 * ramp[0, 0]).clamp(max=MELS - 1))
 
 
 def test_noise_fills_what_is_silent_and_leaves_what_is_loud() -> None:
     x = torch.full((1, 2000, MELS), -20.0)
     x[:, :, 5] = 20.0
-    found = in_noise(x, torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([0.3]))
+    found = add_noise(x, torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([0.3]))
     assert_close(found[:, :, 5], x[:, :, 5], atol=1e-4, rtol=0)
     quiet = found[0, :, [0, 10]]
     assert abs(quiet.exp().mean().log().item() - 2.0) < 0.1, "e-folds above the mean of the recording"
     assert quiet.std() > 0.3
-    faint = in_noise(x, torch.tensor([0.0]), torch.tensor([0.0]), torch.tensor([0.3]))
+    faint = add_noise(x, torch.tensor([0.0]), torch.tensor([0.0]), torch.tensor([0.3]))
     assert_close(faint[0, :, 0] - found[0, :, 0], torch.full((2000,), -8.0), atol=1e-3, rtol=0)
 
 
@@ -138,19 +138,19 @@ def test_louder_by_hand() -> None:
 
 
 def test_draws_are_a_function_of_seed_epoch_and_row() -> None:
-    one = draws_of(5, 1, 2)
+    one = random_draws(5, 1, 2)
     assert one.shape == (5, DRAWS)
     assert (one >= 0).all()
     assert (one < 1).all()
-    assert np.array_equal(one, draws_of.__wrapped__(5, 1, 2))
-    assert np.array_equal(one, draws_of(9, 1, 2)[:5]), "rows that come after change nothing"
-    assert not np.array_equal(one, draws_of(5, 1, 3))
-    assert not np.array_equal(one, draws_of(5, 2, 2))
+    assert np.array_equal(one, random_draws.__wrapped__(5, 1, 2))
+    assert np.array_equal(one, random_draws(9, 1, 2)[:5]), "rows that come after change nothing"
+    assert not np.array_equal(one, random_draws(5, 1, 3))
+    assert not np.array_equal(one, random_draws(5, 2, 2))
     assert one.dtype == np.float32
-    assert abs(draws_of(1000, 0, 0).mean() - 0.5) < 0.01
+    assert abs(random_draws(1000, 0, 0).mean() - 0.5) < 0.01
 
 
 def test_unknown_strengths_are_refused() -> None:
     assert set(STRENGTHS) == {"no", "light", "strong"}
     with pytest.raises(ValueError, match=r"unknown augment 'lihgt'; known: light, no, strong\. Did you mean 'light'\?"):
-        strength("lihgt")
+        named_augmentation("lihgt")

@@ -339,7 +339,7 @@ def _decoded(
     records = []
     for path, entry in gathered:
         try:
-            picture = in_size(pixels_of(path), tuple(entry.captions), entry.boxes, options, path)
+            picture = resized_picture(pixels_of(path), tuple(entry.captions), entry.boxes, options, path)
         except ValueError as error:
             what = str(error)
             bad = f"unreadable picture: {what}" if what.startswith(path) else what
@@ -349,7 +349,7 @@ def _decoded(
     return tuple(records)
 
 
-def in_size(
+def resized_picture(
     pixels: Pixels,
     captions: tuple[str, ...],
     boxes: Mapping[str, list[Box]],
@@ -381,7 +381,7 @@ def _fitted(boxes: Mapping[str, list[Box]], pixels: Pixels, options: PictureOpti
     return found
 
 
-def learned_too(train: Sequence[CaptionRecord], others: Sequence[CaptionRecord]) -> list[Problem]:
+def repeated_in_training(train: Sequence[CaptionRecord], others: Sequence[CaptionRecord]) -> list[Problem]:
     """Pictures to be measured with that are learned from under other captions; those with the same ones are told anyway."""
     known = {record.value.digest: record for record in train}
     found = []

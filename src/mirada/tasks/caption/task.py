@@ -40,10 +40,10 @@ from mirada.tasks.caption.captions import (
     PictureOptions,
     captions_file,
     captions_files,
-    in_size,
-    learned_too,
     pictures_in,
     read_captions,
+    repeated_in_training,
+    resized_picture,
 )
 from mirada.tasks.caption.metrics import Pointed, cider, is_right, pointed, pointing, wanted_captions
 from mirada.tasks.caption.reinforce import Reinforce
@@ -92,7 +92,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         if source.builtin:
             return builtin(options)
         splits = splits_of(_located(source), partial(read_captions, options=options), options, attrgetter("digest"))
-        repeated = learned_too(splits.train, (*splits.valid, *splits.test))
+        repeated = repeated_in_training(splits.train, (*splits.valid, *splits.test))
         return replace(splits, problems=[*splits.problems, *repeated])
 
     def identity(self, value: CaptionedPicture) -> bytes:
@@ -232,7 +232,9 @@ def builtin(options: PictureOptions) -> Splits[CaptionedPicture]:
     """The drawn scenes, in the size that was asked for."""
 
     def picture(scene: Scene) -> CaptionedPicture:
-        return in_size(scene.pixels, (scene.caption,), {word: [box] for word, box in scene.boxes.items()}, options)
+        return resized_picture(
+            scene.pixels, (scene.caption,), {word: [box] for word, box in scene.boxes.items()}, options
+        )
 
     data = scenes()
     train, valid, test = (numbered(name, map(picture, getattr(data, name))) for name in SETS)

@@ -17,7 +17,7 @@ from mirada.data.record import Problem, Record
 from mirada.errors import require
 from mirada.runs.classes import every_class_learned, restored_weights, weight_facts
 from mirada.runs.sources import Source, Splits, parts_held_out, parts_of, splits_of
-from mirada.tasks.recognize.pictures import Fitting, LabelledPicture, Picture, decode, read_images
+from mirada.tasks.recognize.pictures import Fitting, LabelledPicture, Picture, decode_all, read_images
 from mirada.training.objectives import Microbatch
 
 # Pictures as a model reads them, and the small changes that let it see each one anew: shifted, mirrored, in other
@@ -30,10 +30,10 @@ Numbers = Float[np.ndarray, "n channels size size"]
 HALF = np.float32(127.5)  # of what a byte holds
 
 
-def numbers(squares: Squares) -> Numbers:
+def scaled_pixels(squares: Squares) -> Numbers:
     """Bytes as numbers from -1 to 1, channels first.
 
-    >>> numbers(np.array([[[[0], [255]], [[51], [204]]]], np.uint8)).round(2).tolist()
+    >>> scaled_pixels(np.array([[[[0], [255]], [[51], [204]]]], np.uint8)).round(2).tolist()
     [[[[-1.0, 1.0], [-0.6..., 0.6...]]]]
     """
     whole = np.empty((len(squares), squares.shape[3], *squares.shape[1:3]), np.float32)
@@ -66,7 +66,7 @@ class Augmentation:
         )
         if self.shift or self.flip:
             squares = _moved(squares, self.places(down), self.places(right), (mirror & 1 & self.flip).astype(bool))
-        found = numbers(squares)
+        found = scaled_pixels(squares)
         if self.light:
             # the upper byte decides the contrast, the lower one the light
             gain, offset = (((part & 255) / 127.5 - 1) * self.light for part in (light >> 8, light))
@@ -167,20 +167,20 @@ class PictureClasses:
         return cls(labels, fitting, facts["patch"], change, restored_weights(facts))
 
 
-def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Different labels in their order: numbers by their value.
 
-    >>> in_order(["10", "9", "10"]), in_order(["b", "a", "10"])
+    >>> sorted_labels(["10", "9", "10"]), sorted_labels(["b", "a", "10"])
     (('9', '10'), ('10', 'a', 'b'))
     """
     names = set(labels)
     return tuple(sorted(names, key=int) if all(name.isdecimal() for name in names) else sorted(names))
 
 
-def chosen_patch(size: int) -> int:
+def default_patch(size: int) -> int:
     """The side of a patch that suits a size: a power of 2, so that there are up to 10 patches along a side.
 
-    >>> chosen_patch(28), chosen_patch(48), chosen_patch(224)
+    >>> default_patch(28), default_patch(48), default_patch(224)
     (4, 8, 32)
     """
     patch = 4
@@ -218,7 +218,7 @@ class PictureExamples:
 
     def part(self, rows: Rows, epoch: int) -> Microbatch:
         """The batch of some rows, the same in every epoch."""
-        return self.batch(numbers(self.squares[rows]), rows)
+        return self.batch(scaled_pixels(self.squares[rows]), rows)
 
     def batch(self, pictures: Float[np.ndarray, "n channels size size"], rows: Rows) -> Microbatch:
         """A batch of pictures that were made numbers, with the classes of their rows."""
@@ -279,17 +279,17 @@ def labelled_splits(source: Source, options: DataOptions) -> Splits[LabelledPict
 
 def unreadable(records: Sequence[LabelledRecord], fitting: Fitting) -> list[Problem]:
     """The records whose pictures cannot be decoded."""
-    faults = decode([record.value.picture for record in records], fitting)
+    faults = decode_all([record.value.picture for record in records], fitting)
     return [Problem(records[row].where, text.removeprefix(f"{records[row].where}: ")) for row, text in faults.items()]
 
 
-def alone(record: LabelledRecord) -> Problem:
+def single_picture_problem(record: LabelledRecord) -> Problem:
     """What is wrong with a picture that no other of its class can be measured with."""
     what = f"the only picture of {record.value.label!r}. A class needs two at least: one to learn from, one to validate on."
     return Problem(record.where, what)
 
 
-def without(splits: Splits[LabelledPicture], found: Sequence[Problem]) -> Splits[LabelledPicture]:
+def drop_bad_records(splits: Splits[LabelledPicture], found: Sequence[Problem]) -> Splits[LabelledPicture]:
     """Splits without some bad records, which are told among the problems."""
     bad = {problem.where for problem in found}
     train, valid, test = ([r for r in part if r.where not in bad] for part in (splits.train, splits.valid, splits.test))

@@ -144,12 +144,12 @@ def brightness(pixels: UInt8[np.ndarray, "*places 3"]) -> UInt8[np.ndarray, "*pl
     return ((pixels @ LUMA + 500) // 1000).astype(np.uint8)[..., None]
 
 
-def chosen_size(pictures: Sequence[Picture], multiple: int = 0) -> int:
+def default_size(pictures: Sequence[Picture], multiple: int = 0) -> int:
     """The side of the square that suits some pictures: their own, or the median of their longer sides, 32 to 64 pixels.
 
     It is a multiple of `multiple`, or else of what divides it into few patches.
 
-    >>> chosen_size([Picture(np.zeros((28, 28), np.uint8))]), chosen_size([Picture(np.zeros((480, 600), np.uint8))])
+    >>> default_size([Picture(np.zeros((28, 28), np.uint8))]), default_size([Picture(np.zeros((480, 600), np.uint8))])
     (28, 64)
     """
     sides = {(picture.height, picture.width) for picture in pictures}
@@ -161,10 +161,10 @@ def chosen_size(pictures: Sequence[Picture], multiple: int = 0) -> int:
     return max(1, round(wanted / step)) * step
 
 
-def described(pictures: Sequence[Picture], fitting: Fitting) -> str:
+def describe_sizes(pictures: Sequence[Picture], fitting: Fitting) -> str:
     """How many sizes there are, and what becomes of them, in words.
 
-    >>> described([Picture(np.zeros((9, 16), np.uint8)), Picture(np.zeros((8, 8), np.uint8))], Fitting(32, 1))
+    >>> describe_sizes([Picture(np.zeros((9, 16), np.uint8)), Picture(np.zeros((8, 8), np.uint8))], Fitting(32, 1))
     'gray pictures of 2 sizes, 8 x 8 to 9 x 16: scaled to 32 x 32, those that are not square padded at their borders'
     """
     sides = sorted({(each.height, each.width) for each in pictures}, key=lambda pair: (pair[0] * pair[1], pair))
@@ -190,7 +190,7 @@ def require_room(pictures: int, fitting: Fitting, gigabytes: float) -> None:
     )
 
 
-def decode(pictures: Sequence[Picture], fitting: Fitting) -> dict[int, str]:
+def decode_all(pictures: Sequence[Picture], fitting: Fitting) -> dict[int, str]:
     """Let pictures be decoded and kept; those that cannot be are told by their number, with the reason."""
 
     def fault(picture: Picture) -> str:
@@ -206,7 +206,7 @@ def decode(pictures: Sequence[Picture], fitting: Fitting) -> dict[int, str]:
         return {row: text for row, text in zip(files, faults, strict=True) if text}
 
 
-def stacked(pictures: Sequence[Picture], fitting: Fitting) -> Squares:
+def stack_pictures(pictures: Sequence[Picture], fitting: Fitting) -> Squares:
     """What is seen of some pictures, as one array, in which they keep it from now on."""
     whole = np.empty((len(pictures), fitting.size, fitting.size, fitting.channels), np.uint8)
     for square, picture in zip(whole, pictures, strict=True):
@@ -290,9 +290,9 @@ def read_images(place: Any) -> Found[LabelledPicture]:
         return _from_folders(place)
     if "," in place and not os.path.exists(path):
         images, labels, path = _idx_pair(place)
-        return Found(numbered(images, labels, lambda row: f"{path}:{row}"))
+        return Found(labelled_array(images, labels, lambda row: f"{path}:{row}"))
     if place.lower().endswith(".npz"):
-        return Found(numbered(*_npz_arrays(place), lambda row: f"{place}:{row}"))
+        return Found(labelled_array(*_npz_arrays(place), lambda row: f"{place}:{row}"))
     require(os.path.exists(path), f"{place}: no such file or folder. {near(path)}")
     raise ValueError(f"{place}: a file whose form is unknown. Give {FORMS}.")
 
@@ -346,7 +346,7 @@ def _opened_picture(given: Any, where: str = "") -> Picture | Problem:
         return Problem(where, str(error))
 
 
-def unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
+def read_unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
     """The pictures of a place that needs no labels, each with a name: files of a folder, or all of an idx or npz file."""
     path = os.path.expanduser(place)
     if os.path.isdir(path):
@@ -366,7 +366,7 @@ def unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
     return [(name, Picture(image, name)) for name, image in zip(names, images, strict=True)]
 
 
-def numbered_picture(text: str) -> Picture | None:
+def picture_of_archive(text: str) -> Picture | None:
     """Picture 17 of a file with many, for a text such as FILE.npz:17; None if it is no such text."""
     found = NUMBERED.fullmatch(text)
     place = found.group(1) if found else ""
@@ -470,7 +470,7 @@ def _names_of(labels: np.ndarray, where: str) -> list[Any]:
     return [name.decode(errors="replace") for name in names] if labels.dtype.kind == "S" else names
 
 
-def numbered(images: np.ndarray, labels: Iterable[str], where: Any) -> list[Labelled]:
+def labelled_array(images: np.ndarray, labels: Iterable[str], where: Any) -> list[Labelled]:
     """A record for each picture of an array, numbered from 1."""
     names = [where(row) for row in range(1, len(images) + 1)]
     rows = zip(names, images, labels, strict=True)
@@ -487,7 +487,7 @@ def _in_memory(data: Any) -> Found[LabelledPicture]:
         require(not missing, f"data in memory needs images and labels: there is no {' and no '.join(missing)}")
         images, labels = np.asarray(data["images"]), np.asarray(data["labels"])
         _check_arrays(images, labels, "the data")
-        return Found(numbered(images, map(str, _names_of(labels, "the data")), lambda row: f"row {row}"))
+        return Found(labelled_array(images, map(str, _names_of(labels, "the data")), lambda row: f"row {row}"))
     require(
         isinstance(data, Iterable) and not isinstance(data, bytes | np.ndarray),
         f"data in memory must be rows of (picture, label), or a dict with images and labels: got {type(data).__name__}",

@@ -11,7 +11,7 @@ from mirada.runs.class_report import class_sections
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
 from mirada.tasks.recognize.examples import LabelledRecord, PictureClasses
-from mirada.tasks.recognize.metrics import attention_on_objects, given_and_wanted, share_on_object
+from mirada.tasks.recognize.metrics import attention_on_objects, given_and_true_labels, share_on_object
 
 SHOWN = 9  # examples and errors
 
@@ -25,7 +25,7 @@ def sections(run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answ
     return [
         Section("Examples", about, tuple(shown(*pair) for pair in sample_evenly(pairs, SHOWN))),
         Section("Worst errors", "Wrong answers, the surest first.", tuple(shown(*pair) for pair in wrong[:SHOWN])),
-        *class_sections(*given_and_wanted(answers, records), run.known.labels),
+        *class_sections(*given_and_true_labels(answers, records), run.known.labels),
     ]
 
 

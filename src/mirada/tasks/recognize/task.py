@@ -38,26 +38,26 @@ from mirada.tasks.recognize.examples import (
     LabelledRecord,
     PictureClasses,
     PictureExamples,
-    alone,
-    chosen_patch,
-    in_order,
+    default_patch,
+    drop_bad_records,
     label_of,
     labelled_splits,
-    numbers,
+    scaled_pixels,
+    single_picture_problem,
+    sorted_labels,
     unreadable,
-    without,
 )
-from mirada.tasks.recognize.metrics import attention_on_objects, given_and_wanted
+from mirada.tasks.recognize.metrics import attention_on_objects, given_and_true_labels
 from mirada.tasks.recognize.pictures import (
     Fitting,
     LabelledPicture,
     Picture,
-    chosen_size,
-    described,
-    numbered_picture,
+    default_size,
+    describe_sizes,
+    picture_of_archive,
+    read_unlabelled,
     require_room,
-    stacked,
-    unlabelled,
+    stack_pictures,
 )
 from mirada.training.baselines import linear_on_features, majority
 from mirada.training.metrics import accuracy
@@ -104,9 +104,9 @@ class RecognizeOptions(DataOptions):
 
     def fitting(self, pictures: Sequence[Picture]) -> tuple[Fitting, int]:
         """What is to be seen of some pictures, and the side of a patch."""
-        size = self.size or chosen_size(pictures, self.patch)
+        size = self.size or default_size(pictures, self.patch)
         channels = 1 if all(picture.gray for picture in pictures) else 3
-        return Fitting(size, channels, self.fit), self.patch or chosen_patch(size)
+        return Fitting(size, channels, self.fit), self.patch or default_patch(size)
 
     def augmentation(self, size: int) -> Augmentation:
         """What changes in pictures of this size while a model learns."""
@@ -149,13 +149,13 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         records = [*splits.train, *splits.valid, *splits.test]
         require_room(len(records), fitting, options.memory)
         counts = Counter(record.value.label for record in records)
-        known = in_order(counts)
-        note = f"{self.amount(records)} of {plural(len(known), 'class')}: {described(pictures, fitting)}"
+        known = sorted_labels(counts)
+        note = f"{self.amount(records)} of {plural(len(known), 'class')}: {describe_sizes(pictures, fitting)}"
         faults = [
             *unreadable(records, fitting),
-            *(alone(record) for record in records if counts[label_of(record.value)] == 1),
+            *(single_picture_problem(record) for record in records if counts[label_of(record.value)] == 1),
         ]
-        return without(replace(splits, notes=[*splits.notes, note]), faults)
+        return drop_bad_records(replace(splits, notes=[*splits.notes, note]), faults)
 
     def identity(self, value: LabelledPicture) -> bytes:
         return value.picture.identity + value.label.encode(errors="surrogatepass")
@@ -163,7 +163,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     def learn(
         self, splits: Splits[LabelledPicture], options: RecognizeOptions, start: PictureClasses | None
     ) -> PictureClasses:
-        labels = in_order(record.value.label for record in splits.train)
+        labels = sorted_labels(record.value.label for record in splits.train)
         bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
         require(
             len(labels) > 1,
@@ -195,7 +195,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         numbers = {label: number for number, label in enumerate(known.labels)}
         classes = np.array([numbers.get(record.value.label, -1) for record in records], np.int64)
         bad += unseen_classes([record for record in records if record.where not in places], known.labels, label_of)
-        squares = stacked(pictures, known.fitting)
+        squares = stack_pictures(pictures, known.fitting)
         return PictureExamples(squares, classes, config.places, known.augmentation, tuple(bad), known.weights)
 
     def problems(
@@ -214,7 +214,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         drawn = BUILTIN.fullmatch(place)
         if drawn:
             return _builtin_picture(drawn.group(1), int(drawn.group(2)))
-        return numbered_picture(place) or Picture(place, text)
+        return picture_of_archive(place) or Picture(place, text)
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: RankAsk) -> list[Answer]:
         labels, known = run.known.labels, run.known
@@ -224,7 +224,9 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         answers: list[Answer] = []
         for first in range(0, len(pictures), SEEN_AT_ONCE):
             some = pictures[first : first + SEEN_AT_ONCE]
-            x = torch.from_numpy(numbers(np.stack([picture.seen(known.fitting) for picture in some]))).to(run.device)
+            x = torch.from_numpy(scaled_pixels(np.stack([picture.seen(known.fitting) for picture in some]))).to(
+                run.device
+            )
             with look(run.model) as seen:
                 shares = run.model(x).float().softmax(-1).cpu()
             weights = _looked(seen, run.model.config).cpu()
@@ -248,7 +250,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             return table_questions(
                 place, ("name", "image", "picture"), TableOptions(), partial(self.parse_beside, place)
             )
-        return Questions(("name",), [question(*pair) for pair in unlabelled(place)])
+        return Questions(("name",), [question(*pair) for pair in read_unlabelled(place)])
 
     def parse_beside(self, table: str, text: str) -> Picture:
         """A picture by its name in a table, from the folder of the table."""
@@ -260,11 +262,11 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
         require(not unseen, show(unseen, NAMED))
         answers = run([record.value.picture for record in records])
-        metrics = class_metrics(*given_and_wanted(answers, records))
+        metrics = class_metrics(*given_and_true_labels(answers, records))
         return metrics | attention_on_objects(run.known, records, answers), answers
 
     def details(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        return class_details(*given_and_wanted(answers, records), run.known.labels)
+        return class_details(*given_and_true_labels(answers, records), run.known.labels)
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[LabelledRecord]) -> dict[str, float]:
         train = learned()

@@ -355,13 +355,13 @@ def _spoken_in_table(folder: str, table: str, options: TableOptions, gathered: G
     gathered.notes.extend(read.notes)
     taken: dict[str, str] = {}
     records = list(read.records)
-    headed = is_file_header([record.value[0] for record in records], lambda name: wav_named(folder, name))
+    headed = is_file_header([record.value[0] for record in records], lambda name: find_wav(folder, name))
     if headed and not options.tells_a_table:
         name, text = records.pop(0).value
         gathered.notes.append(f"{table}: header: name is {name}, text is {text}")
     for record in records:
         name, text = record.value
-        path = wav_named(folder, name)
+        path = find_wav(folder, name)
         if not path:
             expected = os.path.join(folder, name if name.lower().endswith(".wav") else f"{name}.wav")
             what = f"no such recording: {expected}. Write its name as in the folder, or take the row out."
@@ -379,7 +379,7 @@ def _spoken_in_table(folder: str, table: str, options: TableOptions, gathered: G
         )
 
 
-def wav_named(folder: str, name: str) -> str:
+def find_wav(folder: str, name: str) -> str:
     """The path of a recording by its name; nothing where there is none."""
     for ending in ("", ".wav", ".WAV"):
         path = os.path.join(folder, name + ending)

@@ -51,18 +51,18 @@ class SpecAugment:
     def __call__(self, frames: Frames, lengths: Lengths, draws: Numbers) -> tuple[Changed, Lengths]:
         """The changed recordings with their new lengths; `frames` are filled up with anything."""
         speed, before, after, pitch, gain, *noise = draws[:, :7].T
-        quiet = quietest(frames, lengths)
+        quiet = lowest_energy(frames, lengths)
         level = _loudness(frames, lengths)
-        frames, lengths = moved(
+        frames, lengths = change_speed(
             frames, lengths, 1 + self.speed * (2 * speed - 1), (before * self.later).long(), (after * self.later).long(), quiet
         )  # fmt: skip
         if self.pitch:
-            frames = frames @ warp(frames.shape[-1], 1 + self.pitch * (2 * pitch - 1))
+            frames = frames @ frequency_warp(frames.shape[-1], 1 + self.pitch * (2 * pitch - 1))
         if self.noise:
             loud, start = noise
             rows = (loud < self.noise).nonzero().squeeze(1)
-            frames[rows] = in_noise(frames[rows], level[rows], loud[rows] / self.noise, start[rows])
-        frames += (self.gain * (2 * gain - 1)).view(-1, 1, 1)  # `moved` has made them ours
+            frames[rows] = add_noise(frames[rows], level[rows], loud[rows] / self.noise, start[rows])
+        frames += (self.gain * (2 * gain - 1)).view(-1, 1, 1)  # `change_speed` has made them ours
         mask = draws[:, 7:]
         bands = torch.full_like(lengths, frames.shape[-1])
         hidden = masked(bands, self.bands, frames.shape[-1], mask[:, 2 * TIME_MASKS :])
@@ -80,10 +80,10 @@ STRENGTHS = {
 }
 
 
-def strength(name: str) -> SpecAugment:
+def named_augmentation(name: str) -> SpecAugment:
     """A strength by name.
 
-    >>> strength("no")(torch.zeros(1, 3, 2), torch.tensor([3]), torch.zeros(1, DRAWS))[0].shape
+    >>> named_augmentation("no")(torch.zeros(1, 3, 2), torch.tensor([3]), torch.zeros(1, DRAWS))[0].shape
     torch.Size([1, 3, 2])
     """
     if name not in STRENGTHS:
@@ -92,7 +92,7 @@ def strength(name: str) -> SpecAugment:
 
 
 @lru_cache(maxsize=2)
-def draws_of(rows: int, seed: int, epoch: int) -> NDArray[np.float32]:
+def random_draws(rows: int, seed: int, epoch: int) -> NDArray[np.float32]:
     """The numbers that decide how the recordings of an epoch are changed, for every row."""
     raw = drawn(rows * DRAWS, seed, epoch, 5) >> np.uint64(40)
     return (raw.astype(np.float32) * np.float32(2.0**-24)).reshape(rows, DRAWS)
@@ -103,7 +103,7 @@ def _real(lengths: Lengths, frames: int) -> Bool[Tensor, "batch frames"]:
     return torch.arange(frames) < lengths.unsqueeze(1)
 
 
-def quietest(frames: Frames, lengths: Lengths) -> Float[Tensor, "batch mels"]:
+def lowest_energy(frames: Frames, lengths: Lengths) -> Float[Tensor, "batch mels"]:
     """The lowest energy of every band."""
     return frames.masked_fill(~_real(lengths, frames.shape[1]).unsqueeze(-1), torch.inf).amin(1)
 
@@ -114,7 +114,7 @@ def _loudness(frames: Frames, lengths: Lengths) -> Float[Tensor, " batch"]:
     return frames.masked_fill(~inside, 0).sum((1, 2)) / (lengths * frames.shape[-1])
 
 
-def moved(
+def change_speed(
     frames: Frames, lengths: Lengths, speed: Tensor, before: Lengths, after: Lengths, quiet: Tensor
 ) -> tuple[Changed, Lengths]:
     """Recordings at another speed, with silence around them: frame t hears what was at (t - before) x speed."""
@@ -139,7 +139,7 @@ def moved(
     return stretched, new
 
 
-def warp(mels: int, factor: Tensor) -> Float[Tensor, "batch mels mels"]:
+def frequency_warp(mels: int, factor: Tensor) -> Float[Tensor, "batch mels mels"]:
     """Matrices that put what was in band m / factor into band m, between bands by weight."""
     places = (torch.arange(mels) / factor.unsqueeze(1)).clamp(max=mels - 1)
     away = torch.arange(mels).view(1, -1, 1) - places.unsqueeze(1)
@@ -154,7 +154,7 @@ def _noise_table(mels: int) -> Float[Tensor, "frames mels"]:
     return torch.from_numpy(np.log(energies).astype(np.float32))
 
 
-def in_noise(frames: Frames, level: Tensor, loud: Tensor, start: Tensor) -> Frames:
+def add_noise(frames: Frames, level: Tensor, loud: Tensor, start: Tensor) -> Frames:
     """Recordings with noise of the same loudness in all bands: log(e^x + e^n)."""
     places = (start * NOISE_FRAMES).long().unsqueeze(1) + torch.arange(frames.shape[1])
     noise = _noise_table(frames.shape[-1])[places % NOISE_FRAMES]

@@ -43,13 +43,13 @@ from mirada.tasks.transcribe.recordings import (
     Recording,
     Spoken,
     SpokenRecord,
+    find_wav,
     read_recordings,
     sound_in_memory,
     survey,
     wav_files,
-    wav_named,
 )
-from mirada.tasks.transcribe.speech import STRENGTHS, SpeechVocabulary, draws_of, strength
+from mirada.tasks.transcribe.speech import STRENGTHS, SpeechVocabulary, named_augmentation, random_draws
 from mirada.training.baselines import majority
 from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
@@ -181,7 +181,7 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
             require(len(paths) > 0, f"{place}: no wav file in this folder")
             return Questions(("name",), [Question(path, path, (os.path.relpath(path, place),)) for path in paths])
         found, folder = super().questions(run, place), os.path.dirname(place)
-        rows = [replace(each, input=wav_named(folder, each.input) or each.input) for each in found.rows]
+        rows = [replace(each, input=find_wav(folder, each.input) or each.input) for each in found.rows]
         return replace(found, rows=rows)
 
     def measure(self, run: Run, records: Sequence[SpokenRecord]) -> tuple[dict[str, float], list[Answer]]:
@@ -307,8 +307,8 @@ class SpokenExamples:
         """A padded batch: the frames; the text once from its start and once to its end."""
         frames, lengths = _padded([self.items[row][0] for row in rows])
         if self.seed is not None and self.known.augment != "no":
-            draws = torch.from_numpy(draws_of(len(self), self.seed, epoch)[list(rows)])
-            frames, lengths = strength(self.known.augment)(frames, lengths, draws)
+            draws = torch.from_numpy(random_draws(len(self), self.seed, epoch)[list(rows)])
+            frames, lengths = named_augmentation(self.known.augment)(frames, lengths, draws)
         target, _ = pad([[START, *self.items[row][1]] for row in rows], PAD)
         wanted, counts = pad([[*self.items[row][1], END] for row in rows], IGNORED)
         inputs = {"frames": self.known.scaled(frames), "lengths": lengths, "target": target, "wanted": wanted}
