@@ -29,18 +29,18 @@ class Ridge(NamedTuple):
 
     @property
     def lookback(self) -> int:
+        """How many values of a column are read."""
         return self.weights.shape[1] - 1
 
     def forecast(self, values: Values, starts: Starts) -> NDArray[np.float64]:
         """The next rows after each window, (windows, horizon, columns)."""
-        found = np.empty((len(starts), self.weights.shape[2], values.shape[1]))
+        forecasts = np.empty((len(starts), self.weights.shape[2], values.shape[1]))
         for column in range(values.shape[1]):
             for first in range(0, len(starts), RIDGE_WINDOWS_AT_ONCE):
-                x, last = _known(values[:, column], starts[first : first + RIDGE_WINDOWS_AT_ONCE], self.lookback)
-                found[first : first + RIDGE_WINDOWS_AT_ONCE, :, column] = (
-                    last + x @ self.weights[column, :-1] + self.weights[column, -1]
-                )
-        return found
+                some = slice(first, first + RIDGE_WINDOWS_AT_ONCE)
+                x, last = _known(values[:, column], starts[some], self.lookback)
+                forecasts[some, :, column] = last + x @ self.weights[column, :-1] + self.weights[column, -1]
+        return forecasts
 
 
 def fit_ridge(values: Values, learned: Starts, tried: Starts, lookback: int, horizon: int) -> Ridge:
@@ -59,8 +59,8 @@ def fit_ridge(values: Values, learned: Starts, tried: Starts, lookback: int, hor
     Hoerl and Kennard (1970); Zeng et al. (2023), arXiv:2205.13504.
     """
     learned, tried = _thinned(learned, MOST_LEARNED), _thinned(tried, MOST_TRIED)
-    found = [_fit_column(values[:, column], learned, tried, lookback, horizon) for column in range(values.shape[1])]
-    return Ridge(np.stack([weights for weights, _ in found]), tuple(penalty for _, penalty in found))
+    fits = [_fit_column(values[:, column], learned, tried, lookback, horizon) for column in range(values.shape[1])]
+    return Ridge(np.stack([weights for weights, _ in fits]), tuple(penalty for _, penalty in fits))
 
 
 def _fit_column(
@@ -71,24 +71,24 @@ def _fit_column(
     x_mean, y_mean = x.mean(0), (y - last).mean(0)
     x, y = x - x_mean, y - last - y_mean
     sizes, directions = np.linalg.eigh(x.T @ x)  # once for all penalties
-    turned = directions.T @ (x.T @ y)
+    projected = directions.T @ (x.T @ y)
     (x, last), y = _known(column, tried, lookback), _wanted(column, tried, lookback, horizon)
-    best, found = np.inf, (np.zeros((lookback + 1, horizon)), PENALTIES[-1])
+    best_error, best = np.inf, (np.zeros((lookback + 1, horizon)), PENALTIES[-1])
     for penalty in PENALTIES:
-        weights = directions @ (turned / (np.maximum(sizes, 0) + penalty * len(learned))[:, None])
+        weights = directions @ (projected / (np.maximum(sizes, 0) + penalty * len(learned))[:, None])
         bias = y_mean - x_mean @ weights
         error = float(np.square(last + x @ weights + bias - y).mean())
-        if error < best:
-            best, found = error, (np.vstack([weights, bias]), penalty)
-    return found
+        if error < best_error:
+            best_error, best = error, (np.vstack([weights, bias]), penalty)
+    return best
 
 
 def _known(
     column: NDArray[np.float64], starts: Starts, lookback: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What is known in each window, relative to its last value, and that value, (windows, lookback) and (windows, 1)."""
-    seen = sliding_window_view(column, lookback)[starts]
-    return seen - seen[:, -1:], seen[:, -1:]
+    windows = sliding_window_view(column, lookback)[starts]
+    return windows - windows[:, -1:], windows[:, -1:]
 
 
 def _wanted(column: NDArray[np.float64], starts: Starts, lookback: int, horizon: int) -> NDArray[np.float64]:
@@ -110,8 +110,8 @@ def plain_forecasts(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What comes after some windows if the last value stays, and by a linear forecast with these weights."""
     ridge = Ridge(linear.astype(np.float64), ())
-    found = ridge.forecast(values, starts)
-    return np.broadcast_to(values[starts + ridge.lookback - 1][:, None], found.shape), found
+    forecasts = ridge.forecast(values, starts)
+    return np.broadcast_to(values[starts + ridge.lookback - 1][:, None], forecasts.shape), forecasts
 
 
 def combined(shares: Sequence[float], forecasts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -166,7 +166,7 @@ def products_of(parts: Forecasts) -> NDArray[np.float64]:
 
 def errors_beside_plain(parts: Forecasts, shares: Sequence[float]) -> Errors:
     """The errors of the combined forecast, of repeating the last value, and of the linear forecast."""
-    return np.concatenate([_errors_of([combined(shares, found), *found[1:]], wanted) for found, wanted in parts])
+    return np.concatenate([_errors_of([combined(shares, three), *three[1:]], wanted) for three, wanted in parts])
 
 
 def _errors_of(forecasts: Sequence[NDArray[np.float64]], wanted: NDArray[np.float64]) -> Errors:
@@ -203,7 +203,7 @@ def verdict(metrics: dict[str, float]) -> str:
     'A plain forecast is better: repeating the last value has an MSE of 0.0800, the model 0.0900 (+12 %). Use that instead.'
     """
     ours = metrics["mse"]
-    best, name = min((metrics[f"mse{key}"], told) for key, told in FORECASTS.items() if key)
+    best, name = min((metrics[f"mse{key}"], words) for key, words in FORECASTS.items() if key)
     if best <= 0:
         return f"Nothing changes here: {name} has no error at all."
     if ours < best * (1 - CLEAR):
@@ -223,5 +223,6 @@ def mixture(shares: Sequence[float]) -> str:
     'Its forecast is 65 % attention and 35 % linear, as validation chose.'
     """
     parts = zip(shares, ("attention", "the last value", "linear"), strict=True)
-    told = [f"{100 * share:.0f} % {name}" for share, name in parts if share]
-    return f"Its forecast is {' and '.join([', '.join(told[:-1]), told[-1]]) if told[1:] else told[0]}, as validation chose."
+    words = [f"{100 * share:.0f} % {name}" for share, name in parts if share]
+    listed = " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    return f"Its forecast is {listed}, as validation chose."

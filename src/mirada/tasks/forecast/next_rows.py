@@ -16,7 +16,6 @@ from torch import Tensor
 from mirada.attention.kernels.request import Request
 from mirada.data.check import show
 from mirada.errors import require
-from mirada.looking.explain.compare import Explained
 from mirada.looking.labels import Labels, TimeLabels, WrittenStep
 from mirada.looking.record import Call, Seen
 from mirada.runs.answers import Answer
@@ -97,14 +96,14 @@ def forecast_from(run: Run, series: TimeSeries, first: int, name: str) -> Answer
         if first == len(series)
         else tuple(series.times.texts[row] for row in range(first, first + known.size.horizon))
     )
-    found = NextRows(
+    forecast = NextRows(
         series.time, times, known.targets, known.in_units(values, known.targets), known.decimals(known.targets)
     )
-    labels = partial(series_labels, known, run.model.config, inputs[0], past, found, name)
+    labels = partial(_labels_of, known, run.model.config, inputs[0], past, forecast, name)
     written, read, weights = _looked_at(run, seen, past, times)
     return Answer(
-        name, found.text(), math.nan, found, read=read, written=written, weights=weights,
-        more=found.more(), replay=partial(_looked, run, inputs, labels),
+        name, forecast.text(), math.nan, forecast, read=read, written=written, weights=weights,
+        more=forecast.more(), replay=partial(_look, run, inputs, labels),
     )  # fmt: skip
 
 
@@ -130,39 +129,33 @@ def _looked_at(
         weights = torch.cat([call.weights() for call in seen[name].calls], dim=2)[0].mean(0)
         return tuple(times), tuple(past), weights.float().cpu()
     weights = seen[seen.names[-1]].weights().mean(1).float().cpu()  # over the heads
-    spans = patch_spans(len(past), config.patch)
-    labels = [past[begin] if end - begin == 1 else f"{past[begin]} to {past[end - 1]}" for begin, end in spans]
-    if config.channels == "mixed":
-        return ("all",), tuple(labels), weights.mean(1)
+    patches = _patch_names(past, config.patch)
     if not config.across:
-        return known.targets, tuple(labels), weights.mean(1)
-    rows = torch.stack([row.mean(0) for row in weights[0].split(len(spans))])
+        return ("all",) if config.channels == "mixed" else known.targets, patches, weights.mean(1)
+    rows = torch.stack([row.mean(0) for row in weights[0].split(len(patches))])
     kept = [*range(known.own), *range(len(known.inputs), len(rows))]
-    return known.targets, tuple(f"{name} {label}" for name in known.columns for label in labels), rows[kept]
+    return known.targets, tuple(f"{name} {patch}" for name in known.columns for patch in patches), rows[kept]
 
 
-def _looked(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
-    """All attention of a forecast; where every target is read by itself, that of the first."""
-    alone = read_alone(run.model.config)
-    explained = Explained(score=partial(forecast_rows, run.model.config), sample=0 if alone else None)
+def _look(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
+    """All attention of a forecast. Where every target is forecast from its own column only, a sample each: of the first."""
+    from mirada.looking.explain.compare import Explained
+
+    config = run.model.config
+    alone = config.kind == "patches" and config.channels != "mixed" and not config.across
+
+    def explained_rows(values: Float[Tensor, "1 horizon targets"]) -> Float[Tensor, "rows parts"]:
+        """The numbers of every time to come; patches see all of them at once."""
+        shown = values[0, :, :1] if alone else values[0]
+        return shown.reshape(1, -1) if config.kind == "patches" else shown
+
+    explained = Explained(score=explained_rows, sample=0 if alone else None)
     seen = run.look(*inputs, labels=labels, methods=methods, explained=explained)
     if seen[seen.names[0]].batch == 1:
         return seen
-    found = one_sample(seen)
-    found.methods = seen.methods
-    return found
-
-
-def forecast_rows(config: Any, values: Float[Tensor, "1 horizon targets"]) -> Float[Tensor, "rows parts"]:
-    """The numbers of every time to come; patches see all of them at once, those of one column only that target."""
-    if config.kind != "patches":
-        return values[0]
-    return (values[0, :, :1] if read_alone(config) else values[0]).reshape(1, -1)
-
-
-def read_alone(config: Any) -> bool:
-    """Whether every target is forecast from its own column only, a sample each."""
-    return bool(config.kind == "patches" and config.channels != "mixed" and not config.across)
+    first = one_sample(seen)
+    first.methods = seen.methods
+    return first
 
 
 def one_sample(seen: Seen, sample: int = 0) -> Seen:
@@ -186,8 +179,8 @@ def one_sample(seen: Seen, sample: int = 0) -> Seen:
     return seen.with_requests(one)
 
 
-def series_labels(
-    known: SeriesScale, config: Any, series: Tensor, past: Sequence[str], found: NextRows, name: str, output: Tensor
+def _labels_of(
+    known: SeriesScale, config: Any, series: Tensor, past: Sequence[str], forecast: NextRows, name: str, output: Tensor
 ) -> Labels:
     """What the rows and columns of a forecast are: times that were, and times to come or patches of time.
 
@@ -195,11 +188,11 @@ def series_labels(
     """
     read = known.in_units(series[0].double().numpy(), known.inputs)
     said = known.in_units(output[0].double().cpu().numpy(), known.targets)
-    made, answer = {"input": name}, (found.text(), None)
+    made, answer = {"input": name}, (forecast.text(), None)
     if config.kind == "patches":
         axes = {"patches": _patch_axis(known, config, read, past)}
         return Labels(axes, {"*": ("patches", "patches")}, made, answer)
-    cells = replace(found, values=said).cells()
+    cells = replace(forecast, values=said).cells()
     steps = (
         WrittenStep(row, ", ".join(f"{column} {cell}" for column, cell in zip(known.targets, each, strict=True)))
         for row, each in enumerate(cells)
@@ -207,7 +200,7 @@ def series_labels(
     return Labels(
         {
             "past": TimeLabels(tuple(past), tuple(read[:, 0].tolist())),
-            "next": TimeLabels(tuple(found.times), tuple(said[:, 0].tolist())),
+            "next": TimeLabels(tuple(forecast.times), tuple(said[:, 0].tolist())),
         },
         {"*encoder*": ("past", "past"), "*decoder*self": ("next", "next"), "*decoder*": ("next", "past")},
         made, answer, tuple(steps),
@@ -216,11 +209,10 @@ def series_labels(
 
 def _patch_axis(known: SeriesScale, config: Any, read: NDArray[np.float64], past: Sequence[str]) -> TimeLabels:
     """Patches of time: of all columns together, of the first target, or of every column, one after the other."""
-    spans = patch_spans(len(past), config.patch)
-    labels = [past[begin] if end - begin == 1 else f"{past[begin]} to {past[end - 1]}" for begin, end in spans]
+    spans, patches = patch_spans(len(past), config.patch), _patch_names(past, config.patch)
     if not config.across:
-        return TimeLabels(tuple(labels), tuple(float(read[begin:end, 0].mean()) for begin, end in spans))
-    names = tuple(f"{name} {label}" for name in known.columns for label in labels)
+        return TimeLabels(patches, tuple(float(read[begin:end, 0].mean()) for begin, end in spans))
+    names = tuple(f"{name} {label}" for name in known.columns for label in patches)
     means = [float(read[begin:end, column].mean()) for column in range(read.shape[1]) for begin, end in spans]
     unread = [0.0] * (len(names) - len(means))  # a target that is not among the columns has no past
     return TimeLabels(names, (*means, *unread))
@@ -233,3 +225,13 @@ def patch_spans(steps: int, patch: int) -> list[tuple[int, int]]:
     [(0, 2), (2, 6), (6, 10)]
     """
     return [(max(0, end - patch), end) for end in range(steps % patch or patch, steps + 1, patch)]
+
+
+def _patch_names(times: Sequence[str], patch: int) -> tuple[str, ...]:
+    """The time of every patch, or its first and last.
+
+    >>> _patch_names(("Mon", "Tue", "Wed"), 2)
+    ('Mon', 'Tue to Wed')
+    """
+    spans = patch_spans(len(times), patch)
+    return tuple(times[begin] if end - begin == 1 else f"{times[begin]} to {times[end - 1]}" for begin, end in spans)

@@ -82,7 +82,7 @@ def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer
 def _comparison(errors: Errors, targets: Sequence[str]) -> tuple[DataTable, ...]:
     """The errors beside those of plain forecasts, and the same for every target where there are several."""
     means = errors.mean((0, 3))
-    rows = tuple((told, *means[place].tolist()) for place, told in enumerate(FORECASTS.values()))
+    rows = tuple((name, *means[place].tolist()) for place, name in enumerate(FORECASTS.values()))
     tables = [DataTable("", ("forecast", "MSE", "MAE"), rows)]
     if len(targets) > 1:
         columns = tuple((name, *errors[:, :, 0, place].mean(0).tolist()) for place, name in enumerate(targets))
@@ -223,8 +223,7 @@ class ForecastChart(Item):
     def weight_entry(self) -> Markup:
         """The line of the legend where the script writes the weight under the pointer."""
         sign = element("i", class_="bar-sign", aria_hidden="true")
-        found = [value for _, weights in self.strips for value in weights if isfinite(value)]
-        top = number(max(found, default=None))
+        top = number(max((value for _, weights in self.strips for value in weights if isfinite(value)), default=None))
         return element(
             "li", sign, element("span", "weight"), element("small", "largest"), element("b", top, class_="now")
         )
@@ -251,6 +250,7 @@ class ForecastChart(Item):
         return tuple((float(place), names[place]) for place in sorted(places))
 
     def svg(self, lines: list[Stroke]) -> Markup:
+        """The curves above the strips of weights, on one axis of times."""
         x, y = self.axes(lines)
         now = plain(x(len(self.past) - 0.5)) if self.past else None
         foot = FLOOR + (STRIP + ABOVE) * len(self.strips)

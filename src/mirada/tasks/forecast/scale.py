@@ -90,6 +90,7 @@ class SeriesScale:
         return [max(0, DIGITS - 1 - math.floor(math.log10(self.std[place]))) for place in self.places(names)]
 
     def facts(self) -> dict[str, Any]:
+        """What config.json holds of it."""
         return {
             "inputs": list(self.inputs), "targets": list(self.targets), "mean": self.mean.tolist(), "std": self.std.tolist(),
             "lookback": self.size.lookback, "horizon": self.size.horizon, "time": self.time, "pattern": self.pattern,
@@ -97,10 +98,12 @@ class SeriesScale:
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
+        """Its files, by name."""
         return {BASELINE: save({"linear": np.ascontiguousarray(self.linear)}), LATEST: self.latest}
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
+        """What `facts` and `contents` kept; `paths` has the places of its files."""
         try:
             _check_facts(facts)
             size, spacing = WindowSize(facts["lookback"], facts["horizon"]), Spacing(**facts["spacing"])

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mirada.corpora.prices import COMPANIES
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.models.forecaster import Forecaster
@@ -56,6 +55,8 @@ READ_AT_ONCE = 256  # windows
 
 
 class Forecast(Task[Any, SeriesWindow, SeriesScale]):
+    """Forecast the next rows of a series of numbers from its latest rows."""
+
     name, input_kind = "forecast", "table"
     Data = SeriesOptions
     Known = SeriesScale
@@ -70,6 +71,8 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         sizes = {"width": 64, "hidden": 128, "dropout": 0.2}
         recipe = {"batch_size": 64, "lr": 1e-3, "warmup": 200, "schedule": "noam", "epochs": 10, "patience": 3.0}
         if source.builtin:
+            from mirada.corpora.prices import COMPANIES
+
             data = {"target": COMPANIES[0], "lookback": 64, "horizon": 16}
             own = {"patch": 8} if model == "transformer" else {}
             return {"data": data, "model": sizes | own | {"dropout": 0.1}, "recipe": recipe | {"epochs": 40}}
@@ -149,8 +152,8 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         return Questions((), [Question(place, place)])
 
     def table(self, questions: Questions, answers: Sequence[Answer]) -> Table:
-        found = [answer.value for answer in answers if isinstance(answer.value, NextRows)]
-        return found[0].table() if found else answered_table(questions, answers)
+        forecasts = [answer.value for answer in answers if isinstance(answer.value, NextRows)]
+        return forecasts[0].table() if forecasts else answered_table(questions, answers)
 
     def in_brief(self, answer: Answer) -> str:
         rows: NextRows = answer.value
@@ -185,8 +188,8 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
     def details(self, run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> dict[str, Any]:
         errors = np.stack([answer.value for answer in answers])
         columns = by_column(errors, run.known.targets)
-        told = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)}"
-        return {"windows": len(answers), "verdict": told, "per_column": columns, "shares": list(run.known.shares)}
+        text = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)}"
+        return {"windows": len(answers), "verdict": text, "per_column": columns, "shares": list(run.known.shares)}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
         return ["", details["verdict"]]

@@ -15,7 +15,6 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mirada.corpora.prices import COMPANIES, prices
 from mirada.data.record import Record
 from mirada.errors import require
 from mirada.runs.sources import Splits
@@ -71,6 +70,8 @@ class DividedSeries:
 
 def builtin_prices(options: SeriesOptions) -> TimeSeries:
     """The embedded prices."""
+    from mirada.corpora.prices import COMPANIES, prices
+
     data = prices()
     columns = {"date": data.dates} | {name: data.prices[:, place] for place, name in enumerate(COMPANIES)}
     series = read_series(columns, options)
@@ -88,7 +89,8 @@ def in_order_of_time(series: TimeSeries, options: SeriesOptions) -> Splits[Serie
     notes = [*series.notes, f"{series.place}: {rows}; {size}"] if series.place != "builtin" else []
     if series.problems and options.bad == "skip":
         notes.append(SKIPPED)
-    still = _constant_targets(series, parts[0])
+    learned = slice(parts[0].begin, parts[0].end)
+    still = [name for name in series.targets if np.ptp(series.of([name])[learned]) == 0]
     if still:
         notes.append(
             f"{series.place}: {', '.join(still)} never {'changes' if len(still) == 1 else 'change'} in the rows to learn from: "
@@ -100,30 +102,24 @@ def in_order_of_time(series: TimeSeries, options: SeriesOptions) -> Splits[Serie
     )  # fmt: skip
 
 
-def _constant_targets(series: TimeSeries, part: RowRange) -> list[str]:
-    """The targets that have one value in all rows to learn from."""
-    rows = slice(part.begin, part.end)
-    return [name for name in series.targets if np.ptp(series.of([name])[rows]) == 0]
-
-
 def given_parts(places: Mapping[str, Any], options: SeriesOptions) -> Splits[SeriesWindow]:
     """The windows of parts that have a file each."""
     train = read_series(places["train"], options)
     fixed = replace(options, target=joined(train.targets), inputs=joined(train.inputs))
-    found = {"train": train} | {name: read_series(at, fixed) for name, at in places.items() if name != "train"}
+    parts = {"train": train} | {name: read_series(at, fixed) for name, at in places.items() if name != "train"}
     require(
-        "valid" in found,
+        "valid" in parts,
         f"{', '.join(map(str, places.values()))}: there is nothing to validate on. Add a file valid.csv.",
     )
-    size = window_size(options, len(train), [len(series) - options.lookback for series in found.values()])
+    size = window_size(options, len(train), [len(series) - options.lookback for series in parts.values()])
     windows = {}
-    for name, series in found.items():
+    for name, series in parts.items():
         require_rows(series, [RowRange(0, len(series))], size)
         windows[name] = windows_in(series, RowRange(0, len(series)), size)
     return Splits(
         windows["train"], windows["valid"], windows.get("test", ()),
-        problems=[problem for series in found.values() for problem in series.problems],
-        notes=[*(note for series in found.values() for note in series.notes), f"{train.place}: {size}"],
+        problems=[problem for series in parts.values() for problem in series.problems],
+        notes=[*(note for series in parts.values() for note in series.notes), f"{train.place}: {size}"],
         whole=DividedSeries(train, RowRange(0, len(train)), size),
     )  # fmt: skip
 
@@ -154,14 +150,10 @@ def parts_of_series(rows: int, options: SeriesOptions, place: str) -> list[RowRa
         )
     else:
         first, *rest = split
-        sizes = [_share_of(rows, first), *(_share_of(rows, share) for share in rest[1:])]
+        sizes = [int(rows * share + 1e-9) for share in (first, *rest[1:])]
         sizes.insert(1, rows - sum(sizes))
     ends = np.cumsum([0, *sizes]).tolist()
     return [RowRange(begin, end) for begin, end in pairwise(ends)]
-
-
-def _share_of(rows: int, share: float) -> int:
-    return int(rows * share + 1e-9)
 
 
 def window_size(options: SeriesOptions, learned: int, others: Sequence[int]) -> WindowSize:
@@ -242,6 +234,7 @@ class WindowExamples:
         return len(self.starts)
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """What some windows read, the values that forecasts begin at, and what is wanted."""
         starts = self.starts[torch.as_tensor(rows, dtype=torch.int64)].unsqueeze(1)
         last = self.wanted[starts[:, 0] + self.lookback - 1]
         inputs = {
@@ -252,6 +245,7 @@ class WindowExamples:
         return Microbatch(inputs, (inputs["wanted"].numel(),), len(rows) * self.lookback)
 
     def take(self, rows: Sequence[int]) -> "WindowExamples":
+        """Some of the windows, as a set of their own."""
         return replace(self, starts=self.starts[torch.as_tensor(rows, dtype=torch.int64)])
 
 
@@ -275,4 +269,5 @@ class ForecastLoss(Objective):
     """The mean squared error of the forecast itself: a model that goes step by step learns from its own predictions."""
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        """The error of one batch: mean over windows, rows and targets of (forecast - wanted)^2."""
         return F.mse_loss(self.model(inputs["series"], inputs["first"]), inputs["wanted"]).unsqueeze(0)
