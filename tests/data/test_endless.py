@@ -14,9 +14,9 @@ from mirada.data import record
 from mirada.data.files import json as objects
 from mirada.data.files import opening as text
 from mirada.data.files.cells import read_cells
-from mirada.data.files.forms import read_records
 from mirada.data.files.json import flat
 from mirada.data.files.opening import LONGEST_LINE, read_text, scan
+from mirada.data.files.records import read_records
 from mirada.data.options import TableOptions
 from mirada.tasks.answer.questions import read_questions
 from mirada.tasks.label.files import from_npz

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mirada.data.columns.header import TableHead
-from mirada.data.files.forms import read_records
+from mirada.data.files.records import read_records
 from mirada.data.options import TableOptions
 from mirada.data.record import Read
 

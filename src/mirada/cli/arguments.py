@@ -102,7 +102,6 @@ OPTIONS = ("data", "valid", "out", "model", "device", "from", "resume")  # of `m
 CONFIG = "config.json"
 LOOKED_AT = 200  # files of a folder, rows of a table
 BY_FILES = {"edges.csv": "label", "captions.txt": "caption", "captions.tsv": "caption", "captions.csv": "caption"}
-BY_ENDINGS = {".png": "recognize", ".jpg": "recognize", ".jpeg": "recognize", ".wav": "transcribe"}
 
 
 def _is_place(word: str) -> bool:
@@ -204,28 +203,27 @@ def _likely_task(place: str) -> str:
 
 
 def _task_of_folder(place: str) -> str:
-    from mirada.data.files.folders import TEXTS, files_below
-    from mirada.data.files.opening import ending_of
+    from mirada.data.files.folders import files_below
+    from mirada.data.files.forms import PROSE, TEXT, form_of
 
     files = list(islice(files_below(place), LOOKED_AT))
     for path in files:
         if os.path.basename(path) in BY_FILES:
             return BY_FILES[os.path.basename(path)]
-    endings = [ending_of(path) for path in files]
-    found = next((BY_ENDINGS[ending] for ending in endings if ending in BY_ENDINGS), "")
-    folders = {os.path.dirname(path) for path, ending in zip(files, endings, strict=True) if ending in TEXTS}
-    return found or ("classify" if len(folders) > 1 else "write" if folders else "")
+    task = next((form.task for form in map(form_of, files) if form.task), "")
+    folders = {os.path.dirname(path) for path in files if form_of(path) in (TEXT, PROSE)}
+    return task or ("classify" if len(folders) > 1 else "write" if folders else "")
 
 
 def _task_of_file(place: str) -> str:
     from mirada.data.columns.contents import CLASSES
-    from mirada.data.files.forms import KEYED, read_records
-    from mirada.data.files.opening import ending_of, head
+    from mirada.data.files.forms import form_of
+    from mirada.data.files.opening import head
+    from mirada.data.files.records import read_records
 
     lines = [text for text, fault in head(place, "", LOOKED_AT) if not fault]
     if any('"context"' in line and '"question' in line for line in lines):
         return "answer"
-    table = ending_of(place) in (".csv", ".tsv", *KEYED)
     for task, columns in (("classify", CLASSES), ("translate", ("source", "target"))):
         try:
             found = read_records(place, columns)
@@ -237,7 +235,7 @@ def _task_of_file(place: str) -> str:
             named or task != "classify" or 2 * len(labels) < len(found.records)
         ):
             return task
-    return "" if table else "write"
+    return "" if form_of(place).is_table else "write"
 
 
 # What a command reads beside its words: the lines of standard input, and the text of a passage.

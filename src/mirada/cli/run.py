@@ -168,12 +168,11 @@ def _is_blank(question: "Question") -> bool:
 
 def _asked_by_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequence[Question]], list[Answer]]]":
     """The questions of a file, and how some of them are answered: blank lines at the end of a text are none."""
-    from mirada.data.files.cells import LINES
-    from mirada.data.files.opening import ending_of
+    from mirada.data.files.forms import form_of
 
     with run.explained(data):
         questions = run.task.questions(run, data)
-    if len(questions.columns) > 1 or ending_of(data) not in LINES:  # it is a table
+    if len(questions.columns) > 1 or form_of(data).holds != "lines":  # it is a table
         return questions, run.answers_to
     count = max((number for number, each in enumerate(questions.rows, 1) if not _is_blank(each)), default=0)
     return replace(questions, rows=questions.rows[:count]), partial(_answers_to_lines, run)

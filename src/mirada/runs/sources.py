@@ -140,8 +140,8 @@ def from_tables(
 ) -> Splits[Fields]:
     """The user's rows of fields, from files or from memory. `read` is another reader of one path."""
 
-    from mirada.data.files.forms import read_records  # a trained run that answers has no data to read
     from mirada.data.files.memory import rows_in_memory
+    from mirada.data.files.records import read_records  # a trained run that answers has no data to read
 
     def rows(place: Any) -> Found[Fields]:
         if not isinstance(place, str):

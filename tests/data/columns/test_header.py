@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mirada.data.columns.header import recognize
-from mirada.data.files.forms import read_records
+from mirada.data.files.records import read_records
 from mirada.data.options import TableOptions
 
 TEXTS = [("a fine film", "pos"), ("a dull film", "neg"), ("not bad at all", "pos"), ("I left early", "neg")] * 6

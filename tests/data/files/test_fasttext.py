@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mirada.data.files.cells import read_cells
-from mirada.data.files.forms import read_records
+from mirada.data.files.records import read_records
 from mirada.data.options import TableOptions
 
 CLASSES = ("text", "label")

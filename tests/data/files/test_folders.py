@@ -7,7 +7,7 @@ import pytest
 
 from mirada.data.files.cells import read_cells
 from mirada.data.files.folders import texts_at
-from mirada.data.files.forms import read_records
+from mirada.data.files.records import read_records
 from mirada.data.options import TableOptions
 from mirada.tasks.fill.passages import read_passages
 

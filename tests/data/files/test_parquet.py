@@ -8,8 +8,8 @@ import pytest
 
 from mirada.data.files import parquet as reading
 from mirada.data.files.cells import read_cells
-from mirada.data.files.forms import read_records
 from mirada.data.files.parquet import parquet_objects, rows_at_a_time, text_columns
+from mirada.data.files.records import read_records
 from mirada.data.options import TableOptions
 from tests.data.test_endless import in_a_process
 

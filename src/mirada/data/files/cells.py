@@ -10,15 +10,14 @@ from mirada.data.columns.contents import TableLine, is_whole
 from mirada.data.columns.header import PAIRS, input_head, is_sure_header, named_place, place_of
 from mirada.data.files.csv import ALIKE, KNOWN, SAMPLE, Rows, divided, excel_separator
 from mirada.data.files.folders import file_text, is_fasttext, is_folder, split_labels, texts_at
-from mirada.data.files.forms import KEYED, rows_of_table
-from mirada.data.files.json import json_objects, text_of
-from mirada.data.files.opening import ending_of, head, scan
-from mirada.data.files.parquet import parquet_objects
+from mirada.data.files.forms import form_of
+from mirada.data.files.json import text_of
+from mirada.data.files.opening import head, scan
+from mirada.data.files.records import rows_of_table
 from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
 
 CellRow = tuple[str, tuple[str, ...], str]  # where it is, its cells, what is wrong with it
-LINES = (".txt", "")  # a text file: every line is an input
 BESIDE = "label"  # a column that may stand beside the inputs
 
 
@@ -47,13 +46,13 @@ def read_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells
     if is_folder(path):
         files = texts_at(path)
         return Cells(("name", asks[0]), 1, [_file_row(file, path, options.encoding) for file in files])
-    ending = ending_of(path)
-    if ending in KEYED:
+    form = form_of(path)
+    if form.objects:
         return _object_cells(path, asks, options)
     told = options.tells_a_table
     if asks[0] == "text" and not told and is_fasttext(path, options.encoding):
         return _fasttext_cells(path, options.encoding)
-    if ending in LINES and not told and not _is_table(path, asks, options.encoding):
+    if form.holds == "lines" and not told and not _is_table(path, asks, options.encoding):
         lines = [(f"{path}:{number}", (text,), fault) for number, text, fault in scan(path, options.encoding)]
         return Cells((asks[0],), 0, lines)
     rows, delimiter = rows_of_table(path, PAIRS.get(asks[0], (asks[0], BESIDE)), options)
@@ -113,7 +112,8 @@ def _cell_row(path: str, row: TableLine, count: int, delimiter: str) -> CellRow:
 
 def _object_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells:
     """JSON or Parquet: the keys of the objects are the columns."""
-    objects = parquet_objects(path, ()) if ending_of(path) == ".parquet" else json_objects(path, options.encoding)
+    read = form_of(path).objects
+    objects = read(path, options.encoding, ()) if read else ()
     rows = [row for row in objects if row[2] or row[1] is not None]
     items = (item for _, item, fault in rows if not fault and isinstance(item, dict))
     columns = tuple(dict.fromkeys(str(key) for item in items for key in item))

@@ -11,7 +11,8 @@ from mirada.data.columns.contents import TableLine, is_whole
 from mirada.data.columns.header import TableHead, record_head
 from mirada.data.columns.names import match_names
 from mirada.data.columns.numbers import EMPTY, parse_number
-from mirada.data.files.opening import LONGEST_LINE, ending_of, head, scan
+from mirada.data.files.forms import form_of
+from mirada.data.files.opening import LONGEST_LINE, head, scan
 from mirada.data.options import TableOptions
 from mirada.data.record import Read, RecordCollector
 from mirada.errors import require
@@ -209,7 +210,6 @@ def _quotes_hold(lines: Sequence[str]) -> bool:
 
 ScannedLine = tuple[int, str, str]  # the number of a line, its text, what is wrong with it
 Rows = Iterator[TableLine]
-USUAL = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # separators by the ending of a path
 SPELLED = {"\t": "tabs"}
 SAMPLE = 500  # rows that tell the columns
 DIVIDED = "If something else divides the cells, say it: separator=."
@@ -347,7 +347,7 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
         else:
             told = _misfit(table_head, cells, columns if not options.names else (), delimiter)
             sorter.refuse(where, f"{told} {DIVIDED}" if undivided else told)
-    usual = options.delimiter or USUAL.get(ending_of(path), "")
+    usual = options.delimiter or form_of(path).separator
     divided = f"cells are divided by {SPELLED.get(delimiter, delimiter)}" if delimiter != usual else ""
     found = sorter.read("; ".join(filter(None, (table_head.note, divided))), path)
     empty = not found.records and not found.problems

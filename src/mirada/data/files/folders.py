@@ -4,7 +4,8 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from mirada.data.files.opening import ending_of, head, read_text, scan
+from mirada.data.files.forms import PROSE, TEXT, ending_of, form_of
+from mirada.data.files.opening import head, read_text, scan
 from mirada.data.record import Read, RecordCollector
 from mirada.errors import require
 from mirada.words import plural
@@ -59,11 +60,6 @@ def split_labels(line: str) -> tuple[str, list[str]]:
     return LABEL.sub("", line).strip(), LABEL.findall(line)
 
 
-TEXTS = (".txt", ".text", ".md")
-MEDIA = {
-    ".png": "pictures: `mirada train recognize` reads them", ".jpg": "pictures: `mirada train recognize` reads them",
-    ".jpeg": "pictures: `mirada train recognize` reads them", ".wav": "recordings: `mirada train transcribe` reads them",
-}  # fmt: skip
 UNLABELED = ("unsup", "unlabeled", "unlabelled", "sin_etiqueta")  # of well-known data: no class of its own
 LISTED = 10  # classes in a note
 
@@ -80,9 +76,10 @@ def visible(folder: str) -> list[str]:
 def _text_files(folder: str) -> list[str]:
     """The text files in a folder and those in it: by their endings, or all where no file has such an ending."""
     files = list(files_below(folder))
-    texts = [path for path in files if ending_of(path) in TEXTS]
-    media = next((MEDIA[ending_of(path)] for path in files if ending_of(path) in MEDIA), "")
-    require(bool(texts) or not media, f"{folder}: no text files, but {media}.")
+    texts = [path for path in files if form_of(path) in (TEXT, PROSE)]
+    media = next((form for form in map(form_of, files) if form.task), None)
+    if media and not texts:
+        raise ValueError(f"{folder}: no text files, but {media.name}: `mirada train {media.task}` reads them.")
     return texts or [path for path in files if not ending_of(path) or ending_of(path)[1:].isdecimal()]
 
 

@@ -1,107 +1,88 @@
-"""Records from a user's file: TSV, CSV, JSON, Parquet, fastText, folders, or aligned text files, and the bad ones named.
+"""The one registry of the forms that files come in. Whoever must know what a file is asks `form_of(path)`.
 
-path -> format by its ending -> rows of cells, or objects -> the cells that were asked for -> records and problems
+A new form is one entry of `FORMS`. A table with another separator, or another ending of a known form, is a line there; objects
+in another packing come with a reader, a function from (path, encoding, keys) to (number, object, what is wrong), which is
+imported when it is called. Training, `mirada run --data`, `eval` and `check` read it from then on, and errors name it.
 """
 
 import os
-from itertools import zip_longest
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from mirada.data.columns.contents import CLASSES
-from mirada.data.files.csv import USUAL, Rows, quoted_rows, read_table, sniffed, tab_rows, without_separator_line
-from mirada.data.files.folders import is_fasttext, is_folder, read_class_folders, read_fasttext
-from mirada.data.files.json import json_objects, read_objects
-from mirada.data.files.opening import ending_of, scan
-from mirada.data.files.parquet import parquet_objects
-from mirada.data.options import TableOptions
-from mirada.data.record import Read, RecordCollector
-from mirada.errors import require, unknown
-
-AS_IT_COMES = TableOptions()
-OBJECTS = (".jsonl", ".json-lines", ".ndjson", ".parquet")
-KEYED = (".json", *OBJECTS)  # one list of objects, too
-TABLES = (*USUAL, *KEYED)  # endings of files that hold rows
+Objects = Iterator[tuple[int, Any, str]]  # its line or its place in a list, from 1; the value, or None; what is wrong
 
 
-def read_records(data: str | Path, columns: tuple[str, ...], options: TableOptions = AS_IT_COMES) -> Read:
-    r"""Read what a user passed as `--data`: one file, or one text file per column, with commas between them.
+def _json_objects(path: str, encoding: str, _: Sequence[str]) -> Objects:
+    from mirada.data.files.json import json_objects
 
-    `columns` are our words for the fields. `options.columns` chooses cells by the names in the header, by the keys of the
-    objects, or by numbers from 1. Without it, a header is recognized, and what was taken is noted.
+    return json_objects(path, encoding)
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "pairs.tsv")
-    >>> _ = path.write_text("the house\tla casa\nthe red house\n")
-    >>> read = read_records(path, ("source", "target"))
-    >>> read.records[0].value
-    ('the house', 'la casa')
-    >>> read.problems[0].what
-    'expected 2 columns, found 1. Each line is source<TAB>target.'
+
+def _parquet_objects(path: str, _: str, keys: Sequence[str]) -> Objects:
+    from mirada.data.files.parquet import parquet_objects
+
+    return parquet_objects(path, tuple(keys))
+
+
+@dataclass(frozen=True)
+class FileForm:
+    """A form that files come in.
+
+    Args:
+        name: what people call it.
+        endings: of the names of such files, in small letters and without `.gz`.
+        holds: what a file has: a table of cells, objects with keys, a text in every line, one text, or media.
+        separator: what divides the cells of a line where nothing else is said; lines of text may be a table, too.
+        objects: the reader of objects; it may leave out what stands under other keys than the given ones.
+        signature: how such files begin, where a wrong ending must not mislead.
+        task: the task that learns from folders of such files.
     """
-    count, names = len(columns), options.names
-    require(
-        len(names) in (0, count),
-        f"columns= must name {count} ({', '.join(columns)}): got {len(names)} ({','.join(names)})",
-    )
-    path = str(data)
-    if "," in path and not os.path.exists(os.path.expanduser(path)):
-        require(not names, f"columns= chooses columns of one file: got {','.join(names)} for {path}. Leave it out.")
-        return _read_aligned([part.strip() for part in path.split(",")], columns, options.encoding)
-    if columns == CLASSES and is_folder(path):
-        return read_class_folders(path, columns, options.encoding)
+
+    name: str
+    endings: tuple[str, ...]
+    holds: Literal["table", "objects", "lines", "text", "pictures", "recordings", ""]
+    separator: str = ""
+    objects: Callable[[str, str, Sequence[str]], Objects] | None = None
+    signature: bytes = b""
+    task: str = ""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether files of this form have columns, and nothing else."""
+        return self.holds in ("table", "objects")
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether such a file can be read row by row: a table, or lines that may be one."""
+        return self.is_table or bool(self.separator)
+
+
+CSV = FileForm("CSV", (".csv",), "table", separator=",")
+TSV = FileForm("TSV", (".tsv",), "table", separator="\t")
+TEXT = FileForm("text", (".txt",), "lines", separator="\t")
+BARE = FileForm("text without an ending", ("",), "lines")
+PROSE = FileForm("text", (".text", ".md"), "text")
+JSON = FileForm("JSON", (".json",), "objects", objects=_json_objects)
+JSONL = FileForm("JSON lines", (".jsonl", ".json-lines", ".ndjson"), "objects", objects=_json_objects)
+PARQUET = FileForm("Parquet", (".parquet",), "objects", objects=_parquet_objects, signature=b"PAR1")
+PICTURES = FileForm("pictures", (".png", ".jpg", ".jpeg"), "pictures", task="recognize")
+RECORDINGS = FileForm("recordings", (".wav",), "recordings", task="transcribe")
+FORMS = (CSV, TSV, TEXT, BARE, PROSE, JSON, JSONL, PARQUET, PICTURES, RECORDINGS)
+UNKNOWN = FileForm("unknown", (), "")
+ROW_ENDINGS = tuple(ending for form in FORMS if form.has_rows for ending in form.endings)
+
+
+def ending_of(path: str) -> str:
+    """The ending that tells the form: `.tsv` of `pairs.tsv.gz`."""
+    return os.path.splitext(path.lower().removesuffix(".gz"))[1]
+
+
+def form_of(path: str) -> FileForm:
+    """The form of a file, by the ending of its name.
+
+    >>> form_of("pairs.tsv.gz").name, form_of("qa.ndjson") is JSONL, form_of("a.tex") is UNKNOWN
+    ('TSV', True, True)
+    """
     ending = ending_of(path)
-    if ending == ".parquet":
-        return read_objects(parquet_objects(path, names or columns), path, columns, names)
-    if ending in KEYED:
-        return read_objects(json_objects(path, options.encoding), path, columns, names)
-    if columns == CLASSES and not options.tells_a_table and is_fasttext(path, options.encoding):
-        return read_fasttext(path, columns, options.encoding)
-    rows, delimiter = rows_of_table(path, columns, options)
-    return read_table(path, rows, columns, options, delimiter)
-
-
-def table_rows(path: str, count: int, options: TableOptions) -> tuple[Rows, str]:
-    """The rows of a table of at least `count` columns, whatever they are called, and its separator as it is shown."""
-    rows, delimiter = rows_of_table(path, ("",) * count, options)
-    return rows, "<TAB>" if delimiter == "\t" else delimiter
-
-
-def rows_of_table(path: str, columns: tuple[str, ...], options: TableOptions) -> tuple[Rows, str]:
-    """The rows of a table in which these columns are looked for, and the character that divides them."""
-    ending = ending_of(path)
-    dialect = sniffed(path, USUAL.get(ending, ""), columns, options.encoding, options.delimiter)
-    if not dialect.delimiter:
-        error = unknown("format", ending, [*USUAL, *KEYED])
-        raise ValueError(f"{path}: {error} Aligned text files are given as one.en,other.es.")
-    rows = tab_rows(path, options.encoding)
-    if dialect.quoted:
-        rows = quoted_rows(path, dialect.delimiter, options.encoding, dialect.spaced)
-    return without_separator_line(rows, dialect.delimiter), dialect.delimiter
-
-
-def _read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = "") -> Read:
-    """One text file per column: line i of each makes record i."""
-    require(
-        len(paths) == len(columns),
-        f"aligned files are one per column ({', '.join(columns)}): got {len(paths)}: {', '.join(paths)}",
-    )
-    for path in paths:
-        table = ending_of(path) in (".tsv", ".csv", *KEYED)
-        require(not table, f"{path}: a table among aligned text files. Give one table: join several into one file.")
-    sorter, files = RecordCollector(columns), [scan(path, encoding) for path in paths]
-    for number, lines in enumerate(zip_longest(*files), 1):
-        if None in lines:
-            counts = [number - (line is None) + sum(1 for _ in rest) for line, rest in zip(lines, files, strict=True)]
-            raise ValueError(
-                "aligned files must have equally many lines: "
-                + ", ".join(f"{path} has {count}" for path, count in zip(paths, counts, strict=True))
-                + ". Line i of each belongs to line i of the others: find the line that is missing or too many."
-            )
-        faults = [(path, line[2]) for path, line in zip(paths, lines, strict=True) if line[2]]
-        for path, fault in faults:
-            sorter.refuse(f"{path}:{number}", fault)
-        if not any(line[1].strip() for line in lines):
-            sorter.skip(f"{paths[0]}:{number}")
-        elif not faults:
-            sorter.take(f"{paths[0]}:{number}", [line[1] for line in lines])
-    return sorter.read()
+    return next((form for form in FORMS if ending in form.endings), UNKNOWN)

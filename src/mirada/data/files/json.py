@@ -2,19 +2,19 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice
 from typing import Any, NoReturn
 
 from mirada.data.columns.contents import CLASSES
 from mirada.data.columns.header import key_columns
 from mirada.data.columns.names import is_name
-from mirada.data.files.opening import LONGEST_LINE, Form, ending_of, nfc, scan
+from mirada.data.files.forms import JSON, Objects, form_of
+from mirada.data.files.opening import LONGEST_LINE, TextForm, nfc, scan
 from mirada.data.record import Read, RecordCollector
 from mirada.errors import require, unknown
 from mirada.files import LARGEST_JSON, MOST_VALUES
 
-Objects = Iterator[tuple[int, Any, str]]  # its line or its place in a list, from 1; the value, or None; what is wrong
 SAMPLE = 500  # objects that tell the keys
 SAMPLE_SIZE = 32 << 20  # letters of these: fewer objects tell them where each is huge
 OF_A_KEY = 100  # letters that a key counts as, about what it takes in memory
@@ -46,7 +46,7 @@ def decoded(text: str) -> Any:
     return DECODER.decode(text)
 
 
-def joined_lines(path: str, encoding: str, form: Form) -> str:
+def joined_lines(path: str, encoding: str, form: TextForm) -> str:
     """A file that is one value as one text."""
     lines, size = [], 0
     for number, text, fault in scan(path, encoding, form, LONGEST_DOCUMENT):
@@ -60,7 +60,7 @@ def joined_lines(path: str, encoding: str, form: Form) -> str:
     return "\n".join(lines)
 
 
-def json_objects(path: str, encoding: str = "", form: Form = nfc) -> Objects:
+def json_objects(path: str, encoding: str = "", form: TextForm = nfc) -> Objects:
     """The objects of JSON lines, or of a file that is one list of them."""
     if _is_list(path, encoding):
         return _listed_objects(path, encoding, form)
@@ -72,8 +72,8 @@ def _is_list(path: str, encoding: str) -> bool:
     lines = scan(path, encoding, longest=LONGEST_DOCUMENT)
     first = next((text.strip() for _, text, fault in lines if text.strip() and not fault), "")
     if first.startswith("["):
-        return ending_of(path) == ".json" or first == "[" or first.startswith("[{")
-    return first == "{" or (ending_of(path) == ".json" and not _is_flat(first))
+        return form_of(path) is JSON or first == "[" or first.startswith("[{")
+    return first == "{" or (form_of(path) is JSON and not _is_flat(first))
 
 
 def _is_flat(text: str) -> bool:
@@ -85,7 +85,7 @@ def _is_flat(text: str) -> bool:
     return isinstance(value, dict) and not any(map(_is_objects, value.values())) and not _by_columns(value)
 
 
-def _lined_objects(path: str, encoding: str, form: Form) -> Objects:
+def _lined_objects(path: str, encoding: str, form: TextForm) -> Objects:
     for number, text, fault in scan(path, encoding, form):
         value = None
         if not fault and text.strip():
@@ -101,7 +101,7 @@ def _lined_objects(path: str, encoding: str, form: Form) -> Objects:
         yield number, value, fault
 
 
-def _listed_objects(path: str, encoding: str, form: Form) -> Objects:
+def _listed_objects(path: str, encoding: str, form: TextForm) -> Objects:
     """The objects of one list, by their number in it."""
     text = joined_lines(path, encoding, form)
     try:
@@ -223,7 +223,7 @@ def flat(value: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, A
     return found
 
 
-def text_of(value: object, form: Form = nfc) -> tuple[str, str]:
+def text_of(value: object, form: TextForm = nfc) -> tuple[str, str]:
     """The text of a value, and what is wrong with it, or nothing."""
     if isinstance(value, str):
         if len(value) > LONGEST_LINE:

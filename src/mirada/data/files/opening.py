@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 from unicodedata import is_normalized, normalize
 
+from mirada.data.files.forms import FORMS
 from mirada.data.record import Problem, check_count
 from mirada.errors import require
 
@@ -36,12 +37,16 @@ FOREIGN = {
     b"7z\xbc\xaf\x27\x1c": "a 7z archive. Unpack it and give a file of it",
     b"Rar!\x1a\x07": "a rar archive. Unpack it and give a file of it",
     b"%PDF-": "a PDF. Save its text as a text file",
-    b"PAR1": "a Parquet file. Rename it: its name must end in .parquet",
     b"SQLite format 3": "a database. Save the table as CSV",
     b"\x93NUMPY": "an array of NumPy. Save the table as CSV",
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
     b"version https://git-lfs": "only a pointer to the file, as Git LFS leaves it. Get the file itself: git lfs pull",
+    **{
+        form.signature: f"a {form.name} file. Rename it: its name must end in {form.endings[0]}"
+        for form in FORMS
+        if form.signature
+    },
 }
 PAGE = re.compile(rb"\s*<(!doctype html|html)\b", re.IGNORECASE)
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
@@ -91,7 +96,7 @@ HEAD = 8 << 20  # characters of the lines that tell what a file is
 MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # byte order marks, and what they tell
 SHOWN = 3  # names of files in an error
 SHORT = 30  # letters of a word in an error
-Form = Callable[[str], str]  # how characters that can be written in several ways are
+TextForm = Callable[[str], str]  # how characters that can be written in several ways are
 
 
 def nfc(text: str) -> str:
@@ -165,7 +170,7 @@ def head(path: str | Path, encoding: str, lines: int) -> list[tuple[str, str]]:
 
 
 def scan(
-    path: str | Path, encoding: str = "", form: Form = nfc, longest: int = LONGEST_LINE
+    path: str | Path, encoding: str = "", form: TextForm = nfc, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str, str]]:
     """The lines as (number, text, fault): plain tuples, since millions of them are made. `form` is `nfc` or `as_written`.
 
@@ -178,7 +183,7 @@ def scan(
 
 
 def _passages(
-    path: str | Path, encoding: str = "", form: Form = nfc, longest: int | None = LONGEST_LINE
+    path: str | Path, encoding: str = "", form: TextForm = nfc, longest: int | None = LONGEST_LINE
 ) -> Iterator[tuple[int, str, str]]:
     """The file as (number of the first line, text of whole lines with their ends, fault); a faulty passage is one line.
 
@@ -206,7 +211,7 @@ def _passages(
             number += raw.count(b"\n")
 
 
-def _decode(raw: bytes, form: Form = nfc) -> tuple[str, str]:
+def _decode(raw: bytes, form: TextForm = nfc) -> tuple[str, str]:
     """The text of some bytes and what is wrong with it, or nothing; positions count from 1."""
     if nul := raw.find(b"\0") + 1:
         fault = f"a NUL character: byte {nul} of the line. Is it a text file in UTF-8?"
@@ -231,11 +236,6 @@ def _likely_encoding(raw: bytes) -> str:
         return "pass its encoding="
     word = next((word for word in words if not word.isascii()), "")
     return f"pass encoding=cp1252, which reads {word[:SHORT]!r}" if word.isprintable() else "pass its encoding="
-
-
-def ending_of(path: str) -> str:
-    """The ending that tells the format: `.tsv` of `pairs.tsv.gz`."""
-    return os.path.splitext(path.lower().removesuffix(".gz"))[1]
 
 
 def _blocks(path: str | Path, encoding: str = "", longest: int | None = LONGEST_LINE) -> Iterator[bytes]:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from mirada.data.columns.header import place_of
 from mirada.data.columns.names import match_names
 from mirada.data.files.cells import read_cells
-from mirada.data.files.forms import OBJECTS
-from mirada.data.files.json import SAMPLE, Number, Objects, decoded, joined_lines, json_objects, kind_of, text_of
+from mirada.data.files.forms import JSON, JSONL, Objects, ending_of, form_of
+from mirada.data.files.json import SAMPLE, Number, decoded, joined_lines, json_objects, kind_of, text_of
 from mirada.data.files.memory import plain, rows_of
-from mirada.data.files.opening import as_written, ending_of, nfc
+from mirada.data.files.opening import as_written, nfc
 from mirada.data.options import TableOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require, unknown
@@ -270,7 +270,7 @@ def read_unanswered(
 
     `passage` is the one of the questions that come without their own.
     """
-    if ending_of(place) != ".json" and ending_of(place) not in OBJECTS:
+    if form_of(place).objects is None:
         return _unanswered_cells(place, options, passage)
     found = list(_entries(place, options)[0])
     columns = tuple(
@@ -326,17 +326,17 @@ def _entries(place: Any, options: TableOptions) -> tuple[Iterator[Entry], str]:
     if not isinstance(place, str):
         renamed = _our_keys(_keys_in_memory(place), names)
         return _in_memory(place, renamed), _told(renamed, names)
-    ending = ending_of(place)
-    if ending == ".json":
+    form = form_of(place)
+    if form is JSON:
         value = _whole_json(place, options.encoding)
         renamed = _our_keys(value if isinstance(value, list) else (), names)
         return _in_json(place, value, renamed), _told(renamed, names)
-    if ending in OBJECTS and ending != ".parquet":
+    if form is JSONL:
         objects = json_objects(place, options.encoding, as_written)
         sample = list(islice(objects, SAMPLE))
         renamed = _our_keys((value for _, value, _ in sample), names)
         return _in_lines(place, chain(sample, objects), renamed), _told(renamed, names)
-    known = unknown("format", ending, [".json", *(name for name in OBJECTS if name != ".parquet")])
+    known = unknown("format", ending_of(place), (*JSON.endings, *JSONL.endings))
     raise ValueError(f"{place}: {known} Questions come as SQuAD JSON, or as JSON lines: {FORM}")
 
 

@@ -19,9 +19,10 @@ from jaxtyping import UInt8
 
 from mirada.data.columns.header import is_file_header, key_columns
 from mirada.data.columns.names import aliases_of, is_one_of, words_of
-from mirada.data.files.forms import read_records
+from mirada.data.files.forms import JSONL, form_of
 from mirada.data.files.json import SAMPLE, flat, json_objects, plain_keys
 from mirada.data.files.memory import rows_of
+from mirada.data.files.records import read_records
 from mirada.data.image import ENDINGS, WAYS, Box, Pixels, fit_square, pixels_of, placed
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
@@ -144,7 +145,7 @@ def read_captions(place: Any, options: PictureOptions) -> Found[CaptionedPicture
     if not isinstance(place, str | os.PathLike):
         return _in_memory(place, options)
     path = captions_file(str(place))
-    lines, problems, notes = _json_lines(path, options) if _is_json(path) else _table_lines(path, options)
+    lines, problems, notes = _json_lines(path, options) if form_of(path) is JSONL else _table_lines(path, options)
     folder = PictureFolder(os.path.dirname(path) or ".")
     gathered: dict[str, GatheredCaptions] = {}
     for where, name, caption, boxes in lines:
@@ -216,10 +217,6 @@ def captions_file(place: str) -> str:
         f"{place}: several captions files ({', '.join(names)}). Keep one, or give the file itself as --data.",
     )
     return os.path.join(place, names[0])
-
-
-def _is_json(path: str) -> bool:
-    return path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
 
 
 Line = tuple[str, str, str, Mapping[str, list[Box]]]  # where it is, the name, the caption, the boxes of its words

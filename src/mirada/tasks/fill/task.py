@@ -99,11 +99,11 @@ class Fill(TextTask[str, Fields, Vocabulary]):
 
 def _read_place(place: str, options: TextOptions) -> Found[Fields]:
     """Pairs of sentences from a table, or from what follows each other in text files."""
-    from mirada.data.files.forms import KEYED, read_records
-    from mirada.data.files.opening import ending_of
+    from mirada.data.files.forms import form_of
+    from mirada.data.files.records import read_records
     from mirada.tasks.fill.passages import read_passages
 
-    if ending_of(place) in (".tsv", ".csv", *KEYED):
+    if form_of(place).is_table:
         return read_records(place, COLUMNS, options)
     return read_passages(place, options.encoding)
 

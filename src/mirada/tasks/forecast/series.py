@@ -32,8 +32,8 @@ from mirada.data.columns.times import (
     time_axis,
 )
 from mirada.data.files.csv import is_one_column, line_rows, of_numbers
-from mirada.data.files.forms import OBJECTS, table_rows
-from mirada.data.files.opening import ending_of
+from mirada.data.files.forms import form_of
+from mirada.data.files.records import table_rows
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem
 from mirada.errors import require, unknown
@@ -94,7 +94,7 @@ def _table_of(place: Any, options: TableOptions) -> SeriesTable:
 def _table_in_file(path: str, options: TableOptions) -> SeriesTable:
     """The rows of a CSV or TSV file. Empty lines at its end are nothing."""
     require(
-        ending_of(path) not in OBJECTS, f"{path}: a series is a CSV or TSV file, or columns in memory. Save it as CSV."
+        form_of(path).objects is None, f"{path}: a series is a CSV or TSV file, or columns in memory. Save it as CSV."
     )
     delimiter = options.delimiter or of_numbers(path, options.encoding)
     if not delimiter and is_one_column(path, options.encoding):

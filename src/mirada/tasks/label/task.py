@@ -13,8 +13,7 @@ from mirada.attention.neighborhoods import Edges
 from mirada.corpora.citations import citations
 from mirada.data.check import show
 from mirada.data.columns.numbers import number_first
-from mirada.data.files.forms import TABLES
-from mirada.data.files.opening import ending_of
+from mirada.data.files.forms import form_of
 from mirada.data.record import Problem, Record
 from mirada.errors import require
 from mirada.models.gat import GAT
@@ -176,7 +175,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
             other, where = found.graph, f"{place}: node"
             rows = [Question(f"{where} {name}", Node(other, n), (name,)) for n, name in enumerate(other.names)]
             return Questions(columns, rows, (f"{place}: a graph of its own, all of its nodes are labelled",))
-        if ending_of(place) in TABLES:  # of known nodes
+        if form_of(place).has_rows:  # of known nodes
             return super().questions(run, place)
         new = read_new_nodes(place, run.known.graph, options, options.directed)
         return Questions(columns, [Question(one.where, one.node or one.name, (one.name,), one.error) for one in new])

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from mirada.corpora.objects import DrawnObjects, objects
 from mirada.data.check import show
-from mirada.data.files.forms import TABLES
-from mirada.data.files.opening import ending_of
+from mirada.data.files.forms import form_of
 from mirada.data.image import WAYS
 from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Problem
@@ -246,7 +245,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             fault = found.what if isinstance(found, Problem) else ""
             return Question(name, name if fault else found, (name,), fault)
 
-        if ending_of(place) in TABLES:
+        if form_of(place).has_rows:
             return table_questions(
                 place, ("name", "image", "picture"), TableOptions(), partial(self.parse_beside, place)
             )

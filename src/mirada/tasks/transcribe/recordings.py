@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mirada.data.columns.header import is_file_header
-from mirada.data.files.forms import read_records
 from mirada.data.files.json import text_of
 from mirada.data.files.memory import plain, rows_of
 from mirada.data.files.opening import names_in, near, read_text
+from mirada.data.files.records import read_records
 from mirada.data.options import TableOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.wav import FASTEST, SLOWEST, Samples, Sound, mixed, read_header, read_wav
