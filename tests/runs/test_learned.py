@@ -7,8 +7,7 @@ import pytest
 
 from mirada.runs import run as running
 from mirada.runs.load import load
-from mirada.runs.run import Run
-from mirada.runs.sources import NoTrainingDataError, learned_from
+from mirada.runs.run import NoTrainingDataError, Run, learned_from
 from mirada.training.metrics import accuracy
 from tests.cli.conftest import Command
 from tests.cli.conftest import mirada as command  # noqa: F401 (a fixture)

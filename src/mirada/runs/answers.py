@@ -24,31 +24,48 @@ FIGURES = (".png", ".svg", ".pdf")
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """An answer to one input. `score` is a mean log-probability or a probability, as the task says; NaN where there is none.
+    """An answer to one input, which can be looked at.
 
-    `value` is the answer as the task computes with it, `text` as people read it, `more` what `--json` shows beside them.
-    `weights` has a row for everything `written` and a column for everything `read`, where the task has such a thing.
+    Args:
+        input: What was asked, as a person gave it.
+        text: The answer as people read it.
+        score: A mean log-probability or a probability, as the task says; NaN where there is none.
+        value: The answer as the task computes with it.
+        ranked: All labels, or the alternatives or candidates asked for, each with its score, best first.
+        shown: How many of them a person wants to see; 0: only the answer.
+        read: What the model read, a name for each column of `weights`.
+        written: What it wrote, a name for each row of `weights`.
+        weights: How much of each thing read went into each thing written, where the task has such a thing.
+        tokens: What was written, by number.
+        more: What `--json` shows besides.
+        note: What a person should know, such as that there is no answer in the passage.
+        error: Why there is no answer, where there is none.
+        replay: Reads the input again and records all attention; takes `methods=True` where that makes sense.
+
+    >>> Answer("the film was good", "pos", 0.9).to_dict()
+    {'input': 'the film was good', 'text': 'pos', 'score': 0.9}
     """
 
     input: str
     text: str
     score: float
     value: Any = None
-    ranked: tuple[tuple[str, float], ...] = ()  # all labels, or the alternatives or candidates asked for, best first
-    shown: int = 0  # how many of them a person wants to see; 0: only the answer
+    ranked: tuple[tuple[str, float], ...] = ()
+    shown: int = 0
     read: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     weights: Float[Tensor, "written read"] | None = None
-    tokens: tuple[int, ...] = ()  # what was written, by number
+    tokens: tuple[int, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""  # what a person should know beside it, such as that there is no answer
-    error: str = ""  # why there is none, in the place of an answer
-    replay: Callable[..., "Seen"] | None = field(default=None, repr=False)  # takes methods=True where that makes sense
+    note: str = ""
+    error: str = ""
+    replay: Callable[..., "Seen"] | None = field(default=None, repr=False)
 
     def look(self, methods: bool = False) -> "Seen":
         """All attention of the model while it reads this input and writes this answer, exact.
 
-        `methods` puts value norms, rollout, gradients and ablation beside it: a pass for every place of the input.
+        Args:
+            methods: Also compare value norms, rollout, gradients and ablation: a pass for every place of the input.
         """
         if self.replay is None:
             raise ValueError("this answer did not come from a model that can be looked at")
@@ -61,10 +78,13 @@ class Answer:
         path: str | PathLike[str] = "",
         kind: str = "",
     ) -> "Image":
-        """A picture of what was looked at, which notebooks show: `answer.plot(layer, head)`, a layer by its name or number.
+        """A picture of what was looked at, which notebooks show.
 
-        With a `path` the plot is written too: PNG, SVG or PDF. A path in the place of the layer is taken for one:
-        `answer.plot("x.png")`. `kind` is that of `Seen.plot`.
+        Args:
+            layer: Its name or number; a path here is taken for `path`: `answer.plot("x.png")`.
+            head: One head; by default their mean.
+            path: Write the plot too: PNG, SVG or PDF.
+            kind: That of `Seen.plot`.
         """
         from PIL import Image as PILImage
 

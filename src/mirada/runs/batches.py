@@ -33,7 +33,9 @@ class MeasuredExamples(Examples, Protocol):
     """Examples that differ in length: a number for every side that is padded."""
 
     @property
-    def lengths(self) -> Sequence[tuple[int, ...]]: ...
+    def lengths(self) -> Sequence[tuple[int, ...]]:
+        """For every example, the length of each side."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,11 @@ class EncodedRecords(Generic[Item]):
         return len(self.items)
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """Some of the records as one batch."""
         return self.collate([self.items[row] for row in rows])
 
     def take(self, rows: Sequence[int]) -> Self:
+        """Some of the records, as a set of their own."""
         return replace(self, items=[self.items[row] for row in rows], lengths=[self.lengths[row] for row in rows])
 
 
@@ -78,6 +82,7 @@ class Bucketed:
         return self.buckets.padding
 
     def part(self, step: int, index: int, count: int) -> Microbatch:
+        """Share `index` of `count` of the batch of a step."""
         return _shared_part(self.examples, self.buckets.batch(step), step // len(self), index, count)
 
 
@@ -94,6 +99,7 @@ class FixedSize:
         return self.count
 
     def part(self, step: int, index: int, count: int) -> Microbatch:
+        """Share `index` of `count` of the batch of a step."""
         epoch, place = divmod(step, len(self))
         if self.last[0] != epoch:
             self.last = (epoch, np.argsort(drawn(len(self.examples), self.seed, epoch), kind="stable"))
@@ -110,6 +116,7 @@ class Whole:
         return 1
 
     def part(self, step: int, index: int, count: int) -> Microbatch:
+        """Everything for share 0; the others count nothing."""
         whole = self.examples.part(range(len(self.examples)), step)
         return whole if index == 0 else Microbatch(whole.inputs, tuple(0 for _ in whole.counts), 0)
 

@@ -15,7 +15,19 @@ MODEL = "model.safetensors"
 
 
 def load(folder: str | Path, device: str = "cpu") -> Run:
-    """The run in a folder that `mirada train` made."""
+    """The run in a folder that `mirada train` or `mirada.train` made.
+
+    Args:
+        folder: Where it was written, such as "runs/translate".
+        device: Where the model computes: "cpu", "cuda", "cuda:1", ...; "auto" takes a GPU where there is one.
+
+    Returns:
+        The run, which answers: `load("runs/translate")("the red house").text`.
+
+    >>> load("no-such-folder")
+    Traceback (most recent call last):
+    ValueError: no-such-folder is not a folder. A run's folder is what `mirada train` printed, such as runs/translate.
+    """
     folder = expanded(folder)
     settings = read_settings(folder)
     require(

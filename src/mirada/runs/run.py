@@ -26,7 +26,7 @@ from mirada.runs.ask import AskOptions
 from mirada.runs.batches import Examples
 from mirada.runs.inputs import Question
 from mirada.runs.settings import Settings, file_options
-from mirada.runs.sources import NoTrainingDataError, Source, Splits, is_same, learned_from, require_good
+from mirada.runs.sources import Source, Splits, fingerprint, require_good
 from mirada.runs.task import Task
 
 if TYPE_CHECKING:
@@ -39,18 +39,36 @@ FIX_FILE = "Fix these records, or take them out of the file."
 
 @dataclass(eq=False, repr=False)
 class Run:
-    """A model that does a task.
+    """A trained model that does a task: `mirada.train` and `mirada.load` return one.
 
     `run("the red house")` answers one input, `run([...])` many at once; `beam=4` and the other options of the task say how.
+
+    Args:
+        folder: Where it was written.
+        task: What it does.
+        model: The network, a `torch.nn.Module`.
+        known: What the task learned from its data: tokens, labels, scales, a graph.
+        settings: All that decided the training.
+        ask: How answers are wanted unless a call says otherwise.
+        file_overrides: How other files are read (columns, encoding, ...), where they do not say.
+
+    >>> from mirada import train
+    >>> rows = [(f"{a} {b} film", b) for a in ("a", "the", "one", "that", "this", "my") for b in ("good", "bad")]
+    >>> size = {"steps": 2, "width": 16, "heads": 2, "depth": 1, "threads": 1}
+    >>> run = train("classify", rows, out=getfixture("tmp_path") / "run", **size)
+    on ... for validation: accuracy ...
+    >>> answer = run("a good film")
+    >>> answer.text in ("good", "bad"), 0 < answer.score <= 1, len(run(["good", "bad"]))
+    (True, True, 2)
     """
 
     folder: Path
     task: Task
     model: Model[Any]
-    known: Any  # what the task learned from its data: tokens, labels, scales, a graph
+    known: Any
     settings: Settings
-    ask: AskOptions = field(default_factory=AskOptions)  # how answers are wanted unless a call says otherwise
-    file_overrides: Mapping[str, Any] = field(default_factory=dict)  # how files are read later, where they do not say
+    ask: AskOptions = field(default_factory=AskOptions)
+    file_overrides: Mapping[str, Any] = field(default_factory=dict)
     _engine: engine.Engine | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -98,8 +116,13 @@ class Run:
         methods: bool = False,
         explained: "Explained | None" = None,
     ) -> "Seen":
-        """All attention of one pass of the model. `labels` says what was seen, given what the model put out; `methods` compares
-        it with value norms, rollout, gradients and ablation, which explain the output's logits or what is `explained`.
+        """All attention of one pass of the model.
+
+        Args:
+            inputs: What the model's `forward` takes.
+            labels: Names what was seen, given what the model put out.
+            methods: Compare the weights with value norms, rollout, gradients and ablation.
+            explained: What these methods explain; by default the output's logits.
         """
         from mirada.looking.record import look  # most answers are not looked at, and looking brings the drawing with it
 
@@ -107,8 +130,8 @@ class Run:
         with torch.no_grad(), look(self.model) as seen:
             output = self.model(*given)
         if labels is not None:
-            found = labels(output)
-            seen.labelled(replace(found, made=self.provenance(seen) | dict(found.made)))
+            named = labels(output)
+            seen.labelled(replace(named, made=self.provenance(seen) | dict(named.made)))
         if methods:
             from mirada.looking.explain.compare import answer_methods
 
@@ -131,7 +154,10 @@ class Run:
     def __call__(self, inputs: Any, **ask: Any) -> Any:
         """The answer to one input, with its weights; a list or tuple of inputs has a list of answers.
 
-        Where weights cost time, many answers have them only with `aligned=True`.
+        Args:
+            inputs: One input, or a list of them.
+            **ask: The options of the task, such as `beam=4`. Where weights cost time, many answers have them only with
+                `aligned=True`.
         """
         one = self.task.is_one(inputs)
         if one and hasattr(self.ask, "aligned"):
@@ -162,11 +188,11 @@ class Run:
         inputs = [question.input for question in questions if not question.error]
         with torch.inference_mode():
             try:
-                found = iter(self.task.answer(self, inputs, asked) if inputs else [])
+                answers = iter(self.task.answer(self, inputs, asked) if inputs else [])
             except ValueError:
-                found = (self._answer_or_error(given, asked) for given in inputs)
+                answers = (self._answer_or_error(given, asked) for given in inputs)
             return [
-                Answer(_shown(question), "", math.nan, error=question.error) if question.error else next(found)
+                Answer(_shown(question), "", math.nan, error=question.error) if question.error else next(answers)
                 for question in questions
             ]
 
@@ -189,11 +215,11 @@ class Run:
 
         A set is some records and their examples.
         """
-        found = list(splits.problems)
+        problems = list(splits.problems)
         for records, examples in sets:
-            found += self.task.problems(records, examples, self.model.config)
+            problems += self.task.problems(records, examples, self.model.config)
         measured = splits.valid if self.source.builtin else [*splits.valid, *splits.test]
-        return found + shared(splits.train, measured, self.task.identity)
+        return problems + shared(splits.train, measured, self.task.identity)
 
     def test_set(self, splits: Splits) -> list[tuple[Any, Examples]]:
         """The records to be measured with after the training, to be looked at before it; builtin ones are known to be good."""
@@ -206,43 +232,45 @@ class Run:
     def splits(self, data: Any = "", **keys: Any) -> Splits:
         """The records of a file as a test set, or those the run was trained with; bad ones are treated as in training.
 
-        `keys` say how another file is read (columns, encoding, ...), where it does not tell by itself.
+        Args:
+            data: A path, or data in memory; without it, the run's own data.
+            **keys: How another file is read (columns, encoding, ...), where it does not say.
         """
         if isinstance(data, str) and not data:
-            require(not keys, f"{', '.join(keys)} can be told of other data than the run's own: give some")
+            require(not keys, f"{', '.join(keys)} can be given for other data than the run's own: give some")
             return self._own_splits()
         source, options = Source(data, measured=True), self.reading
         options = options.from_dict(options.to_dict() | file_options(type(options), keys.items()))
         options = self.task.options_for_new_data(options, self.known)
         with self.explained(data, keys):
-            found = self.task.read(source, options)
-            require_good(found.problems, options, FIX_FILE)
-        splits = self.usable(found, options)
+            splits = self.task.read(source, options)
+            require_good(splits.problems, options, FIX_FILE)
+        splits = self.usable(splits, options)
         place = data if isinstance(data, str) else "the data"
         require(len(splits.test) > 0, f"{place} has no record to measure with")
         return splits
 
     def _own_splits(self) -> Splits:
         self.source.require_here()
-        found = self.task.read(self.source, self.options)
+        splits = self.task.read(self.source, self.options)
         if self.source.builtin:
-            return found
-        splits = self.usable(found, self.options)
+            return splits
+        splits = self.usable(splits, self.options)
         require(
-            is_same(self, splits),
+            _is_same(self, splits),
             f"{self.source.data} has changed since this run was trained: what was held out then may have been learned. "
             "Measure on other data (--data).",
         )
         return splits
 
-    def usable(self, found: Splits, options: DataOptions) -> Splits:
+    def usable(self, splits: Splits, options: DataOptions) -> Splits:
         """Splits without the records that cannot be used; these are an error, unless they may be skipped."""
-        parts = (found.train, found.valid, found.test)
-        bad = self.problems(found, *((records, self.examples(records)) for records in parts if records))
+        parts = (splits.train, splits.valid, splits.test)
+        bad = self.problems(splits, *((records, self.examples(records)) for records in parts if records))
         require_good(bad, options, FIX_FILE)
         places = {problem.where for problem in bad}
         train, valid, test = ([record for record in records if record.where not in places] for records in parts)
-        return replace(found, train=train, valid=valid, test=test, problems=bad)
+        return replace(splits, train=train, valid=valid, test=test, problems=bad)
 
     @contextmanager
     def explained(self, place: Any, keys: Iterable[str] = ()) -> Iterator[None]:
@@ -262,9 +290,11 @@ class Run:
             ) from None
 
     def measure(self, data: Any = "", **keys: Any) -> dict[str, float]:
-        """Metrics by name, on the records of a file or on the run's own test set (valid, where there is no test).
+        """Metrics by name, with those of plain baselines if what the run learned from is still there.
 
-        Plain baselines stand beside them, if what the run learned from is still there. `keys` are those of `splits`.
+        Args:
+            data: A path, or data in memory; without it, the run's own test set (valid, where there is no test).
+            **keys: How another file is read, as in `splits`.
         """
         return self.measured(data if isinstance(data, Splits) else self.splits(data, **keys)).metrics
 
@@ -319,6 +349,29 @@ class Measured:
         from mirada.training.log import behind
 
         return self.details.get("verdict") or behind(self.metrics)
+
+
+class NoTrainingDataError(ValueError):
+    """What a run learned from cannot be had any more; the message says why."""
+
+
+def learned_from(run: Run) -> Sequence[Record]:
+    """The records that a run learned from, exactly those, read again: plain baselines learn from the same."""
+    try:
+        run.source.require_here()
+        splits = run.task.read(run.source, run.options)
+        if not _is_same(run, splits) and run.options.bad == "skip":
+            splits = run.usable(splits, run.options)
+        place = "its data" if run.source.in_memory else run.source.data or "the builtin data"
+        require(_is_same(run, splits), f"{place} has changed since this run was trained")
+    except (ValueError, OSError) as error:
+        raise NoTrainingDataError(str(error).splitlines()[0]) from None
+    return splits.train
+
+
+def _is_same(run: Run, splits: Splits) -> bool:
+    """Whether records are those that a run was trained and validated with."""
+    return fingerprint(splits, run.task.identity) == run.settings.fingerprint
 
 
 def _shown(question: Question) -> str:

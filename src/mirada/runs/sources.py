@@ -5,17 +5,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mirada.data.check import first_field, held_out, shared_out, summarized
 from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Fields, Found, Problem, Record
 from mirada.errors import require
 from mirada.files import expanded
-
-if TYPE_CHECKING:
-    from mirada.runs.run import Run
-
 
 V = TypeVar("V")
 V_co = TypeVar("V_co", covariant=True)
@@ -37,14 +33,17 @@ class Source:
 
     @property
     def builtin(self) -> bool:
+        """Whether it is the data that comes with mirada."""
         return isinstance(self.data, str) and not self.data
 
     @property
     def in_memory(self) -> bool:
+        """Whether some of it is in memory, where no other process finds it."""
         return not isinstance(self.data, str) or not isinstance(self.valid, str)
 
     @property
     def has_valid(self) -> bool:
+        """Whether data to validate on is given."""
         return not isinstance(self.valid, str) or bool(self.valid)
 
     def absolute(self) -> "Source":
@@ -60,6 +59,7 @@ class Source:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any], where: Path) -> "Source":
+        """What `to_dict` wrote; `where` is the file, for errors."""
         known = all(isinstance(described.get(key), str) for key in ("data", "valid"))
         require(known, f"{where} does not describe a run: its place must have data and valid")
         memory = LOST if described.get("memory") else ""
@@ -242,30 +242,4 @@ def absolute(path: str) -> str:
     return ",".join(os.path.abspath(os.path.expanduser(part.strip())) for part in path.split(","))
 
 
-# The records that a run learned from, read again: plain baselines learn from the same.
-
-
 TrainingRecords = Callable[[], Sequence[Record]]  # read when somebody asks for them: most of a measuring needs none
-
-
-class NoTrainingDataError(ValueError):
-    """What a run learned from cannot be had any more; the message says why."""
-
-
-def learned_from(run: "Run") -> Sequence[Record]:
-    """The records that a run learned from, exactly those."""
-    try:
-        run.source.require_here()
-        splits = run.task.read(run.source, run.options)
-        if not is_same(run, splits) and run.options.bad == "skip":
-            splits = run.usable(splits, run.options)
-        place = "its data" if run.source.in_memory else run.source.data or "the builtin data"
-        require(is_same(run, splits), f"{place} has changed since this run was trained")
-    except (ValueError, OSError) as error:
-        raise NoTrainingDataError(str(error).splitlines()[0]) from None
-    return splits.train
-
-
-def is_same(run: "Run", splits: Splits) -> bool:
-    """Whether records are those that a run was trained and validated with."""
-    return fingerprint(splits, run.task.identity) == run.settings.fingerprint

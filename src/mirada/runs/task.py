@@ -33,7 +33,10 @@ SAMPLES = 5  # answers shown when a training ends
 
 
 class Knowledge(Protocol):
-    """What a task learns from its data before a model does: tokens, labels, scales, a graph."""
+    """What a task learns from its data before a model does: tokens, labels, scales, a graph.
+
+    `facts` and `contents` are written when a training begins; `restore` makes it again from what was written.
+    """
 
     files: ClassVar[tuple[str, ...]]  # their names in the folder of a run
 
@@ -50,42 +53,74 @@ class Knowledge(Protocol):
 
 @dataclass(frozen=True)
 class Nothing:
-    """For tasks that need to know nothing but their model."""
+    """For tasks that need to know nothing but their model.
+
+    >>> Nothing.restore(Nothing().facts(), {}) == Nothing()
+    True
+    """
 
     files: ClassVar[tuple[str, ...]] = ()
 
     def facts(self) -> dict[str, Any]:
+        """No facts."""
         return {}
 
     def contents(self) -> dict[str, bytes]:
+        """No files."""
         return {}
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
+        """The same again."""
         return cls()
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A model by the name that the command line uses: its class, and what sets it apart."""
+    """A model of a task, by the name that the command line uses.
+
+    Args:
+        model: Its class.
+        fields: Fields of its configuration that differ from the defaults of the class.
+
+    >>> from mirada.models.gpt import GPT
+    >>> Preset(GPT, {"width": 64}).fields["width"]
+    64
+    """
 
     model: type[Model]
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Task(ABC, Generic[Input, Value, Learned]):
-    """One thing that people want done. A task has no state: what it learned is in a `Run`."""
+    """One thing that people want done. A task has no state: what it learned is in a `Run`.
+
+    A task of your own says at least `name` and `presets`, and how to `read` records, encode `examples`, `answer` inputs and
+    `measure` itself (docs/extending.md has one that runs); everything else has a default.
+
+    Class attributes:
+        name: The word of the command line.
+        presets: Its models by name.
+        Data: The class of the options for reading files.
+        Ask: The class of the options for answers.
+        Known: The class of what is learned from the data before the model is.
+        preview_options: Options of the sample answer that is shown after a validation.
+        preview_examples: How many records are measured after every validation, for a metric that people know.
+        input_columns: The columns of a table that hold inputs, the best name first.
+        streams: Whether an answer is worth showing while it is written.
+        input_kind: "text", "question", "node", or one of FILES: "picture", "recording", "table".
+    """
 
     name: ClassVar[str]
     presets: ClassVar[Mapping[str, Preset]]
     Data: ClassVar[type[DataOptions]] = DataOptions
     Ask: ClassVar[type[AskOptions]] = AskOptions
     Known: ClassVar[type[Knowledge]] = Nothing
-    preview_options: ClassVar[Mapping[str, Any]] = {}  # of the sample answer that is shown after a validation
-    preview_examples: ClassVar[int] = 0  # records measured after every validation, for a metric that people know
-    input_columns: ClassVar[tuple[str, ...]] = ()  # the columns of a table that hold inputs, the best name first
-    streams: ClassVar[bool] = False  # whether an answer is worth showing while it is written
-    input_kind: ClassVar[str] = "text"  # also question, node; or one of FILES
+    preview_options: ClassVar[Mapping[str, Any]] = {}
+    preview_examples: ClassVar[int] = 0
+    input_columns: ClassVar[tuple[str, ...]] = ()
+    streams: ClassVar[bool] = False
+    input_kind: ClassVar[str] = "text"
 
     @property
     def takes_files(self) -> bool:

@@ -55,6 +55,7 @@ class MetricsLog:
         return self.file.tell()
 
     def close(self) -> None:
+        """Close the file."""
         self.file.close()
 
 

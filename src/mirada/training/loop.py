@@ -102,10 +102,21 @@ def _silent(text: str) -> None:
 
 @dataclass
 class Training:
-    """One run: what it trains, on what, how, and where it leaves its files.
+    """One training: what is trained, on what, how, and where the files go. `run()` trains to the end.
 
-    `preview` is given what a validation found; what it returns is shown with it. `began` is when the run was asked for: a budget
-    counts from there. `settled` is told the number of threads, once it is known and before the first step.
+    Args:
+        objective: The loss, with the model that has it.
+        batches: What is learned from, as a function of the step.
+        valid: Batches to validate on, every record once.
+        recipe: How long, how fast, how careful.
+        folder: Where weights, checkpoints and the metrics log are written.
+        group: The processes that train together; by default one.
+        resume: Continue from the last checkpoint in the folder, to the same bits.
+        print_progress: Is given sentences for a person.
+        preview: Is given the means of a validation; the text that it returns is shown with them.
+        began: When the run was asked for, a time of `clock`: a budget counts from there.
+        settled: Is given the number of threads before the first step.
+        clock: Seconds.
     """
 
     objective: Objective
@@ -378,5 +389,6 @@ class Training:
             self.better = {}
 
     def note(self, log: MetricsLog | None, **event: Any) -> None:
+        """Append an event to the metrics log, where this process has one."""
         if log:
             log.write(**event)

@@ -37,7 +37,13 @@ class BatchSource(Protocol):
         """How many batches an epoch has."""
 
     def part(self, step: int, index: int, count: int) -> Microbatch:
-        """Share `index` of `count` of the batch of a step."""
+        """A share of the batch of a step.
+
+        Args:
+            step: Counts from 0 over all epochs.
+            index: Which share, below `count`.
+            count: How many shares: parts of a step times processes.
+        """
 
 
 class Objective(nn.Module):
@@ -68,17 +74,18 @@ class Objective(nn.Module):
         return self.smooth if self.training else 0.0
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        """The means of the terms over one part of a batch."""
         raise NotImplementedError
 
     def end_step(self, group: ProcessGroup) -> None:
         """All parts of a step of training have been seen, by this process and by the others of the group."""
 
-    def validate(self, **inputs: Any) -> Float[Tensor, " terms_and_judged"]:
-        """The means of the terms over one part, then of what is judged besides."""
+    def validate(self, **inputs: Any) -> Float[Tensor, " terms_and_metrics"]:
+        """The means of the terms over one part, then those of `selection_metrics`."""
         return self(**inputs)
 
     def rank(self, found: Mapping[str, float]) -> tuple[float, float]:
-        """What tells one validation from another, the smaller the better; what is judged alike is told apart by the loss."""
+        """What the best validation has smallest: the first of `selection_metrics`, then the loss."""
         loss = found["loss"] if math.isfinite(found["loss"]) else math.inf
         return (found[self.selection_metrics[0]] if self.selection_metrics and loss < math.inf else loss), loss
 
@@ -95,6 +102,7 @@ class ModelLoss(Objective):
         self.smooths = "smoothing" in inspect.signature(model.loss).parameters  # type: ignore[arg-type]
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        """The model's own loss."""
         options = {"smoothing": self.smoothing} if self.smooths else {}
         return self.model.loss(**inputs, **options).unsqueeze(0)  # type: ignore[operator]
 
@@ -135,6 +143,7 @@ class ClassLoss(Objective):
     selection_metrics = ("error",)
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        """The cross-entropy."""
         return self.both(**inputs)[0]
 
     def validate(self, **inputs: Any) -> Float[Tensor, " terms_and_judged"]:

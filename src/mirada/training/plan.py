@@ -112,6 +112,7 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
+        """Of all steps and validations."""
         return self.steps * self.pace.step + self.validations * self.pace.validation
 
     def text(self, minutes: float) -> str:

@@ -17,17 +17,33 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Config):
-    """The numbers of a run. Zero leaves a number to the run: `steps` comes from `minutes`, or else from `epochs`;
-    `validate` (steps between two validations) is once an epoch, but in all at least twenty and at most two hundred times.
+    """The numbers of a training: how long, how fast, how careful.
 
-    `batch_tokens` is the size of one whole batch, whatever it is divided into: `accumulate` parts, times the processes;
-    where all examples have one size (pictures, windows of a series), `batch_size` counts them.
-    `lr` is the highest learning rate, reached after `warmup` steps. `decay` makes weights smaller beside the gradient (AdamW),
-    `l2` by it: half of it times the squared weights is a part of the loss (L2).
-    `average` is how many of the last validated weights are averaged at the end; the average is kept if it validates better
-    than the best of them. `patience` is how many epochs the validations may go without becoming better before a run ends
-    early (0: it never does). `threads` are those of the CPU; 0 takes all, or one where that is clearly faster.
-    `seeds` is how many runs are trained, one after the other, with `seed` and the numbers after it.
+    Args:
+        steps: How many steps; 0: as many as fit into `minutes`, or else into `epochs`.
+        minutes: How long it may take; 0: as long as it takes.
+        epochs: How often all records are learned from, where neither steps nor minutes say how long.
+        batch_tokens: The size of one whole batch, whatever it is divided into: `accumulate` parts, times the processes.
+        batch_size: The same where all examples have one size (pictures, windows of a series): how many examples.
+        accumulate: How many parts a batch is computed in.
+        lr: The highest learning rate, reached after `warmup` steps.
+        schedule: How the learning rate falls after that.
+        warmup: Steps in which the learning rate rises.
+        decay: Makes weights smaller apart from the gradient (AdamW).
+        l2: Makes weights smaller by the gradient: half of it times the squared weights is a part of the loss.
+        smoothing: Label smoothing.
+        clip: The largest norm of a gradient; 0: any.
+        validate: Steps between two validations; 0: an epoch, but in all at least twenty and at most two hundred.
+        patience: Epochs that validations may go without becoming better before a run ends early; 0: it never does.
+        average: How many of the last validated weights are averaged at the end; the average is kept if it validates better.
+        save_seconds: Seconds between two checkpoints.
+        precision: float32, or bfloat16 or float16 for mixed precision.
+        threads: Those of the CPU; 0: all, or one where that is clearly faster.
+        seed: Decides all random numbers.
+        seeds: How many runs are trained, one after the other, with `seed` and the numbers after it.
+
+    >>> Recipe(minutes=5).budget, Recipe(steps=100, minutes=5).budget
+    (5.0, 0.0)
     """
 
     steps: int = 0
