@@ -10,7 +10,7 @@ WAYS = ("compiled", "torch")
 def take(way: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Let everything go that way; without a C compiler there is only one."""
     if way == "torch":
-        monkeypatch.setattr(library, "found", lambda: library.FoundLibrary(None, "a test turned it off"))
+        monkeypatch.setattr(library, "search_once", lambda: library.FoundLibrary(None, "a test turned it off"))
     elif library.library() is None:
         pytest.skip(f"nothing is compiled here: {library.reason()}")
     return way

@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from mirada import look
-from mirada.decoding.beam import Beam, Candidate, seated
+from mirada.decoding.beam import Beam, Candidate, assign_rows
 from mirada.decoding.greedy import Greedy
 from mirada.decoding.search import AtLeast, Forbid, NoRepeat
 from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -295,9 +295,9 @@ def test_entries_that_are_done_leave_when_they_are_many():
 
 def test_seats():
     texts = [Candidate(-1.0, 7, 10), Candidate(-2.0, 6, 11), Candidate(-3.0, 7, 12)]
-    assert seated(texts, 6, 3, 3) == [texts[1], texts[0], texts[2]]
-    assert seated(texts[:1], 6, 3, 3) == [Candidate(-math.inf, 6, 0), texts[0], Candidate(-math.inf, 8, 0)]
-    assert [seat.row for seat in seated([], 4, 1, 3)] == [4, 4, 4]
+    assert assign_rows(texts, 6, 3, 3) == [texts[1], texts[0], texts[2]]
+    assert assign_rows(texts[:1], 6, 3, 3) == [Candidate(-math.inf, 6, 0), texts[0], Candidate(-math.inf, 8, 0)]
+    assert [seat.row for seat in assign_rows([], 4, 1, 3)] == [4, 4, 4]
 
 
 def test_refusals():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from mirada.engine.compiled import beside, pack, padded, panels
+from mirada.engine.compiled import norm_weights, pack, padded, panels
 from mirada.engine.fits import anatomy
 from mirada.layers.norm import LayerNorm, RMSNorm
 from mirada.native import decode, library
@@ -33,7 +33,7 @@ def test_a_panel_holds_some_columns_row_by_row() -> None:
 def test_a_norm_stands_behind_its_eps_and_a_scale() -> None:
     size = decode.panel()
     for norm in (LayerNorm(5, eps=0.25), RMSNorm(5, eps=0.25)):
-        packed = beside(norm, 0.5)
+        packed = norm_weights(norm, 0.5)
         assert packed[:2].tolist() == [0.25, 0.5]
         assert_close(packed[size : size + 5], norm.weight.detach())
         assert len(packed) == size + 2 * padded(5)

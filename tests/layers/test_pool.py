@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import look
-from mirada.layers.convolution import Attended, First, Flatten, Max, Mean, Pool, pool
+from mirada.layers.convolution import AttentionPool, FirstPool, FlattenPool, MaxPool, MeanPool, Pool, pool
 
 BATCH, LENGTH, WIDTH, HEADS = 3, 5, 6, 2
 NAMES = ("mean", "max", "first", "flatten", "attention")
@@ -41,26 +41,26 @@ def real() -> Tensor:
 
 
 def test_the_mean_of_the_real_places(x: Tensor, real: Tensor) -> None:
-    y = Mean(WIDTH)(x, real)
+    y = MeanPool(WIDTH)(x, real)
     assert_close(y[0], sum(x[0]) / 5)
     assert_close(y[1], (x[1, 0] + x[1, 1]) / 2)
     assert_close(y[2], x[2, 0])
 
 
 def test_the_largest_of_the_real_places(x: Tensor, real: Tensor) -> None:
-    y = Max(WIDTH)(x, real)
+    y = MaxPool(WIDTH)(x, real)
     for sample, length in enumerate(LENGTHS):
         for channel in range(WIDTH):
             assert y[sample, channel].item() == max(x[sample, place, channel].item() for place in range(length))
 
 
 def test_the_first_place(x: Tensor, real: Tensor) -> None:
-    assert_close(First(WIDTH)(x, real), x[:, 0], rtol=0, atol=0)
-    assert_close(First(WIDTH)(x), x[:, 0], rtol=0, atol=0)
+    assert_close(FirstPool(WIDTH)(x, real), x[:, 0], rtol=0, atol=0)
+    assert_close(FirstPool(WIDTH)(x), x[:, 0], rtol=0, atol=0)
 
 
 def test_all_places_side_by_side(x: Tensor, real: Tensor) -> None:
-    flatten = Flatten(WIDTH, length=7)
+    flatten = FlattenPool(WIDTH, length=7)
     y = flatten(x, real)
     assert y.shape == (BATCH, flatten.out) == (BATCH, 42)
     assert_close(y[1], torch.cat([x[1, 0], x[1, 1], torch.zeros(5 * WIDTH, dtype=torch.float64)]))
@@ -166,7 +166,7 @@ def test_look_shows_where_attention_chose(x: Tensor, real: Tensor) -> None:
 
 def test_names_make_pools() -> None:
     kinds = [type(pool(name, WIDTH, HEADS, LENGTH)) for name in NAMES]
-    assert kinds == [Mean, Max, First, Flatten, Attended]
+    assert kinds == [MeanPool, MaxPool, FirstPool, FlattenPool, AttentionPool]
     assert [pool(name, WIDTH, HEADS, LENGTH).out for name in NAMES] == [6, 6, 6, 30, 6]
     assert pool("attention", WIDTH, HEADS, LENGTH).attention.heads.heads == HEADS
 
@@ -175,6 +175,6 @@ def test_unknown_names_and_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match=r"unknown pool 'men'; known: attention, .* Did you mean 'mean'\?"):
         pool("men", WIDTH, HEADS, LENGTH)
     with pytest.raises(ValueError, match=r"Flatten has room for length=3: got length=5\. Cut the input\."):
-        Flatten(WIDTH, length=3)(torch.zeros(BATCH, LENGTH, WIDTH))
+        FlattenPool(WIDTH, length=3)(torch.zeros(BATCH, LENGTH, WIDTH))
     with pytest.raises(ValueError, match="width must be divisible by heads: got width=6, heads=5"):
         pool("attention", WIDTH, 5, LENGTH)

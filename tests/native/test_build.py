@@ -100,7 +100,7 @@ def test_a_damaged_library_is_built_anew(folder: Path, runs: list[list[str]], da
 @needs_compiler
 def test_a_library_cut_short_kills_nobody(tmp_path: Path) -> None:
     """In a process of its own: what is mapped beyond a file's end is a bus error."""
-    good = library.found().built[1]
+    good = library.search_once().built[1]
     cut = tmp_path / "mirada" / good.name
     cut.parent.mkdir(mode=0o700)
     cut.write_bytes(good.read_bytes()[:5000])
@@ -300,6 +300,6 @@ def test_it_says_what_is_compiled_or_why_nothing_is(monkeypatch: pytest.MonkeyPa
         assert library.describe().startswith("compiled by /")
         assert "-march=native" in library.describe()
         assert library.identity() == f"compiled-{plan().key}"
-    monkeypatch.setattr(library, "found", lambda: library.FoundLibrary(None, "there is no C compiler"))
+    monkeypatch.setattr(library, "search_once", lambda: library.FoundLibrary(None, "there is no C compiler"))
     assert library.describe().startswith("not compiled: there is no C compiler.")
     assert library.identity() == "plain"

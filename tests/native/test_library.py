@@ -72,7 +72,7 @@ def test_what_is_traced_or_mapped_is_not_served() -> None:
 
 
 def test_without_a_library_nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "found", lambda: library.FoundLibrary(None, "a test turned it off"))
+    monkeypatch.setattr(library, "search_once", lambda: library.FoundLibrary(None, "a test turned it off"))
     assert not library.serves(torch.zeros(3))
     assert (library.library(), library.reason()) == (None, "a test turned it off")
 
@@ -99,7 +99,7 @@ def test_structures_are_described_as_c_reads_them(report: str, structure: type[c
 def test_another_structure_is_noticed_when_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(library.LAYOUTS, "decode_layout", ShortAttention)
     with pytest.raises(AssertionError, match="ShortAttention differs from that of C"):
-        library.declared(ctypes.CDLL(str(library.found().built[1])))
+        library.declared(ctypes.CDLL(str(library.search_once().built[1])))
 
 
 def test_c_is_told_of_every_constant() -> None:

@@ -42,11 +42,11 @@ class _SeededDropout(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         if serves(grad):
-            found = _SeededDropout.apply(grad, None, *ctx.how)
+            d_x = _SeededDropout.apply(grad, None, *ctx.how)
         else:  # many gradients at once
             ones = torch.ones(grad.shape, dtype=torch.float32, device="cpu")
-            found = grad * compiled.dropout(ones, None, *ctx.how)
-        return found, grad if ctx.needs_input_grad[1] else None, None, None, None
+            d_x = grad * compiled.dropout(ones, None, *ctx.how)
+        return d_x, grad if ctx.needs_input_grad[1] else None, None, None, None
 
 
 class _MaskedDropout(torch.autograd.Function):

@@ -337,12 +337,12 @@ def treats_heads_alike(normalizer: Normalizer) -> bool:
     return _ours(normalizer) and type(normalizer).drop in (Normalizer.drop, Softmax.drop)
 
 
-_steady: WeakSet[Normalizer] = WeakSet()  # those that were found to count nothing
+_known_to_count_nothing: WeakSet[Normalizer] = WeakSet()  # those that were found to count nothing
 
 
 def check_known_to_count_nothing(normalizer: Normalizer) -> None:
     """`check_counts_nothing`, once for each normalizer: a step of a cache asks too, since a layer's can be exchanged."""
-    if not _ours(normalizer) and normalizer not in _steady:
+    if not _ours(normalizer) and normalizer not in _known_to_count_nothing:
         check_counts_nothing(normalizer)
 
 
@@ -363,7 +363,7 @@ def check_counts_nothing(normalizer: Normalizer) -> None:
             f"{type(normalizer).__name__} counts keys that are masked, so a cache, which holds only the keys so far, would "
             "change its weights. Count mask.sum(-1), or decode without a cache."
         )
-    _steady.add(normalizer)
+    _known_to_count_nothing.add(normalizer)
 
 
 def masked_softmax(scores: Scores, mask: Mask) -> Scores:

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.places import Places
-from mirada.attention.transforms import each_gradient, forget, transformed
+from mirada.attention.transforms import each_gradient, reset_inherited, transformed
 from mirada.errors import require, unknown
 from mirada.shapes import check_integers
 
@@ -126,11 +126,11 @@ class _Turn(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         cos, sin = ctx.saved_tensors
-        [back] = each_gradient(lambda grad: (turned(grad, cos, -sin, ctx.layout),), grad)
+        [back] = each_gradient(lambda grad: (rotate_pairs(grad, cos, -sin, ctx.layout),), grad)
         return back, None, None, None
 
 
-def turned(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """Coordinate pairs, rotated. Function transforms have rules for plain operations only."""
     if not transformed():
         return _Turn.apply(x, cos, sin, layout)
@@ -196,9 +196,9 @@ class Position(nn.Module):
     constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, and is not trained
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """A class with a bias of its own says nothing about it but what stands beside it."""
+        """A class with a bias of its own inherits no statement about the biases of others."""
         super().__init_subclass__(**given)
-        forget(cls, Position, "bias", ("constant",))
+        reset_inherited(cls, Position, "bias", ("constant",))
 
     @property
     def inside(self) -> bool:
@@ -222,7 +222,7 @@ class Position(nn.Module):
         return None
 
     def spread(self, weights: Pairs, places: Places) -> Float[Tensor, "batch heads queries dim"] | None:
-        """What the weights collect beside the values."""
+        """What is added to the weighted sum of the values."""
         return None
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
@@ -374,7 +374,7 @@ class Rotary(Position):
             cos, sin = kept(positions, self.dim, self.base, precise, x.device)
         else:
             cos, sin = _angles(positions, self.dim, self.base, precise)
-        return turned(x.to(precise), cos, sin, self.layout).to(x.dtype)
+        return rotate_pairs(x.to(precise), cos, sin, self.layout).to(x.dtype)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         if dim != self.dim:

@@ -55,8 +55,8 @@ def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor
         whole, wrap = torch._remove_batch_dim(grad, level, 1, 0), torch._add_batch_dim
     else:
         return backward(grad)
-    found = [each_gradient(backward, one) for one in whole.unbind(axis)]
-    return tuple(wrap(torch.stack(parts), 0, level) for parts in zip(*found, strict=True))
+    gradients = [each_gradient(backward, one) for one in whole.unbind(axis)]
+    return tuple(wrap(torch.stack(parts), 0, level) for parts in zip(*gradients, strict=True))
 
 
 def _older_level() -> int:
@@ -69,7 +69,7 @@ def _older_level() -> int:
 # What a class says about one of its methods, and what a subclass with another method must not take over.
 
 
-def forget(cls: type, base: type, method: str, statements: tuple[str, ...]) -> None:
+def reset_inherited(cls: type, base: type, method: str, statements: tuple[str, ...]) -> None:
     """Set back to `base`'s what a new class inherits about another `method` than the one it has.
 
     A statement (`band`, say) is about the method (`sees`) of the class that makes it. A subclass with another method, its
@@ -79,7 +79,7 @@ def forget(cls: type, base: type, method: str, statements: tuple[str, ...]) -> N
     >>> class Shape:
     ...     round = False
     ...     def draw(self): raise NotImplementedError
-    ...     def __init_subclass__(cls): forget(cls, Shape, "draw", ("round",))
+    ...     def __init_subclass__(cls): reset_inherited(cls, Shape, "draw", ("round",))
     >>> class Circle(Shape):
     ...     round = True
     ...     def draw(self): return "o"

@@ -56,7 +56,7 @@ class Beam(Search):
 
     def search(self, call: SearchCall) -> list[list[Hypothesis]]:
         rankings = [Ranking(self, call, entry) for entry in range(len(call.most))]
-        batch, trail = rankings, Trail()  # some in the batch may be done
+        batch, trail = rankings, Backpointers()  # some in the batch may be done
         tokens, state, covered = call.first, call.state, None
         sums = torch.zeros(len(batch), dtype=torch.float64, device=tokens.device)
         for length in range(max(call.most)):
@@ -66,12 +66,12 @@ class Beam(Search):
             )  # fmt: skip
             look = call.stepper.alignment(state) if call.align or self.coverage else None
             covered, penalties = self.cover(covered, look, rows)
-            found = self.candidates(logits, sums - normal, len(batch))
-            live = [ranking.sift(few, penalties, length) for ranking, few in zip(batch, found, strict=True)]
+            candidates = self.candidates(logits, sums - normal, len(batch))
+            live = [ranking.sift(few, penalties, length) for ranking, few in zip(batch, candidates, strict=True)]
             going = [place for place, texts in enumerate(live) if texts]
             going = list(range(len(batch))) if len(going) > CROWD * len(batch) else going
             batch = [batch[place] for place in going]
-            front = [text for place in going for text in seated(live[place], place * width, width, self.size)]
+            front = [text for place in going for text in assign_rows(live[place], place * width, width, self.size)]
             trail.add(front, look if call.align else None)
             if not front:
                 break
@@ -82,7 +82,7 @@ class Beam(Search):
                 index = torch.tensor(origin, device=tokens.device)
                 state = call.stepper.reorder(state, index)
                 covered = None if covered is None else covered.index_select(0, index)
-        return [[trail.hypothesis(found) for found in ranking.best()] for ranking in rankings]
+        return [[trail.hypothesis(text) for text in ranking.best()] for ranking in rankings]
 
     def candidates(
         self, logits: Float[Tensor, "rows vocab"], sums: Float[Tensor, " rows"], entries: int
@@ -98,8 +98,8 @@ class Beam(Search):
         totals, at = totals.topk(min(wanted, width * count))
         tokens = ids.view(entries, width * count).gather(1, at)
         return [
-            [Candidate(total, entry * width + i // count, token) for total, i, token in zip(*found, strict=True)]
-            for entry, found in enumerate(zip(totals.tolist(), at.tolist(), tokens.tolist(), strict=True))
+            [Candidate(total, entry * width + i // count, token) for total, i, token in zip(*likeliest, strict=True)]
+            for entry, likeliest in enumerate(zip(totals.tolist(), at.tolist(), tokens.tolist(), strict=True))
         ]
 
     def cover(
@@ -141,19 +141,19 @@ class Ended(NamedTuple):
 
 @dataclass(eq=False)
 class Ranking:
-    """What was found for an entry, and whether more is looked for."""
+    """The texts of an entry that have ended, and whether more are looked for."""
 
     beam: Beam
     call: SearchCall
     entry: int
-    found: list[Ended] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
     done: bool = False
 
     def sift(self, candidates: list[Candidate], penalties: list[float], length: int) -> list[Candidate]:
         """Keep what ends here, and give what goes on, best first: nothing if the entry is done."""
         if self.done:
             return []
-        if math.isnan(candidates[0].logprob) or not self.found:
+        if math.isnan(candidates[0].logprob) or not self.ended:
             self.call.check_logprob(candidates[0].logprob, self.entry, length)
         size, live = self.beam.size, []
         for rank, candidate in enumerate(candidates):
@@ -173,23 +173,23 @@ class Ranking:
 
     def keep(self, last: Candidate, penalties: list[float], steps: int, finished: bool) -> None:
         """Note a text that is no longer continued."""
-        self.found.append(Ended(self.beam.mean(last.logprob, steps) + penalties[last.row], steps, finished, last))
+        self.ended.append(Ended(self.beam.mean(last.logprob, steps) + penalties[last.row], steps, finished, last))
 
     def settled(self, logprob: float) -> bool:
         """Whether a text that goes on with this log-probability, or with less, comes too late."""
-        if len(self.found) >= self.beam.size:
+        if len(self.ended) >= self.beam.size:
             return True
-        if len(self.found) < self.beam.best:
+        if len(self.ended) < self.beam.best:
             return False
-        scores = sorted((found.score for found in self.found), reverse=True)
+        scores = sorted((text.score for text in self.ended), reverse=True)
         return scores[self.beam.best - 1] >= self.beam.mean(logprob, self.call.most[self.entry])
 
     def best(self) -> list[Ended]:
         """The best ones, best first."""
-        return sorted(self.found, key=lambda found: (not found.finished, -found.score))[: self.beam.best]
+        return sorted(self.ended, key=lambda text: (not text.finished, -text.score))[: self.beam.best]
 
 
-def seated(live: list[Candidate], start: int, width: int, size: int) -> list[Candidate]:
+def assign_rows(live: list[Candidate], start: int, width: int, size: int) -> list[Candidate]:
     """The next `size` rows of an entry that had `width` of them from `start` on; rows without a text are impossible.
 
     A text stays in the row it comes from if it can: where all do, no state needs to be copied.
@@ -209,7 +209,7 @@ def seated(live: list[Candidate], start: int, width: int, size: int) -> list[Can
 
 
 @dataclass(frozen=True, eq=False)
-class Trail:
+class Backpointers:
     """What went on after every step, and where its rows had looked: texts are read from their ends, never copied."""
 
     steps: list[list[Candidate]] = field(default_factory=list)
@@ -233,10 +233,10 @@ class Trail:
         """What is written in every row now."""
         return [self.back(row, len(self.steps))[0] for row in range(rows)]
 
-    def hypothesis(self, found: Ended) -> Hypothesis:
-        """What was found, written out."""
-        tokens, rows = self.back(found.last.row, found.steps - 1)
+    def hypothesis(self, text: Ended) -> Hypothesis:
+        """A text that has ended, written out."""
+        tokens, rows = self.back(text.last.row, text.steps - 1)
         looks = [look[row] for look, row in zip(self.looks, rows, strict=False) if look is not None]
-        tokens = tokens if found.finished else [*tokens, found.last.token]
+        tokens = tokens if text.finished else [*tokens, text.last.token]
         alignment = stacked(looks) if looks else None
-        return Hypothesis(tokens, found.last.logprob, found.score, found.finished, alignment)
+        return Hypothesis(tokens, text.last.logprob, text.score, text.finished, alignment)

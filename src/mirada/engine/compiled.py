@@ -29,7 +29,7 @@ Numbers = Float[Tensor, " _"]  # as many as there are
 
 
 class Packed(NamedTuple):
-    """All that C reads of a half, beside its words and positions."""
+    """All that C reads of a half, except its words and positions."""
 
     stack: Numbers
     sources: list[Numbers]  # keys and values of each layer that looks at a source
@@ -49,8 +49,8 @@ def _in_order(half: Half) -> list[Numbers]:
     """The weights of a stack in the order of a step: before the two matrices of each sublayer, its norm."""
     pieces = []
     for norm, scale, first, last in half.sublayers:
-        pieces += [beside(norm, scale), panels(*joined(*first)), panels(*joined(last))]
-    return pieces if half.stack.norm is None else [*pieces, beside(half.stack.norm, 1.0)]
+        pieces += [norm_weights(norm, scale), panels(*joined(*first)), panels(*joined(last))]
+    return pieces if half.stack.norm is None else [*pieces, norm_weights(half.stack.norm, 1.0)]
 
 
 def _together(pieces: list[Numbers]) -> Numbers:
@@ -60,7 +60,7 @@ def _together(pieces: list[Numbers]) -> Numbers:
     return torch.cat(pieces, out=room)
 
 
-def beside(norm: Norm, scale: float) -> Numbers:
+def norm_weights(norm: Norm, scale: float) -> Numbers:
     """A norm's weights, after its eps and the scale of the attention behind it."""
     weight = norm.weight.detach()
     shift = norm.bias.detach() if isinstance(norm, LayerNorm) else torch.zeros_like(weight)
@@ -178,7 +178,7 @@ class CompiledDecoding(Decoding):
         self.writers: Int[Tensor, "places rows"] | None = None
         self.bound = 0  # the threads that the job has buffers for; 0: it does not know the caches either
         if sources:
-            self.tell(sources)
+            self.bind_sources(sources)
 
     def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows] | None:
         job, words, writers = self.job, self.compiled.words, self.writers
@@ -207,7 +207,7 @@ class CompiledDecoding(Decoding):
         self.job.cache_row, self.job.cache_head = heads * length * dim, length * dim
         self.job.caches, self.bound = ctypes.addressof(self.rooms), threads
 
-    def tell(self, sources: list[Memory]) -> None:
+    def bind_sources(self, sources: list[Memory]) -> None:
         """Tell the job where the sources are."""
         tensors = [room for memory in sources for room in (memory.keys, memory.values)]
         assert len({(room.shape, room.stride()) for room in tensors}) == 1
@@ -254,7 +254,7 @@ class CompiledDecoding(Decoding):
 
 
 def check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> None:
-    """Require a length per source that lies in it: C reads as many keys as it is told."""
+    """Require a length per source that lies in it: C trusts the lengths that it is given."""
     low, high = (int(bound) for bound in lengths.aminmax()) if len(lengths) else (0, 0)
     if lengths.shape != (batch,) or low < 0 or high > length:
         raise ValueError(

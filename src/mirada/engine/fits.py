@@ -269,9 +269,9 @@ def refuses(model: nn.Module) -> str | None:
     reason = _refuses_inside(model, "")
     if reason is not None:
         return reason
-    found = anatomy(model)
-    halves = [("the decoder", found.decoder, True)] + (
-        [] if found.reader is None else [("the encoder", found.reader, False)]
+    parts = anatomy(model)
+    halves = [("the decoder", parts.decoder, True)] + (
+        [] if parts.reader is None else [("the encoder", parts.reader, False)]
     )
     for name, half, causal in halves:
         reason = _refuses_half(half, causal)
@@ -359,7 +359,7 @@ def _refuses_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> str | No
 
 
 def _refuses_sizes(half: Half) -> str | None:
-    """Why a weight does not have the size that its place asks for: C reads as many numbers as it is told."""
+    """Why a weight does not have the size that its place asks for: C trusts the sizes that it is given."""
     width, heads, dim, hidden, *_ = half.shape
     inner, table, position = heads * dim, half.words.weight, half.place.position
     wanted: list[tuple[str, Tensor | None, tuple[int, ...]]] = [("words", table, (len(table), width))]

@@ -91,11 +91,11 @@ class EagerDecoding(Decoding):
             self.prepared = (entry, [self.source(n, memory, entry) for n, memory in enumerate(self.sources)])
         for number, (own, *across, feed) in enumerate(self.eager.layers):
             asked = self.before(x, own)
-            mixed = self.look_back(F.linear(asked, *self.eager.queries[number]), self.caches[number])
+            mixed = self.attend_to_itself(F.linear(asked, *self.eager.queries[number]), self.caches[number])
             x = self.after(x, mixed, own)
             for sublayer in across:
                 asked = self.before(x, sublayer)
-                mixed = self.look_across(_linear(asked, sublayer.first[0]), self.prepared[1][number])
+                mixed = self.attend_to_source(_linear(asked, sublayer.first[0]), self.prepared[1][number])
                 x = self.after(x, mixed, sublayer)
             x = self.after(x, self.eager.activation(_linear(self.before(x, feed), feed.first[0])), feed)
         norm = self.eager.half.stack.norm
@@ -110,7 +110,7 @@ class EagerDecoding(Decoding):
         x = _linear(y, sublayer.last).add_(x)
         return sublayer.norm.forward(x) if self.shape.post else x
 
-    def look_back(self, qkv: Float[Tensor, "rows three_inner"], cache: Cache) -> Float[Tensor, "rows inner"]:
+    def attend_to_itself(self, qkv: Float[Tensor, "rows three_inner"], cache: Cache) -> Float[Tensor, "rows inner"]:
         """Self-attention: the new keys and values go to the cache first. Raw views in a hot path."""
         rows, heads, dim, place = len(qkv), self.shape.heads, self.shape.dim, cache.filled
         q, k, v = qkv.view(rows, 3, heads, dim).unbind(1)
@@ -119,7 +119,7 @@ class EagerDecoding(Decoding):
         weights = torch.bmm(q.reshape(rows * heads, 1, dim), keys.transpose(1, 2)).softmax(-1)
         return torch.bmm(weights, values).view(rows, heads * dim)
 
-    def look_across(self, q: Float[Tensor, "rows inner"], source: EagerSource) -> Float[Tensor, "rows inner"]:
+    def attend_to_source(self, q: Float[Tensor, "rows inner"], source: EagerSource) -> Float[Tensor, "rows inner"]:
         """Attention over the sources: rows that read the same one are queries of one product."""
         heads, dim, times = self.shape.heads, self.shape.dim, source.times
         q = q.view(-1, times, heads, dim).transpose(1, 2).reshape(-1, times, dim)
@@ -200,8 +200,8 @@ class PackedStepper:
         state.reserve(1)
         with _unmixed():
             rows = self.one_each(tokens, state)
-            found = None if rows is None else state.decoding.step(rows, state.entry)
-            return self.step_modules(tokens, state) if found is None else (found[0], state.after(found[1]))
+            result = None if rows is None else state.decoding.step(rows, state.entry)
+            return self.step_modules(tokens, state) if result is None else (result[0], state.after(result[1]))
 
     def one_each(self, tokens: Tensor, state: EngineState) -> Int[Tensor, " batch"] | None:
         """The tokens of a step of one call: one int64 of every row, at a place that has a position; else None."""

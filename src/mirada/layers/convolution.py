@@ -133,10 +133,10 @@ class Pool(nn.Module):
         raise NotImplementedError
 
 
-class Mean(Pool):
+class MeanPool(Pool):
     """The average of the real places.
 
-    >>> Mean(1)(torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]])).item()
+    >>> MeanPool(1)(torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]])).item()
     2.0
     """
 
@@ -147,24 +147,24 @@ class Mean(Pool):
         return total / real.sum(1, keepdim=True).clamp(min=1)
 
 
-class Max(Pool):
+class MaxPool(Pool):
     """The largest number of every channel among the real places; 0 where there is none.
 
-    >>> Max(1)(torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]])).item()
+    >>> MaxPool(1)(torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]])).item()
     3.0
     """
 
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
         if real is None:
             return x.amax(1)
-        found = x.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1)
-        return found.masked_fill(~real.any(1, keepdim=True), 0)
+        largest = x.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1)
+        return largest.masked_fill(~real.any(1, keepdim=True), 0)
 
 
-class First(Pool):
+class FirstPool(Pool):
     """What stands at the first place, the class token; 0 for a sample without any.
 
-    >>> First(1)(torch.tensor([[[1.0], [3.0]]])).item()
+    >>> FirstPool(1)(torch.tensor([[[1.0], [3.0]]])).item()
     1.0
     """
 
@@ -172,10 +172,10 @@ class First(Pool):
         return x[:, 0] if real is None else x[:, 0].masked_fill(~real[:, :1], 0)
 
 
-class Flatten(Pool):
+class FlattenPool(Pool):
     """All places side by side: `length` of them, shorter samples filled with zeros.
 
-    >>> Flatten(2, length=3)(torch.ones(1, 2, 2)).tolist()
+    >>> FlattenPool(2, length=3)(torch.ones(1, 2, 2)).tolist()
     [[1.0, 1.0, 1.0, 1.0, 0.0, 0.0]]
     """
 
@@ -184,17 +184,19 @@ class Flatten(Pool):
         self.length, self.out = length, width * length
 
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
-        found = x.shape[1]
-        require(found <= self.length, f"Flatten has room for length={self.length}: got length={found}. Cut the input.")
+        length = x.shape[1]
+        require(
+            length <= self.length, f"Flatten has room for length={self.length}: got length={length}. Cut the input."
+        )
         if real is not None:
             x = x.masked_fill(~real.unsqueeze(-1), 0)
-        return rearrange(nn.functional.pad(x, (0, 0, 0, self.length - found)), "b n w -> b (n w)")
+        return rearrange(nn.functional.pad(x, (0, 0, 0, self.length - length)), "b n w -> b (n w)")
 
 
-class Attended(Pool):
+class AttentionPool(Pool):
     """A learned query looks at the sequence: the average that attention chooses.
 
-    >>> Attended(8, heads=2)(torch.zeros(2, 3, 8)).shape
+    >>> AttentionPool(8, heads=2)(torch.zeros(2, 3, 8)).shape
     torch.Size([2, 8])
     """
 
@@ -210,11 +212,11 @@ class Attended(Pool):
 
 def pool(name: str, width: int, heads: int, length: int) -> Pool:
     """The pooling of that name: mean, max, first, flatten or attention."""
-    known: dict[str, type[Pool]] = {"mean": Mean, "max": Max, "first": First}
+    known: dict[str, type[Pool]] = {"mean": MeanPool, "max": MaxPool, "first": FirstPool}
     if name == "flatten":
-        return Flatten(width, length)
+        return FlattenPool(width, length)
     if name == "attention":
-        return Attended(width, heads)
+        return AttentionPool(width, heads)
     if name not in known:
         raise unknown("pool", name, [*known, "flatten", "attention"])
     return known[name](width)

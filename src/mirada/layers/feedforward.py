@@ -71,8 +71,8 @@ class _LinearActivation(torch.autograd.Function):
             with torch.enable_grad():
                 y = ACTIVATIONS[ctx.activation](F.linear(rows, weight, bias))
                 wanted = [x for x, needed in zip((rows, weight, bias), needs, strict=True) if needed]
-                found = iter(torch.autograd.grad(y, wanted, grad, create_graph=again))
-            return *(next(found) if needed else None for needed in needs), None
+                gradients = iter(torch.autograd.grad(y, wanted, grad, create_graph=again))
+            return *(next(gradients) if needed else None for needed in needs), None
         d, d_bias = activate_backward(grad, h, ctx.activation)
         return (
             product(d, weight.T) if needs[0] else None, product(d.T, rows.T) if needs[1] else None,

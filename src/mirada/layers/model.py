@@ -64,7 +64,7 @@ def size_of(build: Callable[[], nn.Module], most: int, tensors: int = MOST_TENSO
     ModelSize(numbers=20, weights=80, tables=0)
     """
     try:
-        with SizeCounter(SLACK * most, tensors), torch.device("meta"), Described():
+        with SizeCounter(SLACK * most, tensors), torch.device("meta"), WithoutInitialization():
             model = build()
     except OverflowError:
         raise TooLargeError from None
@@ -77,7 +77,7 @@ def size_of(build: Callable[[], nn.Module], most: int, tensors: int = MOST_TENSO
     return ModelSize(sum(value.numel() for value in stored), sum(map(_in_bytes, stored)), sum(map(_in_bytes, tables)))
 
 
-class Described(TorchFunctionMode):
+class WithoutInitialization(TorchFunctionMode):
     """First values are not even described: PyTorch would import its compiler to do so, for seconds."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -135,20 +135,20 @@ def largest(config: Config) -> str:
 
 def require_explained(kind: Callable[[Any], nn.Module], config: Config, stored: int) -> None:
     """Require a model whose weights can be in a file of so many bytes: each number takes at least one."""
-    told = f"the settings {largest(config)} describe a model"
+    described = f"the settings {largest(config)} describe a model"
     tensors = max(FEWEST_TENSORS, stored // OF_A_TENSOR)
     try:
         size = size_of(lambda: kind(config), 8 * max(stored, HARMLESS) + MOST_TABLES, tensors)
     except TooLargeError:
-        raise ValueError(f"{told} that is far larger than the {stored:,} bytes of the file") from None
+        raise ValueError(f"{described} that is far larger than the {stored:,} bytes of the file") from None
     if size is not None:
         require(
             size.numbers <= max(stored, HARMLESS),
-            f"{told} with {size.numbers:,} numbers, and the file has {stored:,} bytes",
+            f"{described} with {size.numbers:,} numbers, and the file has {stored:,} bytes",
         )
         require(
             size.tables <= MOST_TABLES,
-            f"{told} with {size.tables:,} bytes of tables, and at most {MOST_TABLES:,} are made",
+            f"{described} with {size.tables:,} bytes of tables, and at most {MOST_TABLES:,} are made",
         )
 
 
@@ -224,18 +224,18 @@ class Model(nn.Module, Generic[C]):
         require(isinstance(fields, dict), f"{folder / 'config.json'} must hold the fields of the model under 'config'")
         config = cls.Config.from_dict(fields)  # type: ignore[arg-type]
         weights = folder / WEIGHTS
-        with _told_of(weights):
+        with _naming_weights(weights):
             wrong = damage(weights)
             require(not wrong, wrong)
             require_explained(cls, config, weights.stat().st_size)
         model = cls(config)  # type: ignore[arg-type]
-        with _told_of(weights):
+        with _naming_weights(weights):
             load_model(model, str(weights))
         return model.eval()
 
 
 @contextmanager
-def _told_of(weights: Path) -> Iterator[None]:
+def _naming_weights(weights: Path) -> Iterator[None]:
     """What fails while weights are read is an error that names them and the settings beside them."""
     try:
         yield

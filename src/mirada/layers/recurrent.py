@@ -336,7 +336,7 @@ class BahdanauDecoder(LookingDecoder):
         return self.loop(x, self.start_with_weights(states, padding, carried))
 
     def start_with_weights(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
-        """A start with unit vectors beside the values. They read the weights: sum_j alpha_j e_j = alpha."""
+        """A start with unit vectors appended to the values. They read the weights: sum_j alpha_j e_j = alpha."""
         units = torch.eye(states.shape[1], dtype=states.dtype, device=states.device).expand(len(states), -1, -1)
         memory = self.attention.remember(states, torch.cat([states, units], dim=-1), padding)
         return RecurrentState(self, carried, memory)

@@ -39,8 +39,8 @@ Real = Bool[Tensor, "batch length"]
 
 @dataclass(frozen=True, kw_only=True)
 class CaptionerConfig(BlockConfig):
-    """`encoder` is convolution (`depth` layers, each halving the sides), coordinates (the same, told the place of every
-    pixel) or patches; `decoder` is lstm or transformer.
+    """`encoder` is convolution (`depth` layers, each halving the sides), coordinates (the same, with the place of every
+    pixel as input) or patches; `decoder` is lstm or transformer.
 
     Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having looked
     everywhere equally often: penalty * sum over cells of (1 - sum over words of alpha)^2, per word of a caption.
@@ -144,13 +144,13 @@ class Captioner(Model[CaptionerConfig]):
         pictures, target = pictures.repeat(count, 1, 1, 1), target.repeat(count, 1)
         for layer in looks:
             layer.train()
-        with torch.random.fork_rng(), draws() as found:
+        with torch.random.fork_rng(), draws() as drawn:
             torch.manual_seed(seed)
             cells = self.encode(pictures).cells
             self.decoder.run(self.words(target), cells)
         for layer, was in zip(looks, before, strict=True):
             layer.train(was)
-        index = torch.stack([draw.index[:, 0, 0] for draw in found], dim=1)
+        index = torch.stack([draw.index[:, 0, 0] for draw in drawn], dim=1)
         shares = one_hot(index, cells.shape[1]).float()
         return rearrange(shares, "(n b) t c -> n b t c", n=count).mean(0)
 

@@ -274,7 +274,7 @@ class ColumnBody(DirectBody):
     """Encoder layers over patches of single columns; all values of a target at once, from the patches of its column.
 
     Apart, every column is a sequence of its own, and one set of weights reads them all. Across, the patches of all columns
-    are one sequence, each told which column it is of; a target that is not read has patches that know nothing but that.
+    are one sequence, each with a vector of its column; the patches of a target that is not read have nothing but that vector.
 
     >>> config = ForecasterConfig(length=10, features=3, targets=1, horizon=5, patch=4, kind="patches", channels="auto")
     >>> config.across, ColumnBody(config).generate(torch.zeros(2, 10, 3), 5).shape

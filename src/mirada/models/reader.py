@@ -28,8 +28,8 @@ Tokens = Int[Tensor, "batch length"]
 class ReaderConfig(BlockConfig):
     """Vocabulary and depth; the block's fields are in `BlockConfig`.
 
-    `marks` is how many marks a place can have beside its word, such as "this word is in the question, too": what a small
-    model would need many examples to find out can be told (Chen et al., 2017, arXiv:1704.00051, 3.2). 0: there are none.
+    `marks` is how many marks a place can have besides its word, such as "this word is in the question, too": what a small
+    model would need many examples to learn is given to it (Chen et al., 2017, arXiv:1704.00051, 3.2). 0: there are none.
     `convolutions` of so many places each (`kernel`) come before the encoder: neighbors matter most, and attention would have
     to learn that (Yu et al., 2018, arXiv:1804.09541).
 

@@ -39,8 +39,8 @@ Vectors = Float[Tensor, "batch length width"]
 class TranscriberConfig(BlockConfig):
     """`kind` is transformer or luong (recurrent, with input feeding); `mels` are the numbers per frame.
 
-    `ctc` is the weight of a second loss in training: from every place of the encoder alone, the text must be told as well,
-    in its order. So the encoder learns to hear before the decoder knows where to look. `pace` is how many places of the
+    `ctc` is the weight of a second loss in training: from every place of the encoder alone, the text must be predicted as well,
+    in its order, so that the encoder learns to hear before the decoder learns where to look. `pace` is how many places of the
     encoder a token usually takes, if the transformer is to know: then token t and place t x pace start out as neighbors.
 
     Fields:

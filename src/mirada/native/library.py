@@ -91,25 +91,25 @@ _once = Lock()
 
 
 @cache
-def found() -> FoundLibrary:
-    """What `search` found when first asked."""
+def search_once() -> FoundLibrary:
+    """The result of `search`, which runs once."""
     with _once:
         return search()
 
 
 def library() -> ctypes.CDLL | None:
     """The compiled library; None where there is none, for the reason that `reason` gives."""
-    return found().library
+    return search_once().library
 
 
 def reason() -> str | None:
     """Why there is no library; None if there is one."""
-    return found().reason
+    return search_once().reason
 
 
 def describe() -> str:
     """What is compiled, by what and where it is kept; or why nothing is."""
-    there = found()
+    there = search_once()
     if there.built is None:
         return f"not compiled: {there.reason}. PyTorch computes the same, in more time"
     plan, path = there.built
@@ -118,7 +118,7 @@ def describe() -> str:
 
 def identity() -> str:
     """A word for what decides the numbers: it differs where C was compiled from something else, or not at all."""
-    there = found()
+    there = search_once()
     return "plain" if there.built is None else f"compiled-{there.built[0].key}"
 
 

@@ -87,8 +87,8 @@ class _LinearProduct(torch.autograd.Function):
             again = torch.is_grad_enabled()
             with torch.enable_grad():
                 wanted = [x for x, needed in zip((rows, weight, bias), ctx.needs_input_grad, strict=True) if needed]
-                found = iter(torch.autograd.grad(F.linear(rows, weight, bias), wanted, grad, create_graph=again))
-            return tuple(next(found) if needed else None for needed in ctx.needs_input_grad)
+                gradients = iter(torch.autograd.grad(F.linear(rows, weight, bias), wanted, grad, create_graph=again))
+            return tuple(next(gradients) if needed else None for needed in ctx.needs_input_grad)
         x, w, b = ctx.needs_input_grad
         return (
             product(grad, weight.T) if x else None, product(grad.T, rows.T) if w else None, grad.sum(0) if b else None,

@@ -37,11 +37,11 @@ def short_backward(
     """The gradients of queries, keys and values."""
     q, k, v, grad = (_vectors(x) for x in (q, k, v, grad))
     check("weights", weights, (*q.shape[:3], -(-k.shape[2] // SHORT_LANES) * SHORT_LANES), torch.float32)
-    found = _like(q, q.shape[3]), _like(k, k.shape[3]), _like(v, v.shape[3])
+    gradients = _like(q, q.shape[3]), _like(k, k.shape[3]), _like(v, v.shape[3])
     job = _described(q, k, v, lengths, causal, scale, weights, grad)
-    job.dq, job.dk, job.dv = (_strides(x) for x in found)
+    job.dq, job.dk, job.dv = (_strides(x) for x in gradients)
     loaded().short_backward(ctypes.byref(job))
-    return found
+    return gradients
 
 
 def _described(

@@ -61,7 +61,7 @@ def _unchanged_rows(
 
 
 def _versions(request: Request) -> list[int]:
-    """How often everything was changed in place that decides the weights beside queries, keys and values."""
+    """How often each tensor that decides the weights, other than queries, keys and values, was changed in place."""
     given = (request.places.positions, request.places.key_positions)
     parts = (request.score, request.position, request.normalizer)
     tensors = (*request.where.tensors(), *given, *(x for part in parts for x in part.parameters()))
@@ -98,8 +98,8 @@ def mix(
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """The value rule: sum_j alpha_ij v_j, and what the position adds pair by pair."""
     output = weights @ v
-    beside = request.position.spread(weights, request.full_places.rows(first, last))
-    return (output if beside is None else output + beside).to(request.v.dtype)
+    spread = request.position.spread(weights, request.full_places.rows(first, last))
+    return (output if spread is None else output + spread).to(request.v.dtype)
 
 
 def chunk(request: Request) -> int:

@@ -64,11 +64,11 @@ def _pattern(request: Request) -> Strided | Fixed | None:
 
 def _tilings(request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
     """The parts of the pattern, which share no pair."""
-    found = _pattern(request)
-    if isinstance(found, Strided):
-        return _strided_tilings(found, request, dtype)
-    assert isinstance(found, Fixed)
-    return _fixed_tilings(found, request, dtype)
+    pattern = _pattern(request)
+    if isinstance(pattern, Strided):
+        return _strided_tilings(pattern, request, dtype)
+    assert isinstance(pattern, Fixed)
+    return _fixed_tilings(pattern, request, dtype)
 
 
 def _strided_tilings(pattern: Strided, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:

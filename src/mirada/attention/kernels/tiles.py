@@ -101,12 +101,12 @@ def run(tiling: Tiling, q: Tensor, k: Tensor, v: Tensor, scale: float, alone: bo
     for tile in tiling.tiles():
         rows, columns = tile.rows, tile.columns
         output[:, :, done : rows.start] = 0
-        output[:, :, rows], found = FORWARD(
+        output[:, :, rows], tile_sums = FORWARD(
             q[:, :, rows], k[:, :, columns], v[:, :, columns], 0.0, tile.causal, attn_mask=tile.mask, scale=scale
         )
         if tile.mask is not None and not alone:  # the kernel says 0 for an empty row
-            found = found.masked_fill(_empty_rows(tile.mask, tile.causal, found.shape[-1]), -torch.inf)
-        sums[:, :, rows] = found
+            tile_sums = tile_sums.masked_fill(_empty_rows(tile.mask, tile.causal, tile_sums.shape[-1]), -torch.inf)
+        sums[:, :, rows] = tile_sums
         done = rows.stop
     output[:, :, done:] = 0
     return tiling.restore(output), tiling.restore(sums.unsqueeze(-1)).squeeze(-1)
@@ -122,7 +122,7 @@ def _empty_rows(mask: Tensor, causal: bool, queries: int) -> Tensor:
 
 def join(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     """One softmax out of several over distinct keys: outputs weighted by their shares of the whole sum."""
-    sums = torch.stack([found for _, found in parts])
+    sums = torch.stack([part for _, part in parts])
     whole = torch.logsumexp(sums, 0)
     shares = (sums - whole.masked_fill(whole == -torch.inf, 0)).exp().unsqueeze(-1)
     output = torch.zeros_like(parts[0][0], dtype=shares.dtype)
@@ -142,8 +142,8 @@ def _all_gradients(
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of q, k and v by all tilings."""
-    found = [_gradients(tiling, _unit_stride(grad), q, k, v, output, sums, scale) for tiling in tilings]
-    dq, dk, dv = (sum(parts[1:], parts[0]).to(q.dtype) for parts in zip(*found, strict=True))
+    gradients = [_gradients(tiling, _unit_stride(grad), q, k, v, output, sums, scale) for tiling in tilings]
+    dq, dk, dv = (sum(parts[1:], parts[0]).to(q.dtype) for parts in zip(*gradients, strict=True))
     return dq, dk, dv
 
 

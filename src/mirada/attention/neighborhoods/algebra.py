@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from mirada.attention.places import Places
-from mirada.attention.transforms import forget, refuse_alone
+from mirada.attention.transforms import refuse_alone, reset_inherited
 from mirada.errors import require
 from mirada.shapes import show
 
@@ -40,10 +40,10 @@ class Neighborhood:
     lengths: ClassVar[Tensor | None] = None  # the true number of keys of each sample, where this set says it
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """A class that sees its own way says nothing about it but what stands beside it."""
+        """A class with a `sees` of its own inherits no statement about the sets of others."""
         super().__init_subclass__(**given)
         refuse_alone(cls, "dense", "sees", "which no kernel asks: write sees(places), and dense follows from it")
-        forget(cls, Neighborhood, "sees", ABOUT_SEES)
+        reset_inherited(cls, Neighborhood, "sees", ABOUT_SEES)
 
     def sees(self, places: Places) -> Mask:
         """The set as a bool tensor of four axes, of size 1 where it does not vary."""
@@ -244,8 +244,8 @@ class Intersection(Combination):
         places = places if lengths is None else replace(places, lengths=lengths)
         rest = intersect(part for part in self.parts if not part.uniform)
         hidden = [part.unseen(places, rows_at_once) for part in (*uniform, rest)]
-        found = [keys for keys in hidden if keys is not None]
-        return _any_of(found) if found else None
+        masks = [keys for keys in hidden if keys is not None]
+        return _any_of(masks) if masks else None
 
     def __repr__(self) -> str:
         return " & ".join(f"({part})" if isinstance(part, Union) else repr(part) for part in self.parts)
@@ -318,7 +318,7 @@ def lengths_of(where: Neighborhood) -> Int[Tensor, " batch"] | None:
 
 
 def _is_hashable(value: object) -> bool:
-    """Whether a value can be told from others by its hash: a tuple cannot if what is in it cannot."""
+    """Whether a value has a hash: a tuple has none if something in it has none."""
     try:
         hash(value)
     except TypeError:

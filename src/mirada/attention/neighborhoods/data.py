@@ -151,7 +151,7 @@ class Dense(Neighborhood):
         return mask if mask.shape[3] == 1 else mask[..., places.column.flatten()]
 
 
-def _kept(compute: Callable[[Any], Any]) -> cached_property:
+def _cached_tensor(compute: Callable[[Any], Any]) -> cached_property:
     """A property computed once and kept; as an ordinary tensor, so that what evaluation computed can serve training too."""
 
     def ordinary(self: Any) -> Any:
@@ -197,7 +197,7 @@ class Edges(Neighborhood):
             )
         object.__setattr__(self, "edge_index", index)
 
-    @_kept
+    @_cached_tensor
     def pairs(self) -> Int[Tensor, "2 edges"]:
         """The edges once each, sorted by target and then source: the order of every per-edge result.
 
@@ -209,14 +209,14 @@ class Edges(Neighborhood):
         order = torch.unique(target * self.nodes + source)
         return torch.stack([order % max(1, self.nodes), order // max(1, self.nodes)])
 
-    @_kept
+    @_cached_tensor
     def offsets(self) -> Int[Tensor, " nodes+1"]:
         """Where the edges of each target begin in `pairs`: the row pointer of the CSR form."""
         if self.pairs.is_meta:
             return self.pairs.new_empty(self.nodes + 1)
         return torch.searchsorted(self.pairs[1], torch.arange(self.nodes + 1, device=self.pairs.device))
 
-    @_kept
+    @_cached_tensor
     def outgoing(self) -> tuple[Tensor, Tensor]:
         """The edges by source: where those of each source begin, and their numbers in `pairs`."""
         if self.pairs.is_meta:
@@ -230,7 +230,7 @@ class Edges(Neighborhood):
             return self
         return self._elsewhere.setdefault(device, self._with(edge_index=self.edge_index.to(device)))
 
-    @_kept
+    @_cached_tensor
     def _elsewhere(self) -> "dict[torch.device, Edges]":
         return {}
 
@@ -263,7 +263,7 @@ class Edges(Neighborhood):
         silent = self.silent
         return None if silent is None else silent.to(places.device)
 
-    @_kept
+    @_cached_tensor
     def silent(self) -> Unseen | None:
         """The nodes that are nobody's source; None if there are none. The meta device does not know."""
         if self.pairs.is_meta:

@@ -60,7 +60,7 @@ class Score(nn.Module):
 
     def ready(self) -> "Score":
         """This score for keys that `keys` has prepared already."""
-        return self if type(self).keys is Score.keys else Ready(self)
+        return self if type(self).keys is Score.keys else PreparedScore(self)
 
     def check(self, q: Queries, k: Keys) -> None:
         """Raise a ValueError if these shapes cannot be scored."""
@@ -81,7 +81,7 @@ class Score(nn.Module):
         return self.compare(self.queries(q), self.keys(k))
 
 
-class Ready(Score):
+class PreparedScore(Score):
     """A score whose keys were prepared once, to be compared with many queries."""
 
     def __init__(self, score: Score) -> None:
@@ -112,7 +112,7 @@ def scores_heads_alike(score: Score) -> bool:
     `heads = 1` says so: of the scores of this package, and of a class that says it itself. A class that says nothing may have
     parameters per head.
     """
-    score = score.score if isinstance(score, Ready) else score
+    score = score.score if isinstance(score, PreparedScore) else score
     known = type(score).__module__.startswith(PACKAGE) or "heads" in vars(type(score))
     return known and score.heads == 1
 
