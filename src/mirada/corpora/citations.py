@@ -89,7 +89,7 @@ def _word_table(chance: Chance, topic: NDArray, survey: NDArray, words: list[str
     places = {word: place for place, word in enumerate(words)}
     own = [np.array([places[word] for word in text.split()]) for text in TOPICS.values()]
     general = np.array([places[word] for word in GENERAL.split()])
-    told = [places[word] for word in SURVEY.split()]
+    topical = [places[word] for word in SURVEY.split()]
     table = np.zeros((PAPERS, len(words)), np.float32)
     for number in range(PAPERS):
         kind, which, other = (chance.share(WORDS) for _ in range(3))
@@ -97,7 +97,7 @@ def _word_table(chance: Chance, topic: NDArray, survey: NDArray, words: list[str
             group = own[topic[number]] if k < OWN else own[int(o * len(own))] if k < 3 * OWN else general
             table[number, group[int(w * len(group))]] = 1
         if survey[number]:
-            table[number, told] = chance.share(len(told)) < 0.7
+            table[number, topical] = chance.share(len(topical)) < 0.7
     return table
 
 

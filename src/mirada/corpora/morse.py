@@ -73,8 +73,8 @@ def morse(split: str, seed: int = 0) -> list[Keyed]:
     """
     require(split in SIZES, f"a split is one of {', '.join(SIZES)}: got {split!r}")
     number = list(SIZES).index(split)
-    found = enumerate(islice(_texts(split, seed), SIZES[split]))
-    return [Keyed(keyed(text, seed, number, row), text) for row, text in found]
+    numbered_texts = enumerate(islice(_texts(split, seed), SIZES[split]))
+    return [Keyed(keyed(text, seed, number, row), text) for row, text in numbered_texts]
 
 
 def _texts(split: str, seed: int) -> Iterator[str]:

@@ -61,7 +61,7 @@ def each_cider(answers: Sequence[str], references: Sequence[Sequence[str]]) -> l
             parts[len(gram) - 1][gram] = count * (pictures - math.log(max(1, seen[gram])))
         return parts
 
-    found = []
+    scores = []
     for answer, texts in zip(answers, counted, strict=True):
         counts = _ngrams(answer)
         here = weighted(counts)
@@ -70,8 +70,8 @@ def each_cider(answers: Sequence[str], references: Sequence[Sequence[str]]) -> l
             apart = _words_in(counts) - _words_in(text)
             near = math.exp(-(apart**2) / (2 * SIGMA**2))
             total += near * sum(map(_clipped_cosine, here, weighted(text))) / N
-        found.append(total / max(1, len(texts)))
-    return found
+        scores.append(total / max(1, len(texts)))
+    return scores
 
 
 def _ngrams(text: str) -> Counter[NGram]:
@@ -138,12 +138,12 @@ def pointed(
     """
     side = isqrt(weights.shape[1])
     require(side * side == weights.shape[1], f"cells must be a square grid: got {weights.shape[1]}")
-    found = []
+    looks = []
     for word, row in zip(words, weights, strict=True):
         if word in boxes:
             cells = touched(boxes[word], side, size / side)
-            found.append(Pointed(word, int(row.argmax()) in cells, len(cells) / side**2))
-    return found
+            looks.append(Pointed(word, int(row.argmax()) in cells, len(cells) / side**2))
+    return looks
 
 
 def touched(boxes: Sequence[Box], side: int, cell: float) -> set[int]:
@@ -161,12 +161,12 @@ def touched(boxes: Sequence[Box], side: int, cell: float) -> set[int]:
     }
 
 
-def pointing(found: Sequence[Pointed]) -> dict[str, float]:
+def pointing(looks: Sequence[Pointed]) -> dict[str, float]:
     """The share of words that hit, and that of chance, in percent; nothing where no word has a box."""
-    if not found:
+    if not looks:
         return {}
-    hits, chance = sum(item.hit for item in found), sum(item.chance for item in found)
-    return {"pointing": 100 * hits / len(found), "pointing_chance": 100 * chance / len(found)}
+    hits, chance = sum(item.hit for item in looks), sum(item.chance for item in looks)
+    return {"pointing": 100 * hits / len(looks), "pointing_chance": 100 * chance / len(looks)}
 
 
 class Misnamed(NamedTuple):
@@ -197,7 +197,7 @@ def misnamed(
     >>> print(*misnamed(["a", "dog"], ["a", "cat"], torch.eye(4)[:2], {"cat": [(5, 0, 8, 3)]}, size=8))
     dog for cat, looking at it
     """
-    found = []
+    mistakes = []
     side = isqrt(weights.shape[1])
     for kind, first, last, start, end in SequenceMatcher(None, words, wanted, autojunk=False).get_opcodes():
         if kind != "replace" or last - first != end - start:
@@ -205,8 +205,8 @@ def misnamed(
         for place, word in zip(range(first, last), wanted[start:end], strict=True):
             known = word in boxes
             looked = int(weights[place].argmax()) in touched(boxes[word], side, size / side) if known else None
-            found.append(Misnamed(words[place], word, looked))
-    return found
+            mistakes.append(Misnamed(words[place], word, looked))
+    return mistakes
 
 
 def wanted_captions(run: Run, records: Sequence[CaptionRecord]) -> list[list[str]]:

@@ -87,18 +87,18 @@ def errors(answer: Answer, record: CaptionRecord) -> list[Misnamed]:
 
 def blame(pairs: Sequence[tuple[Answer, CaptionRecord]]) -> tuple[DataTable, ...]:
     """How many wrong words came from a look at the wrong place, where the places are known."""
-    found = [error.looked for pair in pairs for error in errors(*pair) if error.looked is not None]
-    if not found:
+    looks = [error.looked for pair in pairs for error in errors(*pair) if error.looked is not None]
+    if not looks:
         return ()
-    seen = sum(found)
-    rows = (("looked at the thing and named it wrongly", seen), ("looked elsewhere", len(found) - seen))
+    seen = sum(looks)
+    rows = (("looked at the thing and named it wrongly", seen), ("looked elsewhere", len(looks) - seen))
     return (DataTable("Wrong names of things", ("the model", "words"), rows),)
 
 
 def _words_table(details: Mapping[str, Any]) -> tuple[DataTable, ...]:
     """How often each word was written, and how often the model looked at what it names."""
     words = details.get("words", {})
-    rows = tuple((word, found["written"], found["pointing"]) for word, found in words.items())
+    rows = tuple((word, counts["written"], counts["pointing"]) for word, counts in words.items())
     return (
         (DataTable("Words whose place is known", ("word", "written", "pointing %"), rows[:MOST_WORDS]),) if rows else ()
     )

@@ -139,18 +139,18 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         answers = []
         for first in range(0, len(pictures), AT_ONCE):
             part = pictures[first : first + AT_ONCE]
-            found = _written(run, part, ask)
+            hypotheses = _written(run, part, ask)
             answers += [
                 _as_answer(run, name, pixels, ranked, given.boxes if isinstance(given, CaptionedPicture) else {})
-                for name, pixels, ranked, given in zip(names[first:], part, found, inputs[first:], strict=False)
+                for name, pixels, ranked, given in zip(names[first:], part, hypotheses, inputs[first:], strict=False)
             ]
         return answers
 
     def questions(self, run: Run, place: str) -> Questions:
         folder = expanded(place)
         if not folder.is_dir():
-            beside = folder.parent
-            return table_questions(place, ("name", "image", "picture"), run.reading, lambda text: str(beside / text))  # type: ignore[arg-type]
+            parent = folder.parent
+            return table_questions(place, ("name", "image", "picture"), run.reading, lambda text: str(parent / text))  # type: ignore[arg-type]
         paths = pictures_in(folder)
         return Questions(("name",), [Question(path, path, (str(Path(path).relative_to(folder)),)) for path in paths])
 
@@ -159,14 +159,14 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     def measure(self, run: Run, records: Sequence[CaptionRecord]) -> tuple[dict[str, float], list[Answer]]:
         answers = run([record.value for record in records])
         texts, references = [answer.text for answer in answers], wanted_captions(run, records)
-        found = [item for pair in zip(answers, records, strict=True) for item in _pointed_at(run, *pair)]
+        looks = [item for pair in zip(answers, records, strict=True) for item in _pointed_at(run, *pair)]
         right = sum(map(is_right, texts, references))
         metrics = {"bleu": bleu_of_several(texts, references), "cider": cider(texts, references)}
-        return metrics | {"exact": 100 * right / len(texts)} | pointing(found), answers
+        return metrics | {"exact": 100 * right / len(texts)} | pointing(looks), answers
 
     def details(self, run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        found = [item for pair in zip(answers, records, strict=True) for item in _pointed_at(run, *pair)]
-        written, hits = (Counter(item.word for item in found if item.hit or not only) for only in (False, True))
+        looks = [item for pair in zip(answers, records, strict=True) for item in _pointed_at(run, *pair)]
+        written, hits = (Counter(item.word for item in looks if item.hit or not only) for only in (False, True))
         words = {word: {"written": n, "pointing": 100 * hits[word] / n} for word, n in written.most_common()}
         return {"words": words} if words else {}
 
@@ -314,7 +314,7 @@ def _labels_of(
     assert best.alignment is not None
     side = isqrt(best.alignment.shape[1])
     cells, text = GridLabels.of(side, side, picture=png(pixels)), tokenizer.decode(best.tokens)
-    found = written_labels("cells", cells, tokenizer, best, text, name, logits)
+    labels = written_labels("cells", cells, tokenizer, best, text, name, logits)
     known = {word.lower(): places for word, places in boxes.items()}
-    placed = ((step.row, box) for step in found.outputs for box in known.get(step.text.lower(), ()))
-    return replace(found, boxes=tuple(placed))
+    placed = ((step.row, box) for step in labels.outputs for box in known.get(step.text.lower(), ()))
+    return replace(labels, boxes=tuple(placed))

@@ -66,13 +66,13 @@ class Augmentation:
         )
         if self.shift or self.flip:
             squares = _moved(squares, self.places(down), self.places(right), (mirror & 1 & self.flip).astype(bool))
-        found = scaled_pixels(squares)
+        changed = scaled_pixels(squares)
         if self.light:
             # the upper byte decides the contrast, the lower one the light
             gain, offset = (((part & 255) / 127.5 - 1) * self.light for part in (light >> 8, light))
-            found *= (1 + gain).astype(np.float32)[:, None, None, None]
-            found += offset.astype(np.float32)[:, None, None, None]
-        return found
+            changed *= (1 + gain).astype(np.float32)[:, None, None, None]
+            changed += offset.astype(np.float32)[:, None, None, None]
+        return changed
 
     def places(self, bits: np.ndarray) -> np.ndarray:
         """16 bits as a shift: -shift, ..., shift, all alike."""
@@ -290,7 +290,7 @@ def single_picture_problem(record: LabelledRecord) -> Problem:
 
 
 def drop_bad_records(splits: Splits[LabelledPicture], found: Sequence[Problem]) -> Splits[LabelledPicture]:
-    """Splits without some bad records, which are told among the problems."""
+    """Splits without some bad records, which are listed with the problems."""
     bad = {problem.where for problem in found}
     train, valid, test = ([r for r in part if r.where not in bad] for part in (splits.train, splits.valid, splits.test))
     return replace(splits, train=train, valid=valid, test=test, problems=[*splits.problems, *found])

@@ -241,9 +241,9 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         return answers
 
     def questions(self, run: Run, place: str) -> Questions:
-        def question(name: str, found: Picture | Problem) -> Question:
-            fault = found.what if isinstance(found, Problem) else ""
-            return Question(name, name if fault else found, (name,), fault)
+        def question(name: str, picture: Picture | Problem) -> Question:
+            fault = picture.what if isinstance(picture, Problem) else ""
+            return Question(name, name if fault else picture, (name,), fault)
 
         if form_of(place).has_rows:
             return table_questions(

@@ -63,10 +63,10 @@ def confusions(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) 
     >>> confusions(["sitting"], ["kitten"])
     Counter({('k', 's'): 1, ('e', 'i'): 1, ('', 'g'): 1})
     """
-    found: Counter[tuple[str, str]] = Counter()
+    edits: Counter[tuple[str, str]] = Counter()
     for one, other in zip(given, wanted, strict=True):
-        found.update(edits_of(one, other))
-    return found
+        edits.update(edits_of(one, other))
+    return edits
 
 
 def edits_of(given: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str]]:

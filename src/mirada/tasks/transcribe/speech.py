@@ -29,7 +29,7 @@ Numbers = Float[Tensor, "batch draws"]  # from 0 to 1
 TIME_MASKS, BAND_MASKS = 2, 2
 DRAWS = 7 + 2 * (TIME_MASKS + BAND_MASKS)
 NOISE_FRAMES = 4096  # of noise that is drawn once, then cut from anywhere
-LOUDER = 6.0  # between the energies of a recording and the loudest noise beside it, in e-folds; 2.3 are 10 dB
+LOUDER = 6.0  # between the energies of a recording and the loudest noise added to it, in e-folds; 2.3 are 10 dB
 QUIETEST = 8.0  # how much lower the faintest noise is
 
 

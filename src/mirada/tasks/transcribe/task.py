@@ -180,9 +180,9 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
             paths = wav_files(place)
             require(len(paths) > 0, f"{place}: no wav file in this folder")
             return Questions(("name",), [Question(path, path, (os.path.relpath(path, place),)) for path in paths])
-        found, folder = super().questions(run, place), os.path.dirname(place)
-        rows = [replace(each, input=find_wav(folder, each.input) or each.input) for each in found.rows]
-        return replace(found, rows=rows)
+        listed, folder = super().questions(run, place), os.path.dirname(place)
+        rows = [replace(each, input=find_wav(folder, each.input) or each.input) for each in listed.rows]
+        return replace(listed, rows=rows)
 
     def measure(self, run: Run, records: Sequence[SpokenRecord]) -> tuple[dict[str, float], list[Answer]]:
         answers = run.answers([record.value[0] for record in records])
@@ -190,9 +190,9 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         return {"wer": word_error_rate(texts, wanted), "cer": character_error_rate(texts, wanted)}, answers
 
     def details(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        found = _mistakes(run, records, answers)
+        mistakes = _mistakes(run, records, answers)
         return {
-            "confusions": [{"wanted": a, "given": b, "count": count} for (a, b), count in found.most_common(LISTED)]
+            "confusions": [{"wanted": a, "given": b, "count": count} for (a, b), count in mistakes.most_common(LISTED)]
         }
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
@@ -361,7 +361,7 @@ def _as_answer(run: Run, recording: Recording, ranked: list[Hypothesis], ask: Tr
 def _labels_of(
     tokenizer: Tokenizer, recording: Recording, best: Hypothesis, text: str, frames: int, logits: Tensor
 ) -> Labels:
-    """The labels of a model that hears so many frames at once; beside the moments stands how loud they are."""
+    """The labels of a model that hears so many frames at once; with each moment, how loud it is."""
     loudness = recording.frames.astype(np.float32).mean(1)
     values = [float(loudness[first : first + frames].mean()) for first in range(0, len(loudness), frames)]
     times = TimeLabels(_moments(len(values), frames), tuple(values))
