@@ -84,7 +84,7 @@ def test_weights_that_are_too_many_are_not_kept(run: Run, monkeypatch: pytest.Mo
     monkeypatch.setattr("mirada.tasks.write.task.MOST_WEIGHTS", 50)
     answer = run("We buy", tokens=9)
     assert answer.weights is None
-    assert answer.note == "a text too long for its weights to be kept: ask for fewer tokens, or give less text"
+    assert answer.note == "the text is too long to keep its weights: ask for fewer tokens, or give less text"
 
 
 def test_a_validation_is_told_in_a_metric_that_people_know(run: Run) -> None:

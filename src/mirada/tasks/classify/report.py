@@ -33,15 +33,9 @@ def sections(run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -
     given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
     return [
         *class_sections(given, wanted, run.known.labels),
-        *_component_section(
-            run.known, [r.value[0] for r in records], component_accuracies(answers, wanted), accuracy(given, wanted)
-        ),
+        *_component_section(run.known, records, component_accuracies(answers, wanted), accuracy(given, wanted)),
         Section("Examples", about, tuple(_weighed(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
-        Section(
-            "Worst errors",
-            "Wrong answers, the surest first.",
-            tuple(_weighed(run, *pair) for pair in wrong[:SHOWN]),
-        ),
+        Section("Worst errors", "Wrong answers, the surest first.", tuple(_weighed(run, *p) for p in wrong[:SHOWN])),
     ]
 
 
@@ -52,7 +46,7 @@ def _weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
 
 
 def _component_section(
-    known: TextClasses, texts: Sequence[str], alone: Mapping[str, float], both: float
+    known: TextClasses, records: Sequence[TableRow], alone: Mapping[str, float], both: float
 ) -> list[Section]:
     """The accuracy of the network and of the linear model, alone and together, and the strongest words of each label."""
     if known.linear is None or not known.scales:
@@ -61,26 +55,16 @@ def _component_section(
     shares = zip(alone.items(), known.scales, strict=True)
     rows: list[tuple[str, float, float | None]] = [(names[name], value, scale) for (name, value), scale in shares]
     rows.append(("both", both, None))
-    strongest = _strongest_words(known.linear, texts[:MAX_SAMPLED_TEXTS])
+    strongest = _strongest_words(known.linear, [record.value[0] for record in records[:MAX_SAMPLED_TEXTS]])
+    words = tuple((label, ", ".join(some)) for label, some in zip(known.labels, strongest, strict=True))
     about = (
         "An answer has two components: the network, whose attention the pictures show, and a linear model, to which every "
         "word, pair of words and piece of a word adds by itself. Their scores are scaled, as fitted to the validation "
         "set, and added."
     )
-    return [
-        Section(
-            "Components",
-            about,
-            (
-                DataTable("Alone and together", ("component", "accuracy", "scale"), tuple(rows)),
-                DataTable(
-                    "Strongest words of the linear model",
-                    ("label", "words"),
-                    tuple((label, ", ".join(words)) for label, words in zip(known.labels, strongest, strict=True)),
-                ),
-            ),
-        )
-    ]
+    accuracies = DataTable("Alone and together", ("component", "accuracy", "scale"), tuple(rows))
+    table = DataTable("Strongest words of the linear model", ("label", "words"), words)
+    return [Section("Components", about, (accuracies, table))]
 
 
 def _strongest_words(linear: LinearTexts, texts: Sequence[str]) -> list[list[str]]:

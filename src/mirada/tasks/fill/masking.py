@@ -46,7 +46,7 @@ class FillObjective(Objective):
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Texts as the model is given them: a function of (seed, epoch, number of the text), however a batch is divided."""
+    """Pairs of sentences, hidden and exchanged as a function of (seed, epoch, number of the pair), however a batch is divided."""
 
     items: Sequence[Sentences]
     vocab: int
@@ -78,8 +78,8 @@ class SentencePairs:
         return Microbatch(inputs, counts, int(lengths.sum()))
 
     def _arranged(self, row: int, epoch: int) -> tuple[list[int], list[int], int]:
-        """One text: mostly a sentence and its own second or a strange one, sometimes a sentence alone, with or without its
-        last mark, as people type it.
+        """One text: mostly a sentence with its own second or that of another item; sometimes a single sentence, with or
+        without its last mark, as people type it.
         """
         first, second = self.items[row]
         turn, alone = divmod(row + epoch, ALONE)

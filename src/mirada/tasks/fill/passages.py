@@ -8,8 +8,8 @@ from mirada.data.files.opening import Line, read_lines
 from mirada.data.record import Problem, Read, Record, TableRow
 from mirada.errors import require
 
-END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
-WORDS = 48  # of a pair at most: tokens are not known yet, and words have few of them
+SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
+MOST_WORDS = 48  # of a pair: tokens are not known yet, and words have few of them
 
 
 def read_passages(paths: str, encoding: str = "") -> Read:
@@ -39,13 +39,13 @@ def _sentences(text: str) -> list[str]:
     >>> _sentences("Ana lee. ¿Y Luis? Duerme.")
     ['Ana lee.', '¿Y Luis?', 'Duerme.']
     """
-    return [part.strip() for part in END.split(text) if part.strip()]
+    return [part.strip() for part in SENTENCE_END.split(text) if part.strip()]
 
 
 def _packed(paragraph: list[Line]) -> Iterator[TableRow]:
-    """As many sentences as fit, in two halves. A sentence may go on over several lines."""
+    """Pairs of as many sentences as fit, divided in the middle. A sentence may span several lines."""
     sentences = _sentences(" ".join(line.text.strip() for line in paragraph))
-    for first, last in pack_sentences([range(len(sentence.split())) for sentence in sentences], WORDS):
+    for first, last in pack_sentences([range(len(sentence.split())) for sentence in sentences], MOST_WORDS):
         if last - first > 1:
             middle = (first + last) // 2
             yield Record(paragraph[0].where, (" ".join(sentences[first:middle]), " ".join(sentences[middle:last])))

@@ -171,7 +171,7 @@ def _builtin() -> Splits[Fields]:
 
 
 def swap_columns(splits: Splits[Fields]) -> Splits[Fields]:
-    """From the second column to the first. The probes ask for words of the second, so they stay behind."""
+    """From the second column to the first, without the probes, which ask for words of the second."""
     train, valid, test = (
         [Record(record.where, (record.value[1], record.value[0])) for record in part]
         for part in (splits.train, splits.valid, splits.test)

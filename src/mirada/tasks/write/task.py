@@ -200,16 +200,14 @@ def _labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits
 
 
 def _with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[tuple[int, int]]) -> Answer:
-    """An answer with how much the model looked at everything before a token when it wrote it: in the last layer, mean of
-    heads, 0 beyond its reach. Where these are more than `MOST_WEIGHTS`, they are not kept, and a note says so.
+    """An answer with the weights of every written token over all tokens before it: of the last layer, mean of heads, 0 beyond
+    the model's reach. More than `MOST_WEIGHTS` are not kept, and a note says so.
 
-    `rounds` are where it began to read, and to write.
+    `rounds` are the places from which the model read, and from which it wrote.
     """
     first = rounds[0][1]
     if (len(tokens) - first) * len(tokens) > MOST_WEIGHTS:
-        return replace(
-            answer, note="a text too long for its weights to be kept: ask for fewer tokens, or give less text"
-        )
+        return replace(answer, note="the text is too long to keep its weights: ask for fewer tokens, or give less text")
     weights = torch.zeros(len(tokens) - first, len(tokens) - 1)
     ends = [*(begun for _, begun in rounds[1:]), len(tokens)]
     for (start, begun), end in zip(rounds, ends, strict=True):
@@ -225,7 +223,7 @@ def continued(run: Run, before: list[int], tokens: list[int]) -> str:
 
 
 def _texts_of(data: Any, encoding: str) -> Found[str]:
-    """The texts of files and folders, by commas, without their bad lines, and those; or the texts in memory."""
+    """The texts of files and folders, separated by commas, and their bad lines; or the texts in memory."""
     from mirada.data.files.folders import files_note, texts_at
     from mirada.data.files.memory import rows_in_memory
     from mirada.data.files.opening import read_text
@@ -247,14 +245,12 @@ def _texts_of(data: Any, encoding: str) -> Found[str]:
 def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
     """Every text divided: its last part is held out, as a writer is asked for what follows."""
     ends = list(accumulate(shares or (1 - VALID_SHARE, VALID_SHARE)))
-    train: list[Record[str]] = []
-    valid: list[Record[str]] = []
-    test: list[Record[str]] = []
+    parts: list[list[Record[str]]] = [[], [], []]
     for record in found.records:
         cuts = [0, *(round(len(record.value) * end) for end in ends[:-1]), len(record.value)]
-        for part, (first, last) in zip((train, valid, test), pairwise(cuts), strict=False):
+        for part, (first, last) in zip(parts, pairwise(cuts), strict=False):
             part.append(Record(record.where, record.value[first:last]))
-    return Splits(train, valid, test, problems=found.problems)
+    return Splits(*parts, problems=found.problems)
 
 
 def _windows_in(examples: TextTokens, recipe: Recipe) -> int:
@@ -270,7 +266,7 @@ def _start_of(run: Run, text: str) -> list[int]:
 def _primed(run: Run, stepper: Any, tokens: list[int]) -> tuple[Any, Tensor, int]:
     """The state after all tokens but the last, that one, and how many more fit.
 
-    A text that fills the model's reach is taken up again from its last half.
+    A text that fills the model's reach is continued from its last half.
     """
     reach = run.model.config.length
     if len(tokens) >= reach:

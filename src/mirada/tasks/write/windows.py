@@ -18,7 +18,7 @@ Batch = tuple[Int[Tensor, "rows length"], Int[Tensor, "rows length"]]
 
 @dataclass(frozen=True)
 class TextTokens:
-    """All texts one after the other, each begun with a start token, and how much of them the model reads at once."""
+    """All texts one after the other, each after a start token; `reach` is how many tokens the model reads at once."""
 
     tokens: Int[Tensor, " n"]
     reach: int
@@ -32,7 +32,7 @@ class TextTokens:
         return window_part(self.tokens[index], self.tokens[index + 1])
 
     def take(self, rows: Sequence[int]) -> "TextTokens":
-        """What cannot be used is left out when the files are read: nothing is to be taken away here."""
+        """The same: bad texts are skipped when files are read, so there are no rows to drop."""
         return self
 
 
