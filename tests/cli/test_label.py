@@ -120,7 +120,7 @@ TRAIN = [
     ("nan.npz", "nan.npz: node 2: a feature is not a finite number"),
     ("untrained.npz", "untrained.npz: the mask 'train' is empty"),
     ("one.npz", "one.npz: node 4: label of one node only: '7'"),
-    ("same.npz", "at least two labels: all of these to learn from have '0'"),
+    ("same.npz", "at least two labels: all nodes to learn from have '0'"),
 ]
 
 

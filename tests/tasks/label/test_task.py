@@ -329,7 +329,7 @@ def one_label(text: str) -> str:
 WRONG = [
     (
         {"labels": one_label(clubs()["labels"])},
-        "nodes are told apart by at least two labels: all of these to learn from",
+        "a run needs at least two labels: all nodes to learn from",
     ),
     ({"labels": clubs()["labels"].replace("odd1,red", "odd1,pink")}, r"labels.csv:3: label of one node only: 'pink'."),
     (

@@ -215,14 +215,17 @@ class Node:
 
     @property
     def name(self) -> str:
+        """Its name, which is unique in the graph."""
         return self.graph.names[self.number]
 
     @property
     def label(self) -> str:
+        """Its label; "" where it is not known."""
         return self.graph.labels[self.number]
 
     @property
     def where(self) -> str:
+        """Where it was found: a line of a file, or its name."""
         return self.graph.places[self.number] if self.graph.places else f"node {self.name}"
 
 
@@ -259,9 +262,9 @@ def with_parts(graph: LabelledGraph, shares: Sequence[float], where: str) -> tup
     if shares or not any(graph.parts):
         how = "the split is drawn as asked" if shares else "no split is given, so one is drawn"
         shares = shares or SHARES
-        told = ", ".join(f"{100 * share:.0f} % for {part}" for share, part in zip(shares, PARTS, strict=False))
+        listed = ", ".join(f"{100 * share:.0f} % for {part}" for share, part in zip(shares, PARTS, strict=False))
         drawn = replace(graph, parts=drawn_parts(graph.names, graph.labels, shares))
-        return drawn, [f"{where}: {how}: of every class {told}"]
+        return drawn, [f"{where}: {how}: of every class {listed}"]
     require("train" in graph.parts, f"{where}: no node has the split 'train': there is nothing to learn from")
     if "valid" in graph.parts:
         return graph, []

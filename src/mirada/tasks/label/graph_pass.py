@@ -23,7 +23,7 @@ from mirada.runs.ask import RankAsk
 from mirada.runs.run import Run
 from mirada.tasks.label.graph import KnownGraph, LabelledGraph, Node, in_order_of
 
-TOLD = 10  # neighbors of an answer in --json
+LISTED = 10  # neighbors of an answer in --json
 WHOLE_GRAPH = 150  # nodes that are looked at together: of a larger graph, a neighborhood
 
 
@@ -61,11 +61,11 @@ class GraphPass:
         mine = slice(self.offsets[node.number], self.offsets[node.number + 1])
         neighbors = [Node(self.graph, number) for number in self.sources[mine]]
         weights = self.weights[mine]
-        strongest = sorted(zip(neighbors, weights.tolist(), strict=True), key=lambda pair: -pair[1])[:TOLD]
-        told = [{"node": other.name, "label": other.label, "weight": weight} for other, weight in strongest]
+        strongest = sorted(zip(neighbors, weights.tolist(), strict=True), key=lambda pair: -pair[1])[:LISTED]
+        listed = [{"node": other.name, "label": other.label, "weight": weight} for other, weight in strongest]
         return Answer(
             node.name, *ranked[0], value=tuple(neighbors), read=tuple(map(_described, neighbors)), written=(node.name,),
-            weights=weights.unsqueeze(0), more={"neighbors": told}, replay=partial(self.look, node, ranked),
+            weights=weights.unsqueeze(0), more={"neighbors": listed}, replay=partial(self.look, node, ranked),
             **ask.ranking(ranked),
         )  # fmt: skip
 
@@ -75,13 +75,13 @@ class GraphPass:
         whole = len(self.graph) <= WHOLE_GRAPH
         nodes = list(range(len(self.graph))) if whole else kept.nodes
         names = tuple(self.graph.names[number] for number in nodes)
-        labels = node_labels(names, nodes.index(node.number), len(self.graph), ranked, () if whole else nodes)
+        labels = _node_labels(names, nodes.index(node.number), len(self.graph), ranked, () if whole else nodes)
         seen = self.run.look(*self.inputs, labels=lambda _: labels)
-        found = seen if whole else subgraph(seen, nodes, kept.targets)
+        shown = seen if whole else subgraph(seen, nodes, kept.targets)
         if methods:
             wanted = self.run.known.labels.index(ranked[0][0])
-            found.methods = graph_methods(self.run.model, *self.inputs, seen, node.number, wanted, nodes)
-        return found
+            shown.methods = graph_methods(self.run.model, *self.inputs, seen, node.number, wanted, nodes)
+        return shown
 
 
 def _described(node: Node) -> str:
@@ -89,7 +89,7 @@ def _described(node: Node) -> str:
     return f"{node.name} ({node.label})" if node.label else node.name
 
 
-def node_labels(
+def _node_labels(
     names: tuple[str, ...], row: int, nodes: int, ranked: Sequence[tuple[str, float]], places: Sequence[int] = ()
 ) -> Labels:
     """What the rows and columns are if a node was labelled that stands at `row`; `nodes` are in the whole graph, and `places`
@@ -119,15 +119,15 @@ def neighborhood(
     GraphNeighborhood(nodes=[0, 1, 2, 3], targets=[0, 1, 2])
     """
     mine = range(offsets[node], offsets[node + 1])
-    found = dict.fromkeys([node, *(sources[edge] for edge in mine)])
+    nodes = dict.fromkeys([node, *(sources[edge] for edge in mine)])
     targets = [node]
     for edge in sorted(mine, key=lambda edge: -weights[edge]):
         other = sources[edge]
         theirs = sources[offsets[other] : offsets[other + 1]]
-        if other != node and len(found.keys() | set(theirs)) <= most:
+        if other != node and len(nodes.keys() | set(theirs)) <= most:
             targets.append(other)
-            found |= dict.fromkeys(theirs)
-    return GraphNeighborhood(sorted(found), sorted(targets))
+            nodes |= dict.fromkeys(theirs)
+    return GraphNeighborhood(sorted(nodes), sorted(targets))
 
 
 def subgraph(seen: Seen, nodes: Sequence[int], targets: Sequence[int]) -> Seen:

@@ -33,14 +33,14 @@ def sections(run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer])
     """What a report shows of a run that labels: its classes, how neighbors matter, nodes among theirs, and wrong ones."""
     pairs = list(zip(answers, records, strict=True))
     wrong = sorted((pair for pair in pairs if pair[0].text != pair[1].value.label), key=lambda pair: -pair[0].score)
-    told = [pair for pair in pairs if 2 < len(pair[0].read) <= 12] or pairs  # as many neighbors as one can see at once
+    few = [pair for pair in pairs if 2 < len(pair[0].read) <= 12] or pairs  # as many neighbors as one can see at once
     about = (
         "The thicker an edge, the more the last layer looked along it, over all heads. In brackets: a neighbor's label."
     )
     return [
         *class_sections(*given_and_wanted(records, answers), run.known.labels),
         Section("Neighbors", _agreement(pairs), (_by_degree(pairs),)),
-        Section("Examples", about, tuple(_drawn_node(*pair) for pair in sample_evenly(told, SHOWN))),
+        Section("Examples", about, tuple(_drawn_node(*pair) for pair in sample_evenly(few, SHOWN))),
         Section("Worst errors", "Wrong answers, the surest first.", tuple(_drawn_node(*p) for p in wrong[:SHOWN])),
     ]
 
@@ -123,8 +123,8 @@ class NeighborGraph(Item):
     def ordered(self) -> list[tuple[str, float, str]]:
         """Name, weight and kind, the strongest first; what is no number is last."""
         kinds = self.kinds or ("",) * len(self.neighbors)
-        found = [(name, value, kind) for (name, value), kind in zip(self.neighbors, kinds, strict=True)]
-        return sorted(found, key=lambda entry: -abs(entry[1]) if isfinite(entry[1]) else 1.0)
+        entries = [(name, value, kind) for (name, value), kind in zip(self.neighbors, kinds, strict=True)]
+        return sorted(entries, key=lambda entry: -abs(entry[1]) if isfinite(entry[1]) else 1.0)
 
     def draw(self) -> Markup:
         """The drawing of the strongest, and the list of all."""
@@ -154,13 +154,13 @@ class NeighborGraph(Item):
 
     def key(self) -> Markup | None:
         """What the dots mean, as far as there are such dots."""
-        found = {self.relation(kind) for name, _, kind in self.ordered if name != self.node}
-        told = [
+        relations = {self.relation(kind) for name, _, kind in self.ordered if name != self.node}
+        signs = [
             element("span", element("i", class_=f"dot {name}"), text)
             for name, text in RELATIONS.items()
-            if name in found
+            if name in relations
         ]
-        return element("p", *told, class_="dots remark") if told else None
+        return element("p", *signs, class_="dots remark") if signs else None
 
     def left_out(self) -> Markup | None:
         """What the drawing does not show."""
@@ -189,7 +189,7 @@ class NeighborGraph(Item):
             edges.append(_edge(place, value, scale, title))
             dots.append(_dot(place, (name, number(value)), title, angle, self.relation(kind)))
         own = [value for name, value in self.neighbors if name == self.node]
-        told = ", ".join(f"{name} {number(value)}" for name, value, _ in around)
+        listed = ", ".join(f"{name} {number(value)}" for name, value, _ in around)
         return element(
             "svg",
             *edges, *(_loop(value, scale, self.node) for value in own), *dots,
@@ -203,7 +203,7 @@ class NeighborGraph(Item):
             ),
             viewBox=f"0 0 {WIDTH} {HEIGHT}",
             role="img",
-            aria_label=f"{self.node} and its neighbors: {told}",
+            aria_label=f"{self.node} and its neighbors: {listed}",
         )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mirada.attention.neighborhoods import Edges
-from mirada.corpora.citations import citations
 from mirada.data.check import show
 from mirada.data.columns.numbers import number_first
 from mirada.data.files.forms import form_of
@@ -39,8 +38,6 @@ from mirada.tasks.label.graph import (
     with_parts,
 )
 from mirada.tasks.label.graph_pass import GraphPass, encoded_graph
-from mirada.training.baselines import linear_on_features, majority
-from mirada.training.metrics import accuracy
 from mirada.training.objectives import Microbatch, class_weights
 from mirada.training.recipe import Recipe
 from mirada.words import plural
@@ -63,6 +60,7 @@ class NodeExamples:
         return len(self.numbers)
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
+        """The whole graph, with the classes of some nodes."""
         every = len(rows) == len(self)
         numbers, classes = (x if every else x[list(rows)] for x in (self.numbers, self.classes))
         wanted = torch.zeros(len(self.nodes), dtype=torch.int64).index_put_((numbers,), classes)
@@ -73,10 +71,13 @@ class NodeExamples:
         return Microbatch(inputs, (len(numbers),), len(self.nodes))
 
     def take(self, rows: Sequence[int]) -> "NodeExamples":
+        """Some of the nodes, as a set of their own."""
         return replace(self, numbers=self.numbers[list(rows)], classes=self.classes[list(rows)])
 
 
 class Label(Task[str | Node, Node, KnownGraph]):
+    """Label the nodes of a graph by their features and their neighbors."""
+
     name, input_kind, input_columns = "label", "node", ("node", "nodo", "name", "id")
     Data, Ask, Known = GraphOptions, RankAsk, KnownGraph
     preview_examples = 1000
@@ -99,47 +100,42 @@ class Label(Task[str | Node, Node, KnownGraph]):
             return Splits(train, valid, test, whole=graph)
         places = parts_of(source.data)
         if source.measured:
-            found = read_graph(places.get("test", source.data), options)
-            wanted = found.graph.nodes("test") or found.graph.nodes()
-            return Splits((), (), _records(wanted), problems=found.problems, notes=found.notes, whole=found.graph)
+            loaded = read_graph(places.get("test", source.data), options)
+            wanted = loaded.graph.nodes("test") or loaded.graph.nodes()
+            return Splits((), (), _records(wanted), problems=loaded.problems, notes=loaded.notes, whole=loaded.graph)
         if source.has_valid or places:
             return _several_graphs(source, places, options)
-        found = read_graph(source.data, options)
+        given = read_graph(source.data, options)
         where = source.data if isinstance(source.data, str) else "data"
-        graph, notes = with_parts(found.graph, options.shares, where)
+        graph, notes = with_parts(given.graph, options.shares, where)
         train, valid, test = (_records(graph.nodes(part)) for part in PARTS)
-        splits = Splits(train, valid, test, problems=found.problems, notes=(*found.notes, *notes), whole=graph)
+        splits = Splits(train, valid, test, problems=given.problems, notes=(*given.notes, *notes), whole=graph)
         return _checked(splits, options)
 
     def identity(self, value: Node) -> bytes:
         return "\x1f".join((value.name, value.label, value.graph.digest)).encode()
 
     def learn(self, splits: Splits[Node], options: GraphOptions, start: KnownGraph | None) -> KnownGraph:
-        labels = sorted({record.value.label for record in splits.train}, key=number_first)
-        bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
-        told = f"nodes are told apart by at least two labels: all of these to learn from have {labels[0]!r}"
-        require(len(labels) > 1, bad + told)
         given = [record.value.label for record in splits.train]
+        labels = sorted(set(given), key=number_first)
+        bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
+        require(len(labels) > 1, f"{bad}a run needs at least two labels: all nodes to learn from have {labels[0]!r}")
+        known = tuple(labels) if start is None else start.labels
+        weights = class_weights(given, known) if options.balance else ()
         if start is None:
-            weights = class_weights(given, labels) if options.balance else ()
-            scale = FeatureScale.fit(splits.whole.features, options.normalize)
-            return KnownGraph(splits.whole, tuple(labels), scale, weights)
-        new = [label for label in labels if label not in start.labels]
-        require(
-            not new, f"label {new[0] if new else ''!r} is not known to the run to start from: {', '.join(start.labels)}"
-        )
+            return KnownGraph(splits.whole, known, FeatureScale.fit(splits.whole.features, options.normalize), weights)
+        new = [label for label in labels if label not in known]
+        require(not new, f"label {new[0] if new else ''!r} is not known to the run to start from: {', '.join(known)}")
         features = in_order_of(start.graph, splits.whole.features, splits.whole.columns, "the graph")
         graph = replace(splits.whole, features=features, columns=start.graph.columns or splits.whole.columns)
-        weights = class_weights(given, start.labels) if options.balance else ()
-        return KnownGraph(graph, start.labels, start.scale, weights)
+        return KnownGraph(graph, known, start.scale, weights)
 
     def sizes(self, known: KnownGraph) -> dict[str, Any]:
         return {"features": known.graph.features.width, "classes": len(known.labels)}
 
     def examples(self, records: Sequence[NodeRecord], known: KnownGraph, config: Any) -> NodeExamples:
         nodes = [record.value for record in records]
-        graphs = {id(node.graph): node.graph for node in nodes}
-        (graph,) = graphs.values() or (known.graph,)
+        (graph,) = {id(node.graph): node.graph for node in nodes}.values() or (known.graph,)
         x, edges = encoded_graph(known, graph, config.self_loops)
         numbers = torch.tensor([node.number for node in nodes], dtype=torch.int64)
         classes = torch.from_numpy(places_in([node.label for node in nodes], known.labels)).long()
@@ -170,9 +166,9 @@ class Label(Task[str | Node, Node, KnownGraph]):
         options, columns = run.reading, ("node",)
         assert isinstance(options, GraphOptions)
         if place.lower().endswith(".npz"):
-            found = read_graph(place, options)
-            require_good(found.problems, options, "Fix these, or leave them out with bad=skip.")
-            other, where = found.graph, f"{place}: node"
+            read = read_graph(place, options)
+            require_good(read.problems, options, "Fix these, or leave them out with bad=skip.")
+            other, where = read.graph, f"{place}: node"
             rows = [Question(f"{where} {name}", Node(other, n), (name,)) for n, name in enumerate(other.names)]
             return Questions(columns, rows, (f"{place}: a graph of its own, all of its nodes are labelled",))
         if form_of(place).has_rows:  # of known nodes
@@ -192,6 +188,9 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return class_details(*given_and_wanted(records, answers), run.known.labels)
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[NodeRecord]) -> dict[str, float]:
+        from mirada.training.baselines import linear_on_features, majority
+        from mirada.training.metrics import accuracy
+
         known = learned()
         labels, wanted = ([record.value.label for record in some] for some in (known, records))
         train, test = (self.examples(some, run.known, run.model.config) for some in (known, records))
@@ -214,6 +213,8 @@ class Label(Task[str | Node, Node, KnownGraph]):
 
 def _builtin() -> LabelledGraph:
     """Papers that cite each other."""
+    from mirada.corpora.citations import citations
+
     data = citations()
     features = SparseRows.from_dense(data.features)
     places = tuple(f"builtin {name}" for name in data.names)
@@ -230,14 +231,14 @@ def _several_graphs(source: Source, places: Mapping[str, str], options: GraphOpt
     parts = {"train": places.get("train", source.data), "valid": source.valid or places.get("valid", "")}
     parts |= {"test": places["test"]} if "test" in places else {}
     require(bool(parts["valid"]), f"{source.data}: there is a train, but no valid beside it")
-    found = {part: read_graph(place, options) for part, place in parts.items()}
-    nodes = {part: _records(one.graph.nodes(part) or one.graph.nodes()) for part, one in found.items()}
-    if "test" not in found:
-        nodes["test"] = _records(found["train"].graph.nodes("test"))
-    problems = [problem for one in found.values() for problem in one.problems]
-    notes = [note for one in found.values() for note in one.notes]
-    whole = found["train"].graph
-    for part, one in found.items():
+    graphs = {part: read_graph(place, options) for part, place in parts.items()}
+    nodes = {part: _records(one.graph.nodes(part) or one.graph.nodes()) for part, one in graphs.items()}
+    if "test" not in graphs:
+        nodes["test"] = _records(graphs["train"].graph.nodes("test"))
+    problems = [problem for one in graphs.values() for problem in one.problems]
+    notes = [note for one in graphs.values() for note in one.notes]
+    whole = graphs["train"].graph
+    for part, one in graphs.items():
         where = parts[part] if isinstance(parts[part], str) else f"the graph of {part}"
         in_order_of(whole, one.graph.features, one.graph.columns, where)
     return _checked(
@@ -246,25 +247,24 @@ def _several_graphs(source: Source, places: Mapping[str, str], options: GraphOpt
 
 
 def _checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
-    """Splits without nodes of labels that cannot be learned or measured; these are problems. How features are scaled is told."""
+    """Splits without nodes of labels that cannot be learned or measured: these are problems. A note says how features are
+    scaled.
+    """
     every = Counter(record.value.label for part in (splits.train, splits.valid, splits.test) for record in part)
     known = sorted({record.value.label for record in splits.train})
-    problems, kept = list(splits.problems), []
-    for part in (splits.train, splits.valid, splits.test):
-        good = []
+    problems, good = list(splits.problems), (list[NodeRecord](), list[NodeRecord](), list[NodeRecord]())
+    for part, kept in zip((splits.train, splits.valid, splits.test), good, strict=True):
         for record in part:
             label = record.value.label
             if every[label] == 1:
-                problems.append(
-                    Problem(record.where, f"label of one node only: {label!r}. Label more nodes so, or none.")
-                )
+                what = f"label of one node only: {label!r}. Label more nodes so, or none."
+                problems.append(Problem(record.where, what))
             elif label not in known:
                 problems += unseen_classes([record], known, _label_of)
             else:
-                good.append(record)
-        kept.append(good)
+                kept.append(record)
     scale = FeatureScale.fit(splits.whole.features, options.normalize)
-    train, valid, test = kept
+    train, valid, test = good
     return replace(splits, train=train, valid=valid, test=test, problems=problems, notes=(*splits.notes, scale.text))
 
 
@@ -273,4 +273,5 @@ def _label_of(value: Node) -> str:
 
 
 def given_and_wanted(records: Sequence[NodeRecord], answers: Sequence[Answer]) -> tuple[list[str], list[str]]:
+    """The label that was answered for every node, and the one that it has."""
     return [answer.text for answer in answers], [record.value.label for record in records]
