@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirada import drawing
+from mirada import drawing, tasks
 from mirada.drawing import (
     Chart,
     Confusion,
@@ -176,6 +178,9 @@ def test_the_page_shows_items_that_it_does_not_know() -> None:
 
 def test_every_kind_of_item_is_tried_here() -> None:
     exported = [getattr(drawing, name) for name in drawing.__all__]
+    for path in Path(tasks.__path__[0]).glob("*/report.py"):
+        room = import_module(f"mirada.tasks.{path.parent.name}.report")
+        exported += [value for value in vars(room).values() if getattr(value, "__module__", "") == room.__name__]
     kinds = {kind for kind in exported if isinstance(kind, type) and hasattr(kind, "draw") and kind is not Item}
     rooms = {Aligned, ForecastChart, MarkedPassage, NeighborGraph, SoundHeat}
     assert {type(item) for item in everything("x").sections[0].items} == kinds | rooms

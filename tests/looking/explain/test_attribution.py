@@ -68,7 +68,7 @@ def test_value_norms() -> None:
     layer = Attention(MultiHead(8, 2))
     with look(layer) as seen, torch.no_grad():
         layer(torch.randn(1, 5, 8))
-    found, call = value_norms(seen[""]), seen[""]
+    found, call = value_norms(seen[""].weights()[0], seen[""].values()[0]), seen[""]
     expected = (call.weights()[0, 1, 2, 3] * call.values()[0, 1, 3].norm()).item()
     assert found[1, 2, 3].item() == pytest.approx(expected, rel=1e-5)
 

@@ -1,7 +1,7 @@
 """Raw attention beside value norms, rollout, gradients and ablation, for one input of any model with logits or other numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -19,7 +19,6 @@ from mirada.looking.explain.measures import (
     call_model,
     cross_rollout,
     differentiable,
-    drops,
     hidden,
     logits_in,
     rollout,
@@ -57,75 +56,87 @@ def compare_methods(
 ) -> Methods:
     """What every output depended on, by five methods, and how far they agree.
 
-    The model's output has logits of (1, rows, vocab) or (1, classes), or `logits` finds them in it; `target` is the token of
-    every row or the class, the likeliest by default. An output that chooses nothing, such as a forecast, has a `score`
-    instead: a number for every row, or several, whose changes count without their signs. The places are those of the input:
-    what the encoder reads where there is cross-attention, else the places of self-attention. The attention is that of the
-    same row, or of the queries `_reader` (0 for a [CLS] token), or of a class the mean over all. Ablation hides a place from
-    every layer; `without(place)` gives other inputs for it, such as a token replaced. `sample` chooses the attention where
-    the layers see several at once; `rows` and `columns` name axes of the labels. A model of Hugging Face transformers will do.
-    `between` is called before every further pass: what it raises ends the comparison.
+    The places are those of the input: what the encoder reads where there is cross-attention, else the places of
+    self-attention. Ablation hides a place from every layer. A model of Hugging Face transformers will do.
+
+    Args:
+        model: A model in evaluation mode whose output has logits of (1, rows, vocab) or (1, classes).
+        inputs: Its arguments, in a row or by name.
+        target: The token of every row, or the class; by default the likeliest.
+        logits: Finds the logits in the output.
+        score: For an output that chooses nothing, such as a forecast: a number for every row, or several, whose changes
+            count without their signs.
+        reader: The query, or one for each row, whose attention is compared (0 for a [CLS] token); by default that of the
+            same row, of a class the mean over all.
+        sample: Which one, where the layers see several at once.
+        without: Gives the inputs without a place, such as a token replaced, instead of hiding it.
+        rows: The name of the labels' axis of the rows.
+        columns: The name of the labels' axis of the columns.
+        between: Called before every further pass: what it raises ends the comparison.
 
     >>> from mirada.models.transformer import Transformer, TransformerConfig
     >>> model = Transformer(TransformerConfig.tiny()).eval()
-    >>> found = compare_methods(model, (torch.tensor([[1, 2, 3]]), None, torch.tensor([[0, 4]])))
-    >>> list(found.matrices), found.matrices["rollout"].shape
+    >>> methods = compare_methods(model, (torch.tensor([[1, 2, 3]]), None, torch.tensor([[0, 4]])))
+    >>> list(methods.matrices), methods.matrices["rollout"].shape
     (['attention', 'value_norm', 'rollout', 'gradient', 'ablation'], torch.Size([2, 3]))
     """
     require(
         not model.training, "the model is in training mode, where dropout makes every pass another: call model.eval()"
     )
     run = differentiable(model, inputs)
-    asked = RowValues.of(run.result, target, logits, score)
-    values = asked.values(run.result)
-    layers = InputLayers.of(run.seen, sample)
-    read = AnswerRows.of(layers, len(values), reader)
-    matrices = {"attention": read.mean([x.weights()[0].cpu().float() for x in layers.looking()])}
-    matrices["value_norm"] = read.mean([value_norms(call) for call in layers.looking()])
-    if layers.around:
-        matrices["rollout"] = read.chosen(layers.rolled())
-    matrices["gradient"] = _gradients(
-        run, layers, values.flatten(1).sum(1) if values.ndim > 1 else values, asked.size, between
-    )
+    row_values, size = _row_values(run.result, target, logits, score)
+    values = row_values(run.result)
+    cross, around = _input_layers(run.seen, sample)
+    read = list((cross or around).values())  # the layers whose rows stand for the outputs
+    names, places = [*around, *cross], read[0].keys
 
-    def now(given: Inputs = inputs) -> Tensor:
+    def chosen(matrix: Float[Tensor, "queries keys"]) -> Matrix:
+        return _answer_rows(matrix, len(values), reader)
+
+    def mean(layers: Sequence[Float[Tensor, "heads queries keys"]]) -> Matrix:
+        return chosen(torch.stack([weights.mean(0) for weights in layers]).mean(0))
+
+    matrices = {"attention": mean([_whole(stream) for stream in read])}
+    matrices["value_norm"] = mean([value_norms(_whole(stream), stream.values()) for stream in read])
+    if around:
+        encoder = map(_whole, around.values())
+        matrices["rollout"] = chosen(cross_rollout(map(_whole, cross.values()), encoder) if cross else rollout(encoder))
+    totals = values.flatten(1).sum(1) if values.ndim > 1 else values
+    matrices["gradient"] = _gradients(run, names, (read[0].sample, places), totals, size, between)
+
+    def again(given: Inputs = inputs) -> Tensor:
         between()
-        return asked.values(call_model(model, given if isinstance(given, Mapping) else tuple(given)))
+        return row_values(call_model(model, given if isinstance(given, Mapping) else tuple(given)))
 
-    if without is None:
-        change = drops(now, _hiding(model, layers.hiding()), layers.places)
-    else:
-        with torch.no_grad():
-            whole = now()
-            change = torch.stack([whole - now(without(place)) for place in range(layers.places)], dim=1)
-    sizes = asked.size(change.detach().cpu())
+    hide, changes = _hiding(model, names), []
+    with torch.no_grad():
+        whole = again()
+        for place in range(places):
+            with hide(place) if without is None else nullcontext():
+                changes.append(whole - (again() if without is None else again(without(place))))
+    sizes = size(torch.stack(changes, dim=1).detach().cpu())
     matrices["ablation"] = sizes.flatten(2).sum(2) if sizes.ndim > 2 else sizes
     return Methods.of(matrices, rows, columns)
 
 
-@dataclass(frozen=True, eq=False)
-class RowValues:
-    """The numbers that are explained, one or several a row, and how much of a change of them counts."""
+def _row_values(
+    result: Any, target: Any, logits: Callable[[Any], Tensor] | None, score: RowScore | None
+) -> tuple[RowScore, Callable[[Tensor], Tensor]]:
+    """The numbers that are explained, one or several a row, and how much of a change of them counts.
 
-    values: RowScore
-    size: Callable[[Tensor], Tensor]
+    They are the log-probabilities of the targets, whose fall counts; or a score, which may move either way.
+    """
+    if score is not None:
+        require(target is None and logits is None, "score says what is explained: leave target and logits out")
+        return score, torch.abs
+    scores = _rows_of(result, logits)
+    wanted = _as_target(target, scores)
 
-    @classmethod
-    def of(
-        cls, result: Any, target: Any, logits: Callable[[Any], Tensor] | None, score: RowScore | None
-    ) -> "RowValues":
-        """The log-probability of the targets, whose fall counts; or a score, which may move either way."""
-        if score is not None:
-            require(target is None and logits is None, "score says what is explained: leave target and logits out")
-            return cls(score, torch.abs)
-        scores = _rows_of(result, logits)
-        wanted = _as_target(target, scores)
+    def log_probability(output: Any) -> Float[Tensor, " rows"]:
+        shares = _rows_of(output, logits).log_softmax(-1)
+        return shares[torch.arange(len(wanted)), wanted].float()
 
-        def log_probability(output: Any) -> Float[Tensor, " rows"]:
-            found = _rows_of(output, logits).log_softmax(-1)
-            return found[torch.arange(len(wanted)), wanted].float()
-
-        return cls(log_probability, partial(torch.clamp, min=0))
+    return log_probability, partial(torch.clamp, min=0)
 
 
 def _hiding(model: nn.Module, names: Sequence[str]) -> Callable[[int], AbstractContextManager[None]]:
@@ -163,49 +174,25 @@ def _as_target(target: Any, scores: Float[Tensor, "rows vocab"]) -> Int[Tensor, 
     return found.long()
 
 
-@dataclass(frozen=True, eq=False)
-class InputLayers:
-    """The layers that look at the input: `cross` from a decoder, `around` among the places of the input themselves."""
+def _input_layers(seen: Seen, sample: int | None = None) -> tuple[dict[str, Stream], dict[str, Stream]]:
+    """The layers that look at the input: from a decoder, and among the places of the input themselves.
 
-    cross: dict[str, Stream]
-    around: dict[str, Stream]
-
-    @classmethod
-    def of(cls, seen: Seen, sample: int | None = None) -> "InputLayers":
-        """Where there is cross-attention, self-attention counts if it is not the decoder's: of another part of the model."""
-        streams = {name: Stream.of(seen[name].calls, sample) for name in seen.names}
-        streams = {name: stream for name, stream in streams.items() if stream.edges is None}
-        cross = {name: stream for name, stream in streams.items() if stream.last.kind == "cross"}
-        around = {name: stream for name, stream in streams.items() if stream.last.kind == "self"}
-        if cross:
-            writing, places = set(map(_part_of, cross)), next(reversed(cross.values())).keys
-            cross = {name: stream for name, stream in cross.items() if stream.keys == places}
-            around = {name: s for name, s in around.items() if _part_of(name) not in writing}
-        else:
-            places = next(reversed(around.values())).keys if around else 0
-        around = {name: s for name, s in around.items() if (s.queries, s.keys) == (places, places)}
-        require(bool(cross or around), "the model has no dense attention over the places of its input")
-        require(places <= MOST_PLACES, f"methods are compared over at most {MOST_PLACES} places: got {places}")
-        return cls(cross, around)
-
-    @property
-    def places(self) -> int:
-        return next(iter((self.cross or self.around).values())).keys
-
-    @property
-    def sample(self) -> int:
-        return next(iter((self.cross or self.around).values())).sample
-
-    def looking(self) -> "list[JoinedCall]":
-        """The streams whose rows stand for the outputs."""
-        return [JoinedCall(stream) for stream in (self.cross or self.around).values()]
-
-    def hiding(self) -> list[str]:
-        return [*self.around, *self.cross]
-
-    def rolled(self) -> Matrix:
-        around = (_whole(stream) for stream in self.around.values())
-        return cross_rollout(map(_whole, self.cross.values()), around) if self.cross else rollout(around)
+    Where there is cross-attention, self-attention counts if it is not the decoder's: of another part of the model.
+    """
+    streams = {name: seen.stream(name, sample) for name in seen.names}
+    streams = {name: stream for name, stream in streams.items() if stream.edges is None}
+    cross = {name: stream for name, stream in streams.items() if stream.last.kind == "cross"}
+    around = {name: stream for name, stream in streams.items() if stream.last.kind == "self"}
+    if cross:
+        writing, places = set(map(_part_of, cross)), next(reversed(cross.values())).keys
+        cross = {name: stream for name, stream in cross.items() if stream.keys == places}
+        around = {name: s for name, s in around.items() if _part_of(name) not in writing}
+    else:
+        places = next(reversed(around.values())).keys if around else 0
+    around = {name: s for name, s in around.items() if (s.queries, s.keys) == (places, places)}
+    require(bool(cross or around), "the model has no dense attention over the places of its input")
+    require(places <= MOST_PLACES, f"methods are compared over at most {MOST_PLACES} places: got {places}")
+    return cross, around
 
 
 def _part_of(name: str) -> str:
@@ -218,71 +205,45 @@ def _part_of(name: str) -> str:
     return next((word for word in words if "coder" in word), words[0])
 
 
-@dataclass(frozen=True, eq=False)
-class JoinedCall:
-    """A stream asked like one call: all steps at once."""
-
-    stream: Stream
-
-    def weights(self) -> Float[Tensor, "1 heads queries keys"]:
-        return _whole(self.stream)[None]
-
-    def values(self) -> Float[Tensor, "1 heads keys value_dim"]:
-        return self.stream.values()[None]
-
-
 def _whole(stream: Stream) -> Float[Tensor, "heads queries keys"]:
     return torch.cat([piece for _, piece in stream.pieces()], dim=1)
 
 
-@dataclass(frozen=True, eq=False)
-class AnswerRows:
+def _answer_rows(matrix: Float[Tensor, "queries keys"], rows: int, reader: int | Sequence[int] | None) -> Matrix:
     """From rows of attention to rows of the answer: the same ones, those of readers, or for a class the mean of all."""
-
-    layers: InputLayers
-    rows: int
-    readers: tuple[int, ...] | None
-
-    @classmethod
-    def of(cls, layers: InputLayers, rows: int, reader: int | Sequence[int] | None) -> "AnswerRows":
-        if reader is None or isinstance(reader, int):
-            return cls(layers, rows, None if reader is None else (reader,) * rows)
-        require(len(reader) == rows, f"there must be a reader for each of the {rows} rows: got {len(reader)}")
-        return cls(layers, rows, tuple(reader))
-
-    def mean(self, layers: Sequence[Float[Tensor, "heads queries keys"]]) -> Matrix:
-        return self.chosen(torch.stack([weights.mean(0) for weights in layers]).mean(0))
-
-    def chosen(self, matrix: Float[Tensor, "queries keys"]) -> Matrix:
-        if self.readers is not None:
-            wrong = [reader for reader in self.readers if not 0 <= reader < len(matrix)]
-            require(not wrong, f"reader must lie in 0..{len(matrix) - 1}: got {wrong[0] if wrong else 0}")
-            return matrix[list(self.readers)]
-        if len(matrix) == self.rows:
-            return matrix
-        require(self.rows == 1, f"{self.rows} rows of logits do not fit {len(matrix)} rows of attention")
-        return matrix.mean(0, keepdim=True)
+    if reader is not None:
+        readers = [reader] * rows if isinstance(reader, int) else list(reader)
+        require(len(readers) == rows, f"there must be a reader for each of the {rows} rows: got {len(readers)}")
+        wrong = [one for one in readers if not 0 <= one < len(matrix)]
+        require(not wrong, f"reader must lie in 0..{len(matrix) - 1}: got {wrong[0] if wrong else 0}")
+        return matrix[readers]
+    if len(matrix) == rows:
+        return matrix
+    require(rows == 1, f"{rows} rows of logits do not fit {len(matrix)} rows of attention")
+    return matrix.mean(0, keepdim=True)
 
 
 def _gradients(
     run: Differentiable,
-    layers: InputLayers,
+    names: Sequence[str],
+    sample_and_places: tuple[int, int],
     values: Float[Tensor, " rows"],
     size: Callable[[Tensor], Tensor],
-    between: Callable[[], object] = _nothing,
+    between: Callable[[], object],
 ) -> Matrix:
     """alpha x d value / d alpha, as much of it as counts, over all layers, heads and queries that look at the input."""
-    names, found = layers.hiding(), []
+    sample, places = sample_and_places
     weights = {name: [call.weights() for call in run.seen[name].calls] for name in names}
+    rows = []
     for value in values:
         between()
-        total = torch.zeros(layers.places)
+        total = torch.zeros(places)
         for name, by_call in run.gradients(value, names).items():
             for alpha, gradient in zip(weights[name], by_call, strict=True):
-                mass = size(alpha * gradient)[layers.sample].sum((0, 1)).cpu().float()
+                mass = size(alpha * gradient)[sample].sum((0, 1)).cpu().float()
                 total[: len(mass)] += mass
-        found.append(total)
-    return torch.stack(found)
+        rows.append(total)
+    return torch.stack(rows)
 
 
 def _layer_named(model: nn.Module, name: str) -> nn.Module:

@@ -1,7 +1,7 @@
 """How much a result depends on each weight: weights times the size of what they bring, weights times their gradient."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,27 +111,16 @@ def hidden(layers: Sequence[Attention], key: int) -> Iterator[None]:
             layer.where = where
 
 
-def drops(
-    values: Callable[[], Float[Tensor, "..."]], hide: Callable[[int], AbstractContextManager[None]], places: int
-) -> Float[Tensor, "rows places ..."]:
-    """By how much the value of each row falls while each place is hidden; what it says of itself through the residual
-    stream stays.
-    """
-    with torch.no_grad():
-        whole = values()
-        columns = []
-        for key in range(places):
-            with hide(key):
-                columns.append(whole - values())
-    return torch.stack(columns, dim=1)
-
-
-def value_norms(call: Any, sample: int = 0) -> Float[Tensor, "heads queries keys"]:
+def value_norms(
+    weights: Float[Tensor, "heads queries keys"], values: Float[Tensor, "heads keys value_dim"]
+) -> Float[Tensor, "heads queries keys"]:
     """alpha_ij |v_j|: a key that brings a vector of zeros brings nothing, however much it is looked at.
+
+    >>> value_norms(torch.tensor([[[0.5, 0.5]]]), torch.tensor([[[3.0, 4.0], [0.0, 0.0]]])).tolist()
+    [[[2.5, 0.0]]]
 
     Kobayashi et al. (2020), arXiv:2004.10102, who also follow the values through the output projection.
     """
-    weights, values = call.weights()[sample].cpu().float(), call.values()[sample].cpu().float()
     return weights * values.norm(dim=-1).unsqueeze(-2)
 
 
