@@ -87,36 +87,53 @@ def compare_methods(
     row_values, size = _row_values(run.result, target, logits, score)
     values = row_values(run.result)
     cross, around = _input_layers(run.seen, sample)
-    read = list((cross or around).values())  # the layers whose rows stand for the outputs
-    names, places = [*around, *cross], read[0].keys
+    first = next(iter((cross or around).values()))
+    names, places = [*around, *cross], first.keys
 
-    def chosen(matrix: Float[Tensor, "queries keys"]) -> Matrix:
-        return _answer_rows(matrix, len(values), reader)
-
-    def mean(layers: Sequence[Float[Tensor, "heads queries keys"]]) -> Matrix:
-        return chosen(torch.stack([weights.mean(0) for weights in layers]).mean(0))
-
-    matrices = {"attention": mean([_whole(stream) for stream in read])}
-    matrices["value_norm"] = mean([value_norms(_whole(stream), stream.values()) for stream in read])
-    if around:
-        encoder = map(_whole, around.values())
-        matrices["rollout"] = chosen(cross_rollout(map(_whole, cross.values()), encoder) if cross else rollout(encoder))
+    matrices = {
+        name: _answer_rows(matrix, len(values), reader) for name, matrix in _forward_methods(cross, around).items()
+    }
     totals = values.flatten(1).sum(1) if values.ndim > 1 else values
-    matrices["gradient"] = _gradients(run, names, (read[0].sample, places), totals, size, between)
+    matrices["gradient"] = _gradients(run, names, (first.sample, places), totals, size, between)
 
     def again(given: Inputs = inputs) -> Tensor:
         between()
         return row_values(call_model(model, given if isinstance(given, Mapping) else tuple(given)))
 
-    hide, changes = _hiding(model, names), []
-    with torch.no_grad():
-        whole = again()
-        for place in range(places):
-            with hide(place) if without is None else nullcontext():
-                changes.append(whole - (again() if without is None else again(without(place))))
-    sizes = size(torch.stack(changes, dim=1).detach().cpu())
+    sizes = size(_ablation(again, _hiding(model, names), without, places).cpu())
     matrices["ablation"] = sizes.flatten(2).sum(2) if sizes.ndim > 2 else sizes
     return Methods.of(matrices, rows, columns)
+
+
+def _forward_methods(cross: Mapping[str, Stream], around: Mapping[str, Stream]) -> dict[str, Matrix]:
+    """What the weights themselves say, mean of heads and layers: alone, with the values' sizes, through the layers."""
+    read = (cross or around).values()  # the layers whose rows stand for the outputs
+    matrices = {
+        "attention": torch.stack([_whole(stream).mean(0) for stream in read]).mean(0),
+        "value_norm": torch.stack([value_norms(_whole(stream), stream.values()).mean(0) for stream in read]).mean(0),
+    }
+    if around:
+        encoder = map(_whole, around.values())
+        matrices["rollout"] = cross_rollout(map(_whole, cross.values()), encoder) if cross else rollout(encoder)
+    return matrices
+
+
+@torch.no_grad()
+def _ablation(
+    values: Callable[..., Tensor],
+    hide: Callable[[int], AbstractContextManager[None]],
+    without: Callable[[int], Inputs] | None,
+    places: int,
+) -> Float[Tensor, "rows places ..."]:
+    """By how much the value of each row falls without each place: hidden, or replaced in the inputs.
+
+    What a hidden place says of itself through the residual stream stays.
+    """
+    whole, changes = values(), []
+    for place in range(places):
+        with hide(place) if without is None else nullcontext():
+            changes.append(whole - (values() if without is None else values(without(place))))
+    return torch.stack(changes, dim=1)
 
 
 def _row_values(
