@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirada.cli.runs import print_beside
+from mirada.cli.runs import print_side_by_side
 from mirada.runs.load import load
 from tests.cli.conftest import Command, Made
 
@@ -35,7 +35,7 @@ def test_two_runs_stand_side_by_side_with_what_differs(mirada: Command, made: Ma
 def test_steps_that_were_made_are_told_from_those_that_were_asked_for(capsys: pytest.CaptureFixture) -> None:
     row = {"task": "classify", "model": "transformer", "data": "builtin", "minutes": 0.1, "metrics": {}}
     rows = [row | {"folder": name, "steps": 17, "settings": {"steps": steps}} for name, steps in (("a", 30), ("b", 0))]
-    print_beside(rows)
+    print_side_by_side(rows)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines[-2:]] == [["steps", "17", "17"], ["steps=", "30", "0"]]
 

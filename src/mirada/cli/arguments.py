@@ -39,7 +39,7 @@ TableKeys = Annotated[
 ]
 
 
-def told_of_file(run: "Run", keys: Sequence[str] | None) -> dict[str, Any]:
+def file_overrides_of(run: "Run", keys: Sequence[str] | None) -> dict[str, Any]:
     """The KEY=VALUE of a command that say how the file of --data is read."""
     from mirada.runs.settings import file_options, key_values
 
@@ -226,19 +226,19 @@ def _task_of_file(place: str) -> str:
         return "answer"
     for task, columns in (("classify", CLASSES), ("translate", ("source", "target"))):
         try:
-            found = read_records(place, columns)
+            reading = read_records(place, columns)
         except ValueError:
             continue
-        labels = {record.value[1] for record in found.records}
-        named = any("header: " in note or "keys: " in note or "fastText" in note for note in found.notes)
-        if len(found.records) > len(found.problems) and (
-            named or task != "classify" or 2 * len(labels) < len(found.records)
+        labels = {record.value[1] for record in reading.records}
+        named = any("header: " in note or "keys: " in note or "fastText" in note for note in reading.notes)
+        if len(reading.records) > len(reading.problems) and (
+            named or task != "classify" or 2 * len(labels) < len(reading.records)
         ):
             return task
     return "" if form_of(place).is_table else "write"
 
 
-# What a command reads beside its words: the lines of standard input, and the text of a passage.
+# What a command reads besides its words: the lines of standard input, and the text of a passage.
 
 
 SHOWN = 60  # characters of a line that is too long
@@ -282,7 +282,7 @@ def _skip_line(raw: bytes, where: str) -> None:
 
 
 def _passage_text(path: str) -> str:
-    """The text of a file, or of standard input, with every character as it is: answers are told by their places in it.
+    """The text of a file, or of standard input, with every character as it is: answers give their places in it.
 
     UTF-8, or UTF-16 with a mark at its beginning.
     """

@@ -88,20 +88,22 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
             return False
         run = build(settings, require_both(splits), Path(folder))
         sets = encode(run, splits)
-        found = run.problems(splits, (splits.train, sets.train), (splits.valid, sets.valid), *run.test_set(splits))
-        _print_records(run.task, splits, found, each)
-        if found and run.options.bad == "stop":
+        problems = run.problems(splits, (splits.train, sets.train), (splits.valid, sets.valid), *run.test_set(splits))
+        _print_records(run.task, splits, problems, each)
+        if problems and run.options.bad == "stop":
             echo(FIX)
             return False
-        training = (sets.skipping(found) if found else sets).training(run, ProcessGroup(), False, no_print)
+        training = (sets.skipping(problems) if problems else sets).training(run, ProcessGroup(), False, no_print)
         echo(training.planning.estimate().text(run.settings.recipe.budget))
     return True
 
 
-def _print_records(task: "Task", splits: "Splits", found: "Sequence[Problem]", each: bool) -> None:
+def _print_records(task: "Task", splits: "Splits", problems: "Sequence[Problem]", each: bool) -> None:
     """A bad record of every kind, or every one, then how many there are of all."""
     from mirada.data.check import grouped, show
 
-    if found:
-        echo(show(found, most=len(found)) if each else grouped(found))
-    echo(f"{task.amount(splits.train)} to learn from, {task.amount(splits.valid)} to validate on, {len(found):,} bad")
+    if problems:
+        echo(show(problems, most=len(problems)) if each else grouped(problems))
+    echo(
+        f"{task.amount(splits.train)} to learn from, {task.amount(splits.valid)} to validate on, {len(problems):,} bad"
+    )

@@ -15,7 +15,7 @@ from mirada.cli.arguments import (
     check_folder,
     data_and_keys,
     examples,
-    told_of_file,
+    file_overrides_of,
     with_options,
 )
 from mirada.errors import require, unknown
@@ -56,7 +56,7 @@ def evaluate(
     run = load(folder, device)
     run.ask = run.asked(ask)  # refused before anything is read
     require(bool(data) or not keys, "KEY=VALUE says how the file of --data is read: give one")
-    run.file_overrides = told_of_file(run, keys)
+    run.file_overrides = file_overrides_of(run, keys)
     splits = run.splits(data)
     for note in splits.notes if data else ():
         echo(note, err=True)
@@ -67,15 +67,15 @@ def evaluate(
     if by:
         print_by_length(run, splits.test or splits.valid, as_json)
         return
-    found = run.measured(splits)
-    if found.note:
-        echo(f"mirada: {found.note}", err=True)
+    measured = run.measured(splits)
+    if measured.note:
+        echo(f"mirada: {measured.note}", err=True)
     if as_json:
-        echo(json.dumps({**found.metrics, **found.details}, ensure_ascii=False))
+        echo(json.dumps({**measured.metrics, **measured.details}, ensure_ascii=False))
         return
-    lines = [f"{name:<20} {digits(value)}" for name, value in found.metrics.items()]
-    told = [found.verdict] if found.verdict and "verdict" not in found.details else []
-    echo("\n".join([*lines, *told, *run.task.detail_lines(found.details)]))
+    lines = [f"{name:<20} {digits(value)}" for name, value in measured.metrics.items()]
+    verdict = [measured.verdict] if measured.verdict and "verdict" not in measured.details else []
+    echo("\n".join([*lines, *verdict, *run.task.detail_lines(measured.details)]))
 
 
 def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> None:

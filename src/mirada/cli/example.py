@@ -28,14 +28,14 @@ def example(
     ] = None,
 ) -> None:
     """Run one of the lectures' small examples and print its numbers."""
-    found = scripts()
+    known = scripts()
     if name is None:
         echo("Examples (run one with: mirada example NAME)")
-        for each, path in found.items():
+        for each, path in known.items():
             about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-            echo(f"  {each:<{max(map(len, found))}}  {about.partition(chr(10))[0]}")
+            echo(f"  {each:<{max(map(len, known))}}  {about.partition(chr(10))[0]}")
         return
-    script = found.get({"negro": "black_cat", "black-cat": "black_cat"}.get(name, name))  # negro: its old name
+    script = known.get({"negro": "black_cat", "black-cat": "black_cat"}.get(name, name))  # negro: its old name
     if script is None:
-        raise unknown("example", name, found)
+        raise unknown("example", name, known)
     runpy.run_path(str(script), run_name="__main__")

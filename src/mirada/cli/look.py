@@ -24,7 +24,7 @@ ENDINGS = (".html", ".png", ".svg", ".pdf", ".attn")
 PLOTS = (".png", ".svg", ".pdf")
 RECORD = ".attn"
 MOST_SENTENCES = 500  # of a CoNLL-U file
-LISTED = 12  # relations that are told on stderr; the page shows all
+LISTED = 12  # relations that are printed on stderr; the page shows all
 MOST_NAME = 4096  # characters of a path; longer words are texts
 EXAMPLES = ("black-cat",)
 EPILOG = examples(
@@ -182,10 +182,12 @@ def _relations(run: "Run", place: str) -> "list[HeadRelation]":
     from mirada.looking.explain.alignment import sentence_relations
     from mirada.looking.explain.relations import best_heads, read_conllu
 
-    found = read_conllu(place)
-    require(bool(found.records), problems_of(found.problems, 3) if found.problems else f"{place} has no sentences")
-    sentences = [record.value for record in found.records[:MOST_SENTENCES]]
-    pairs, bad, reason = [], len(found.problems), ""
+    treebank = read_conllu(place)
+    require(
+        bool(treebank.records), problems_of(treebank.problems, 3) if treebank.problems else f"{place} has no sentences"
+    )
+    sentences = [record.value for record in treebank.records[:MOST_SENTENCES]]
+    pairs, bad, reason = [], len(treebank.problems), ""
     for sentence, answer in zip(sentences, run.answers_in_place([one.text for one in sentences]), strict=True):
         if answer.error or answer.replay is None:
             bad, reason = bad + 1, reason or answer.error
@@ -197,7 +199,7 @@ def _relations(run: "Run", place: str) -> "list[HeadRelation]":
         bool(table),
         f"no layer of this run looks from the words of a sentence at its words: {place} says nothing about it",
     )
-    left = len(found.records) - len(sentences)
+    left = len(treebank.records) - len(sentences)
     echo(f"{len(pairs):,} sentences of {place} read, {bad:,} not, {left:,} left out", err=True)
     for row in best_heads(table)[:LISTED]:
         echo(f"{row.relation:<20} {row.stream} head {row.head}: {row.accuracy:.0%} "
@@ -211,13 +213,13 @@ def _dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
         return {}
     from mirada.looking.change.changes import DropHead
 
-    found: dict[str, list[DropHead]] = {}
+    heads: dict[str, list[DropHead]] = {}
     for text in spelled:
         layer, colon, number = text.rpartition(":")
         good = bool(colon) and number.isascii() and number.isdecimal()
         require(good, f"--drop is spelled LAYER:HEAD, such as decoder.layers.0.cross:2: got {text!r}")
-        found.setdefault(layer, []).append(DropHead(int(number)))
-    return found
+        heads.setdefault(layer, []).append(DropHead(int(number)))
+    return heads
 
 
 def _without_heads(run: "Run", given: str, changes: "dict[str, list[DropHead]]", methods: bool) -> "Seen":
@@ -226,8 +228,8 @@ def _without_heads(run: "Run", given: str, changes: "dict[str, list[DropHead]]",
 
     with intervene(run.model, {layer: list(some) for layer, some in changes.items()}):
         seen = _ask_and_look(run, given, methods)
-    told = [{"layer": layer, "do": "DropHead", "head": one.head} for layer, some in changes.items() for one in some]
-    return seen.labelled(replace(seen.labels, changes=tuple(told)))
+    changed = [{"layer": layer, "do": "DropHead", "head": one.head} for layer, some in changes.items() for one in some]
+    return seen.labelled(replace(seen.labels, changes=tuple(changed)))
 
 
 def _show(
@@ -259,7 +261,7 @@ def _agreed(value: float | None) -> str:
 
 
 def _check_look_out(out: str) -> str:
-    """The ending of the file to write; what cannot be written is told before anything is computed."""
+    """The ending of the file to write; what cannot be written is refused before anything is computed."""
     if not out:
         return ""
     ending = os.path.splitext(out)[1].lower()

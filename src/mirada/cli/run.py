@@ -18,8 +18,8 @@ from mirada.cli.arguments import (
     check_folder,
     check_texts,
     examples,
+    file_overrides_of,
     lines,
-    told_of_file,
     with_options,
     without_keys,
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mirada.runs.run import Run
 
 AT_ONCE = 256  # lines of a pipe that are answered together
-NAMED = 5  # inputs of a file that are told on stderr if they cannot be answered
+NAMED = 5  # inputs of a file that are named on stderr if they cannot be answered
 EPILOG = examples(
     'mirada run runs/translate "the red house"',
     "mirada run runs/translate --beam 4 --json < lines.txt",
@@ -73,7 +73,7 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
     run = asked_run(folder, device, ask, reads_lines=not inputs)
     if inputs and run.task.takes_files:
         inputs, keys = without_keys(run, inputs)
-        run.file_overrides = told_of_file(run, keys)
+        run.file_overrides = file_overrides_of(run, keys)
     if inputs:
         check_texts(run, folder, inputs)
         seen = sys.stdout is not None and sys.stdout.isatty()
@@ -103,21 +103,21 @@ def _answer_file(
     if out:
         check_out(out, data)
     run = asked_run(folder, device, ask)
-    run.file_overrides = told_of_file(run, keys)
+    run.file_overrides = file_overrides_of(run, keys)
     questions, answers = _asked_by_file(run, data)
     for note in questions.notes:
         echo(note, err=True)
     require(len(questions.rows) > 0, f"{data} has no inputs")
-    found: list[Answer] = []
+    answered: list[Answer] = []
     for first in range(0, len(questions.rows), AT_ONCE):
-        found += answers(questions.rows[first : first + AT_ONCE])
+        answered += answers(questions.rows[first : first + AT_ONCE])
         if out and len(questions.rows) > AT_ONCE:
-            echo(f"answered {len(found):,} of {len(questions.rows):,}", err=True)
+            echo(f"answered {len(answered):,} of {len(questions.rows):,}", err=True)
         elif not out:
-            _print_each(found[first:], as_json)
-    failed = [(question, answer) for question, answer in zip(questions.rows, found, strict=True) if answer.error]
+            _print_each(answered[first:], as_json)
+    failed = [(question, answer) for question, answer in zip(questions.rows, answered, strict=True) if answer.error]
     if out:
-        columns, cells = run.task.table(questions, found)
+        columns, cells = run.task.table(questions, answered)
         rows = list(cells)
         write_whole(expanded(out), table_text(out, (columns, rows)).encode())
         for question, answer in failed[:NAMED]:
@@ -157,8 +157,8 @@ def _answers_to_lines(run: "Run", questions: "Sequence[Question]") -> "list[Answ
     """An answer for every line; that of a blank one is empty, so that answer i is that of line i."""
     from mirada.runs.answers import Answer
 
-    found = iter(run.answers_to([question for question in questions if not _is_blank(question)]))
-    return [Answer(question.cells[0], "", 0.0) if _is_blank(question) else next(found) for question in questions]
+    answers = iter(run.answers_to([question for question in questions if not _is_blank(question)]))
+    return [Answer(question.cells[0], "", 0.0) if _is_blank(question) else next(answers) for question in questions]
 
 
 def _is_blank(question: "Question") -> bool:
@@ -178,21 +178,21 @@ def _asked_by_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequenc
     return replace(questions, rows=questions.rows[:count]), partial(_answers_to_lines, run)
 
 
-def _print_each(found: "Sequence[Answer]", as_json: bool) -> int:
-    """Answers one by one. What went wrong is told on stderr, and is an empty line here; how many did comes back."""
-    for answer in found:
+def _print_each(answers: "Sequence[Answer]", as_json: bool) -> int:
+    """Answers one by one. What went wrong goes to stderr, and is an empty line here; returns how many did."""
+    for answer in answers:
         _print_answer(answer, as_json)
         if (answer.error or answer.note) and not as_json:
             echo(f"mirada: {answer.error or answer.note}", err=True)
-    return sum(bool(answer.error) for answer in found)
+    return sum(bool(answer.error) for answer in answers)
 
 
-def _print_answer(found: "Answer", as_json: bool) -> None:
+def _print_answer(answer: "Answer", as_json: bool) -> None:
     """One answer: a line of JSON, or its text; alternatives with their scores, one a line."""
     if as_json:
-        echo(json.dumps(found.to_dict(), ensure_ascii=False))
-    elif found.shown:
-        for text, score in found.ranked[: found.shown]:
+        echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+    elif answer.shown:
+        for text, score in answer.ranked[: answer.shown]:
             echo(f"{score:8.4f}  {text}")
     else:
-        echo(found.text)
+        echo(answer.text)

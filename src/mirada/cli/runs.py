@@ -34,14 +34,14 @@ def runs(
         hint = " Train one with `mirada train`." if not folders else ""
         require(place.is_dir(), f"there is no folder {place}.{hint}")
     chosen = all((place / CONFIG).exists() for place in places)
-    found = places if chosen else sorted(path.parent for place in places for path in place.rglob(CONFIG))
-    require(len(found) > 0, f"there is no run in {', '.join(map(str, places))}: no folder there has a {CONFIG}")
-    rows = [_described(folder) for folder in found]
+    homes = places if chosen else sorted(path.parent for place in places for path in place.rglob(CONFIG))
+    require(len(homes) > 0, f"there is no run in {', '.join(map(str, places))}: no folder there has a {CONFIG}")
+    rows = [_described(folder) for folder in homes]
     if as_json:
         for row in rows:
             echo(json.dumps(row, ensure_ascii=False))
     elif chosen and len(rows) > 1:
-        print_beside(rows)
+        print_side_by_side(rows)
     else:
         _print_list(rows)
 
@@ -55,10 +55,11 @@ def _described(folder: Path) -> dict[str, Any]:
         wrong = [key for key in ("task", "name") if not isinstance(config[key], str)]
         require(not wrong, f"{' and '.join(wrong)} must be a text")
         log, place = folder / "metrics.jsonl", config["place"]
-        found = summary(read_metrics(log)) if log.exists() else Summary()
+        training = summary(read_metrics(log)) if log.exists() else Summary()
         return {
             "folder": str(folder), "task": config["task"], "model": config["name"],
-            "metrics": dict(found.metrics), "minutes": round(found.minutes, 1), "steps": found.steps, "ended": found.ended,
+            "metrics": dict(training.metrics), "minutes": round(training.minutes, 1),
+            "steps": training.steps, "ended": training.ended,
             "data": "in memory" if place.get("memory") else place["data"] or "builtin",
             "settings": {**config["config"], **config["recipe"], **config["data"]},
         }  # fmt: skip
@@ -85,7 +86,7 @@ def _quality(row: dict[str, Any]) -> str:
     return next((f"{name} {digits(value)}" for name, value in row["metrics"].items()), "")
 
 
-def print_beside(rows: list[dict[str, Any]]) -> None:
+def print_side_by_side(rows: list[dict[str, Any]]) -> None:
     """Runs as columns: their metrics, and the settings in which they differ."""
     for row in rows:
         require("error" not in row, f"{row['folder']}: {row.get('error')}")

@@ -59,7 +59,7 @@ def train(
 ) -> None:
     """Train a model, measure it, show answers and write a report."""
     began = time.monotonic()  # a budget counts from here: importing torch takes a while, too
-    check_task("train", task, keys or ())  # a wrong word is told before torch is imported
+    check_task("train", task, keys or ())  # a wrong word is refused before torch is imported
     data, keys = data_and_keys(("mirada", "train", task), keys, data)
 
     keep_memory()

@@ -1,4 +1,4 @@
-"""The HTTP API: run, look, health, metrics. What is wrong with a request is told in JSON; a request never ends the server."""
+"""The HTTP API: run, look, health, metrics. Errors are JSON, and no request ends the server."""
 
 import asyncio
 import sys
@@ -42,10 +42,10 @@ class Answering(Work):
         everything = tuple(question for part in parts for question in part.questions)
         changing = intervene(self.asked.served.run.model, self.asked.changes) if self.asked.changes else nullcontext()
         with changing, self.asked.served.run.while_wanted(lambda: any(not work.given_up for work in together)):
-            found = [answer.to_dict() for answer in answered(replace(self.asked, questions=everything))]
-        self.metrics.batches.observe(len(found))
-        self.metrics.answered(self.asked.served.name, len(found), sum("error" in answer for answer in found))
-        rest = iter(found)
+            answers = [answer.to_dict() for answer in answered(replace(self.asked, questions=everything))]
+        self.metrics.batches.observe(len(answers))
+        self.metrics.answered(self.asked.served.name, len(answers), sum("error" in answer for answer in answers))
+        rest = iter(answers)
         return [[next(rest) for _ in part.questions] for part in parts]
 
 
@@ -80,8 +80,8 @@ class Api:
         asked = await self.read(read_run, body)
         if asked.stream:
             return await self.stream(request, asked)
-        found = await self.answers(request, asked)
-        return json_response({"answers": found})
+        answers = await self.answers(request, asked)
+        return json_response({"answers": answers})
 
     async def look(self, request: Request) -> Response:
         """The attention behind an answer, as a .attn file."""
@@ -106,8 +106,8 @@ class Api:
         count = len(asked.questions)
         size = 1 if asked.changes else count if asked.draws else self.limits.together
         works = [Answering(asked.part(first, first + size), self.metrics) for first in range(0, count, size)]
-        found = await self.computed(request, works)
-        return [answer for part in found for answer in part]
+        parts = await self.computed(request, works)
+        return [answer for part in parts for answer in part]
 
     async def computed(self, request: Request, works: Sequence[Work]) -> list[Any]:
         """The results of works, in time, and only for as long as the client is there."""
@@ -167,8 +167,8 @@ class Api:
                 written.append(piece)
                 yield event({"text": piece})
                 piece = await _next_piece(work, end, self.limits)
-            found = {"input": given, "text": "".join(written), "score": None}
-            yield event({"answers": [found if piece.answer is None else piece.answer.to_dict()]}, "done")
+            answer = {"input": given, "text": "".join(written), "score": None}
+            yield event({"answers": [answer if piece.answer is None else piece.answer.to_dict()]}, "done")
         except Exception as error:
             yield event({"error": explained(error).why}, "error")
         finally:
@@ -232,7 +232,7 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 
 def explained(error: BaseException) -> Refused:
-    """An error as a response. What is not the client's fault is told on stderr in full."""
+    """An error as a response. What is not the client's fault goes to stderr in full."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, ValueError):

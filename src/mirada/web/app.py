@@ -118,24 +118,24 @@ def _below(folder: Traversable, path: str = "") -> Iterator[tuple[str, Traversab
 
 def static_files() -> dict[str, StaticFile]:
     """All files of ours, by the end of their address below `/static/`."""
-    found = {}
+    statics = {}
     for start, (package, folder) in HOMES.items():
         for path, item in _below(files(package).joinpath(folder)):
             kind = KINDS.get("." + path.rpartition(".")[2])
             if kind is not None:
                 content = item.read_bytes()
-                found[start + path] = StaticFile(content, kind, f'"{sha256(content).hexdigest()[:20]}"')
-    return found
+                statics[start + path] = StaticFile(content, kind, f'"{sha256(content).hexdigest()[:20]}"')
+    return statics
 
 
-def _page(found: StaticFile | None, request: Request) -> Response:
+def _page(file: StaticFile | None, request: Request) -> Response:
     """A file; browsers ask each time whether theirs is still the same."""
-    if found is None:
+    if file is None:
         raise Refused(404, "there is no such page")
-    headers = {"ETag": found.tag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == found.tag:
+    headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)
-    return Response(found.content, media_type=found.kind, headers=headers)
+    return Response(file.content, media_type=file.kind, headers=headers)
 
 
 FIRST, TRIED = 8000, 20  # the usual port, and how many after it are tried
@@ -266,7 +266,7 @@ def address(host: str, listening: socket.socket) -> str:
 
 
 class StoppableServer(uvicorn.Server):
-    """Ends quietly when it is told to: what runs is finished, new requests are refused, the exit code is 0."""
+    """Ends quietly on a signal: what runs is finished, new requests are refused, the exit code is 0."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)

@@ -153,8 +153,8 @@ def _without_port(host: str) -> str:
 
 def _with_headers(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
     """The headers of a response, with what browsers must know to be careful."""
-    found = list(headers)
-    return found + _careful(tuple(name for name, _ in found), _protected(path))
+    known = list(headers)
+    return known + _careful(tuple(name for name, _ in known), _protected(path))
 
 
 @lru_cache(64)  # a route answers with the same headers again and again

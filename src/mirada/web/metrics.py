@@ -40,8 +40,8 @@ class Counter:
         """All of it, as Prometheus reads it."""
         yield from _head(self.name, self.about, self.kind)
         with self.lock:
-            found = list(self.values.items())
-        for key, value in found:
+            values = list(self.values.items())
+        for key, value in values:
             yield f"{self.name}{_labelled(dict(key))} {value:.10g}"
 
 

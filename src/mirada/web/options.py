@@ -100,11 +100,11 @@ def _listed(value: str) -> list[str]:
     (['red, or blue', 'green'], ['red', ' green'], ['[red]'])
     """
     try:
-        found = json.loads(value) if value.lstrip().startswith("[") else None
+        listed = json.loads(value) if value.lstrip().startswith("[") else None
     except (ValueError, RecursionError):
-        found = None
-    right = isinstance(found, list) and all(isinstance(word, str) for word in found)
-    return found if right and found is not None else value.split(",")
+        listed = None
+    right = isinstance(listed, list) and all(isinstance(word, str) for word in listed)
+    return listed if right and listed is not None else value.split(",")
 
 
 def from_text(value: str, kind: type) -> Any:

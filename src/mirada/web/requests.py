@@ -114,12 +114,12 @@ def _no_number(word: str) -> float:
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The fields of an object: of two with one name a reader would have to drop one without a word."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
+        twice = next(name for name in fields if names.count(name) > 1)
         raise ValueError(f"the field {shortened(twice)!r} is there twice")
-    return found
+    return fields
 
 
 # to make one takes longer than to read a request
@@ -133,16 +133,16 @@ def _json_object(raw: bytes) -> dict[str, Any]:
     {'inputs': ['a']}
     """
     try:
-        found = DECODER.decode(raw.decode(json.detect_encoding(raw), "surrogatepass"))
+        value = DECODER.decode(raw.decode(json.detect_encoding(raw), "surrogatepass"))
     except RecursionError:
         raise Refused(400, "the request is not JSON that can be read: it is nested too deeply") from None
     except UnicodeDecodeError:
         raise Refused(400, "the request is not JSON: it is not UTF-8") from None
     except ValueError as error:
         raise Refused(400, f"the request is not JSON: {shortened(str(error))}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise Refused(400, 'the request must be a JSON object, such as {"inputs": ["..."]}')
-    return found
+    return value
 
 
 class _FormReader:
@@ -285,7 +285,7 @@ def _as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, i
 
 @contextmanager
 def _as_path(file: SentFile) -> Iterator[str]:
-    """A table as a file of its own, for as long as it is read. What is wrong with it is told by the name that it was sent as."""
+    """A table as a file of its own, for as long as it is read. Errors have the name that it was sent as."""
     ending = Path(file.name).suffix.lower()
     with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
         path = str(Path(folder, "table" + (ending if ending in TABLES else ".csv")))
@@ -312,7 +312,7 @@ class Asked:
     )
     changes: Mapping[str, Any]  # by layer, lists of them
     stream: bool = False
-    methods: bool = False  # whether rollout, gradients and ablation are wanted beside the weights
+    methods: bool = False  # whether rollout, gradients and ablation are wanted in addition to the weights
     bytes: int = 0  # of memory that the questions hold
 
     @property
@@ -446,8 +446,8 @@ def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Questio
         try:
             file = value if isinstance(value, SentFile) else _from_json(value)
             name = file.name
-            found, size = _as_input(served, file, limits)
-            return Question(name, found), size
+            given, size = _as_input(served, file, limits)
+            return Question(name, given), size
         except ValueError as error:
             return Question(name, name, error=str(error)), 0
     if not is_text(value):
@@ -467,14 +467,14 @@ def answered(asked: Asked) -> list[Answer]:
     run = asked.served.run
     if run.task.input_kind == "table":
         return [_answered_table_file(asked, question) for question in asked.questions]
-    found = run.answers_to(asked.questions, **asked.ask)
+    answers = run.answers_to(asked.questions, **asked.ask)
     if not asked.served.takes_files:
-        return found
-    return [replace(answer, input=question.where) for question, answer in zip(asked.questions, found, strict=True)]
+        return answers
+    return [replace(answer, input=question.where) for question, answer in zip(asked.questions, answers, strict=True)]
 
 
 def _answered_table_file(asked: Asked, question: Question) -> Answer:
-    """The answer to a table that was sent; it is told by the name that it was sent as."""
+    """The answer to a table that was sent; it is called by the name that it was sent as."""
     if question.error:
         return Answer(question.where, "", math.nan, error=question.error)
     with _as_path(question.input) as path:

@@ -22,7 +22,7 @@ from mirada.words import shortened
 # A run that stops writing, and comparing methods, when nobody waits for the result any more.
 
 
-class GivenUp(Exception):  # noqa: N818 (nobody is to be told of it)
+class GivenUp(Exception):  # noqa: N818 (nobody waits for it)
     """Nobody waits for what is being computed."""
 
 

@@ -87,14 +87,14 @@ def _input_schema(runs: ServedRuns, limits: Limits) -> tuple[Schema, bool]:
 
 def _property(option: Option, limits: Limits) -> Schema:
     """An option of an answer."""
-    found: Schema = {"type": TYPES[option.kind]}
+    schema: Schema = {"type": TYPES[option.kind]}
     if option.kind is tuple:
-        found |= {"items": {"type": "string"}, "maxItems": limits.candidates}
+        schema |= {"items": {"type": "string"}, "maxItems": limits.candidates}
     if option.bounds:
-        found["minimum"], found["maximum"] = option.bounds
+        schema["minimum"], schema["maximum"] = option.bounds
     if option.kind is str:
-        found["maxLength"] = limits.characters
-    return found | ({"description": option.about} if option.about else {})
+        schema["maxLength"] = limits.characters
+    return schema | ({"description": option.about} if option.about else {})
 
 
 def _object_of(properties: Schema, required: list[str]) -> Schema:
@@ -126,8 +126,8 @@ def plain(summary: str, answer: Schema | None, run: Schema | None = None) -> Sch
     kind = "application/json" if answer is not None else "text/plain"
     content = {kind: {"schema": answer if answer is not None else {"type": "string"}}}
     asked = [{"name": "run", "in": "query", "required": True, "schema": run}] if run else []
-    found = {"summary": summary, "responses": {"200": {"description": summary, "content": content}, **_errors()}}
-    return found | ({"parameters": asked} if asked else {})
+    operation = {"summary": summary, "responses": {"200": {"description": summary, "content": content}, **_errors()}}
+    return operation | ({"parameters": asked} if asked else {})
 
 
 def _errors() -> Schema:
