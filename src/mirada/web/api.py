@@ -18,7 +18,7 @@ from mirada.web.batching import Batcher, FunctionCall, StreamEnd, TextStream, Wo
 from mirada.web.metrics import CONTENT_TYPE, ServerMetrics
 from mirada.web.options import Limits, Refused
 from mirada.web.protocol import error_response, event, json_response
-from mirada.web.requests import Asked, Body, answered, read_body, read_look, read_run
+from mirada.web.requests import AnswerRequest, Body, answers_to_request, read_body, read_look, read_run
 from mirada.web.runs import ServedRuns
 from mirada.words import visible
 
@@ -32,7 +32,7 @@ class Answering(Work):
 
     kind = "run"
 
-    def __init__(self, asked: Asked, metrics: ServerMetrics) -> None:
+    def __init__(self, asked: AnswerRequest, metrics: ServerMetrics) -> None:
         super().__init__()
         self.asked, self.metrics = asked, metrics
         self.key, self.size, self.bytes = asked.key, len(asked.questions), asked.bytes
@@ -42,7 +42,7 @@ class Answering(Work):
         everything = tuple(question for part in parts for question in part.questions)
         changing = intervene(self.asked.served.run.model, self.asked.changes) if self.asked.changes else nullcontext()
         with changing, self.asked.served.run.while_wanted(lambda: any(not work.given_up for work in together)):
-            answers = [answer.to_dict() for answer in answered(replace(self.asked, questions=everything))]
+            answers = [answer.to_dict() for answer in answers_to_request(replace(self.asked, questions=everything))]
         self.metrics.batches.observe(len(answers))
         self.metrics.answered(self.asked.served.name, len(answers), sum("error" in answer for answer in answers))
         rest = iter(answers)
@@ -94,14 +94,14 @@ class Api:
 
     # what they share
 
-    async def read(self, reader: Callable[[Body, ServedRuns, Limits], Asked], body: Body) -> Asked:
+    async def read(self, reader: Callable[[Body, ServedRuns, Limits], AnswerRequest], body: Body) -> AnswerRequest:
         """What a body asks for. Files are decoded beside the event loop."""
         large = body.files or any(served.takes_files for served in self.runs)
         if large:
             return await asyncio.to_thread(reader, body, self.runs, self.limits)
         return reader(body, self.runs, self.limits)
 
-    async def answers(self, request: Request, asked: Asked) -> list[dict[str, Any]]:
+    async def answers(self, request: Request, asked: AnswerRequest) -> list[dict[str, Any]]:
         """Answers as JSON has them. A what-if is about one input, and what is drawn at random about all of a request."""
         count = len(asked.questions)
         size = 1 if asked.changes else count if asked.draws else self.limits.together
@@ -136,7 +136,7 @@ class Api:
             if pending:
                 self.batcher.drop(*(work for work in works if not work.done.done()), why=why)
 
-    async def stream(self, request: Request, asked: Asked) -> Response:
+    async def stream(self, request: Request, asked: AnswerRequest) -> Response:
         """An answer as server-sent events: pieces of text, then `done` with the answer."""
         (question,), task = asked.questions, asked.served.run.task
         if question.error:
@@ -150,10 +150,8 @@ class Api:
         work = TextStream(lambda: self.written(asked))
         self.batcher.put(work)
         end = asyncio.get_running_loop().time() + self.limits.seconds
-        try:
-            first = await _next_piece(
-                work, end, self.limits
-            )  # what is wrong with the input shows here, before any event
+        try:  # what is wrong with the input shows here, before any event
+            first = await _next_piece(work, end, self.limits)
         except BaseException:
             self.batcher.drop(work, why="stream")
             raise
@@ -177,12 +175,12 @@ class Api:
 
     # in the thread that computes
 
-    def attention_file(self, asked: Asked, wanted: Callable[[], bool]) -> bytes:
+    def attention_file(self, asked: AnswerRequest, wanted: Callable[[], bool]) -> bytes:
         """The answer to the one question, and all attention behind it, for as long as it is wanted."""
         run = asked.served.run
         changing = intervene(run.model, asked.changes) if asked.changes else nullcontext()
         with changing, run.while_wanted(wanted):
-            (answer,) = answered(asked)
+            (answer,) = answers_to_request(asked)
             self.metrics.answered(asked.served.name, 1, int(bool(answer.error)))
             if answer.error:
                 raise ValueError(answer.error)
@@ -192,7 +190,7 @@ class Api:
             labels = replace(seen.labels, made=made, changes=tuple(changes_as_json(asked.changes)))
             return seen.labelled(labels).to_bytes()
 
-    def written(self, asked: Asked) -> Generator[str, None, Any]:
+    def written(self, asked: AnswerRequest) -> Generator[str, None, Any]:
         """The answer to the one question, as it is written."""
         try:
             answer = yield from asked.served.run.stream(asked.questions[0].input, **asked.ask)

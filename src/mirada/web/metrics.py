@@ -102,10 +102,8 @@ class ServerMetrics:
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
         """All of it; `gauges` are numbers that go up and down, by name, with what they are."""
         lines: list[str] = []
-        for item in (
-            self.requests, self.seconds, self.inputs, self.failed, self.batches, self.model, self.dropped,
-        ):  # fmt: skip
-            lines += item.lines()
+        for item in vars(self).values():
+            lines += item.lines() if isinstance(item, Counter | Histogram) else ()
         own = {
             "process_start_time_seconds": ("When the server was started.", self.started),
             "process_resident_memory_bytes": ("Memory in use.", float(memory_in_use())),

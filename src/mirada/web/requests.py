@@ -301,14 +301,14 @@ LOOK_FIELDS = ("input", "run", "changes", "methods")
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class AnswerRequest:
     """What a request asks for. A question that cannot be answered has an error, and hinders no other."""
 
     served: ServedRun
     questions: tuple[Question, ...]
     ask: Mapping[str, Any]
     draws: (
-        bool  # whether answers are drawn at random: they depend on their numbers, and a request is answered as a whole
+        bool  # whether answers are drawn at random: they depend on their numbers, so that a request is answered whole
     )
     changes: Mapping[str, Any]  # by layer, lists of them
     stream: bool = False
@@ -322,7 +322,7 @@ class Asked:
             return None
         return (self.served.name, *sorted(self.ask.items()))
 
-    def part(self, first: int, last: int) -> "Asked":
+    def part(self, first: int, last: int) -> "AnswerRequest":
         """Some of the questions."""
         if first == 0 and last >= len(self.questions):
             return self
@@ -330,7 +330,7 @@ class Asked:
         return replace(self, questions=some, bytes=self.bytes * len(some) // max(1, len(self.questions)))
 
 
-def read_run(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
+def read_run(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
     """What `POST /api/run` asks for."""
     served = runs.find(body.fields.get("run"))
     inputs = _given_inputs(body, served, "inputs")
@@ -342,14 +342,14 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
         raise Refused(413, f"at most {limits.inputs} inputs a request: got {len(inputs):,}. Send several requests.")
     for number, value in enumerate(inputs):
         _check_type(f"inputs[{number}]", value, served)
-    asked = _read_asked(body, served, inputs, RUN_FIELDS, limits)
+    asked = _read_request(body, served, inputs, RUN_FIELDS, limits)
     stream = _truth(body, "stream")
     if stream and len(inputs) != 1:
         raise Refused(400, f"a stream has one answer: give one input, not {len(inputs)}")
     return replace(asked, stream=True) if stream else asked
 
 
-def read_look(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
+def read_look(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
     """What `POST /api/look` asks for."""
     served = runs.find(body.fields.get("run"))
     given = _given_inputs(body, served, "input")
@@ -357,7 +357,7 @@ def read_look(body: Body, runs: ServedRuns, limits: Limits) -> Asked:
     if len(body.files) > 1:
         raise Refused(400, f"one input is looked at: got {len(body.files)} files")
     _check_type("input", one, served)
-    return replace(_read_asked(body, served, [one], LOOK_FIELDS, limits), methods=_truth(body, "methods"))
+    return replace(_read_request(body, served, [one], LOOK_FIELDS, limits), methods=_truth(body, "methods"))
 
 
 def _truth(body: Body, name: str) -> bool:
@@ -394,13 +394,15 @@ def _check_type(place: str, value: Any, served: ServedRun) -> None:
     raise Refused(400, f"{place} must be text: got {shown(value)}")
 
 
-def _read_asked(body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits) -> Asked:
+def _read_request(
+    body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits
+) -> AnswerRequest:
     """Inputs as questions, and the options."""
     ask, draws = _options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
     changes = _changes_of(body.fields.get("changes"), served, limits)
     pairs = [_question_of(value, served, limits) for value in inputs]
     questions, size = tuple(question for question, _ in pairs), sum(size for _, size in pairs)
-    return Asked(served, questions, ask, draws, changes, bytes=size)
+    return AnswerRequest(served, questions, ask, draws, changes, bytes=size)
 
 
 def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
@@ -462,7 +464,7 @@ def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Questio
         return Question(value, value, error=str(error)), 0
 
 
-def answered(asked: Asked) -> list[Answer]:
+def answers_to_request(asked: AnswerRequest) -> list[Answer]:
     """The answers to all questions, in their order. In the thread that computes."""
     run = asked.served.run
     if run.task.input_kind == "table":
@@ -473,7 +475,7 @@ def answered(asked: Asked) -> list[Answer]:
     return [replace(answer, input=question.where) for question, answer in zip(asked.questions, answers, strict=True)]
 
 
-def _answered_table_file(asked: Asked, question: Question) -> Answer:
+def _answered_table_file(asked: AnswerRequest, question: Question) -> Answer:
     """The answer to a table that was sent; it is called by the name that it was sent as."""
     if question.error:
         return Answer(question.where, "", math.nan, error=question.error)

@@ -37,27 +37,23 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
         "enum": names,
         "description": "Which run is asked; it may be left out if there is one.",
     }
-    several = {"run": run}
     needed = ["run"] if len(names) > 1 else []
     item, file_too = _input_schema(runs, limits)
     changes: Schema = {"type": "array", "items": {"$ref": "#/components/schemas/Change"}, "maxItems": limits.changes}
     inputs = {"type": "array", "items": item, "minItems": 1, "maxItems": limits.inputs}
     stream = {"type": "boolean", "description": "Server-sent events: pieces of text, then done. One input."}
-    asked = _object_of(
-        {"inputs": inputs, **several, **properties, "changes": changes, "stream": stream}, ["inputs", *needed]
-    )
+    shared = {"run": run, **properties, "changes": changes}
+    asked = _object_of({"inputs": inputs, **shared, "stream": stream}, ["inputs", *needed])
     methods = {"type": "boolean", "description": "Rollout, gradients and ablation beside the weights: slower."}
-    looked = _object_of(
-        {"input": item, **several, **properties, "changes": changes, "methods": methods}, ["input", *needed]
-    )
+    looked = _object_of({"input": item, **shared, "methods": methods}, ["input", *needed])
     paths = {
         "/api/run": {"post": _operation("Answers to inputs.", asked, file_too, needed, "#/components/schemas/Answers")},
         "/api/look": {
             "post": _operation("All attention behind an answer: a .attn file.", looked, file_too, needed, "")
         },
-        "/api/health": {"get": plain("The runs that are served.", {"$ref": "#/components/schemas/Health"})},
-        "/api/samples": {"get": plain("Inputs to try.", {"type": "object"}, run if needed else None)},
-        "/api/metrics": {"get": plain("Counters in the text form of Prometheus.", None)},
+        "/api/health": {"get": _get("The runs that are served.", {"$ref": "#/components/schemas/Health"})},
+        "/api/samples": {"get": _get("Inputs to try.", {"type": "object"}, run if needed else None)},
+        "/api/metrics": {"get": _get("Counters in the text form of Prometheus.", None)},
     }
     document: Schema = {
         "openapi": "3.1.0",
@@ -121,7 +117,7 @@ def _operation(summary: str, body: Schema, files: bool, needed: list[str], answe
     }
 
 
-def plain(summary: str, answer: Schema | None, run: Schema | None = None) -> Schema:
+def _get(summary: str, answer: Schema | None, run: Schema | None = None) -> Schema:
     """A GET."""
     kind = "application/json" if answer is not None else "text/plain"
     content = {kind: {"schema": answer if answer is not None else {"type": "string"}}}

@@ -1,6 +1,6 @@
 // An answer: its text, how sure the model is, the candidates; beside it, the answer with a change.
 
-import { h } from "./elements.js";
+import { h, svg } from "./elements.js";
 
 const SHOWN = 8; // candidates at first
 
@@ -71,16 +71,16 @@ function drawSeries(answer, past, t, language) {
     const all = [...(past[index] ?? []), ...curve];
     const [low, most] = [Math.min(...all), Math.max(...all)];
     const y = (value) => high - edge - ((value - low) * (high - 2 * edge)) / (most - low || 1);
-    const line = (some, start, kind) => h("polyline", { points: some.map((value, n) => `${x(start + n).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: kind });
+    const line = (some, start, kind) => svg("polyline", { points: some.map((value, n) => `${x(start + n).toFixed(1)},${y(value).toFixed(1)}`).join(" "), class: kind });
     const history = past[index] ?? [];
     return [history.length ? line(history, before - history.length, "curve past") : null, line([...history.slice(-1), ...curve], before - (history.length ? 1 : 0), `curve c${index % 4}`)];
   });
-  if (before) paths.unshift(h("line", { x1: x(before - 0.5), x2: x(before - 0.5), y1: 0, y2: high, class: "now" }));
+  if (before) paths.unshift(svg("line", { x1: x(before - 0.5), x2: x(before - 0.5), y1: 0, y2: high, class: "now" }));
   const number = (value) => value.toLocaleString(language, { maximumSignificantDigits: 6 });
   const legend = columns.map((name, index) => h("li", { class: `c${index % 4}` }, h("bdi", {}, name), " ", h("span", { class: "number" }, `${number(curves[index][0])} → ${number(curves[index].at(-1))}`)));
   return h(
     "div", { class: "series" },
-    h("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": `${columns.join(", ")}: ${times[0]} – ${times.at(-1)}` }, paths.flat().filter(Boolean)),
+    svg("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": `${columns.join(", ")}: ${times[0]} – ${times.at(-1)}` }, paths.flat().filter(Boolean)),
     h("div", { class: "ends soft", style: { "padding-left": `${before ? (100 * x(before)) / wide : 0}%` } }, h("bdi", {}, times[0]), h("bdi", {}, times.at(-1))),
     h("ul", { class: "legend" }, legend),
     h("details", {}, h("summary", {}, t("more", times.length)), h("div", { class: "scroll" }, h("table", {},
