@@ -61,8 +61,13 @@ def owned(folder: Path, group: ProcessGroup) -> Iterator[None]:
     try:
         yield
     finally:
-        if group.leads:
-            _let_go(folder, handle)
+        if group.leads:  # the file goes while it is still locked, so that nobody locks one that is about to go
+            if sys.platform == "win32":
+                os.close(handle)  # an open file cannot be removed there
+            with suppress(OSError):
+                (folder / LOCK).unlink()
+            if sys.platform != "win32":
+                os.close(handle)
 
 
 def _taken(folder: Path) -> int:
@@ -76,25 +81,26 @@ def _taken(folder: Path) -> int:
                 f"{path} cannot be written: {error.strerror or error}. It tells who writes to the folder: remove it, or choose "
                 "another folder with --out."
             ) from None
-        if not _is_ordinary(handle):
+        if not stat.S_ISREG(os.fstat(handle).st_mode):  # a pipe or a device, which nobody could read to its end
             os.close(handle)
             raise ValueError(f"{path} is no ordinary file. Remove it, or choose another --out.")
         if not _claimed(handle, path):
             os.close(handle)
             return -1
-        here = _is_here(path, handle)
+        here = False  # whether the open file is still the one in its place
+        with suppress(OSError):
+            here = os.path.samestat(os.fstat(handle), os.lstat(path))
         if here and os.fstat(handle).st_nlink == 1:
-            _describe(handle)
+            about = {"pid": os.getpid(), "host": socket.gethostname(), "since": f"{datetime.now():%Y-%m-%d %H:%M:%S}"}
+            with suppress(OSError):  # a full disk: the lock holds all the same
+                os.ftruncate(handle, 0)
+                os.lseek(handle, 0, os.SEEK_SET)
+                os.write(handle, json.dumps(about).encode())
             return handle
         if here:  # a hard link: what is written to it would stand elsewhere, too
             path.unlink(missing_ok=True)
         os.close(handle)  # its owner removed it between the two: what is locked is no file of the folder
     return -1
-
-
-def _is_ordinary(handle: int) -> bool:
-    """Whether an open file is one, and no pipe or device, which nobody could read to its end."""
-    return stat.S_ISREG(os.fstat(handle).st_mode)
 
 
 def _claimed(handle: int, path: Path) -> bool:
@@ -113,48 +119,20 @@ def _claimed(handle: int, path: Path) -> bool:
         ) from None
 
 
-def _is_here(path: Path, handle: int) -> bool:
-    """Whether an open file is still the one in its place."""
-    with suppress(OSError):
-        return os.path.samestat(os.fstat(handle), os.lstat(path))
-    return False
-
-
-def _describe(handle: int) -> None:
-    """Write who holds the lock."""
-    about = {"pid": os.getpid(), "host": socket.gethostname(), "since": f"{datetime.now():%Y-%m-%d %H:%M:%S}"}
-    with suppress(OSError):  # a full disk: the lock holds all the same
-        os.ftruncate(handle, 0)
-        os.lseek(handle, 0, os.SEEK_SET)
-        os.write(handle, json.dumps(about).encode())
-
-
-def _let_go(folder: Path, handle: int) -> None:
-    """Remove the file while it is still locked, so that nobody locks one that is about to go."""
-    if sys.platform == "win32":
-        os.close(handle)  # an open file cannot be removed there
-    with suppress(OSError):
-        (folder / LOCK).unlink()
-    if sys.platform != "win32":
-        os.close(handle)
-
-
-def _owner(folder: Path) -> str:
-    """Who has the lock, in words."""
+def _being_written(folder: Path) -> ValueError:
+    """The error that says who has the lock."""
     about: dict[str, Any] = {}
     with suppress(OSError, ValueError):
         handle = os.open(folder / LOCK, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         try:
-            found = json.loads(os.read(handle, MOST))
+            written = json.loads(os.read(handle, MOST))
         finally:
             os.close(handle)
-        about = found if isinstance(found, dict) else {}
+        about = written if isinstance(written, dict) else {}
     pid, host, since = (str(about.get(key, "?"))[:80] for key in ("pid", "host", "since"))
-    return f"process {pid} on {host} since {since}"
-
-
-def _being_written(folder: Path) -> ValueError:
-    return ValueError(f"{folder} is being written by {_owner(folder)}. Wait for it, or choose another --out.")
+    return ValueError(
+        f"{folder} is being written by process {pid} on {host} since {since}. Wait for it, or choose another --out."
+    )
 
 
 def refuse_owned(folder: Path) -> None:

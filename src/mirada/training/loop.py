@@ -267,10 +267,16 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         for index, part in zip(mine, parts, strict=True):
             torch.manual_seed(seed_for(recipe.seed, state.step, index))
+            last = index == mine[-1] or group.world == 1  # only then gradients are exchanged
+            exchange: Any = nullcontext() if last else self.wrapped.no_sync()  # type: ignore[operator]
+            mixed = recipe.precision != "float32"
+            precision: Any = (
+                torch.autocast(group.device.type, getattr(torch, recipe.precision)) if mixed else nullcontext()
+            )
             shares = torch.tensor(
                 [c / max(1.0, n) for c, n in zip(part.counts, totals, strict=True)], device=group.device
             )
-            with self.alone(index == mine[-1]), self.autocast():
+            with exchange, precision:
                 share = (self.wrapped(**moved(part.inputs, group.device)) * shares).sum()
                 self.scaler.scale(share * group.world).backward()  # processes average their gradients: we want the sum
             loss += share.item()
@@ -294,16 +300,6 @@ class Training:
                 f"the gradient was not finite in {MOST_SKIPPED} steps in a row, up to step {state.step:,}. "
                 f"Try a lower lr (it is {self.recipe.lr:g}) or precision=float32."
             )
-
-    def alone(self, last: bool) -> Any:
-        """Only the last part of a step is the time to exchange gradients."""
-        return nullcontext() if last or self.group.world == 1 else self.wrapped.no_sync()  # type: ignore[operator]
-
-    def autocast(self) -> Any:
-        """Mixed precision, where it is asked for."""
-        if self.recipe.precision == "float32":
-            return nullcontext()
-        return torch.autocast(self.group.device.type, dtype=getattr(torch, self.recipe.precision))
 
     # validating and ending
 
