@@ -116,7 +116,7 @@ class Engine:
         if not known and (refuses(model) is not None or not _alike(model, self.stepper.model)):
             return False
         if self.mark is not None:
-            return _marked(model) == self.mark
+            return checksum(list(model.parameters())) == self.mark
         return all(map(_same_bits, model.parameters(), self.stepper.model.parameters()))
 
     def __repr__(self) -> str:
@@ -160,13 +160,8 @@ def fast(model: Any) -> Engine:
         return Engine(model, reason)
     stepper = SourceStepper(model) if hasattr(model, "encode") else PackedStepper(model)
     # of the copy: whoever writes to the model meanwhile is found out
-    mark = _marked(stepper.model) if stepper.backend == "compiled" else None
+    mark = checksum(list(stepper.model.parameters())) if stepper.backend == "compiled" else None
     return Engine(stepper, mark=mark, snapshot=Snapshot(model, stepper.model))
-
-
-def _marked(model: nn.Module) -> int:
-    """The checksum of all weights."""
-    return checksum(list(model.parameters()))
 
 
 def _alike(one: nn.Module, other: nn.Module) -> bool:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
@@ -232,6 +232,20 @@ class Model(nn.Module, Generic[C]):
         with _naming_weights(weights):
             load_model(model, str(weights))
         return model.eval()
+
+
+class StepModel(Model[C]):
+    """A model that a search can step, whose `decoder` knows where it looked."""
+
+    decoder: Any
+
+    def reorder(self, state: Any, index: Int[Tensor, " entries"]) -> Any:
+        """The state in which entry b goes on from what entry index[b] has."""
+        return state.reorder(index)
+
+    def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
+        """Where the model looked in the last step: weights over the places of the source, or over its own text so far."""
+        return self.decoder.alignment(state)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem2d
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import AddPosition, Patches, TokenEmbedding
-from mirada.layers.model import Model, check_pair, check_step
+from mirada.layers.model import StepModel, check_pair, check_step
 from mirada.layers.norm import LayerNorm
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.parse import parse
@@ -93,7 +93,7 @@ class PictureMemory(NamedTuple):
     cells: Cells
 
 
-class Captioner(Model[CaptionerConfig]):
+class Captioner(StepModel[CaptionerConfig]):
     """Show, attend and tell.
 
     >>> model = Captioner(CaptionerConfig.tiny())
@@ -168,14 +168,6 @@ class Captioner(Model[CaptionerConfig]):
         check_step(tokens, state.batch)
         readout, state = self.decoder.step(self.words(tokens.unsqueeze(1)), state)
         return self.output(self.dropout(readout)), state
-
-    def reorder(self, state: Any, index: Int[Tensor, " batch"]) -> Any:
-        """The state in which entry b goes on from what entry index[b] has."""
-        return state.reorder(index)
-
-    def alignment(self, state: Any) -> Float[Tensor, "batch cells"]:
-        """Where the model looked in the last step: weights over the places of the source."""
-        return self.decoder.alignment(state)
 
 
 class PictureConvolutionEncoder(nn.Module):

@@ -14,7 +14,7 @@ from mirada.attention.neighborhoods import Documents, Neighborhood
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.embed import AddPosition, TokenEmbedding
-from mirada.layers.model import Model, start_small
+from mirada.layers.model import StepModel, start_small
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import DecoderState, Stack
 from mirada.shapes import check_axes, check_size
@@ -49,7 +49,7 @@ class GPTConfig(BlockConfig):
         return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
 
 
-class GPT(Model[GPTConfig]):
+class GPT(StepModel[GPTConfig]):
     """Every place looks at itself and at what came before, and predicts the next token.
 
     >>> import torch
@@ -119,14 +119,6 @@ class GPT(Model[GPTConfig]):
         require(tokens.shape[1] > 0, "a step needs at least one token: got none")
         h, state = self.decoder.step(self.place(self.words(tokens), start=state.filled), state)
         return self.output(h[:, -1]), state
-
-    def reorder(self, state: DecoderState, index: Int[Tensor, " batch"]) -> DecoderState:
-        """The state in which entry b goes on from what entry index[b] has."""
-        return state.reorder(index)
-
-    def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
-        """Where the model looked in the last step: weights over the text so far."""
-        return self.decoder.alignment(state)
 
 
 def _steady(positions: Tokens | None, where: Neighborhood | None) -> bool:

@@ -19,7 +19,7 @@ from mirada.config import Config
 from mirada.errors import require
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import TokenEmbedding
-from mirada.layers.model import Model, as_padding, check_pair, check_step
+from mirada.layers.model import StepModel, as_padding, check_pair, check_step
 from mirada.layers.output import Output
 from mirada.layers.parse import parse
 from mirada.layers.recurrent import BahdanauDecoder, Carried, LuongDecoder, PlainDecoder, Recurrent, RecurrentState
@@ -97,7 +97,7 @@ class RecurrentMemory(NamedTuple):
     last: Carried
 
 
-class Seq2Seq(Model[Seq2SeqConfig]):
+class Seq2Seq(StepModel[Seq2SeqConfig]):
     """One recurrent net reads the source, another writes the target, and may look back at every step.
 
     >>> model = Seq2Seq(Seq2SeqConfig.tiny())
@@ -164,14 +164,6 @@ class Seq2Seq(Model[Seq2SeqConfig]):
         check_step(tokens, state.batch)
         readout, state = self.decoder.step(self.dropout(self.target_words(tokens)), state)
         return self.output(self.dropout(readout)), state
-
-    def reorder(self, state: RecurrentState, index: Int[Tensor, " batch"]) -> RecurrentState:
-        """The state in which entry b goes on from what entry index[b] has."""
-        return state.reorder(index)
-
-    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
-        """Where the model looked in the last step: weights over the places of the source."""
-        return self.decoder.alignment(state)
 
 
 def _decoder(config: Seq2SeqConfig) -> PlainDecoder:

@@ -23,7 +23,7 @@ from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.convolution import Stem1d
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import AddPosition, TokenEmbedding
-from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
+from mirada.layers.model import StepModel, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.recurrent import Carried, LuongDecoder, Recurrent, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
@@ -87,7 +87,7 @@ class SoundMemory(NamedTuple):
     last: Carried | None
 
 
-class Transcriber(Model[TranscriberConfig]):
+class Transcriber(StepModel[TranscriberConfig]):
     """Listen, then write, looking back at the sound for every token.
 
     >>> model = Transcriber(TranscriberConfig.tiny())
@@ -166,10 +166,6 @@ class Transcriber(Model[TranscriberConfig]):
         check_step(tokens, state.batch)
         readout, state = self.body.step(self.words(tokens.unsqueeze(1)), state)
         return self.output(readout), state
-
-    def reorder(self, state: Any, index: Int[Tensor, " batch"]) -> Any:
-        """The state in which entry b goes on from what entry index[b] has."""
-        return state.reorder(index)
 
     def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
         """Where the model looked in the last step: weights over the places of the source."""

@@ -15,7 +15,7 @@ from mirada.attention.neighborhoods import Padding
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
 from mirada.layers.embed import AddPosition, TokenEmbedding
-from mirada.layers.model import Model, as_padding, check_pair, check_step, real_places
+from mirada.layers.model import StepModel, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import Decoder, DecoderState, Encoder
 from mirada.shapes import check_axes
@@ -76,7 +76,7 @@ class SourceMemory(NamedTuple):
     padding: Padding | None
 
 
-class Transformer(Model[TransformerConfig]):
+class Transformer(StepModel[TransformerConfig]):
     """An encoder reads the source, a decoder writes the target and looks at the source at every layer.
 
     >>> import torch
@@ -156,11 +156,3 @@ class Transformer(Model[TransformerConfig]):
         x = self.target_place(self.target_words(tokens.unsqueeze(1)), start=state.filled)
         h, state = self.decoder.step(x, state)
         return self.output(h[:, -1]), state
-
-    def reorder(self, state: DecoderState, index: Int[Tensor, " batch"]) -> DecoderState:
-        """The state in which entry b goes on from what entry index[b] has."""
-        return state.reorder(index)
-
-    def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
-        """Where the model looked in the last step: weights over the places of the source."""
-        return self.decoder.alignment(state)
