@@ -250,7 +250,8 @@ def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
         cuts = [0, *(round(len(record.value) * end) for end in ends[:-1]), len(record.value)]
         for part, (first, last) in zip(parts, pairwise(cuts), strict=False):
             part.append(Record(record.where, record.value[first:last]))
-    return Splits(*parts, problems=found.problems)
+    train, valid, test = parts
+    return Splits(train, valid, test, problems=found.problems)
 
 
 def _windows_in(examples: TextTokens, recipe: Recipe) -> int:
