@@ -24,12 +24,11 @@ import torch
 from torch import Tensor, nn
 
 from mirada.cli.train import keep_memory
-from mirada.data.batching import Buckets
+from mirada.data.batching import Bucketed, Buckets, EncodedRecords, Microbatch
 from mirada.models.transformer import Transformer, TransformerConfig
-from mirada.runs.batches import Bucketed, EncodedRecords
 from mirada.tasks.translate.task import collate
 from mirada.training.loop import Training
-from mirada.training.objectives import Microbatch, ModelLoss
+from mirada.training.objectives import ModelLoss
 from mirada.training.recipe import Recipe
 from mirada.training.state import TrainingState
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from mirada import engine
 from mirada.attention.observe import anybody_intervenes, anybody_looks
+from mirada.data.batching import Examples
 from mirada.data.check import shared
 from mirada.data.options import DataOptions
 from mirada.data.record import Problem, Record
@@ -23,7 +24,6 @@ from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
-from mirada.runs.batches import Examples
 from mirada.runs.inputs import Question
 from mirada.runs.settings import Settings, file_options
 from mirada.runs.sources import Source, Splits, fingerprint, require_good

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
+from mirada.data.batching import BatchSource, Bucketed, Examples, FixedSize, Microbatch, in_buckets, in_sequence
 from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Problem, Record
 from mirada.errors import require, unknown
 from mirada.layers.model import Model
 from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
-from mirada.runs.batches import Bucketed, Examples, FixedSize, in_buckets, in_sequence
 from mirada.runs.inputs import Questions, Table, answered_table, table_questions
 from mirada.runs.sources import Source, Splits, TrainingRecords
-from mirada.training.objectives import BatchSource, Microbatch, ModelLoss, Objective
+from mirada.training.objectives import ModelLoss, Objective
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
+from mirada.data.batching import Examples
 from mirada.data.check import left_out
 from mirada.data.record import Problem
 from mirada.errors import require
 from mirada.files import checksum_of, physical_memory, remove_parts, require_own, write_whole
 from mirada.layers.model import TRAINED, require_memory
 from mirada.native import library
-from mirada.runs.batches import Examples
 from mirada.runs.folder import owned
 from mirada.runs.load import changed_files, load, load_known
 from mirada.runs.registry import entry

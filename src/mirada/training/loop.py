@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from mirada.data.batching import BatchSource, Microbatch
 from mirada.training.distributed import ProcessGroup
 from mirada.training.log import MetricsLog
-from mirada.training.objectives import BatchSource, Microbatch, Objective, evaluate, moved, seed_for
+from mirada.training.objectives import Objective, evaluate, moved, seed_for
 from mirada.training.optimizer import adam, clip, penalize, rate, set_rate
 from mirada.training.plan import Planning, spread_over
 from mirada.training.progress import Progress, Silence, as_minutes

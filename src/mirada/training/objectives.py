@@ -5,45 +5,16 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from mirada.data.batching import Microbatch
 from mirada.layers.output import IGNORED, ROWS_AT_ONCE
 from mirada.training.distributed import ProcessGroup
-
-
-@dataclass(frozen=True)
-class Microbatch:
-    """A share of a batch: what the model is given, how many things each term of the loss is a mean of, and its true tokens.
-
-    A part that counts nothing (there were more shares than rows) holds a row all the same, so that every process has a step
-    to make.
-    """
-
-    inputs: dict[str, Any]
-    counts: tuple[int, ...]
-    tokens: int
-
-
-class BatchSource(Protocol):
-    """Batches as a function of the step, so that a resumed run needs no history to know what comes next."""
-
-    def __len__(self) -> int:
-        """How many batches an epoch has."""
-
-    def part(self, step: int, index: int, count: int) -> Microbatch:
-        """A share of the batch of a step.
-
-        Args:
-            step: Counts from 0 over all epochs.
-            index: Which share, below `count`.
-            count: How many shares: parts of a step times processes.
-        """
 
 
 class Objective(nn.Module):

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 import torch
 
+from mirada.data.batching import Microbatch
 from mirada.training.distributed import ProcessGroup
-from mirada.training.objectives import Microbatch, Objective, evaluate
+from mirada.training.objectives import Objective, evaluate
 from mirada.training.progress import Progress, as_clock, as_minutes
 from mirada.training.recipe import Recipe
 from mirada.training.state import TrainingState, put_weights, weights

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from mirada.data.batching import pad
+from mirada.data.batching import Microbatch, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Record
 from mirada.data.text.tokenize import END, PAD, START, Tokenizer, Vocabulary
 from mirada.errors import require
 from mirada.tasks.answer.questions import CharacterSpan, PassageQuestion
-from mirada.training.objectives import Microbatch
 
 WORD = re.compile(r"\w+")
 STEM = 5  # letters that words with other endings share: nation and national, habló and hablaron

@@ -15,7 +15,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from mirada.corpora.scenes import Scene, scenes
-from mirada.data.batching import pad
+from mirada.data.batching import Microbatch, in_sequence, pad
 from mirada.data.check import too_long
 from mirada.data.image import Box, Pixels, as_numbers, fit_square, pixels_of, thumbnails
 from mirada.data.record import Problem
@@ -29,7 +29,6 @@ from mirada.looking.labels import GridLabels, Labels, written_labels
 from mirada.models.captioner import Captioner
 from mirada.runs.answers import Answer
 from mirada.runs.ask import SearchAsk
-from mirada.runs.batches import in_sequence
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
@@ -49,7 +48,7 @@ from mirada.tasks.caption.metrics import Pointed, cider, is_right, pointed, poin
 from mirada.tasks.caption.reinforce import Reinforce
 from mirada.training.baselines import majority, nearest
 from mirada.training.metrics import bleu_of_several
-from mirada.training.objectives import Microbatch, ModelLoss, Objective
+from mirada.training.objectives import ModelLoss, Objective
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.data.batching import in_order, pad
+from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
 from mirada.data.check import summarized, too_long
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, TableRow
@@ -23,12 +23,11 @@ from mirada.layers.model import Model
 from mirada.models.classifier import Classifier, ClassifierConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
-from mirada.runs.batches import EncodedRecords
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import Preset, TextTask
 from mirada.tasks.classify.ensemble import TextClasses
-from mirada.training.objectives import ClassLoss, Microbatch, class_weights
+from mirada.training.objectives import ClassLoss, class_weights
 from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mirada.data.batching import IGNORED, drawn, pad
+from mirada.data.batching import IGNORED, Microbatch, drawn, pad
 from mirada.data.text.tokenize import END, MASK, PAD, SPECIAL, START
 from mirada.errors import require
 from mirada.shapes import check_axes, check_integers, show
-from mirada.training.objectives import Microbatch, Objective
+from mirada.training.objectives import Objective
 
 ALONE = 4  # one text in so many is a single sentence, so that a gap can be filled without a second one
 Sentences = tuple[list[int], list[int]]  # the tokens of both

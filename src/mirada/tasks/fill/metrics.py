@@ -5,11 +5,10 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import torch
 
-from mirada.data.batching import IGNORED
+from mirada.data.batching import IGNORED, Microbatch
 from mirada.data.text.tokenize import END, START
 from mirada.runs.run import Run
 from mirada.tasks.fill.masking import Sentences
-from mirada.training.objectives import Microbatch
 
 MOST_TOKENS = 2_000_000  # that neighbors are counted in, in some seconds
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mirada.data.batching import Bucketed
 from mirada.data.check import too_long
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Found, Problem, TableRow
@@ -16,7 +17,6 @@ from mirada.layers.model import Model
 from mirada.models.bert import BERT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
-from mirada.runs.batches import Bucketed
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
 from mirada.runs.task import Preset, TextTask

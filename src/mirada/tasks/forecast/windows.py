@@ -15,11 +15,12 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mirada.data.batching import Microbatch
 from mirada.data.record import Record
 from mirada.errors import require
 from mirada.runs.sources import Splits
 from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, read_series
-from mirada.training.objectives import Microbatch, Objective
+from mirada.training.objectives import Objective
 
 USUAL = ((336, 96), (192, 48), (96, 24), (48, 12), (24, 6), (12, 3), (8, 2), (4, 1))  # lookback and horizon
 ENOUGH = 5  # windows that must fit into the rows to learn from, one beside the other, for a usual size

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mirada.attention.neighborhoods import Edges
+from mirada.data.batching import Microbatch, Whole
 from mirada.data.check import show
 from mirada.data.columns.numbers import number_first
 from mirada.data.files.forms import form_of
@@ -18,7 +19,6 @@ from mirada.errors import require
 from mirada.models.gat import GAT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
-from mirada.runs.batches import Whole
 from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
@@ -38,7 +38,7 @@ from mirada.tasks.label.graph import (
     with_parts,
 )
 from mirada.tasks.label.graph_pass import GraphPass, encoded_graph
-from mirada.training.objectives import Microbatch, class_weights
+from mirada.training.objectives import class_weights
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, UInt8, UInt64
 
-from mirada.data.batching import drawn
+from mirada.data.batching import Microbatch, drawn
 from mirada.data.image import Box, placed
 from mirada.data.options import DataOptions
 from mirada.data.record import Problem, Record
@@ -18,7 +18,6 @@ from mirada.errors import require
 from mirada.runs.classes import every_class_learned, restored_weights, weight_facts
 from mirada.runs.sources import Source, Splits, parts_held_out, parts_of, splits_of
 from mirada.tasks.recognize.pictures import Fitting, LabelledPicture, Picture, decode_all, read_images
-from mirada.training.objectives import Microbatch
 
 # Pictures as a model reads them, and the small changes that let it see each one anew: shifted, mirrored, in other
 # light.

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.corpora.objects import DrawnObjects, objects
+from mirada.data.batching import FixedSize
 from mirada.data.check import show
 from mirada.data.files.forms import form_of
 from mirada.data.image import WAYS
@@ -25,7 +26,6 @@ from mirada.looking.record import Seen, look
 from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
-from mirada.runs.batches import FixedSize
 from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mirada.corpora.morse import RATE, morse, spelled
-from mirada.data.batching import in_order, pad
+from mirada.data.batching import Bucketed, Microbatch, in_buckets, in_order, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Problem
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
@@ -29,7 +29,6 @@ from mirada.looking.labels import Labels, TimeLabels, written_labels
 from mirada.models.transcriber import Transcriber
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranscribeAsk
-from mirada.runs.batches import Bucketed, in_buckets
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
@@ -51,7 +50,6 @@ from mirada.tasks.transcribe.recordings import (
 )
 from mirada.tasks.transcribe.speech import STRENGTHS, SpeechVocabulary, named_augmentation, random_draws
 from mirada.training.baselines import majority
-from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from mirada.data.batching import in_order, pad
+from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
 from mirada.data.check import too_long
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, Record, TableRow
@@ -24,12 +24,11 @@ from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranslateAsk
-from mirada.runs.batches import EncodedRecords
 from mirada.runs.inputs import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
 from mirada.runs.task import Preset, TextTask
-from mirada.training.objectives import Microbatch, Objective, TokenLoss
+from mirada.training.objectives import Objective, TokenLoss
 from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from mirada.data.batching import Microbatch
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
@@ -24,7 +25,6 @@ from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, splits_of
 from mirada.runs.task import Preset, TextTask
 from mirada.tasks.write.windows import TextTokens, Windows, in_order, window_part
-from mirada.training.objectives import Microbatch
 from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:

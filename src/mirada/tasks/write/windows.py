@@ -8,10 +8,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from mirada.data.batching import IGNORED, drawn
+from mirada.data.batching import IGNORED, Microbatch, drawn
 from mirada.errors import require
 from mirada.shapes import check_axes, check_integers
-from mirada.training.objectives import Microbatch
 
 Batch = tuple[Int[Tensor, "rows length"], Int[Tensor, "rows length"]]
 
