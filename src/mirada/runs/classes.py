@@ -24,10 +24,10 @@ def weight_facts(weights: tuple[float, ...]) -> dict[str, Any]:
 
 def restored_weights(facts: Mapping[str, Any]) -> tuple[float, ...]:
     """What `weight_facts` kept."""
-    found = facts.get("weights", [])
-    good = isinstance(found, list) and all(isinstance(x, float) for x in found)
+    weights = facts.get("weights", [])
+    good = isinstance(weights, list) and all(isinstance(x, float) for x in weights)
     require(good, "the weights in config.json must be a list of numbers")
-    return tuple(found)
+    return tuple(weights)
 
 
 V = TypeVar("V")
@@ -69,10 +69,10 @@ def class_lines(details: dict[str, Any]) -> list[str]:
     """Precision, recall, F1 and records of every class, and which was taken for which, as lines for a terminal."""
     width = max([5, *(len(label) for label in details["labels"])])
     lines = [f"{'class':<{width}}  precision  recall     F1  records"]
-    for label, found in details["per_class"].items():
+    for label, scores in details["per_class"].items():
         lines.append(
-            f"{label:<{width}}  {found['precision']:9.1f}  {found['recall']:6.1f}  {found['f1']:5.1f}  "
-            f"{found['records']:7,}"
+            f"{label:<{width}}  {scores['precision']:9.1f}  {scores['recall']:6.1f}  {scores['f1']:5.1f}  "
+            f"{scores['records']:7,}"
         )
     return lines + _confusion_lines(details)
 

@@ -137,10 +137,10 @@ def _number_or(value: Any) -> Any:
     if not isinstance(value, Number):
         return value
     try:
-        found = json.loads(value)
+        parsed = json.loads(value)
     except ValueError:  # more digits than Python reads
         return str(value)
-    return found if isinstance(found, int) or math.isfinite(found) else str(value)
+    return parsed if isinstance(parsed, int) or math.isfinite(parsed) else str(value)
 
 
 def _cell_text(value: Any) -> str:

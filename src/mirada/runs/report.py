@@ -13,13 +13,13 @@ from mirada.runs.sources import Splits
 from mirada.training.log import is_number, read_metrics, summary
 
 
-def write_report(run: Run, splits: Splits, found: Measured, example: str) -> None:
+def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> None:
     """Write report.html into the run's folder; `example` is a command that asks the run something."""
-    events, records = read_metrics(run.folder / "metrics.jsonl"), found.records
+    events, records = read_metrics(run.folder / "metrics.jsonl"), measured.records
     told = summary(events)
     waits = [event["waiting"] for event in events if is_number(event.get("waiting"))]
     facts: list[Fact] = [
-        *found.metrics.items(),
+        *measured.metrics.items(),
         ("measured on", f"{run.task.amount(records)} for {'test' if splits.test else 'validation'}"),
         ("model", f"{type(run.model).__name__}, {sum(p.numel() for p in run.model.parameters()):,} parameters"),
         ("learned from", run.task.amount(splits.train)),
@@ -31,11 +31,11 @@ def write_report(run: Run, splits: Splits, found: Measured, example: str) -> Non
     sections = [
         *seed_section(run.folder),
         Section("Training", about, _charts(events)),
-        *run.task.sections(run, records, found.answers),
+        *run.task.sections(run, records, measured.answers),
     ]
     commands = (example, f"mirada eval {run.folder}")
     title = f"{run.task.name}: {run.folder.name}"
-    verdict = "" if "verdict" in found.details else found.verdict  # a task that has its own tells it in a section
+    verdict = "" if "verdict" in measured.details else measured.verdict  # a task that has its own tells it in a section
     ended = f"{told.ended}. {verdict}" if told.ended and verdict else told.ended or verdict
     page = html(Report(title, tuple(facts), tuple(sections), commands, ended, details(run)))
     write_whole(run.folder / "report.html", page.encode())

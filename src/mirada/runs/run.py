@@ -320,15 +320,15 @@ class Run:
         from mirada.training.log import in_a_line, read_metrics, summary
 
         size, events = sum(p.numel() for p in self.model.parameters()), read_metrics(self.folder / "metrics.jsonl")
-        found = summary(events)
+        log = summary(events)
         data = "in memory" if self.source.in_memory else self.source.data or "builtin"
-        quality = in_a_line(found.metrics) or "not measured yet"
+        quality = in_a_line(log.metrics) or "not measured yet"
         return "\n".join(
             (
                 f"{self.task.name} in {self.folder}: {self.settings.name}, {size:,} parameters",
                 f"data     {data}",
                 f"quality  {quality}",
-                f"training {found.ended or 'not ended yet'}; {found.minutes:.1f} minutes",
+                f"training {log.ended or 'not ended yet'}; {log.minutes:.1f} minutes",
             )
         )
 

@@ -49,7 +49,7 @@ def train_seeds(
     seeds = range(settings.recipe.seed, settings.recipe.seed + settings.recipe.seeds)
     if not (folder / CONFIG).exists():
         write_whole(folder / CONFIG, settings.to_bytes())
-    found = []
+    trained = []
     for seed in seeds:
         place = folder / f"seed-{seed}"
         if _done(seed, place) is None:
@@ -60,9 +60,9 @@ def train_seeds(
                 raise
         one = _done(seed, place)
         assert one is not None
-        found.append(one)
+        trained.append(one)
         tell(f"seed {seed}: {in_a_line(one.metrics)}")
-    return _adopt(min(found, key=lambda one: one.best), found, folder, settings)
+    return _adopt(min(trained, key=lambda one: one.best), trained, folder, settings)
 
 
 def _has_run(request: TrainingRequest, folder: Path) -> bool:
@@ -109,15 +109,15 @@ def _leave_nothing(folder: Path, seeds: Sequence[int]) -> None:
         (folder / CONFIG).unlink(missing_ok=True)
 
 
-def _adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Settings) -> Run:
+def _adopt(best: SeedRun, trained: Sequence[SeedRun], folder: Path, settings: Settings) -> Run:
     """Make one of the runs that of the whole folder, and write what all of them reached."""
     there = read_settings(best.folder)
     recipe = replace(there.recipe, **{name: getattr(settings.recipe, name) for name in ITS_OWN})
     task = load(best.folder).task
     for name in (*task.Known.files, MODEL, LOG):
         write_whole(folder / name, (best.folder / name).read_bytes())
-    mean, deviation = _spread(found)
-    runs = [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in found]
+    mean, deviation = _spread(trained)
+    runs = [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in trained]
     write_whole(
         folder / SEEDS, _as_json({"chosen": best.seed, "mean": mean, "deviation": deviation, "runs": runs})
     )  # fmt: skip
@@ -127,9 +127,9 @@ def _adopt(best: SeedRun, found: Sequence[SeedRun], folder: Path, settings: Sett
     return run
 
 
-def _spread(found: Sequence[SeedRun]) -> tuple[dict[str, float], dict[str, float]]:
+def _spread(trained: Sequence[SeedRun]) -> tuple[dict[str, float], dict[str, float]]:
     """The mean of every metric, and its standard deviation (with n - 1)."""
-    values = {name: [one.metrics[name] for one in found if name in one.metrics] for name in found[0].metrics}
+    values = {name: [one.metrics[name] for one in trained if name in one.metrics] for name in trained[0].metrics}
     deviation = {name: stdev(some) if len(some) > 1 else 0.0 for name, some in values.items()}
     return {name: fmean(some) for name, some in values.items()}, deviation
 
@@ -155,8 +155,8 @@ def read_seeds(folder: Path) -> dict[str, Any]:
 def _describes_seeds(told: dict[str, Any]) -> bool:
     """Whether values are those that `_adopt` writes."""
 
-    def are_numbers(found: Any) -> bool:
-        return isinstance(found, dict) and all(map(is_number, found.values()))
+    def are_numbers(values: Any) -> bool:
+        return isinstance(values, dict) and all(map(is_number, values.values()))
 
     mean, deviation, runs = (told.get(name) for name in ("mean", "deviation", "runs"))
     return (
@@ -173,8 +173,8 @@ def _describes_seeds(told: dict[str, Any]) -> bool:
 
 def seed_folders(folder: Path) -> list[Path]:
     """The folders of the seeds that were begun, in their order."""
-    found = [path for path in folder.glob("seed-*") if NUMBERED.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("seed-")))
+    folders = [path for path in folder.glob("seed-*") if NUMBERED.fullmatch(path.name)]
+    return sorted(folders, key=lambda path: int(path.name.removeprefix("seed-")))
 
 
 def seed_lines(folder: Path) -> list[str]:

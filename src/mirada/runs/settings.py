@@ -158,15 +158,15 @@ class Groups:
 
     def sort(self, pairs: Iterable[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
         """Keys and values by group and field; a text spells a value of its field's kind."""
-        found: dict[str, dict[str, Any]] = {"recipe": {}, "data": {}, "model": {}}
+        sorted_keys: dict[str, dict[str, Any]] = {"recipe": {}, "data": {}, "model": {}}
         for key, given in pairs:
             group, field = self.home(key)
-            if field in found[group]:
+            if field in sorted_keys[group]:
                 raise ValueError(f"{field} is given twice")
             kind = next(item.type for item in fields(getattr(self, group)) if item.name == field)
             name = kind if isinstance(kind, str) else kind.__name__
-            found[group][field] = value(field, given, name) if isinstance(given, str) else given
-        return found
+            sorted_keys[group][field] = value(field, given, name) if isinstance(given, str) else given
+        return sorted_keys
 
 
 def key_values(words: Iterable[str]) -> list[tuple[str, str]]:

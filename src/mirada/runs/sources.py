@@ -109,23 +109,23 @@ def splits_of(
     `read` reads one place: a path, or a value in memory. Records of one `group` stay together; `divide` is another way to
     divide what one place holds.
     """
-    divide = divide or (lambda found: _divided(found, options, group))
+    divide = divide or (lambda content: _divided(content, options, group))
     parts = parts_of(source.data)
     if source.measured:
-        found = read(parts.get("test", source.data))
-        return Splits((), (), found.records, problems=found.problems, notes=found.notes)
+        content = read(parts.get("test", source.data))
+        return Splits((), (), content.records, problems=content.problems, notes=content.notes)
     notes: list[str] = []
     if source.has_valid:
         parts = {"train": parts.get("train", source.data), "valid": source.valid}
     elif parts:
         notes.append(f"{source.data}: " + ", ".join(f"{name} is {Path(at).name}" for name, at in parts.items()))
     else:
-        found = read(source.data)
-        return replace(divide(found), notes=found.notes)
+        content = read(source.data)
+        return replace(divide(content), notes=content.notes)
     require(not options.split, "split= divides one file, and here the parts are given. Leave it out.")
     sets = {name: read(place) for name, place in parts.items()}
-    notes += [note for found in sets.values() for note in found.notes]
-    problems = [problem for found in sets.values() for problem in found.problems]
+    notes += [note for content in sets.values() for note in content.notes]
+    problems = [problem for content in sets.values() for problem in content.problems]
     test = sets["test"].records if "test" in sets else ()
     if "valid" in sets:
         return Splits(sets["train"].records, sets["valid"].records, test, problems=problems, notes=notes)
@@ -156,14 +156,14 @@ def parts_of(place: Any) -> dict[str, str]:
     if not isinstance(place, str) or not os.path.isdir(os.path.expanduser(place)):
         return {}
     folder = expanded(place)
-    found: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.split(".")[0].lower()
         part = next((part for part, names in PARTS.items() if name in names), "")
         if part:
-            require(part not in found, f"{folder}: {Path(found.get(part, '')).name} and {path.name} are both {part}")
-            found[part] = str(path)
-    return {part: found[part] for part in SETS if part in found} if "train" in found and len(found) > 1 else {}
+            require(part not in parts, f"{folder}: {Path(parts.get(part, '')).name} and {path.name} are both {part}")
+            parts[part] = str(path)
+    return {part: parts[part] for part in SETS if part in parts} if "train" in parts and len(parts) > 1 else {}
 
 
 def parts_held_out(source: Source) -> tuple[str, ...]:
@@ -173,9 +173,9 @@ def parts_held_out(source: Source) -> tuple[str, ...]:
     return tuple(part for part in SETS[1:] if part not in parts_of(source.data))
 
 
-def _divided(found: Found[V], options: DataOptions, group: Callable[[V], str]) -> Splits[V]:
+def _divided(content: Found[V], options: DataOptions, group: Callable[[V], str]) -> Splits[V]:
     """Records to learn from and some to validate on; where bad ones leave too few, `require_both` will tell."""
-    records, problems = found.records, found.problems
+    records, problems = content.records, content.problems
     if problems and len({group(record.value) for record in records}) < 2:
         return Splits(records, (), problems=problems)
     if options.shares:
@@ -203,10 +203,10 @@ def embedded(corpus: str) -> Splits[Fields]:
     return Splits(train, valid, test, sets)
 
 
-def require_good(found: Sequence[Problem], options: DataOptions, way_out: str) -> None:
+def require_good(problems: Sequence[Problem], options: DataOptions, way_out: str) -> None:
     """Raise an error that names the first bad records, unless they may be skipped."""
-    if found and options.bad == "stop":
-        raise ValueError(f"{summarized(found, NAMED)}\n{way_out}")
+    if problems and options.bad == "stop":
+        raise ValueError(f"{summarized(problems, NAMED)}\n{way_out}")
 
 
 def require_both(splits: Splits[V]) -> Splits[V]:

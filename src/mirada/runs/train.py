@@ -335,10 +335,10 @@ def preview(run: Run, splits: Splits) -> Callable[[Mapping[str, float]], str]:
     """
     samples, records = run.task.samples(run, splits)[:1], sample_evenly(splits.valid, run.task.preview_examples)
 
-    def text(found: Mapping[str, float]) -> str:
+    def text(means: Mapping[str, float]) -> str:
         training = run.model.training
         run.model.eval()
-        shown = "".join(f"  {name} {digits(value)}" for name, value in run.task.headline_metrics(found).items())
+        shown = "".join(f"  {name} {digits(value)}" for name, value in run.task.headline_metrics(means).items())
         with suppress(ValueError), torch.inference_mode():  # one that diverges cannot answer: the loop will tell
             if records:
                 name, value = next(iter(run.task.measure(run, records)[0].items()))

@@ -311,8 +311,8 @@ class Training:
     def validate(self, state: TrainingState, log: MetricsLog | None, progress: Progress) -> None:
         """Measure on held-out data, keep the best, remember the weights for the average."""
         began = self.clock()
-        found = evaluate(self.objective, self.valid_part(state.share), self.group)
-        rank = self.objective.rank(found)
+        means = evaluate(self.objective, self.valid_part(state.share), self.group)
+        rank = self.objective.rank(means)
         better = rank < (state.judged, state.best)
         if better:
             (state.judged, state.best), state.best_step = rank, state.step
@@ -325,11 +325,11 @@ class Training:
         if self.recipe.average > 1:
             save_weights(kept_path(self.checkpoints, state.step), weights(self.model), state.step)
         told = progress.should_log(state.step)
-        shown = self.preview(found) if told else ""
+        shown = self.preview(means) if told else ""
         state.validation = (self.clock() - began) / min(1.0, state.share)
-        self.note(log, step=state.step, valid=found)
+        self.note(log, step=state.step, valid=means)
         if told:
-            progress.line(f"step {state.step:,}  valid loss {found['loss']:.4f}{' (best)' if better else ''}{shown}")
+            progress.line(f"step {state.step:,}  valid loss {means['loss']:.4f}{' (best)' if better else ''}{shown}")
 
     def finish(self, state: TrainingState, log: MetricsLog | None) -> None:
         """Average the last weights, keep the average if it is better than the best, and leave the model at that."""
@@ -355,13 +355,13 @@ class Training:
         if len(state.kept) > 1:
             self.group.wait()
             put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
-            found = evaluate(self.objective, self.valid_part(state.share), self.group)
-            rank = self.objective.rank(found)
+            means = evaluate(self.objective, self.valid_part(state.share), self.group)
+            rank = self.objective.rank(means)
             if rank < (state.judged, state.best):
                 (state.judged, state.best), kept = rank, f"the average of the last {len(state.kept)} validated weights"
                 if self.group.leads:
                     state.model_checksum = save_weights(self.folder / MODEL, weights(self.model), AVERAGED)
-            self.note(log, step=state.step, averaged=len(state.kept), valid=found)
+            self.note(log, step=state.step, averaged=len(state.kept), valid=means)
         state.ended = f"{state.ended}; kept {kept} ({self.objective.quality((state.judged, state.best))})"
         self.note(log, step=state.step, ended=state.ended)
 

@@ -55,10 +55,10 @@ class Objective(nn.Module):
         """The means of the terms over one part, then those of `selection_metrics`."""
         return self(**inputs)
 
-    def rank(self, found: Mapping[str, float]) -> tuple[float, float]:
+    def rank(self, means: Mapping[str, float]) -> tuple[float, float]:
         """What the best validation has smallest: the first of `selection_metrics`, then the loss."""
-        loss = found["loss"] if math.isfinite(found["loss"]) else math.inf
-        return (found[self.selection_metrics[0]] if self.selection_metrics and loss < math.inf else loss), loss
+        loss = means["loss"] if math.isfinite(means["loss"]) else math.inf
+        return (means[self.selection_metrics[0]] if self.selection_metrics and loss < math.inf else loss), loss
 
     def quality(self, rank: tuple[float, float]) -> str:
         """A rank in words that people know."""
