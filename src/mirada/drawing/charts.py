@@ -145,6 +145,7 @@ class Curve:
 
     @property
     def empty(self) -> bool:
+        """Whether it has no points."""
         return not self.points
 
 
@@ -168,14 +169,17 @@ class Stroke:
 
     @property
     def color(self) -> str:
+        """The CSS class of its color."""
         return f"c{self.number % COLORS + 1}"
 
     @property
     def dashes(self) -> str | None:
+        """Its dashes in SVG; None for a full line."""
         return DASHES[self.number % len(DASHES)] or None
 
     @property
     def drawn(self) -> list[tuple[float, float]]:
+        """The points that have a place on the axes."""
         return [(step, value) for step, value in self.points if value is not None and _drawable(value)]
 
 

@@ -169,6 +169,7 @@ class Section:
 
     @property
     def empty(self) -> bool:
+        """Whether no item has anything to show."""
         return all(item.empty for item in self.items)
 
 

@@ -51,6 +51,7 @@ class Row(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Our names, one or several."""
         return (self.ours,) if isinstance(self.ours, str) else self.ours
 
     def written_out(self, names: Iterable[str]) -> Iterator["Row"]:

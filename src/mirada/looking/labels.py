@@ -33,10 +33,12 @@ class AxisLabels:
 
     @property
     def size(self) -> int:
+        """How many places it has."""
         return len(self.tokens)
 
     @classmethod
     def numbered(cls, size: int) -> "AxisLabels":
+        """An axis whose places are named by their numbers."""
         return cls(tuple(map(str, range(size))))
 
 
@@ -67,6 +69,7 @@ class GridLabels(AxisLabels):
 
     @classmethod
     def of(cls, height: int, width: int, before: Sequence[str] = (), picture: bytes = b"") -> "GridLabels":
+        """A grid whose cells are named by row and column."""
         cells = (f"row {1 + cell // width}, column {1 + cell % width}" for cell in range(height * width))
         return cls((*before, *cells), height, width, tuple(before), picture)
 

@@ -91,9 +91,11 @@ def _freeze(part: nn.Module) -> nn.Module:
 def look(model: nn.Module | None = None) -> Iterator["Seen"]:
     """Record the attention of every layer of a model, inside the block and in this thread.
 
-    Nothing the model computes changes: the same kernels run, and outputs are bit-identical. The model may be one of Hugging
-    Face transformers, on its fused implementation. Without a model, calls of the function `attend` are recorded under the
-    name "attend".
+    Nothing the model computes changes: the same kernels run, and outputs are bit-identical.
+
+    Args:
+        model: A model of mirada, or of Hugging Face transformers on its fused implementation. Without one, calls of the
+            function `attend` are recorded under the name "attend".
 
     >>> from mirada import Attention, MultiHead
     >>> attention = Attention(MultiHead(width=4, heads=2))
@@ -188,18 +190,22 @@ class Call:
 
     @property
     def batch(self) -> int:
+        """How many samples it saw."""
         return self.request.batch
 
     @property
     def heads(self) -> int:
+        """How many heads it has."""
         return self.request.heads
 
     @property
     def queries(self) -> int:
+        """How many queries it had."""
         return self.request.queries
 
     @property
     def keys(self) -> int:
+        """How many keys it had, those of a cache included."""
         return self.request.places.keys
 
     @property
@@ -209,6 +215,7 @@ class Call:
 
     @property
     def where(self) -> Neighborhood:
+        """The neighborhood: which keys each query may see."""
         return self.request.where
 
     @property
@@ -331,7 +338,16 @@ class Call:
 
 
 class Seen:
-    """Everything that was looked at: `seen.names`, and `seen[name]`, the last call of that layer."""
+    """Everything that was looked at: `seen.names`, and `seen[name]`, the last call of that layer.
+
+    Args:
+        names: The layers that are watched and their names; `look` finds them.
+
+    >>> from mirada.looking.black_cat import black_cat
+    >>> seen = black_cat()
+    >>> seen.names, seen["attention"].weights().shape
+    (['attention'], torch.Size([1, 1, 6, 6]))
+    """
 
     def __init__(self, names: Mapping[nn.Module | None, str]) -> None:
         self.layer_names = names

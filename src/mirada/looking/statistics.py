@@ -91,6 +91,7 @@ class RowSums:
         self.spread = 0.0
 
     def add(self, first: int, weights: Float[Tensor, "heads rows keys"]) -> None:
+        """Take in the weights of some rows, of which `first` is the number of the first."""
         rows, keys = weights.shape[1:]
         sums = weights.sum(-1)
         broken = ~sums.isfinite()
@@ -124,6 +125,7 @@ class RowSums:
         self.counts[name] += counted.sum(-1)
 
     def heads(self) -> list[HeadStatistics]:
+        """The statistics of every head."""
         means = {name: self.totals[name] / self.counts[name].clamp(min=1) for name in MEANS}
         mass = self.columns / self.counts["entropy"].clamp(min=1).unsqueeze(-1)
         return [
@@ -135,6 +137,7 @@ class RowSums:
         ]
 
     def checks(self, dropout: float) -> Checks:
+        """What a reader must be warned of."""
         return Checks(
             *self.sums.bounds(1.0, 1.0), self.nan_rows, self.empty_rows,
             self.rows > 1 and self.keys > 1 and self.nan_rows == 0 and self.spread < SAME, dropout,
@@ -159,6 +162,7 @@ class Range:
         return self.low
 
     def bounds(self, low: float, high: float) -> tuple[float, float]:
+        """The smallest and the largest, or these two where there were none."""
         return (self.low, self.high) if self.low <= self.high else (low, high)
 
 

@@ -33,39 +33,77 @@ class SeenCall(Protocol):
     """What a call that was just recorded and one that was read from a file have in common."""
 
     @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def batch(self) -> int: ...
-    @property
-    def heads(self) -> int: ...
-    @property
-    def queries(self) -> int: ...
-    @property
-    def keys(self) -> int: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def edges(self) -> Tensor | None: ...
-    @property
-    def cached(self) -> bool: ...
-    @property
-    def dropout(self) -> float: ...
-    @property
-    def where(self) -> Any: ...
-    @property
-    def plan(self) -> Any: ...
-    @property
-    def calls(self) -> Sequence[Any]: ...
+    def name(self) -> str:
+        """The layer's dotted path."""
 
-    def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor: ...
-    def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor: ...
-    def values(self) -> Tensor: ...
-    def factors(self) -> Factors | None: ...
-    def mask(self, first: int, last: int) -> Tensor: ...
-    def parts(self) -> dict[str, str]: ...
-    def continues(self, other: Any) -> bool: ...
+    @property
+    def kind(self) -> str:
+        """self, cross or graph."""
+
+    @property
+    def batch(self) -> int:
+        """How many samples it saw."""
+
+    @property
+    def heads(self) -> int:
+        """How many heads it has."""
+
+    @property
+    def queries(self) -> int:
+        """How many queries it had."""
+
+    @property
+    def keys(self) -> int:
+        """How many keys it had."""
+
+    @property
+    def start(self) -> int:
+        """The place of its first query."""
+
+    @property
+    def edges(self) -> Tensor | None:
+        """Source and target of every weight, over a graph."""
+
+    @property
+    def cached(self) -> bool:
+        """Whether its keys are those of a cache."""
+
+    @property
+    def dropout(self) -> float:
+        """The share of weights dropped at random."""
+
+    @property
+    def where(self) -> Any:
+        """The neighborhood."""
+
+    @property
+    def plan(self) -> Any:
+        """The kernel that ran."""
+
+    @property
+    def calls(self) -> Sequence[Any]:
+        """All calls of the layer, in order."""
+
+    def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
+        """The weights of a head and of some rows."""
+
+    def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
+        """What the normalizer was given."""
+
+    def values(self) -> Tensor:
+        """The values that the weights mixed."""
+
+    def factors(self) -> Factors | None:
+        """Queries and keys, where scores are their products."""
+
+    def mask(self, first: int, last: int) -> Tensor:
+        """Who may be seen by some queries."""
+
+    def parts(self) -> dict[str, str]:
+        """The factors of the equation, as they print themselves."""
+
+    def continues(self, other: Any) -> bool:
+        """Whether it is the next step of the same decoding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +132,12 @@ class Stream:
 
     @property
     def last(self) -> SeenCall:
+        """The last call: the only one, unless it was called step by step."""
         return self.calls[-1]
 
     @property
     def name(self) -> str:
+        """The layer's dotted path."""
         return self.last.name
 
     @property
@@ -107,18 +147,22 @@ class Stream:
 
     @property
     def heads(self) -> int:
+        """How many heads it has."""
         return self.last.heads
 
     @property
     def queries(self) -> int:
+        """How many queries all its calls had."""
         return sum(call.queries for call in self.calls)
 
     @property
     def keys(self) -> int:
+        """How many keys the last step saw."""
         return max(call.keys for call in self.calls)
 
     @property
     def edges(self) -> Int[Tensor, "2 edges"] | None:
+        """Source and target of every weight, over a graph."""
         return self.last.edges
 
     def pieces(self) -> Iterator[tuple[int, Float[Tensor, "heads rows keys"]]]:
@@ -136,6 +180,7 @@ class Stream:
         return torch.nn.functional.pad(weights, (0, missing)) if missing else weights
 
     def edge_weights(self) -> Float[Tensor, "heads edges"]:
+        """The weight of every edge, on the CPU as float32."""
         return self.last.weights()[self.sample].detach().cpu().float()
 
     def statistics(self) -> tuple[list[HeadStatistics], Checks]:
@@ -171,6 +216,7 @@ class Stream:
         return Factors(tidy(q), tidy(kept[-1].k[self.sample]), kept[-1].scale, all(part.plain for part in kept))
 
     def values(self) -> Float[Tensor, "heads keys value_dim"]:
+        """The values that the weights mixed, on the CPU as float32."""
         return tidy(self.last.values()[self.sample])
 
     def mask(self, first: int, last: int) -> Bool[Tensor, "#heads rows keys"]:
@@ -187,6 +233,7 @@ def sample_told(streams: Sequence[Stream]) -> dict[str, str]:
 
 
 def tidy(x: Tensor) -> Tensor:
+    """A tensor on the CPU as contiguous float32, without its gradient."""
     return x.detach().cpu().float().contiguous()
 
 

@@ -123,6 +123,7 @@ class HeatPanel:
 
     @property
     def flat(self) -> tuple[float, ...]:
+        """All weights in a row."""
         return tuple(value for row in self.weights for value in row)
 
 

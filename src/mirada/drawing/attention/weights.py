@@ -26,13 +26,16 @@ class ColorScale:
 
     @classmethod
     def of(cls, rows: Rows) -> "ColorScale":
+        """The scale of the weights of a figure."""
         sizes = [abs(value) for row in rows for value in row if isfinite(value)]
         return cls(max(sizes, default=0.0) or 1.0)
 
     def share(self, value: float) -> float:
+        """The share of the full color that a weight has."""
         return min(abs(value) / self.top, 1.0) if isfinite(value) else 0.0
 
     def style(self, value: float) -> str:
+        """The share as a CSS variable."""
         return f"--w:{plain(self.share(value))}"
 
     def kind(self, value: float) -> str | None:
@@ -146,6 +149,7 @@ def text_of(tokens: tuple[str, ...]) -> str:
 
 
 def shown(tokens: tuple[WordPiece, ...]) -> tuple[str, ...]:
+    """Every token with its white space made visible."""
     return tuple(piece.shown for piece in tokens)
 
 

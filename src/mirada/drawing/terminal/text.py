@@ -54,6 +54,7 @@ class Terminal:
 
     @property
     def colored(self) -> bool:
+        """Whether it shows colors."""
         return self.colors != "none"
 
     def paint(self, text: str, ink: Color | None = None, ground: Color | None = None) -> str:
@@ -70,9 +71,11 @@ class Terminal:
         return f"{layer};5;{nearest_256(color)}"
 
     def faint(self, text: str) -> str:
+        """Text in faint letters."""
         return f"{DIM}{text}{RESET}" if self.colored and text else text
 
     def strong(self, text: str) -> str:
+        """Text in bold letters."""
         return f"{BOLD}{text}{RESET}" if self.colored and text else text
 
     def cell(self, share: float, text: str) -> str:

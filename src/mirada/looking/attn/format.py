@@ -47,11 +47,13 @@ class Fields:
         return iter(self.value)
 
     def wrong(self, name: str, expected: str) -> ValueError:
+        """The error for a field that is missing or has another type."""
         if name not in self.value:
             return ValueError(f"{self.path} has no {name!r}")
         return ValueError(f"{self.path}.{name} must be {expected}: got {shown(self.value[name])}")
 
     def text(self, name: str, default: str | None = None) -> str:
+        """A string."""
         if default is not None and name not in self:
             return default
         if not isinstance(self.value.get(name), str):
@@ -59,12 +61,14 @@ class Fields:
         return str(self.value[name])
 
     def whole(self, name: str, low: int = 0, high: int = LARGEST_SIDE) -> int:
+        """A whole number between bounds."""
         value = self.value.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise self.wrong(name, f"a whole number from {low} to {high}")
         return value
 
     def number(self, name: str, default: float | None = None) -> float:
+        """A finite number."""
         if default is not None and name not in self:
             return default
         value = self.value.get(name)
@@ -73,19 +77,23 @@ class Fields:
         return float(value)
 
     def maybe_number(self, name: str) -> float | None:
+        """A finite number, or None where the field is missing."""
         return self.number(name) if name in self else None
 
     def flag(self, name: str) -> bool:
+        """True or false; false where the field is missing."""
         if not isinstance(self.value.get(name, False), bool):
             raise self.wrong(name, "true or false")
         return bool(self.value.get(name, False))
 
     def object(self, name: str) -> "Fields":
+        """An object, with its path for errors."""
         if name not in self.value:
             raise self.wrong(name, "an object")
         return Fields(self.value[name], f"{self.path}.{name}")
 
     def items(self, name: str, needed: bool = False) -> list[Any]:
+        """A list; empty where the field is missing and not needed."""
         if name not in self and not needed:
             return []
         if not isinstance(self.value.get(name), list):
@@ -93,15 +101,18 @@ class Fields:
         return list(self.value[name])
 
     def objects(self, name: str, needed: bool = False) -> "list[Fields]":
+        """A list of objects."""
         return [Fields(item, f"{self.path}.{name}[{place}]") for place, item in enumerate(self.items(name, needed))]
 
     def texts(self, name: str) -> tuple[str, ...]:
+        """A list of strings."""
         found = self.items(name)
         if not all(isinstance(item, str) for item in found):
             raise self.wrong(name, "a list of strings")
         return tuple(found)
 
     def numbers(self, name: str, count: int | None = None) -> tuple[float, ...]:
+        """A list of finite numbers."""
         found = self.items(name)
         good = all(isinstance(x, int | float) and not isinstance(x, bool) and finite(x) for x in found)
         if not good or (count is not None and len(found) != count):
@@ -110,6 +121,7 @@ class Fields:
 
 
 def finite(value: int | float) -> bool:
+    """Whether a number fits a float and is finite."""
     return abs(value) <= 1e308 if isinstance(value, int) else math.isfinite(value)
 
 
@@ -153,6 +165,7 @@ def compand(weights: Float[Tensor, "..."]) -> UInt8[Tensor, "..."]:
 
 
 def expand(codes: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The weights of the bytes that `compand` made."""
     return (codes.float() / 255).square()
 
 
@@ -169,6 +182,7 @@ class WeightBytes:
     error: float = 0.0
 
     def companded(self) -> Iterator[bytes]:
+        """The bytes of the square roots, in pieces; `error` grows to the largest difference."""
         for weights in _by_head(self.stream):
             codes = compand(weights)
             if weights.numel():
@@ -176,6 +190,7 @@ class WeightBytes:
             yield codes.numpy().tobytes()
 
     def float32(self) -> Iterator[bytes]:
+        """The weights as they are, in pieces."""
         return (little(weights) for weights in _by_head(self.stream))
 
 
@@ -227,9 +242,11 @@ class HalfProduct:
         return torch.from_numpy(part[begin % 8 : begin % 8 + end - begin].astype(bool)).view(last - first, keys)
 
     def scores(self, heads: slice, first: int, last: int) -> Float[Tensor, "heads rows keys"]:
+        """The scores of some rows, from queries and keys."""
         return self.scale * (self.q[heads, first:last].float() @ self.k[heads].float().transpose(1, 2))
 
     def weights(self, heads: slice, first: int, last: int) -> Float[Tensor, "heads rows keys"]:
+        """The weights of some rows: a softmax of the scores inside the mask."""
         return masked_softmax(self.scores(heads, first, last)[None], self.may_see(first, last)[None, None])[0]
 
 
@@ -311,6 +328,7 @@ class Codes:
     stored: UInt8[Tensor, "..."] | Float[Tensor, "..."]  # (heads, queries, keys) or (heads, edges)
 
     def weights(self, heads: slice, first: int, last: int) -> Float[Tensor, "heads rows keys"]:
+        """The weights of some heads and rows."""
         part = self.stored[heads, first:last]
         return expand(part) if part.dtype == torch.uint8 else part
 
@@ -356,6 +374,7 @@ class BlobWriter:
         return name
 
     def finish(self, manifest: bytes) -> None:
+        """Write the manifest and close the archive."""
         require(
             len(manifest) <= LARGEST_MANIFEST, f"the labels take {len(manifest) / 2**20:.0f} MB: at most 64 MB are read"
         )
@@ -402,6 +421,7 @@ class BlobReader:
         require(total <= LARGEST_WHOLE, f"it would unpack to {total / 2**20:.0f} MB: at most 512 MB are read")
 
     def manifest(self) -> bytes:
+        """The text of the manifest."""
         require(MANIFEST in self.entries, "it has no manifest.json")
         size = self.entries[MANIFEST].file_size
         require(size <= LARGEST_MANIFEST, f"its manifest.json has {size / 2**20:.0f} MB: at most 64 MB are read")
@@ -451,4 +471,5 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
 
 
 def first_line(error: Exception) -> str:
+    """The first line of what an error says."""
     return (str(error).splitlines() or [type(error).__name__])[0]

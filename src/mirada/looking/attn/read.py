@@ -87,26 +87,32 @@ class StoredCall:
 
     @property
     def batch(self) -> int:
+        """A file holds one sample."""
         return 1
 
     @property
     def cached(self) -> bool:
+        """A file does not say."""
         return False
 
     @property
     def dropout(self) -> float:
+        """The share of weights that were dropped at random."""
         return self.stored_checks.dropout if self.stored_checks else 0.0
 
     @property
     def where(self) -> PrintedPart:
+        """The neighborhood, as it printed itself."""
         return PrintedPart(self.made_of.get("where", ""))
 
     @property
     def plan(self) -> StoredPlan:
+        """The kernel that ran."""
         return StoredPlan(self.made_of.get("kernel", ""))
 
     @property
     def calls(self) -> "Sequence[StoredCall]":
+        """The one call that a file holds of a layer."""
         return [self]
 
     def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
@@ -167,9 +173,11 @@ class StoredCall:
         return (self.weights(rows=slice(first, last)) != 0).any(1, keepdim=True)
 
     def parts(self) -> dict[str, str]:
+        """The factors of the equation, as they printed themselves."""
         return dict(self.made_of)
 
     def continues(self, other: Any) -> bool:
+        """No: a file has the steps of a decoding joined."""
         return False
 
     def statistics(self) -> list[HeadStatistics]:
@@ -196,7 +204,7 @@ class Loaded:
         self.blobs = BlobReader(file)
         manifest = parse(self.blobs.manifest())
         self.unnamed = 0  # places of axes without names, so far
-        self.axes = {name: self.axis(manifest.object("axes").object(name)) for name in manifest.object("axes")}
+        self.axes = {name: self._axis(manifest.object("axes").object(name)) for name in manifest.object("axes")}
         streams = manifest.objects("streams", needed=True)
         require(len(streams) <= MOST_STREAMS, f"it has {len(streams)} streams: at most {MOST_STREAMS} are read")
         self.places: dict[str, tuple[str, str]] = {}
@@ -204,19 +212,19 @@ class Loaded:
         for fields in streams:
             name = fields.text("name")
             require(name not in self.calls, f"it has two streams named {shown(name)}")
-            self.calls[name] = self.stream(fields)
-        self.methods = self.read_methods(manifest.object("methods")) if "methods" in manifest else None
+            self.calls[name] = self._stream(fields)
+        self.methods = self._read_methods(manifest.object("methods")) if "methods" in manifest else None
         self.relations = tuple(_relation(fields) for fields in manifest.objects("relations"))
-        self.labels = self.read_labels(manifest)
+        self.labels = self._read_labels(manifest)
 
-    def axis(self, fields: Fields) -> AxisLabels:
+    def _axis(self, fields: Fields) -> AxisLabels:
         kind, size = fields.text("kind"), fields.whole("size", 0, LARGEST_SIDE)
         if kind == "grid":
-            return self.grid(fields, size)
+            return self._grid(fields, size)
         tokens = (
             fields.texts("tokens")
             if "tokens" in fields
-            else AxisLabels.numbered(self.without_names(fields, size)).tokens
+            else AxisLabels.numbered(self._without_names(fields, size)).tokens
         )
         require(len(tokens) == size, f"{fields.path} has {len(tokens)} tokens, and its size is {size}")
         if kind == "text":
@@ -226,7 +234,7 @@ class Loaded:
             return TimeLabels(tokens, tuple(_number_or_nan(item, fields) for item in fields.items("values")))
         return NodeLabels(tokens, _node_places(fields)) if kind == "graph" else AxisLabels(tokens)
 
-    def without_names(self, fields: Fields, size: int) -> int:
+    def _without_names(self, fields: Fields, size: int) -> int:
         """The size of an axis whose places are to be named here: of all such axes together it is bounded."""
         self.unnamed += size
         require(
@@ -236,21 +244,21 @@ class Loaded:
         )
         return size
 
-    def grid(self, fields: Fields, size: int) -> GridLabels:
+    def _grid(self, fields: Fields, size: int) -> GridLabels:
         height, width, before = fields.whole("height", 1), fields.whole("width", 1), fields.texts("before")
         require(
             height * width + len(before) == size and size <= MOST_PLACES,
             f"{fields.path} has {len(before)} + {height} x {width} cells, and its size is {size}",
         )
         if "tokens" not in fields:
-            self.without_names(fields, size)
+            self._without_names(fields, size)
         picture = self.blobs.blob(fields.text("picture")) if "picture" in fields else b""
         require(not picture or picture.startswith(PNG), f"{fields.path}.picture is no PNG")
         tokens = fields.texts("tokens") if "tokens" in fields else GridLabels.of(height, width, before).tokens
         require(len(tokens) == size, f"{fields.path} has {len(tokens)} tokens, and its size is {size}")
         return GridLabels(tokens, height, width, before, picture)
 
-    def axis_named(self, fields: Fields, field: str, size: int | None = None) -> str:
+    def _axis_named(self, fields: Fields, field: str, size: int | None = None) -> str:
         name = fields.text(field)
         require(name in self.axes, f"{fields.path}.{field} names an axis that is not there: {shown(name)}")
         found = self.axes[name].size
@@ -260,7 +268,7 @@ class Loaded:
         )
         return name
 
-    def stream(self, fields: Fields) -> StoredCall:
+    def _stream(self, fields: Fields) -> StoredCall:
         name, kind = fields.text("name"), fields.text("kind")
         require(kind in KINDS, f"{fields.path}.kind must be one of {', '.join(KINDS)}: got {shown(kind)}")
         heads, queries, keys = fields.whole("heads", 1, 2**16), fields.whole("queries"), fields.whole("keys")
@@ -269,16 +277,16 @@ class Loaded:
             f"{fields.path} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read",
         )
         self.places[glob.escape(name)] = (
-            self.axis_named(fields, "rows", queries),
-            self.axis_named(fields, "columns", keys),
+            self._axis_named(fields, "rows", queries),
+            self._axis_named(fields, "columns", keys),
         )
-        edges, content = self.weights(fields, heads, queries, keys)
+        edges, content = self._weights(fields, heads, queries, keys)
         statistics = [_head_statistics(item, keys) for item in fields.objects("statistics")]
         require(len(statistics) in (0, heads), f"{fields.path} has statistics of {len(statistics)} heads, not {heads}")
         parts = ("kernel", "score", "where", "position", "normalizer")
         vectors = None
         if "vectors" in fields:
-            vectors = self.vectors(fields.object("vectors"), heads, queries, keys)
+            vectors = self._vectors(fields.object("vectors"), heads, queries, keys)
         known = fields.object("checks") if "checks" in fields else None
         return StoredCall(
             name, kind, heads, queries, keys, content, edges, vectors, {part: fields.text(part, "") for part in parts},
@@ -286,42 +294,42 @@ class Loaded:
             None if known is None else known.maybe_number("error"),
         )  # fmt: skip
 
-    def weights(
+    def _weights(
         self, fields: Fields, heads: int, queries: int, keys: int
     ) -> tuple[torch.Tensor | None, Codes | HalfProduct]:
         encoding, data = fields.text("encoding"), fields.object("data")
         count = heads * queries * keys
         if encoding == "edges8":
-            return self.edges(data, heads, queries, keys)
+            return self._edges(data, heads, queries, keys)
         require(count <= MOST_WEIGHTS, f"{fields.path} has {count} weights: at most 2^31 are read")
         shape = (heads, queries, keys)
         if encoding == "sqrt8":
-            return None, Codes(self.tensor(data, "weights", "uint8", shape))
+            return None, Codes(self._tensor(data, "weights", "uint8", shape))
         if encoding == "float32":
-            return None, Codes(self.tensor(data, "weights", "float32", shape))
+            return None, Codes(self._tensor(data, "weights", "float32", shape))
         require(
             encoding == "qk16", f"{fields.path}.encoding must be sqrt8, float32, qk16 or edges8: got {shown(encoding)}"
         )
-        return None, self.half_product(data, heads, queries, keys)
+        return None, self._half_product(data, heads, queries, keys)
 
-    def tensor(self, fields: Fields, name: str, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+    def _tensor(self, fields: Fields, name: str, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
         size = math.prod(shape) * torch.empty(0, dtype=getattr(torch, dtype)).element_size()
         return as_tensor(self.blobs.blob(fields.text(name), size), dtype, shape)
 
-    def edges(self, data: Fields, heads: int, queries: int, keys: int) -> tuple[torch.Tensor, Codes]:
+    def _edges(self, data: Fields, heads: int, queries: int, keys: int) -> tuple[torch.Tensor, Codes]:
         name = data.text("edges")
         listed = self.blobs.entries.get(name)
         require(listed is not None, f"it names a blob that is not there: {shown(name)}")
         count = 0 if listed is None else listed.file_size // 8
-        edges = self.tensor(data, "edges", "int32", (2, count))
+        edges = self._tensor(data, "edges", "int32", (2, count))
         for row, size, word in ((edges[0], keys, "keys"), (edges[1], queries, "queries")):
             good = not count or (int(row.min()) >= 0 and int(row.max()) < size)
             require(good, f"{data.path}.edges names {word} outside 0..{size - 1}")
         kind = data.text("weights_type", "uint8")
         require(kind in ("uint8", "float32"), f"{data.path}.weights_type must be uint8 or float32: got {shown(kind)}")
-        return edges.long(), Codes(self.tensor(data, "weights", kind, (heads, count)))
+        return edges.long(), Codes(self._tensor(data, "weights", kind, (heads, count)))
 
-    def half_product(self, data: Fields, heads: int, queries: int, keys: int) -> HalfProduct:
+    def _half_product(self, data: Fields, heads: int, queries: int, keys: int) -> HalfProduct:
         dim, scale, fields = data.whole("dim", 1), data.number("scale"), data.object("mask")
         kind = fields.text("kind")
         mask: dict[str, Any] = {"kind": kind}
@@ -329,31 +337,31 @@ class Loaded:
         if kind == "window":
             mask |= {"left": fields.whole("left"), "right": fields.whole("right")}
         elif kind == "bits":
-            bits = self.tensor(fields, "data", "uint8", (math.ceil(queries * keys / 8),))
+            bits = self._tensor(fields, "data", "uint8", (math.ceil(queries * keys / 8),))
         else:
             require(kind in ("complete", "causal"), f"{fields.path}.kind must be complete, causal, window or bits: "
                     f"got {shown(kind)}")  # fmt: skip
-        q = self.tensor(data, "q", "float16", (heads, queries, dim))
-        k = self.tensor(data, "k", "float16", (heads, keys, dim))
+        q = self._tensor(data, "q", "float16", (heads, queries, dim))
+        k = self._tensor(data, "k", "float16", (heads, keys, dim))
         require(
             bool(q.isfinite().all() and k.isfinite().all()), f"{data.path} has queries or keys that are not numbers"
         )
         return HalfProduct(q, k, scale, mask, bits)
 
-    def vectors(self, fields: Fields, heads: int, queries: int, keys: int) -> StoredVectors:
-        values = self.tensor(fields, "v", "float32", (heads, keys, fields.whole("value_dim")))
+    def _vectors(self, fields: Fields, heads: int, queries: int, keys: int) -> StoredVectors:
+        values = self._tensor(fields, "v", "float32", (heads, keys, fields.whole("value_dim")))
         if "q" not in fields:
             return StoredVectors(values)
         dim = fields.whole("dim")
-        q, k = (self.tensor(fields, name, "float32", (heads, n, dim)) for name, n in (("q", queries), ("k", keys)))
+        q, k = (self._tensor(fields, name, "float32", (heads, n, dim)) for name, n in (("q", queries), ("k", keys)))
         return StoredVectors(values, q, k, fields.number("scale"), fields.flag("plain"))
 
-    def read_methods(self, fields: Fields) -> Methods:
-        rows, columns = self.axis_named(fields, "rows"), self.axis_named(fields, "columns")
+    def _read_methods(self, fields: Fields) -> Methods:
+        rows, columns = self._axis_named(fields, "rows"), self._axis_named(fields, "columns")
         shape = (self.axes[rows].size, self.axes[columns].size)
         matrices = {}
         for item in fields.objects("matrices"):
-            matrix = self.tensor(item, "data", "float32", shape)
+            matrix = self._tensor(item, "data", "float32", shape)
             good = bool(matrix.isfinite().all() and (matrix >= 0).all())
             require(good, f"{item.path} has a share that is negative or no number")
             matrices[item.text("name")] = matrix
@@ -363,7 +371,7 @@ class Loaded:
         )
         return Methods(matrices, agreement, rows, columns)
 
-    def read_labels(self, manifest: Fields) -> Labels:
+    def _read_labels(self, manifest: Fields) -> Labels:
         made = manifest.object("made") if "made" in manifest else Fields({})
         answer = manifest.object("answer") if "answer" in manifest else None
         return Labels(
@@ -389,6 +397,7 @@ def load(path: str | os.PathLike[str]) -> Loaded:
 
 
 def from_bytes(content: bytes) -> Loaded:
+    """The content of a file; a ValueError says what is wrong."""
     try:
         return Loaded(io.BytesIO(content))
     except ValueError as error:

@@ -254,6 +254,7 @@ def _number(value: float | None) -> float | None:
 
 
 def version() -> dict[str, str]:
+    """The version of mirada, where it is installed."""
     try:
         return {"mirada": metadata.version("mirada")}
     except metadata.PackageNotFoundError:

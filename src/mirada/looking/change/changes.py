@@ -41,6 +41,9 @@ class Change:
 class DropHead(Change):
     """The head sees nothing: its weights and its output are zeros.
 
+    Args:
+        head: Which one, from 0.
+
     >>> DropHead(3)
     DropHead(head=3)
     """
@@ -52,7 +55,16 @@ class DropHead(Change):
 
 @dataclass(frozen=True)
 class Cut(Change):
-    """The query does not see the key: masked before the normalizer, so that the other keys share what it had."""
+    """The query does not see the key: masked before the normalizer, so that the other keys share what it had.
+
+    Args:
+        query: The place of the query in its sequence.
+        key: The place of the key.
+        head: Which one; without it, all.
+
+    >>> Cut(query=2, key=0)
+    Cut(query=2, key=0, head=None)
+    """
 
     query: int
     key: int
@@ -61,7 +73,15 @@ class Cut(Change):
 
 @dataclass(frozen=True)
 class MaskKey(Change):
-    """No query sees the key: masked before the normalizer."""
+    """No query sees the key: masked before the normalizer.
+
+    Args:
+        key: The place of the key.
+        head: Which one; without it, all.
+
+    >>> MaskKey(0, head=1)
+    MaskKey(key=0, head=1)
+    """
 
     key: int
     head: int | None = None
@@ -75,6 +95,15 @@ class Force(Change):
     All forced weights of a row are set together. Where the rest has no weight to be in proportion to (a hard choice), it
     shares equally. Weights that no normalizer makes sum to one (`Identity`) leave the rest of the row as it is. A key that
     the neighborhood hides from the query keeps its weight of 0.
+
+    Args:
+        query: The place of the query in its sequence.
+        key: The place of the key.
+        weight: From 0 to 1.
+        head: Which one; without it, all.
+
+    >>> Force(query=0, key=1, weight=0.5)
+    Force(query=0, key=1, weight=0.5, head=None)
     """
 
     query: int
@@ -196,6 +225,7 @@ class Reweighed:
 
     @property
     def whole(self) -> bool:
+        """Whether a function needs all weights at once."""
         return bool(self.functions)
 
     def __call__(self, weights: Tensor, places: Places, mask: Mask) -> Tensor:
@@ -209,6 +239,7 @@ class Reweighed:
         return weights
 
     def force(self, weights: Tensor, places: Places, mask: Mask) -> Tensor:
+        """The weights with the forced ones set."""
         forced, wanted = torch.zeros_like(weights, dtype=torch.bool), torch.zeros_like(weights)
         mask = mask.expand_as(weights)
         for forced_weight in self.forces:

@@ -22,8 +22,12 @@ def intervene(
 ) -> Iterator[None]:
     """Change the attention of some layers of a model, inside the block and in this thread.
 
-    `changes` maps the names of layers (those of `look`) to a change or a list: `DropHead`, `Cut`, `MaskKey`, `Force`, or a
-    function from weights to weights, (batch, heads, queries, keys). What is masked is masked before the normalizer; then
+    Args:
+        model: A model of mirada, or of Hugging Face transformers on its "sdpa" implementation.
+        changes: From the names of layers (those of `look`) to a change or a list: `DropHead`, `Cut`, `MaskKey`, `Force`,
+            or a function from weights to weights, (batch, heads, queries, keys).
+
+    What is masked is masked before the normalizer; then
     weights are forced, then functions are called in their order. Nested blocks add up. `look` inside shows the weights as
     they were used. A backward pass that computes activations again (checkpointing) belongs inside the block too.
 
@@ -31,8 +35,8 @@ def intervene(
     for many calls (`Attention.remember`, as decoders do) queries are counted from the first call on, so step t is query t
     there too. Every other call begins with query 0.
 
-    A model of Hugging Face transformers is changed as well, on its "sdpa" implementation. The steps of a cached generation
-    are counted on in causal self-attention; over another sequence every call begins with query 0.
+    The steps of a cached generation of transformers are counted on in causal self-attention; over another sequence every
+    call begins with query 0.
 
     A layer or head that is not there is an error at once, a place that no call had is one at the end of the block.
 

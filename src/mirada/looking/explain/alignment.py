@@ -50,6 +50,7 @@ class LinkCounts:
         )  # fmt: skip
 
     def error(self) -> float:
+        """The alignment error rate, in percent."""
         total = self.found + self.sure
         require(total > 0, "there are no links to compare: found none, and none is sure")
         return 100 * (1 - (self.found_and_sure + self.found_and_possible) / total)

@@ -72,10 +72,13 @@ def importance(
 ) -> Importance:
     """Run a model once as it is and once without each head of each layer, and measure how far its output moves.
 
-    `inputs` are the model's arguments (a tensor, a tuple, a dict by name), or a function that runs the model. Compared are the
-    output's `logits`, or its first tensor; a function may pick another. `measure` compares two outputs: `divergence` of logits,
-    `difference`, or your own. All runs draw the same random numbers. Dropping one head at a time does not see heads that
-    stand in for each other.
+    Args:
+        model: A model of mirada or of Hugging Face transformers.
+        inputs: Its arguments (a tensor, a tuple, a dict by name), or a function that runs the model.
+        measure: Compares two outputs: `divergence` of logits, `difference`, or your own.
+
+    Compared are the output's `logits`, or its first tensor; a function may pick another. All runs draw the same
+    random numbers. Dropping one head at a time does not see heads that stand in for each other.
 
     >>> from mirada import Attention, MultiHead
     >>> attention = Attention(MultiHead(width=4, heads=2))

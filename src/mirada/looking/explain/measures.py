@@ -131,6 +131,7 @@ class HeadOutputs:
     calls: dict[Any, list[Tensor]] = field(default_factory=dict)
 
     def see(self, event: Event) -> None:
+        """Keep the output of a call."""
         if event.output is not None:
             self.calls.setdefault(event.layer, []).append(event.output)
 
@@ -225,7 +226,10 @@ def weight_gradients(
 ) -> tuple[Seen, dict[str, list[Tensor]]]:
     """What was seen, and for every call of every layer the gradient of `target(model(*inputs))` by its weights.
 
-    The model keeps its kernels, and may be one of Hugging Face transformers; `inputs` are in a row, or a dict by name.
+    Args:
+        model: A model of mirada or of Hugging Face transformers; it keeps its kernels.
+        inputs: Its arguments, in a row or by name.
+        target: From the model's output to the number whose gradient is wanted.
 
     >>> from mirada import Attention, MultiHead
     >>> seen, gradients = weight_gradients(Attention(MultiHead(width=4, heads=2)), [torch.randn(1, 3, 4)], torch.sum)
