@@ -10,14 +10,8 @@ from unicodedata import normalize
 import pytest
 
 from mirada.data.options import TableOptions
-from mirada.tasks.answer.questions import (
-    NO_PASSAGE,
-    PassageQuestion,
-    located,
-    occurrences,
-    read_questions,
-    read_unanswered,
-)
+from mirada.tasks.answer.questions import NO_PASSAGE, located, occurrences, read_questions, read_unanswered
+from mirada.tasks.answer.reading import PassageQuestion
 
 PASSAGE = "Ana took the key. Luis went to Rome. Ana slept."
 SQUAD = {

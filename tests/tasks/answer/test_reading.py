@@ -7,10 +7,10 @@ import pytest
 
 from mirada.data.options import TextOptions
 from mirada.data.text.tokenize import END, START, Tokenizer
-from mirada.tasks.answer.questions import PassageQuestion
 from mirada.tasks.answer.reading import (
     MARKS,
     SHAPES,
+    PassageQuestion,
     Reading,
     ReadingVocabulary,
     SpanFound,

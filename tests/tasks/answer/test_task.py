@@ -13,8 +13,7 @@ import mirada
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.sources import Source
-from mirada.tasks.answer.questions import PassageQuestion
-from mirada.tasks.answer.reading import MARKS, Readings, readings
+from mirada.tasks.answer.reading import MARKS, PassageQuestion, Readings, readings
 from mirada.tasks.answer.task import AnswerQuestions, QuestionOptions
 from mirada.training.loop import Training
 from tests.runs.small import QUICK, questions, trained, write_questions

@@ -21,39 +21,10 @@ from mirada.data.files.opening import as_written, nfc
 from mirada.data.options import TableOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require, unknown
+from mirada.tasks.answer.reading import CharacterSpan, PassageQuestion
 from mirada.words import plural, shortened
 
-# A question with its passage and the spans of its answers there, from what a file or a program says about them.
-
-
-CharacterSpan = tuple[int, int]  # start and end, as in text[start:end]
 TEXTS = ("question", "context")
-
-
-@dataclass(frozen=True)
-class PassageQuestion:
-    """A question, the passage that it is about, and where its answers stand there; no span: the passage has none.
-
-    >>> PassageQuestion("Who is home?", "Ana is home.", ((0, 3),)).answers
-    ('Ana',)
-    """
-
-    question: str
-    passage: str
-    spans: tuple[CharacterSpan, ...] = ()
-
-    def __str__(self) -> str:
-        return self.question
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """The texts of the answers: several are references, and each of them is right."""
-        return tuple(self.passage[start:end] for start, end in self.spans)
-
-    @property
-    def span(self) -> CharacterSpan | None:
-        """The answer that most references agree on; among equals, the first."""
-        return Counter(self.spans).most_common(1)[0][0] if self.spans else None
 
 
 def _understood(found: Mapping[str, Any], counts: Counter[str]) -> tuple[PassageQuestion | None, list[str]]:

@@ -4,6 +4,7 @@
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Record
 from mirada.data.text.tokenize import END, PAD, START, Tokenizer, Vocabulary
 from mirada.errors import require
-from mirada.tasks.answer.questions import CharacterSpan, PassageQuestion
 
 WORD = re.compile(r"\w+")
 STEM = 5  # letters that words with other endings share: nation and national, habló and hablaron
@@ -27,6 +27,35 @@ MARKS = 3 * SHAPES
 AROUND = 3  # tokens that are neither question nor passage
 LONG = 0.99  # share of the answers that are not longer than what is searched for
 TURNS = 3  # epochs, in one of which a long passage is read where its answer is not
+CharacterSpan = tuple[int, int]  # start and end, as in text[start:end]
+
+
+@dataclass(frozen=True)
+class PassageQuestion:
+    """A question, the passage that it is about, and where its answers stand there; no span: the passage has none.
+
+    >>> PassageQuestion("Who is home?", "Ana is home.", ((0, 3),)).answers
+    ('Ana',)
+    """
+
+    question: str
+    passage: str
+    spans: tuple[CharacterSpan, ...] = ()
+
+    def __str__(self) -> str:
+        return self.question
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The texts of the answers: several are references, and each of them is right."""
+        return tuple(self.passage[start:end] for start, end in self.spans)
+
+    @property
+    def span(self) -> CharacterSpan | None:
+        """The answer that most references agree on; among equals, the first."""
+        return Counter(self.spans).most_common(1)[0][0] if self.spans else None
+
+
 QuestionRecord = Record[PassageQuestion]
 
 

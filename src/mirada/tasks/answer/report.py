@@ -15,8 +15,7 @@ from mirada.runs.answers import Answer
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
 from mirada.tasks.answer.metrics import answer_metrics, exact_match
-from mirada.tasks.answer.questions import CharacterSpan
-from mirada.tasks.answer.reading import QuestionRecord, readings
+from mirada.tasks.answer.reading import CharacterSpan, QuestionRecord, readings
 from mirada.words import number
 
 Heat: TypeAlias = tuple[tuple[int, int, float], ...]  # start, end and weight of parts of a text

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from mirada.corpora.texts import embedded_texts
 from mirada.data.batching import in_order
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem
@@ -22,12 +21,12 @@ from mirada.runs.inputs import Question, Questions, Table
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, TextTask, sample_evenly
-from mirada.tasks.answer.metrics import answer_metrics, window_answer
-from mirada.tasks.answer.questions import CharacterSpan, PassageQuestion, read_questions, read_unanswered
 from mirada.tasks.answer.reading import (
     AROUND,
     MARKS,
+    CharacterSpan,
     EncodedText,
+    PassageQuestion,
     PassageWindow,
     QuestionRecord,
     Reading,
@@ -81,6 +80,8 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
     def read(self, source: Source, options: QuestionOptions) -> Splits[PassageQuestion]:
         if source.builtin:
             return _builtin()
+        from mirada.tasks.answer.questions import read_questions  # an answer needs no readers of files
+
         splits = splits_of(source, partial(read_questions, options=options), options, group=_passage_of)
         known = {record.value.passage for record in splits.train}
         again = [sum(record.value.passage in known for record in part) for part in (splits.valid, splits.test)]
@@ -144,6 +145,8 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         return [_answered(run, *each, ask) for each in zip(values, items, spans, strict=True)]
 
     def questions(self, run: Run, place: str) -> Questions:
+        from mirada.tasks.answer.questions import read_unanswered
+
         assert isinstance(run.ask, PassageAsk)
         options = run.reading
         assert isinstance(options, TextOptions)
@@ -158,12 +161,16 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         return (*columns, *PLACES), ((*row, *pair) for row, pair in zip(rows, shown, strict=True))
 
     def measure(self, run: Run, records: Sequence[QuestionRecord]) -> tuple[dict[str, float], list[Answer]]:
+        from mirada.tasks.answer.metrics import answer_metrics
+
         answers = run([record.value for record in records])
         texts, references = [answer.text for answer in answers], [record.value.answers for record in records]
         return answer_metrics(texts, references), answers
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[QuestionRecord]) -> dict[str, float]:
         """The name or number around which the words of the question are densest: nothing is learned."""
+        from mirada.tasks.answer.metrics import answer_metrics, window_answer
+
         values = [record.value for record in records]
         guesses = [value.passage[slice(*window_answer(value.question, value.passage))] for value in values]
         metrics = answer_metrics(guesses, [value.answers for value in values])
@@ -192,6 +199,8 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
 
 def _builtin() -> Splits[PassageQuestion]:
     """Stories about who is where and who has what."""
+    from mirada.corpora.texts import embedded_texts
+
     sets = embedded_texts("stories")
 
     def value(row: Fields) -> PassageQuestion:
