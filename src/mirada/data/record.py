@@ -78,6 +78,7 @@ class RecordCollector:
         self.blank.append(where)
 
     def take(self, where: str, cells: Iterable[str]) -> None:
+        """A record of these cells, stripped; a problem if one of them is empty."""
         fields = tuple([cell.strip() for cell in cells])  # a list is quicker than a generator
         if "" in fields:
             empty = " and ".join(name for name, field in zip(self.columns, fields, strict=True) if not field)
@@ -88,11 +89,13 @@ class RecordCollector:
         self.records.append(Record(where, fields))
 
     def refuse(self, where: str, what: str) -> None:
+        """A bad record."""
         check_count(len(self.problems) + len(self.blank), where, what)
         self.flush()
         self.problems.append(Problem(where, what))
 
     def flush(self) -> None:
+        """Empty lines that something has followed are problems."""
         self.problems += [Problem(where, EMPTY) for where in self.blank]
         self.blank = []
 

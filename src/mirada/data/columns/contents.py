@@ -27,6 +27,7 @@ def is_number(text: str) -> bool:
 
 
 def all_numbers(cells: Iterable[str]) -> bool:
+    """Whether every cell is a number."""
     return all(is_number(cell) for cell in cells)
 
 

@@ -1,4 +1,4 @@
-"""What columns are called, in English and Spanish, as people write them: `Review Text`, `tweet_text`, `Etiqueta`."""
+"""The one list of what columns are called, in English and Spanish, as people write them: `Review Text`, `Etiqueta`."""
 
 import re
 from collections.abc import Sequence
@@ -159,6 +159,7 @@ class ColumnMatch:
 
     @property
     def whole(self) -> bool:
+        """Whether every column has its name."""
         return None not in self.picked
 
     @property
@@ -175,6 +176,7 @@ class ColumnMatch:
 
     @property
     def places(self) -> tuple[int, ...]:
+        """The places of the columns that were found."""
         return tuple(place for place in self.picked if place is not None)
 
 

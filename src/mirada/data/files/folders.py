@@ -65,6 +65,7 @@ LISTED = 10  # classes in a note
 
 
 def is_folder(path: str) -> bool:
+    """Whether a path is a folder."""
     return os.path.isdir(os.path.expanduser(path))
 
 
@@ -84,6 +85,7 @@ def _text_files(folder: str) -> list[str]:
 
 
 def files_below(folder: str) -> Iterator[str]:
+    """The paths of all files in a folder and in those in it, in order."""
     for name in visible(folder):
         path = os.path.join(folder, name)
         if is_folder(path):

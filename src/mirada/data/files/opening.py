@@ -266,6 +266,7 @@ def recoded(parts: Iterable[bytes], encoding: str, path: str | Path) -> Iterator
 
 
 def unix_ends(parts: Iterable[bytes]) -> Iterator[bytes]:
+    r"""The bytes with \n as line end, whatever ends their lines."""
     held = b""  # a CR at the end of a part: its LF may be the first byte of the next
     for part in parts:
         joined = held + part
@@ -373,4 +374,5 @@ def near(place: str) -> str:
 
 
 def names_in(folder: str) -> list[str]:
+    """The names in a folder, in order; none if it cannot be listed."""
     return sorted(os.listdir(folder)) if os.access(folder, os.R_OK) else []

@@ -46,6 +46,7 @@ class Bags:
         return BagProduct.apply(weights, self)  # type: ignore[no-any-return]
 
     def product(self, weights: Float[Tensor, "ngrams classes"]) -> Float[Tensor, "texts classes"]:
+        """The product of the bags with a matrix: for every bag, the weighted sum of its rows."""
         return F.embedding_bag(self.columns, weights, self.starts, mode="sum", per_sample_weights=self.values)
 
     @cached_property
@@ -63,11 +64,13 @@ class BagProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, weights, bags):  # type: ignore[no-untyped-def]
+        """The product of the bags with a table of weights."""
         ctx.bags = bags
         return bags.product(weights)
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        """The gradient of the weights."""
         return ctx.bags.transposed.product(gradient.contiguous()), None
 
 

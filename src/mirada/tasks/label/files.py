@@ -155,6 +155,7 @@ class FeatureRows:
             self.found.append((places, values[places].astype(np.float32)))
 
     def fault(self, name: str, cells: Sequence[str]) -> str:
+        """What is wrong with the name or the number of features of a row."""
         if not name:
             return "no name: the first column names the node. Fill it in."
         if name in self.names:
@@ -165,6 +166,7 @@ class FeatureRows:
 
     @property
     def problems(self) -> list[Problem]:
+        """The rows that cannot be used."""
         return [Problem(where, fault) for where, _, fault in self.seen if fault]
 
     @property
