@@ -1,7 +1,6 @@
 """`mirada check`: every bad record, then what a training would take."""
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,6 +71,8 @@ def _is_whole(folder: Path) -> bool:
 
 def is_usable(request: "TrainingRequest", each: bool) -> bool:
     """Print all problems; without any (or with bad=skip), the estimate. Whether the data can be used comes back."""
+    import tempfile
+
     from mirada.runs.registry import entry
     from mirada.runs.sources import require_both
     from mirada.runs.train import FIX, build, encode, no_print, read

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -158,6 +157,8 @@ class LookRequest:
 
 def _is_record(place: str) -> bool:
     """Whether a place is a record by its name, or an archive whatever its name: downloads are renamed."""
+    import zipfile
+
     path = os.path.expanduser(place)
     named = "\0" not in path and len(path) < MOST_NAME
     return place.lower().endswith(RECORD) or (named and os.path.isfile(path) and zipfile.is_zipfile(path))

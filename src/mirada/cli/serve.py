@@ -1,7 +1,6 @@
 """`mirada serve`: the web app and the HTTP API of some runs."""
 
 import os
-import secrets
 from typing import Annotated
 
 import typer
@@ -44,6 +43,8 @@ def serve(
     require(seconds > 0 and queue > 0, f"--seconds and --queue must be above 0: got {seconds:g} and {queue}")
     for folder in folders:
         require(os.path.isdir(os.path.expanduser(folder)), f"{folder}: no such folder. Give the folder of a run.")
+
+    import secrets
 
     from mirada.web.app import Access, address, bound_socket, is_loopback, web_app
     from mirada.web.app import serve as answer_requests

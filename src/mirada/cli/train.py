@@ -1,6 +1,5 @@
 """`mirada train`: from data to a run with its report."""
 
-import ctypes
 import os
 import time
 from typing import Annotated
@@ -22,6 +21,8 @@ def keep_memory() -> None:
     Every step of a training asks for the same memory. Without this, much of it is given back and asked for again: tens
     of thousands of page faults a step, a tenth of the time (docs/log.md). Elsewhere than with glibc nothing happens.
     """
+    import ctypes
+
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # torch's name: tensors of 2 MB and more in large pages
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is not None:
