@@ -46,24 +46,6 @@ __all__ = [
     "look", "train", "weight_gradients",
 ]  # fmt: skip
 
-_HELD = {
-    "mirada.attention.equation": "Attention attend",
-    "mirada.attention.heads": "Collaborative Grouped MultiHead Split Tied",
-    "mirada.attention.neighborhoods": (
-        "Causal Complete Dense Documents Edges Fixed Grid Monotonic Padding PerHead Strided Window"
-    ),
-    "mirada.attention.normalizers": "Gumbel Hard Identity Softmax Sparsemax StraightThrough draws",
-    "mirada.attention.positions": "ALiBi Learned LocalGaussian Relative Rotary Sinusoidal",
-    "mirada.attention.scores": "Additive Bilinear Concat Dot Graph GraphV2 Location Offset TanhSum",
-    "mirada.looking.change.changes": "Cut DropHead Force MaskKey",
-    "mirada.looking.change.intervene": "intervene",
-    "mirada.looking.explain.importance": "importance",
-    "mirada.looking.explain.measures": "weight_gradients",
-    "mirada.looking.record": "Seen look",
-    "mirada.runs.load": "load",
-    "mirada.runs.train": "train",
-}
-_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
 _PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "training")
 
 
@@ -71,9 +53,10 @@ def __getattr__(name: str) -> "Any":
     """Import a name on first use, so that the command line starts without torch."""
     if name in _PACKAGES:
         return import_module(f"mirada.{name}")
-    if name not in _HOME:
+    homes = import_module("mirada.lazy").homes(__name__)
+    if name not in homes:
         raise AttributeError(f"module 'mirada' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(homes[name]), name)
 
 
 def __dir__() -> list[str]:

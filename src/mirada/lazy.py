@@ -1,27 +1,43 @@
 """Packages whose modules and names are imported when they are first used: `import mirada` is enough to reach all of them."""
 
-from collections.abc import Callable, Mapping
+import ast
+import sys
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from linecache import getlines
 from typing import Any
 
 
-def submodules(package: str, names: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+@cache
+def homes(package: str) -> dict[str, str]:
+    """The module of each name of a package, read from the imports below `if TYPE_CHECKING` in its own file.
+
+    >>> homes("mirada.models")["GPT"]
+    'mirada.models.gpt'
+    """
+    module, held = sys.modules[package], dict[str, str]()
+    for node in ast.walk(ast.parse("".join(getlines(module.__file__ or "", vars(module))))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
+            held |= {each.name: node.module for each in node.names}
+    return held
+
+
+def submodules(package: str) -> Callable[[str], Any]:
     """A package's `__getattr__`, which imports its modules, and what they hold, by name.
 
     Args:
-        package: the package's `__name__`.
-        names: what each module holds for the package's users, divided by blanks.
+        package: the package's `__name__`. What its file imports for type checkers are the names it holds.
 
-    >>> get = submodules("mirada.models", {"gpt": "GPT GPTConfig"})
+    >>> get = submodules("mirada.models")
     >>> get("GPT") is get("gpt").GPT
     True
     """
-    homes = {name: module for module, held in (names or {}).items() for name in held.split()}
 
     def get(name: str) -> Any:
-        if name in homes:
-            return getattr(import_module(f"{package}.{homes[name]}"), name)
+        if name in homes(package):
+            return getattr(import_module(homes(package)[name]), name)
         if name.startswith("_") or find_spec(f"{package}.{name}") is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return import_module(f"{package}.{name}")

@@ -63,18 +63,4 @@ __all__ = [
     "Sinusoidal", "Softmax", "Sparsemax", "Split", "StraightThrough", "Strided", "TanhSum", "Tied", "Window", "attend", "draws",
 ]  # fmt: skip
 
-__getattr__ = submodules(
-    __name__,
-    {
-        "cache": "Cache",
-        "equation": "Attention attend",
-        "heads": "Collaborative Grouped Heads MultiHead Split Tied",
-        "memory": "Memory",
-        "neighborhoods": (
-            "Causal Complete Dense Documents Edges Fixed Grid Monotonic Neighborhood Padding PerHead Strided Window"
-        ),
-        "normalizers": "Gumbel Hard Identity Normalized Normalizer Softmax Sparsemax StraightThrough draws",
-        "positions": "ALiBi Learned LocalGaussian Position Relative Rotary Sinusoidal",
-        "scores": "Additive Bilinear Concat Dot Graph GraphV2 Location Offset Product Score TanhSum",
-    },
-)
+__getattr__ = submodules(__name__)

@@ -18,11 +18,4 @@ __all__ = [
     "AtLeast", "Beam", "Forbid", "Greedy", "Hypothesis", "NoRepeat", "Rule", "Sample", "Search", "Stepper",
 ]  # fmt: skip
 
-__getattr__ = submodules(
-    __name__,
-    {
-        "beam": "Beam",
-        "greedy": "Greedy Sample",
-        "search": "AtLeast Forbid Hypothesis NoRepeat Rule Search Stepper",
-    },
-)
+__getattr__ = submodules(__name__)

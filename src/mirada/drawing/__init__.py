@@ -26,13 +26,4 @@ __all__ = [
     "Section", "TextSample", "Weighed", "document", "html",
 ]  # fmt: skip
 
-__getattr__ = submodules(
-    __name__,
-    {
-        "attention.picture": "HeatPanel PictureHeat",
-        "attention.weights": "Weighed",
-        "charts": "Chart Curve",
-        "page": "Fact Item Report Section TextSample document html",
-        "tables": "Confusion DataTable Ranked",
-    },
-)
+__getattr__ = submodules(__name__)

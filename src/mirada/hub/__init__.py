@@ -19,4 +19,4 @@ if TYPE_CHECKING:
 
 __all__ = ["from_keras", "from_torch"]
 
-__getattr__ = submodules(__name__, {"keras_mha": "from_keras", "torch_mha": "from_torch"})
+__getattr__ = submodules(__name__)

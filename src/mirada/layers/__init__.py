@@ -28,18 +28,4 @@ __all__ = [
     "TokenEmbedding",
 ]  # fmt: skip
 
-__getattr__ = submodules(
-    __name__,
-    {
-        "axes": "Axes",
-        "block": "BlockConfig DecoderLayer EncoderLayer Residual",
-        "convolution": "Stem1d Stem2d",
-        "embed": "AddPosition Patches SeriesEmbedding TokenEmbedding",
-        "feedforward": "FeedForward Gated",
-        "model": "Model",
-        "norm": "BatchNorm LayerNorm RMSNorm",
-        "output": "Output",
-        "recurrent": "BahdanauDecoder LuongDecoder PlainDecoder Recurrent",
-        "stack": "Decoder DecoderState Encoder Stack",
-    },
-)
+__getattr__ = submodules(__name__)

@@ -32,18 +32,4 @@ __all__ = [
     "importance", "intervene", "look", "read_conllu", "rollout", "sentence_relations", "weight_gradients",
 ]  # fmt: skip
 
-__getattr__ = submodules(
-    __name__,
-    {
-        "change.changes": "Cut DropHead Force MaskKey",
-        "change.intervene": "intervene",
-        "explain.alignment": "alignment_error sentence_relations",
-        "explain.compare": "compare_methods",
-        "explain.importance": "difference divergence importance",
-        "explain.measures": "rollout weight_gradients",
-        "explain.methods": "Methods",
-        "explain.relations": "read_conllu",
-        "labels": "AxisLabels GridLabels Labels NodeLabels TextLabels TimeLabels",
-        "record": "Call Seen look",
-    },
-)
+__getattr__ = submodules(__name__)

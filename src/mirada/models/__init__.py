@@ -28,19 +28,4 @@ __all__ = [
     "Transcriber", "TranscriberConfig", "Transformer", "TransformerConfig", "ViT", "ViTConfig",
 ]  # fmt: skip
 
-__getattr__ = submodules(
-    __name__,
-    {
-        "bert": "BERT BERTConfig",
-        "captioner": "Captioner CaptionerConfig",
-        "classifier": "Classifier ClassifierConfig",
-        "forecaster": "Forecaster ForecasterConfig",
-        "gat": "GAT GATConfig",
-        "gpt": "GPT GPTConfig",
-        "reader": "Reader ReaderConfig",
-        "seq2seq": "Seq2Seq Seq2SeqConfig",
-        "transcriber": "Transcriber TranscriberConfig",
-        "transformer": "Transformer TransformerConfig",
-        "vit": "ViT ViTConfig",
-    },
-)
+__getattr__ = submodules(__name__)
