@@ -22,6 +22,7 @@ from mirada.errors import require
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
+PLOT_ENDINGS = (".png", ".svg", ".pdf")  # of plots that are written
 MOST = 1 << 40  # bytes of a file
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 LARGEST_JSON = 64 << 20  # bytes of a document

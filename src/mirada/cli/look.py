@@ -10,7 +10,7 @@ import typer
 
 from mirada.cli.arguments import Device, asked_run, check_folder, check_texts, examples, with_options
 from mirada.errors import require, unknown
-from mirada.files import expanded
+from mirada.files import PLOT_ENDINGS, expanded
 from mirada.words import echo
 
 if TYPE_CHECKING:
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from mirada.looking.record import Seen
     from mirada.runs.run import Run
 
-ENDINGS = (".html", ".png", ".svg", ".pdf", ".attn")
-PLOTS = (".png", ".svg", ".pdf")
 RECORD = ".attn"
+ENDINGS = (".html", *PLOT_ENDINGS, RECORD)
 MOST_SENTENCES = 500  # of a CoNLL-U file
 LISTED = 12  # relations that are printed on stderr; the page shows all
 MOST_NAME = 4096  # characters of a path; longer words are texts
@@ -68,9 +67,10 @@ def look(
         head is None or ending not in (".html", RECORD), f"{out} holds all heads: leave --head out, and choose it there"
     )
     require(
-        not methods or ending not in PLOTS, "--methods is shown on a page or in the terminal: give -o a name in .html"
+        not methods or ending not in PLOT_ENDINGS,
+        "--methods is shown on a page or in the terminal: give -o a name in .html",
     )
-    require(not kind or ending in PLOTS, "--kind is for plots: give -o a name that ends in .png, .svg or .pdf")
+    require(not kind or ending in PLOT_ENDINGS, "--kind is for plots: give -o a name that ends in .png, .svg or .pdf")
     asked = LookRequest(tuple(places or ()), example, against, tuple(drop or ()), methods, conllu, ask, device)
     seen, other = asked.seen()
     _show(seen, other, out, ending, layer, head, kind, language)

@@ -31,7 +31,6 @@ WAYS = ("pad", "crop", "stretch")
 WIDE = ("I", "F", "I;16", "I;16L", "I;16B", "I;16N")  # more than 8 bits for a gray pixel
 GRAY = ("1", "L", "LA", *WIDE)  # modes without color
 SIDEWAYS = (5, 6, 7, 8)  # orientations that exchange the sides
-ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm", ".tga")
 
 
 def open_picture(path: str | Path) -> Pixels:

@@ -13,13 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.errors import require
+from mirada.files import PLOT_ENDINGS
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from mirada.looking.record import Seen
-
-FIGURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +87,7 @@ class Answer:
         """
         from PIL import Image as PILImage
 
-        if isinstance(layer, PathLike) or str(layer).lower().endswith(FIGURES):
+        if isinstance(layer, PathLike) or str(layer).lower().endswith(PLOT_ENDINGS):
             require(not path, f"two paths to write one plot to: {layer} and {path}")
             layer, path = "", str(layer) if isinstance(layer, int) else layer
         seen = self.look()

@@ -17,7 +17,6 @@ from mirada.runs.answers import Answer
 
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]  # the names of the columns, and the rows
 ADDED = ("answer", "score", "error")
-ENDINGS = (".csv", ".tsv", ".jsonl")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +88,11 @@ def _fitted(cells: Sequence[Any], width: int) -> tuple[Any, ...]:
 
 def check_out(out: str, source: str) -> None:
     """Refuse a file for answers before anything is computed: of a form that is unknown, or the file of the inputs itself."""
+    from mirada.data.files.forms import ANSWER_ENDINGS
+
     ending = os.path.splitext(out)[1].lower()
-    if ending not in ENDINGS:
-        raise ValueError(f"{out}: {unknown('format', ending, ENDINGS)}")
+    if ending not in ANSWER_ENDINGS:
+        raise ValueError(f"{out}: {unknown('format', ending, ANSWER_ENDINGS)}")
     folder = expanded(out).parent
     require(folder.is_dir(), f"{out}: there is no folder {folder}. Make it first.")
     same = os.path.exists(source) and os.path.exists(out) and os.path.samefile(source, out)
@@ -106,15 +107,16 @@ def table_text(out: str, table: Table) -> str:
     >>> table_text("a.jsonl", (("text", "score"), [("a", 0.5)]))
     '{"text": "a", "score": 0.5}\n'
     """
+    from mirada.data.files.forms import JSONL, TSV, form_of
     from mirada.training.log import plain
 
     columns, rows = table
-    ending = os.path.splitext(out)[1].lower()
-    if ending == ".jsonl":
+    form = form_of(out)
+    if form is JSONL:
         objects = ({name: _number_or(plain(value)) for name, value in zip(columns, row, strict=True)} for row in rows)
         return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in objects)
     lines = (columns, *([_cell_text(cell) for cell in row] for row in rows))
-    if ending == ".tsv":  # quotes are letters there: a cell has neither tabs nor line ends
+    if form is TSV:  # quotes are letters there: a cell has neither tabs nor line ends
         return "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines)
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows(lines)

@@ -17,6 +17,7 @@ from python_multipart.exceptions import ParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
+from mirada.data.files.forms import TABLE_TEXT_ENDINGS, ending_of
 from mirada.data.files.opening import GZIP
 from mirada.data.image import sent_picture
 from mirada.data.wav import parse_wav
@@ -231,7 +232,6 @@ def _plain_name(raw: bytes) -> str:
 # file.
 
 
-TABLES = (".csv", ".tsv", ".txt")
 HOW = 'send it as multipart `file`, or as {"name": ..., "base64": ...}. Paths of the server are not read.'
 
 
@@ -286,9 +286,9 @@ def _as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, i
 @contextmanager
 def _as_path(file: SentFile) -> Iterator[str]:
     """A table as a file of its own, for as long as it is read. Errors have the name that it was sent as."""
-    ending = Path(file.name).suffix.lower()
+    ending = ending_of(file.name)
     with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
-        path = str(Path(folder, "table" + (ending if ending in TABLES else ".csv")))
+        path = str(Path(folder, "table" + (ending if ending in TABLE_TEXT_ENDINGS else ".csv")))
         Path(path).write_bytes(file.content)
         try:
             yield path

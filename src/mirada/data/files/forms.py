@@ -32,7 +32,7 @@ class FileForm:
     Args:
         name: what people call it.
         endings: of the names of such files, in small letters and without `.gz`.
-        holds: what a file has: a table of cells, objects with keys, a text in every line, one text, or media.
+        holds: what a file has: a table of cells, objects with keys, a text in every line, one text, media or arrays.
         separator: what divides the cells of a line where nothing else is said; lines of text may be a table, too.
         objects: the reader of objects; it may leave out what stands under other keys than the given ones.
         signature: how such files begin, where a wrong ending must not mislead.
@@ -41,7 +41,7 @@ class FileForm:
 
     name: str
     endings: tuple[str, ...]
-    holds: Literal["table", "objects", "lines", "text", "pictures", "recordings", ""]
+    holds: Literal["table", "objects", "lines", "text", "pictures", "recordings", "arrays", ""]
     separator: str = ""
     objects: Callable[[str, str, Sequence[str]], Objects] | None = None
     signature: bytes = b""
@@ -66,11 +66,17 @@ PROSE = FileForm("text", (".text", ".md"), "text")
 JSON = FileForm("JSON", (".json",), "objects", objects=_json_objects)
 JSONL = FileForm("JSON lines", (".jsonl", ".json-lines", ".ndjson"), "objects", objects=_json_objects)
 PARQUET = FileForm("Parquet", (".parquet",), "objects", objects=_parquet_objects, signature=b"PAR1")
-PICTURES = FileForm("pictures", (".png", ".jpg", ".jpeg"), "pictures", task="recognize")
+PICTURES = FileForm(
+    "pictures", holds="pictures", task="recognize",
+    endings=(".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm", ".tga"),
+)  # fmt: skip
 RECORDINGS = FileForm("recordings", (".wav",), "recordings", task="transcribe")
-FORMS = (CSV, TSV, TEXT, BARE, PROSE, JSON, JSONL, PARQUET, PICTURES, RECORDINGS)
+NPZ = FileForm("NumPy arrays", (".npz",), "arrays")
+FORMS = (CSV, TSV, TEXT, BARE, PROSE, JSON, JSONL, PARQUET, PICTURES, RECORDINGS, NPZ)
 UNKNOWN = FileForm("unknown", (), "")
 ROW_ENDINGS = tuple(ending for form in FORMS if form.has_rows for ending in form.endings)
+TABLE_TEXT_ENDINGS = tuple(ending for form in FORMS if form.separator for ending in form.endings)
+ANSWER_ENDINGS = tuple(form.endings[0] for form in (CSV, TSV, JSONL))  # tables that are written
 
 
 def ending_of(path: str) -> str:

@@ -17,14 +17,13 @@ from jaxtyping import Float
 from mirada.drawing.attention.picture import COLD, HEAT, STRENGTH
 from mirada.drawing.plots.view import AttentionView, EmbeddedPixels, embedded_pixels
 from mirada.errors import require, unknown
-from mirada.files import write_whole
+from mirada.files import PLOT_ENDINGS, write_whole
 from mirada.words import number, shortened, visible_line, weight
 
 # The frame of a plot of attention: fonts that have the letters, the cautions, where it comes from, and a file that
 # repeats.
 
 
-ENDINGS = (".png", ".svg", ".pdf")
 FONTS = (
     "DejaVu Sans",
     "Noto Sans CJK JP",
@@ -42,7 +41,7 @@ DPI = 160
 @contextmanager
 def _figure(view: AttentionView, path: Path, width: float, height: float) -> Iterator[Any]:
     """A figure to draw on, whose file is written when all went well: labelled, with its origin below and in the file."""
-    require(path.suffix.lower() in ENDINGS, str(unknown("format of a plot", path.suffix, ENDINGS)))
+    require(path.suffix.lower() in PLOT_ENDINGS, str(unknown("format of a plot", path.suffix, PLOT_ENDINGS)))
     import matplotlib
     from matplotlib.figure import Figure  # without pyplot: no window system, no state between plots
 

@@ -19,11 +19,11 @@ from jaxtyping import UInt8
 
 from mirada.data.columns.header import is_file_header, key_columns
 from mirada.data.columns.names import aliases_of, is_one_of, words_of
-from mirada.data.files.forms import JSONL, form_of
+from mirada.data.files.forms import CSV, JSONL, PICTURES, TEXT, TSV, form_of
 from mirada.data.files.json import SAMPLE, flat, json_objects, plain_keys
 from mirada.data.files.memory import rows_of
 from mirada.data.files.records import read_records
-from mirada.data.image import ENDINGS, WAYS, Box, Pixels, fit_square, pixels_of, placed
+from mirada.data.image import WAYS, Box, Pixels, fit_square, pixels_of, placed
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require
@@ -45,7 +45,7 @@ class PictureFolder:
         for home, inner, names in os.walk(folder):
             inner.sort()  # the order of a disk is nobody's
             for name in sorted(names):
-                if name.lower().endswith(ENDINGS):
+                if name.lower().endswith(PICTURES.endings):
                     path = os.path.normpath(os.path.join(home, name))
                     self.pictures.append(path)
                     inside = os.path.relpath(path, folder).replace(os.sep, "/")
@@ -80,7 +80,7 @@ def pictures_in(folder: str | Path) -> list[str]:
 
 
 COLUMNS = ("name", "caption")
-CAPTION_FILES = tuple(f"captions.{ending}" for ending in ("txt", "tsv", "csv", "jsonl"))
+CAPTION_FILES = tuple(f"captions{form.endings[0]}" for form in (TEXT, TSV, CSV, JSONL))
 NUMBERED = re.compile(r"#\d+$")  # name.jpg#0, as Flickr8k counts the captions of a picture
 
 

@@ -15,6 +15,7 @@ from mirada.data.columns.contents import TableLine, usual_width
 from mirada.data.columns.header import TITLES, feature_head, node_head
 from mirada.data.columns.numbers import decimal_mark, one_number
 from mirada.data.files.csv import KNOWN, Rows
+from mirada.data.files.forms import TABLE_TEXT_ENDINGS
 from mirada.data.files.npz import ArrayError, array_names, is_archive, read_arrays
 from mirada.data.files.opening import head, opened, scan
 from mirada.data.files.records import table_rows
@@ -26,14 +27,13 @@ from mirada.tasks.label.graph import KINDS, PARTS, FoundGraph, LabelledGraph, No
 # The tables of a graph's folder: found by their names, and their columns by those of a header.
 
 
-ENDINGS = (".csv", ".tsv", ".txt")
 TABLES_FORM = "A graph is edges.csv (source, target), features.csv (node, ...) and labels.csv (node, label, split)."
 SAMPLE = 100  # rows that tell how many cells there are, how numbers are written, and whether nodes are numbers
 
 
 def _find(folder: str, name: str) -> str:
     """The table of a folder with this name, whatever its ending; "" if there is none."""
-    for ending in ENDINGS:
+    for ending in TABLE_TEXT_ENDINGS:
         for path in (os.path.join(folder, name + ending), os.path.join(folder, f"{name}{ending}.gz")):
             if os.path.exists(path):
                 return path

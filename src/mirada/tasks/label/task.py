@@ -13,7 +13,7 @@ from mirada.attention.neighborhoods import Edges
 from mirada.data.batching import Microbatch, Whole
 from mirada.data.check import show
 from mirada.data.columns.numbers import number_first
-from mirada.data.files.forms import form_of
+from mirada.data.files.forms import NPZ, form_of
 from mirada.data.record import Problem, Record
 from mirada.errors import require
 from mirada.models.gat import GAT
@@ -165,7 +165,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
     def questions(self, run: Run, place: str) -> Questions:
         options, columns = run.reading, ("node",)
         assert isinstance(options, GraphOptions)
-        if place.lower().endswith(".npz"):
+        if form_of(place) is NPZ:
             read = read_graph(place, options)
             require_good(read.problems, options, "Fix these, or leave them out with bad=skip.")
             other, where = read.graph, f"{place}: node"

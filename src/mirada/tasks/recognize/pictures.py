@@ -18,9 +18,10 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
+from mirada.data.files.forms import NPZ, PICTURES, form_of
 from mirada.data.files.npz import ArrayError, read_arrays
 from mirada.data.files.opening import near, opened
-from mirada.data.image import ENDINGS, GRAY, WAYS, Box, Pixels, fit_square, header_of, pixels_of
+from mirada.data.image import GRAY, WAYS, Box, Pixels, fit_square, header_of, pixels_of
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require
 from mirada.files import expanded
@@ -291,7 +292,7 @@ def read_images(place: Any) -> Found[LabelledPicture]:
     if "," in place and not os.path.exists(path):
         images, labels, path = _idx_pair(place)
         return Found(labelled_array(images, labels, lambda row: f"{path}:{row}"))
-    if place.lower().endswith(".npz"):
+    if form_of(place) is NPZ:
         return Found(labelled_array(*_npz_arrays(place), lambda row: f"{place}:{row}"))
     require(os.path.exists(path), f"{place}: no such file or folder. {near(path)}")
     raise ValueError(f"{place}: a file whose form is unknown. Give {FORMS}.")
@@ -308,7 +309,7 @@ def _from_folders(place: str) -> Found[LabelledPicture]:
         bool(classes),
         f"{place}: there is no folder in it. Pictures to learn from are in a folder per class, such as {place}/cat/1.jpg.",
     )
-    loose = [path for path in _files_in(folder, deep=False) if path.suffix.lower() in ENDINGS]
+    loose = [path for path in _files_in(folder, deep=False) if path.suffix.lower() in PICTURES.endings]
     records: list[Labelled] = []
     problems = [
         Problem(str(path), "a picture beside the class folders. Put it into the folder of its class.") for path in loose
@@ -354,7 +355,7 @@ def read_unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
         found = [(str(file.relative_to(folder)), _opened_picture(str(file))) for file in _files_in(folder)]
         require(bool(found), f"{place}: there is no file in it. Give a folder of pictures.")
         return found
-    if place.lower().endswith(".npz"):
+    if form_of(place) is NPZ:
         images = _read_npz(place, ARRAYS[:1])["images"]
     elif _is_idx(place.split(",")[0].strip()):
         place = place.split(",")[0].strip()
@@ -370,14 +371,10 @@ def picture_of_archive(text: str) -> Picture | None:
     """Picture 17 of a file with many, for a text such as FILE.npz:17; None if it is no such text."""
     found = NUMBERED.fullmatch(text)
     place = found.group(1) if found else ""
-    if (
-        not found
-        or not os.path.isfile(os.path.expanduser(place))
-        or not (place.lower().endswith(".npz") or _is_idx(place))
-    ):
+    if not found or not os.path.isfile(os.path.expanduser(place)) or not (form_of(place) is NPZ or _is_idx(place)):
         return None
     images, number = (
-        (_read_npz(place, ARRAYS[:1])["images"] if place.lower().endswith(".npz") else read_idx(place)),
+        (_read_npz(place, ARRAYS[:1])["images"] if form_of(place) is NPZ else read_idx(place)),
         int(found.group(2)),
     )
     _check_images(images, place)

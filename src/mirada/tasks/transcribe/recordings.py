@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mirada.data.columns.header import is_file_header
+from mirada.data.files.forms import CSV, JSONL, RECORDINGS, TSV, form_of
 from mirada.data.files.json import text_of
 from mirada.data.files.memory import plain, rows_of
 from mirada.data.files.opening import names_in, near, read_text
@@ -294,7 +295,7 @@ def sound_in_memory(value: Any) -> Sound:
 
 
 COLUMNS = ("name", "text")
-TABLES = ("transcripts.tsv", "transcripts.csv", "transcripts.jsonl")
+TABLES = tuple(f"transcripts{form.endings[0]}" for form in (TSV, CSV, JSONL))
 OTHERS = (".mp3", ".flac", ".ogg", ".opus", ".m4a", ".aiff", ".aif", ".wma", ".webm", ".mp4", ".aac")
 SURVEYED = 5_000  # files whose headers tell what the others are like
 BEST_RATE = 16_000  # above it, there is hardly any speech
@@ -339,7 +340,7 @@ Row = tuple[str, str, str | Sound, str]  # where it is, its name, its file or it
 def _folder_of(place: str) -> tuple[str, str]:
     """The folder that a path means, and the table of transcripts in it, where there is one."""
     whole = os.path.expanduser(place)
-    if os.path.isfile(whole) and whole.lower().endswith((".tsv", ".csv", ".jsonl", ".gz")):
+    if os.path.isfile(whole) and form_of(whole).is_table:
         return os.path.dirname(place) or ".", place
     require(os.path.exists(whole), f"{place}: no such folder. {near(whole)}")
     require(os.path.isdir(whole), f"{place}: a file, not a folder. {FORM}")
@@ -437,7 +438,7 @@ def _all_files(folder: str) -> list[str]:
 def wav_files(folder: str) -> list[str]:
     """The paths of the recordings of a folder."""
     whole = os.path.expanduser(folder)
-    paths = [path for path in _all_files(folder) if path.lower().endswith(".wav")]
+    paths = [path for path in _all_files(folder) if path.lower().endswith(RECORDINGS.endings)]
     return [os.path.join(folder, os.path.relpath(path, whole)) for path in paths]
 
 
