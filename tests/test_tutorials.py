@@ -122,8 +122,9 @@ def masked(line: str) -> str:
 
 
 def page_case(page: Path) -> Any:
-    """A page to try. Those of the lecture decks train nearly every task and model: they take minutes."""
-    return pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem.startswith("deck") else [])
+    """A page to try. Those of the lecture decks train nearly every task and model, and the first hour trains often."""
+    long = page.stem.startswith("deck") or page.stem == "first-hour"
+    return pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if long else [])
 
 
 @pytest.mark.parametrize("page", map(page_case, ENGLISH))

@@ -99,6 +99,7 @@ def test_compile(layer: Attention) -> None:
         assert_close(*(torch.autograd.grad((out * probe).sum(), x) for out in (y, expected)))
 
 
+@pytest.mark.slow
 def test_compile_to_machine_code_without_a_graph_break() -> None:
     torch._dynamo.reset()
     layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal(), position=Rotary(DIM)), torch.randn(BATCH, N, WIDTH)

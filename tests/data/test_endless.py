@@ -173,7 +173,12 @@ LONG = b'{"source":"a","target":"b","x":"' + b"word " * 3_000_000 + b'"}\n'
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured on Linux")
 @pytest.mark.parametrize(
-    ("piece", "count", "most"), [(LIST, 2, 800), (INNER, 2, 800), (LONG, 25, 250)], ids=["list", "object", "text"]
+    ("piece", "count", "most"),
+    [
+        pytest.param(LIST, 2, 800, id="list", marks=pytest.mark.slow),
+        pytest.param(INNER, 2, 800, id="object"),
+        pytest.param(LONG, 25, 250, id="text"),
+    ],
 )
 def test_what_stands_beside_good_records_takes_no_memory(tmp_path: Path, piece: bytes, count: int, most: int) -> None:
     path = bomb(tmp_path / "x.jsonl.gz", piece, count)

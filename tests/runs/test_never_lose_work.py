@@ -49,6 +49,7 @@ def wait_for(process: subprocess.Popen[str], folder: Path, lines: int) -> None:
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(tmp_path: Path, data: str) -> None:
     whole = trained("translate", data, tmp_path / "whole", *KEYS)
     dice, folder = random.Random(11), tmp_path / "killed"
