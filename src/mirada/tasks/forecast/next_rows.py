@@ -82,13 +82,15 @@ def forecast_from(run: Run, series: TimeSeries, first: int, name: str) -> Answer
     """The answer for the rows before `first`, and where the model looked."""
     known: SeriesScale = run.known
     rows = range(first - known.size.lookback, first)
-    inputs = _standardized_inputs(known, series, rows)
+    read = torch.from_numpy(known.standardized(series, known.inputs)[rows.start : rows.stop]).float().unsqueeze(0)
+    last_values = torch.zeros(1, len(known.targets))
+    last_values[:, : known.own] = read[:, -1, : known.own]
+    inputs = read, last_values
     seen = run.look(*inputs)
     with torch.inference_mode():
         values = run.model(*(x.to(run.device) for x in inputs))[0].double().cpu().numpy()
     if known.own == len(known.targets):
-        past_values = inputs[0][0, :, : known.own].double().numpy()
-        plain = plain_forecasts(past_values, np.zeros(1, np.int64), known.linear)
+        plain = plain_forecasts(read[0, :, : known.own].double().numpy(), np.zeros(1, np.int64), known.linear)
         values = combined(known.shares, [values, *(forecast[0] for forecast in plain)])
     past = [series.times.texts[row] for row in rows]
     times = (
@@ -99,20 +101,12 @@ def forecast_from(run: Run, series: TimeSeries, first: int, name: str) -> Answer
     forecast = NextRows(
         series.time, times, known.targets, known.in_units(values, known.targets), known.decimals(known.targets)
     )
-    labels = partial(_labels_of, known, run.model.config, inputs[0], past, forecast, name)
-    written, read, weights = _looked_at(run, seen, past, times)
+    labels = partial(_labels_of, known, run.model.config, read, past, forecast, name)
+    from_axis, to_axis, weights = _looked_at(run, seen, past, times)
     return Answer(
-        name, forecast.text(), math.nan, forecast, read=read, written=written, weights=weights,
+        name, forecast.text(), math.nan, forecast, read=to_axis, written=from_axis, weights=weights,
         more=forecast.more(), replay=partial(_look, run, inputs, labels),
     )  # fmt: skip
-
-
-def _standardized_inputs(known: SeriesScale, series: TimeSeries, rows: range) -> tuple[Tensor, Tensor]:
-    """What the model is given for some rows: the columns it reads, and the last values of the targets."""
-    read = torch.from_numpy(known.standardized(series, known.inputs)[rows.start : rows.stop]).float().unsqueeze(0)
-    first = torch.zeros(1, len(known.targets))
-    first[:, : known.own] = read[:, -1, : known.own]
-    return read, first
 
 
 def _looked_at(

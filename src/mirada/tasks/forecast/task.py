@@ -20,7 +20,6 @@ from mirada.runs.task import Preset, Task
 from mirada.tasks.forecast.errors import (
     Forecasts,
     best_shares,
-    by_column,
     errors_beside_plain,
     fit_ridge,
     forecasts_and_truth,
@@ -100,9 +99,8 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         whole: DividedSeries = splits.whole
         known = SeriesScale.learn(whole.series, whole.part, whole.size)
         if start is not None:
-            same = (start.inputs, start.targets, start.size) == (known.inputs, known.targets, known.size)
             require(
-                same,
+                (start.inputs, start.targets, start.size) == (known.inputs, known.targets, known.size),
                 f"a run that starts from another reads the same columns: {', '.join(start.inputs)} with {start.size}, not "
                 f"{', '.join(known.inputs)} with {known.size}",
             )
@@ -111,8 +109,8 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         other = splits.valid[0].value.series
         if other is not whole.series:
             tried, values = tried + len(values), np.concatenate([values, known.standardized(other, known.targets)])
-        ridge = fit_ridge(values, learned, tried, whole.size.lookback, whole.size.horizon)
-        return replace(known, linear=ridge.weights.astype(np.float32))
+        weights = fit_ridge(values, learned, tried, whole.size.lookback, whole.size.horizon)
+        return replace(known, linear=weights.astype(np.float32))
 
     def options_for_new_data(self, options: SeriesOptions, known: SeriesScale) -> SeriesOptions:
         return replace(
@@ -176,18 +174,15 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         """The errors of all windows; the value of an answer are those of its window."""
         errors = errors_beside_plain(_window_forecasts(run, records), run.known.shares)
         scores = errors[:, 0, 0].mean(-1).tolist()
-        answers = [
-            Answer(*fields)
-            for fields in zip((r.where for r in records), [""] * len(records), scores, errors, strict=True)
-        ]
-        return metrics_of(errors), answers
+        fields = zip(records, scores, errors, strict=True)
+        return metrics_of(errors), [Answer(record.where, "", score, window) for record, score, window in fields]
 
     def headline_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
         return {"mse": found["loss"]}
 
     def details(self, run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> dict[str, Any]:
         errors = np.stack([answer.value for answer in answers])
-        columns = by_column(errors, run.known.targets)
+        columns = {name: metrics_of(errors[..., n : n + 1]) for n, name in enumerate(run.known.targets)}
         text = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)}"
         return {"windows": len(answers), "verdict": text, "per_column": columns, "shares": list(run.known.shares)}
 
@@ -207,9 +202,8 @@ def _window_forecasts(run: Run, records: Sequence[WindowRecord]) -> Forecasts:
 
     def ours(rows: range) -> NDArray[np.float64]:
         inputs = examples.part(rows, 0).inputs
-        return (
-            run.model(inputs["series"].to(run.device), inputs["first"].to(run.device)).detach().double().cpu().numpy()
-        )
+        forecast = run.model(inputs["series"].to(run.device), inputs["first"].to(run.device))
+        return forecast.detach().double().cpu().numpy()
 
     values = known.standardized(records[0].value.series, known.targets)
     return forecasts_and_truth(ours, values, starts_of(records, known.size.lookback), known.linear)

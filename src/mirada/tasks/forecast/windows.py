@@ -82,7 +82,12 @@ def builtin_prices(options: SeriesOptions) -> TimeSeries:
 def in_order_of_time(series: TimeSeries, options: SeriesOptions) -> Splits[SeriesWindow]:
     """The windows of one series: the first rows are learned from, the last ones measured with."""
     parts = parts_of_series(len(series), options, series.place)
-    series = used(series, parts)
+    if (end := parts[-1].end) < len(series):  # rows that belong to no part, and what is wrong there
+        late = set(series.where[end:])
+        series = replace(
+            series, values=series.values[:end], good=series.good[:end], where=series.where[:end],
+            times=series.times.take(range(end)), problems=[bad for bad in series.problems if bad.where not in late],
+        )  # fmt: skip
     size = window_size(options, len(parts[0]), [len(part) for part in parts[1:]])
     require_rows(series, parts, size)
     train, valid, *test = (windows_in(series, part, size) for part in parts)
@@ -200,15 +205,6 @@ def require_rows(series: TimeSeries, parts: Sequence[RowRange], size: WindowSize
 def starts_of(records: Sequence[Record[SeriesWindow]], lookback: int) -> NDArray[np.int64]:
     """The first row that each window reads."""
     return np.fromiter((record.value.first for record in records), dtype=np.int64, count=len(records)) - lookback
-
-
-def used(series: TimeSeries, parts: Sequence[RowRange]) -> TimeSeries:
-    """The series without rows that belong to no part, and without what is wrong there."""
-    short = series.first_rows(parts[-1].end)
-    if short is series:
-        return series
-    late = set(series.where[parts[-1].end :])
-    return replace(short, problems=[problem for problem in series.problems if problem.where not in late])
 
 
 @dataclass(frozen=True, eq=False)
