@@ -46,19 +46,10 @@ def _required(folder: str, name: str) -> str:
     return path
 
 
-@dataclass(frozen=True)
-class NodeTable:
-    """The rows of a table about nodes (the number of the line, its cells, what is wrong with it) without empty lines; what
-    divides cells; and how many lines above were left out.
+def _table(path: str, options: TableOptions) -> tuple[Rows, str, int]:
+    """The rows of a table (the number of the line, its cells, what is wrong with it) without empty lines; its separator; and
+    how many lines above it were skipped: titles, of one cell where others have several.
     """
-
-    rows: Rows
-    separator: str
-    above: int
-
-
-def _table(path: str, options: TableOptions) -> NodeTable:
-    """The rows of a table, without a title above it: a line of one cell where others have several."""
     rows, separator = table_rows(path, 2, options)
     if not options.separator and _are_divided_by_blanks(path, options.encoding):
         lines_of = scan(path, options.encoding)
@@ -69,7 +60,7 @@ def _table(path: str, options: TableOptions) -> NodeTable:
     width = usual_width([cells for _, cells, fault in sample if not fault] or [[""]], 1)
     inside = (n for n, (_, cells, fault) in enumerate(sample[: TITLES + 1]) if fault or len(cells) > 1)
     above = next(inside, 0) if width > 1 else 0
-    return NodeTable(chain(sample[above:], kept), separator, above)
+    return chain(sample[above:], kept), separator, above
 
 
 def _are_divided_by_blanks(path: str, encoding: str) -> bool:
@@ -84,12 +75,12 @@ def _body(path: str, columns: tuple[str, ...], nodes: Mapping[str, int], options
     """The rows of a table about nodes, without its header, and what was recognized; the columns that a header names stand
     in our order.
     """
-    found = _table(path, options)
-    first = next(found.rows, None)
+    lines, _, above = _table(path, options)
+    first = next(lines, None)
     if first is None:
         return iter(()), ""
-    head = node_head(first[1], columns, nodes, "no" if first[2] else options.header, found.above)
-    rows = (_in_order(row, head.picked) for row in found.rows) if head.picked else found.rows
+    head = node_head(first[1], columns, nodes, "no" if first[2] else options.header, above)
+    rows = (_in_order(row, head.picked) for row in lines) if head.picked else lines
     return rows if head.headed else chain([first], rows), f"{path}: {head.note}" if head.note else ""
 
 
@@ -111,12 +102,10 @@ def _from_folder(folder: str, options: TableOptions, directed: bool) -> FoundGra
     """The graph of a folder. Its nodes are those that have features; edges count both ways unless they are `directed`."""
     features = _read_features(_required(folder, "features"), options)
     edges, wrong, note = _read_edges(_required(folder, "edges"), features.names, features.bad, options)
-    labels, unclear = _read_labels(_required(folder, "labels"), features, options)
-    graph = LabelledGraph(
-        tuple(features.names), features.rows(), _both_ways(edges, directed), labels.labels, labels.parts, labels.places,
-        features.columns,
-    )  # fmt: skip
-    notes = [text for text in (features.note, note, labels.note) if text]
+    columns, unclear, labels_note = _read_labels(_required(folder, "labels"), features, options)
+    names, both = tuple(features.names), _both_ways(edges, directed)
+    graph = LabelledGraph(names, features.rows(), both, *columns, features.columns)
+    notes = [text for text in (features.note, note, labels_note) if text]
     return FoundGraph(graph, [*features.problems, *(problem for problem, _ in wrong), *unclear], notes)
 
 
@@ -184,14 +173,13 @@ class FeatureRows:
 
 def _read_features(path: str, options: TableOptions) -> FeatureRows:
     """The nodes with their features: a header is optional, and names the features."""
-    found_table = _table(path, options)
-    rows = found_table.rows
+    rows, separator, above = _table(path, options)
     sample = list(islice(rows, SAMPLE))
     whole = [cells for _, cells, fault in sample if not fault]
     require(bool(whole), f"{path}: no row can be read. Each line is node,number,number,...")
     telling = (cell for cells in whole for cell in cells[1:] if "," in cell or "." in cell)
-    found = FeatureRows(path, mark=decimal_mark(telling, found_table.separator))
-    head = feature_head(whole[0], "no" if sample[0][2] else options.header, found_table.above)
+    found = FeatureRows(path, mark=decimal_mark(telling, separator))
+    head = feature_head(whole[0], "no" if sample[0][2] else options.header, above)
     found.note = f"{path}: {head.note}" if head.note else ""
     found.columns, sample = head.names, sample[head.headed :]
     sizes = Counter(len(cells) - 1 for cells in whole)
@@ -261,18 +249,13 @@ def _both_ways(edges: NDArray[np.int64], directed: bool) -> NDArray[np.int64]:
 # Labels
 
 
-@dataclass(frozen=True)
-class LabelRows:
-    """A label, a part and a place for every node."""
-
-    labels: tuple[str, ...]
-    parts: tuple[str, ...]
-    places: tuple[str, ...]
-    note: str = ""
+Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
-def _read_labels(path: str, features: FeatureRows, options: TableOptions) -> tuple[LabelRows, list[Problem]]:
-    """The labels of the nodes, and the bad rows; a node without a row, or with an empty label, has none."""
+def _read_labels(path: str, features: FeatureRows, options: TableOptions) -> tuple[Columns, list[Problem], str]:
+    """The label, the part and the place of every node, the bad rows, and a note; a node without a row, or with an empty label,
+    has none.
+    """
     nodes, bad, problems = features.names, features.bad, []
     labels, parts, places = [""] * len(nodes), [""] * len(nodes), list(features.places)
     seen: dict[str, str] = {}
@@ -285,7 +268,7 @@ def _read_labels(path: str, features: FeatureRows, options: TableOptions) -> tup
             place, seen[cells[0]] = nodes[cells[0]], f"{path}:{line}"
             labels[place], places[place] = cells[1], f"{path}:{line}"
             parts[place] = SPLITS[cells[2].casefold()] if len(cells) > 2 else ""
-    return LabelRows(tuple(labels), tuple(parts), tuple(places), note), problems
+    return (tuple(labels), tuple(parts), tuple(places)), problems, note
 
 
 def _label_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str], seen: Mapping[str, str]) -> str:
@@ -463,9 +446,8 @@ def _parts_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[tu
             parts[row] = f"{parts[row]} and {part}" if parts[row] else part
     for place, part in enumerate(parts):
         if " and " in part:
-            problems.append(
-                Problem(f"{where}: node {place}", f"in two parts: {part}. Take it out of one of the masks.")
-            )
+            what = f"in two parts: {part}. Take it out of one of the masks."
+            problems.append(Problem(f"{where}: node {place}", what))
             parts[place] = ""
     require(
         not problems or "train" in parts,
@@ -501,7 +483,9 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     features = _read_features(_required(folder, "features"), options)
     rows = in_order_of(known, features.rows(), features.columns, features.path)
     numbers = {name: len(known) + number for name, number in features.names.items()} | known.numbers
-    errors = {name: _already(name) for name in features.names if name in known.numbers}
+    ways_out = "Ask for it by its name, or give the new node another one."
+    already = (name for name in features.names if name in known.numbers)
+    errors = {name: f"node {name!r} is in the graph of this run already. {ways_out}" for name in already}
     path = _find(folder, "edges")
     edges = np.zeros((2, 0), np.int64)
     if path:
@@ -510,25 +494,16 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
             mine = [name for name in cells if name in features.names]
             require(bool(mine), str(problem))
             errors |= {name: str(problem) for name in mine}
-    joined = LabelledGraph(
-        (*known.names, *features.names),
-        SparseRows.joined([known.features, rows], known.features.width),
-        np.concatenate([known.edges, _both_ways(edges, directed)], axis=1),
-        (*known.labels, *("" for _ in features.names)),
-        (*known.parts, *("" for _ in features.names)),
-        columns=known.columns,
-    )
+    unknown = ("",) * len(features.names)  # labels and parts
+    every = SparseRows.joined([known.features, rows], known.features.width)
+    edges = np.concatenate([known.edges, _both_ways(edges, directed)], axis=1)
+    names, labels, parts = (*known.names, *features.names), (*known.labels, *unknown), (*known.parts, *unknown)
+    joined = LabelledGraph(names, every, edges, labels, parts, columns=known.columns)
     found = []
     for where, name, fault in features.seen:
         error = fault or errors.get(name, "")
         found.append(NewNode(where, name, None if error else Node(joined, numbers[name]), error))
     return found
-
-
-def _already(name: str) -> str:
-    return (
-        f"node {name!r} is in the graph of this run already. Ask for it by its name, or give the new node another one."
-    )
 
 
 # Graphs with labelled nodes from the places where people have them: an npz file, a folder of tables, arrays in

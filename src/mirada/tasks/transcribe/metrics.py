@@ -63,10 +63,7 @@ def confusions(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) 
     >>> confusions(["sitting"], ["kitten"])
     Counter({('k', 's'): 1, ('e', 'i'): 1, ('', 'g'): 1})
     """
-    edits: Counter[tuple[str, str]] = Counter()
-    for one, other in zip(given, wanted, strict=True):
-        edits.update(edits_of(one, other))
-    return edits
+    return Counter(edit for pair in zip(given, wanted, strict=True) for edit in edits_of(*pair))
 
 
 def edits_of(given: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str]]:
