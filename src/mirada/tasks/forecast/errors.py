@@ -153,11 +153,8 @@ def errors_beside_plain(parts: Forecasts, shares: Sequence[float]) -> Errors:
 def metrics_of(errors: Errors) -> dict[str, float]:
     """The metrics by name, over all windows and targets: mse, mae, mse_repeat, ..."""
     means = errors.mean((0, 3))
-    return {
-        f"{metric}{name}": float(means[place, number])
-        for place, name in enumerate(FORECASTS)
-        for number, metric in enumerate(METRICS)
-    }
+    names = [f"{metric}{name}" for name in FORECASTS for metric in METRICS]
+    return dict(zip(names, means.ravel().tolist(), strict=True))
 
 
 def verdict(metrics: dict[str, float]) -> str:

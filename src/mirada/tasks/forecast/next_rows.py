@@ -93,14 +93,11 @@ def forecast_from(run: Run, series: TimeSeries, first: int, name: str) -> Answer
         plain = plain_forecasts(read[0, :, : known.own].double().numpy(), np.zeros(1, np.int64), known.linear)
         values = combined(known.shares, [values, *(forecast[0] for forecast in plain)])
     past = [series.times.texts[row] for row in rows]
-    times = (
-        series.times.take(rows).after(known.size.horizon)
-        if first == len(series)
-        else tuple(series.times.texts[row] for row in range(first, first + known.size.horizon))
-    )
-    forecast = NextRows(
-        series.time, times, known.targets, known.in_units(values, known.targets), known.decimals(known.targets)
-    )
+    times = tuple(series.times.texts[first : first + known.size.horizon])
+    if first == len(series):
+        times = series.times.take(rows).after(known.size.horizon)
+    values = known.in_units(values, known.targets)
+    forecast = NextRows(series.time, times, known.targets, values, known.decimals(known.targets))
     labels = partial(_labels_of, known, run.model.config, read, past, forecast, name)
     from_axis, to_axis, weights = _looked_at(run, seen, past, times)
     return Answer(

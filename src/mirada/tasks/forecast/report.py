@@ -16,7 +16,7 @@ from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.runs.answers import Answer
 from mirada.runs.run import Run
-from mirada.tasks.forecast.errors import FORECASTS, Errors, metrics_of, mixture, verdict
+from mirada.tasks.forecast.errors import FORECASTS, metrics_of, mixture, verdict
 from mirada.tasks.forecast.next_rows import NextRows, forecast_from, patch_spans
 from mirada.tasks.forecast.scale import SeriesScale
 from mirada.tasks.forecast.windows import SeriesWindow, WindowRecord
@@ -48,30 +48,19 @@ def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer
         rows = apart([int(order[rank]) for rank in near], places, distance, count)
         return tuple(_chart(run, records[row].value, errors[row]) for row in rows)
 
-    return [
-        Section(
-            "Beside plain forecasts",
-            f"{verdict(metrics_of(errors))} {mixture(run.known.shares)} {UNITS}",
-            _comparison(errors, run.known.targets),
-        ),
-        Section(
-            "Forecasts",
-            f"Typical windows, in the middle by their errors, then good ones. {SEEN}",
-            windows(0.5, SHOWN) + windows(0.1, SHOWN),
-        ),
-        Section("Worst errors", "Windows that do not overlap, the worst first.", windows(1.0, SHOWN)),
-    ]
-
-
-def _comparison(errors: Errors, targets: Sequence[str]) -> tuple[DataTable, ...]:
-    """The errors beside those of plain forecasts, and the same for every target where there are several."""
     means = errors.mean((0, 3))
     rows = tuple((name, *means[place].tolist()) for place, name in enumerate(FORECASTS.values()))
     tables = [DataTable("", ("forecast", "MSE", "MAE"), rows)]
-    if len(targets) > 1:
-        columns = tuple((name, *errors[:, :, 0, place].mean(0).tolist()) for place, name in enumerate(targets))
-        tables.append(DataTable("MSE of every column", ("column", "this model", "repeat", "linear"), columns))
-    return tuple(tables)
+    if len(run.known.targets) > 1:
+        each = tuple((name, *errors[:, :, 0, place].mean(0).tolist()) for place, name in enumerate(run.known.targets))
+        tables.append(DataTable("MSE of every column", ("column", "this model", "repeat", "linear"), each))
+    summary = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)} {UNITS}"
+    typical = f"Typical windows, in the middle by their errors, then good ones. {SEEN}"
+    return [
+        Section("Beside plain forecasts", summary, tuple(tables)),
+        Section("Forecasts", typical, windows(0.5, SHOWN) + windows(0.1, SHOWN)),
+        Section("Worst errors", "Windows that do not overlap, the worst first.", windows(1.0, SHOWN)),
+    ]
 
 
 def apart(order: Sequence[int], places: NDArray[np.int64], distance: int, count: int) -> list[int]:
@@ -254,24 +243,19 @@ class ForecastChart(Item):
 
     def told(self, lines: list[charts.Stroke]) -> str:
         """The picture in words."""
-        spans = [
-            f"{line.name}: {number(line.drawn[0][1])} at {self.times[int(line.drawn[0][0])]} "
-            f"to {number(line.drawn[-1][1])} at {self.times[int(line.drawn[-1][0])]}."
-            for line in lines
-            if line.drawn
-        ]
+        spans = []
+        for line in lines:
+            ends = (f"{number(line.drawn[end][1])} at {self.times[int(line.drawn[end][0])]}" for end in (0, -1))
+            spans += [f"{line.name}: {' to '.join(ends)}."] if line.drawn else []
         return " ".join([*spans, *([self.looked()] if self.strips else [])])
 
     def looked(self) -> str:
         """The strongest steps in words."""
-        finite = [
-            (value, f"{name} " if self.others else "", index)
-            for name, weights in self.strips
-            for index, value in enumerate(weights)
-            if isfinite(value)
-        ]
-        order = sorted(finite, key=lambda found: -abs(found[0]))[:3]
-        named = ", ".join(f"{name}{self.times[index]} ({number(value)})" for value, name, index in order)
+        steps = [(value, name, index) for name, weights in self.strips for index, value in enumerate(weights)]
+        order = sorted((step for step in steps if isfinite(step[0])), key=lambda step: -abs(step[0]))[:3]
+        named = ", ".join(
+            f"{f'{name} ' if self.others else ''}{self.times[index]} ({number(value)})" for value, name, index in order
+        )
         even = 1 / sum(len(weights) for _, weights in self.strips)
         totals = [(sum(filter(isfinite, weights)), name) for name, weights in self.strips]
         whole, shares = sum(total for total, _ in totals), ""  # of every column
@@ -310,10 +294,8 @@ class ForecastChart(Item):
         shown = [columns[line.name] for line in lines] + [(0, weights) for _, weights in self.strips]
         rows = []
         for step, time in enumerate(self.times):
-            cells = [
-                element("td", number(values[step - start]) if 0 <= step - start < len(values) else None)
-                for start, values in shown
-            ]
+            inside = (values[step - start : step - start + 1] if step >= start else () for start, values in shown)
+            cells = [element("td", *map(number, value)) if value else element("td", None) for value in inside]
             place = plain(x(step)) if x is not None else None
             rows.append(element("tr", element("th", time, scope="row"), *cells, data_x=place))
         seen = [f"weight of {name}" if self.others else name for name, _ in self.strips]

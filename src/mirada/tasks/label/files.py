@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.columns.contents import TableLine, usual_width
+from mirada.data.columns.contents import usual_width
 from mirada.data.columns.header import TITLES, feature_head, node_head
 from mirada.data.columns.numbers import decimal_mark, one_number
 from mirada.data.files.csv import KNOWN, Rows
@@ -80,14 +80,13 @@ def _body(path: str, columns: tuple[str, ...], nodes: Mapping[str, int], options
     if first is None:
         return iter(()), ""
     head = node_head(first[1], columns, nodes, "no" if first[2] else options.header, above)
-    rows = (_in_order(row, head.picked) for row in lines) if head.picked else lines
+    rows = lines
+    if picked := head.picked:  # a cell that is missing is empty
+        rows = (
+            (line, cells if fault else [cells[place] if place < len(cells) else "" for place in picked], fault)
+            for line, cells, fault in lines
+        )
     return rows if head.headed else chain([first], rows), f"{path}: {head.note}" if head.note else ""
-
-
-def _in_order(row: TableLine, order: Sequence[int]) -> TableLine:
-    """A row with some of its cells; one that is not there is empty."""
-    line, cells, fault = row
-    return line, cells if fault else [cells[place] if place < len(cells) else "" for place in order], fault
 
 
 SPLITS = {
@@ -129,7 +128,13 @@ class FeatureRows:
     def take(self, line: int, cells: Sequence[str], fault: str) -> None:
         """The next row."""
         where, name = f"{self.path}:{line}", cells[0] if cells else ""
-        fault = fault or self.fault(name, cells[1:])
+        if not fault and not name:
+            fault = "no name: the first column names the node. Fill it in."
+        elif not fault and name in self.names:
+            fault = f"node {name!r} has features already: {self.places[self.names[name]]}. Take one of them out."
+        elif not fault and len(cells) - 1 != self.width:
+            features = f"expected {self.width:,} features, found {len(cells) - 1:,}"
+            fault = f"{features}. Every node has as many as the others."
         values = np.zeros(0) if fault else _parsed(cells[1:], self.mark)
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
@@ -142,16 +147,6 @@ class FeatureRows:
             self.names[name] = len(self.names)
             self.places.append(where)
             self.found.append((places, values[places].astype(np.float32)))
-
-    def fault(self, name: str, cells: Sequence[str]) -> str:
-        """What is wrong with the name or the number of features of a row."""
-        if not name:
-            return "no name: the first column names the node. Fill it in."
-        if name in self.names:
-            return f"node {name!r} has features already: {self.places[self.names[name]]}. Take one of them out."
-        if len(cells) != self.width:
-            return f"expected {self.width:,} features, found {len(cells):,}. Every node has as many as the others."
-        return ""
 
     @property
     def problems(self) -> list[Problem]:

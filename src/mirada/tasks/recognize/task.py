@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -300,10 +301,11 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
 def _builtin() -> Splits[LabelledPicture]:
     """Drawn objects in clutter, with their boxes."""
     drawn = [getattr(objects(), name) for name in SETS]
-    sets = (zip(each.pictures, each.labels, each.boxes.tolist(), strict=True) for each in drawn)
+    sets = (
+        zip(map(Picture, each.pictures), each.labels, map(tuple, each.boxes.tolist()), strict=True) for each in drawn
+    )
     train, valid, test = (
-        numbered(name, [LabelledPicture(Picture(pixels), label, tuple(box)) for pixels, label, box in rows])
-        for name, rows in zip(SETS, sets, strict=True)
+        numbered(*pair) for pair in zip(SETS, (starmap(LabelledPicture, s) for s in sets), strict=True)
     )
     return Splits(train, valid, test)
 
