@@ -1,4 +1,4 @@
-"""Pictures with captions from a user's folder: a captions file beside the pictures, and the bad lines named.
+"""Pictures with captions from a user's folder: a captions file next to the pictures, and the bad lines named.
 
 captions.txt (image,caption or name#k<TAB>caption), .tsv, .csv, .jsonl -> captions by picture -> pictures of one size
 """
@@ -35,7 +35,7 @@ HINTS = 5  # missing pictures for which a similar name is looked for: among many
 
 
 class PictureFolder:
-    """The pictures below a folder, found by the names that a captions file has for them."""
+    """The pictures below a folder, located by the names that a captions file has for them."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -43,7 +43,7 @@ class PictureFolder:
         self.pictures: list[str] = []
         self.missing = 0
         for home, inner, names in os.walk(folder):
-            inner.sort()  # the order of a disk is nobody's
+            inner.sort()  # the order on a disk is arbitrary
             for name in sorted(names):
                 if name.lower().endswith(PICTURES.endings):
                     path = os.path.normpath(os.path.join(home, name))
@@ -143,11 +143,11 @@ def read_captions(place: Any, options: PictureOptions) -> Found[CaptionedPicture
     folder = PictureFolder(os.path.dirname(path) or ".")
     gathered: dict[str, GatheredCaptions] = {}
     for where, name, caption, boxes in lines:
-        found, fault = folder.find(name)
+        picture_path, fault = folder.find(name)
         if fault:
             problems.append(Problem(where, fault))
             continue
-        entry = gathered.setdefault(found, GatheredCaptions(where))
+        entry = gathered.setdefault(picture_path, GatheredCaptions(where))
         entry.captions.append(caption)
         for word, more in boxes.items():
             known = entry.boxes.setdefault(word, [])
@@ -175,7 +175,7 @@ def _in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
     rows = list(rows_of(data, ("picture", "caption"), options.names or ("picture", "caption")))
     _require_room(len(rows), options)
     problems: list[Problem] = []
-    found: dict[str, tuple[str, CaptionedPicture]] = {}
+    pictures: dict[str, tuple[str, CaptionedPicture]] = {}
     for number, row in enumerate(rows, 1):
         where = f"row {number}"
         try:
@@ -187,11 +187,11 @@ def _in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
             continue
         name = os.fspath(row[0]) if isinstance(row[0], str | os.PathLike) else where
         picture = CaptionedPicture(name, fit_square(pixels, options.size, options.resize), (row[1].strip(),))
-        first, before = found.setdefault(picture.digest, (where, picture))
+        first, before = pictures.setdefault(picture.digest, (where, picture))
         if before is not picture:
             whole = CaptionedPicture(before.name, before.pixels, (*before.captions, *picture.captions))
-            found[picture.digest] = first, whole
-    return Found(tuple(Record(*pair) for pair in found.values()), tuple(problems))
+            pictures[picture.digest] = first, whole
+    return Found(tuple(Record(*pair) for pair in pictures.values()), tuple(problems))
 
 
 # The captions file
@@ -290,11 +290,11 @@ def boxes_of(value: Any) -> dict[str, list[Box]]:
     {'dog': [(3.0, 4.0, 10.0, 12.0)]}
     """
     require(isinstance(value, dict), f"boxes must be an object {{word: [x0, y0, x1, y1]}}: got {value!r}")
-    found: dict[str, list[Box]] = {}
+    boxes: dict[str, list[Box]] = {}
     for word, given in value.items():
         several = isinstance(given, list) and bool(given) and all(isinstance(box, list) for box in given)
-        found[word.strip().lower()] = [_one_box(word, box) for box in (given if several else [given])]
-    return found
+        boxes[word.strip().lower()] = [_one_box(word, box) for box in (given if several else [given])]
+    return boxes
 
 
 def _one_box(word: str, given: Any) -> Box:
@@ -327,11 +327,11 @@ def _require_room(count: int, options: PictureOptions) -> None:
 def resized_picture(
     pixels: Pixels, captions: tuple[str, ...], boxes: Mapping[str, list[Box]], options: PictureOptions, name: str
 ) -> CaptionedPicture:
-    """A picture of any size, and boxes in its pixels, in the size that the model reads; what a crop took away is left out."""
+    """A picture of any size, and boxes in its pixels, in the size that the model reads; what a crop cuts off is dropped."""
     square = fit_square(pixels, options.size, options.resize)
     height, width = pixels.shape[:2]
     place = placed(height, width, options.size, options.resize)
-    found: dict[str, tuple[Box, ...]] = {}
+    moved_boxes: dict[str, tuple[Box, ...]] = {}
     for word, several in boxes.items():
         for x0, y0, x1, y1 in several:
             require(
@@ -342,17 +342,17 @@ def resized_picture(
         moved = (place.box(box) for box in several)
         seen = tuple(box for box in moved if box[0] < box[2] and box[1] < box[3])
         if seen:
-            found[word] = seen
-    return CaptionedPicture(name, square, captions, found)
+            moved_boxes[word] = seen
+    return CaptionedPicture(name, square, captions, moved_boxes)
 
 
 def repeated_in_training(train: Sequence[CaptionRecord], others: Sequence[CaptionRecord]) -> list[Problem]:
-    """Pictures to be measured with that are learned from under other captions; those with the same ones are told anyway."""
+    """Pictures to be measured with that are learned from under other captions; others are reported elsewhere."""
     known = {record.value.digest: record for record in train}
-    found = []
+    problems = []
     for record in others:
         there = known.get(record.value.digest)
         if there is not None and there.value.identity != record.value.identity:
             what = f"the same picture is in the training data: {there.where}. Take it out of one of them."
-            found.append(Problem(record.where, what))
-    return found
+            problems.append(Problem(record.where, what))
+    return problems

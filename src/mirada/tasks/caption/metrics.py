@@ -1,6 +1,4 @@
-"""How good captions are, and pointing: whether the place that was looked at most, while a word was written, is where the
-thing is.
-"""
+"""How good captions are, and pointing: whether the model looked most at an object while it wrote the word for it."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""How far forecasts are from what came, beside plain forecasts, and what that means in a sentence."""
+"""The errors of forecasts, next to those of plain forecasts, and a sentence that sums them up."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -13,7 +13,7 @@ MOST_LEARNED, MOST_TRIED = 20_000, 4_000  # windows; more of them change little
 RIDGE_WINDOWS_AT_ONCE = 2_048  # windows
 FORECASTS = {"": "this model", "_repeat": "repeating the last value", "_linear": "a linear model of each column's past"}
 METRICS = ("mse", "mae")
-Forecasts = Iterable[tuple[Sequence[Values], Values]]  # several, and what came; part by part
+Forecasts = Iterable[tuple[Sequence[Values], Values]]  # several, and the truth; part by part
 Errors = NDArray[np.float64]  # (windows, forecasts, metrics, targets)
 WINDOWS_AT_ONCE = 256  # windows
 STEPS = 20  # parts that shares are made of
@@ -96,7 +96,7 @@ def combined(shares: Sequence[float], forecasts: Sequence[Values]) -> Values:
 
 
 def best_shares(products: NDArray[np.float64]) -> tuple[float, ...]:
-    """How much of each forecast makes the best mixture: shares in steps of a twentieth that add up to 1.
+    """The shares of the forecasts in the best mixture, in steps of a twentieth that add up to 1.
 
     `products` are the means of the products of their errors, two by two. Errors that are not alike cancel each other:
 
@@ -113,9 +113,9 @@ def best_shares(products: NDArray[np.float64]) -> tuple[float, ...]:
 def forecasts_and_truth(
     ours: Callable[[range], Values], values: Values, starts: Starts, linear: NDArray[np.floating]
 ) -> Iterator[tuple[list[Values], Values]]:
-    """Our forecasts, the last value and the linear forecast, (windows, horizon, targets), and what came, part by part.
+    """The forecasts of the model, the last value and the linear forecast, (windows, horizon, targets), and the truth, in parts.
 
-    `ours` gives the forecasts of some windows; `values` are the targets, (rows, targets).
+    `ours` returns the forecasts of some windows; `values` are the targets, (rows, targets).
     """
     for at in range(0, len(starts), WINDOWS_AT_ONCE):
         some = starts[at : at + WINDOWS_AT_ONCE]
@@ -158,7 +158,7 @@ def metrics_of(errors: Errors) -> dict[str, float]:
 
 
 def verdict(metrics: dict[str, float]) -> str:
-    """Whether the model is worth its while.
+    """Whether the model is better than the plain forecasts.
 
     >>> verdict({"mse": 0.40, "mse_repeat": 1.3, "mse_linear": 0.5})
     "The model is better than both plain forecasts: its MSE is 20 % below that of a linear model of each column's past."
@@ -178,7 +178,7 @@ def verdict(metrics: dict[str, float]) -> str:
 
 
 def mixture(shares: Sequence[float]) -> str:
-    """What an answer is made of, in a sentence.
+    """The shares of an answer, in a sentence.
 
     >>> mixture((0.65, 0.0, 0.35))
     'Its forecast is 65 % attention and 35 % linear, as validation chose.'

@@ -175,15 +175,15 @@ def _labels_of(
 ) -> Labels:
     """What the rows and columns of a forecast are: times that were, and times to come or patches of time.
 
-    A step's text is what attention alone says; the answer may be mixed with plain forecasts.
+    A step's text is the forecast of the model alone; the answer may be a mixture with plain forecasts.
     """
     read = known.in_units(series[0].double().numpy(), known.inputs)
-    said = known.in_units(output[0].double().cpu().numpy(), known.targets)
-    made, answer = {"input": name}, (forecast.text(), None)
+    predicted = known.in_units(output[0].double().cpu().numpy(), known.targets)
+    facts, answer = {"input": name}, (forecast.text(), None)
     if config.kind == "patches":
         axes = {"patches": _patch_axis(known, config, read, past)}
-        return Labels(axes, {"*": ("patches", "patches")}, made, answer)
-    cells = replace(forecast, values=said).cells()
+        return Labels(axes, {"*": ("patches", "patches")}, facts, answer)
+    cells = replace(forecast, values=predicted).cells()
     steps = (
         WrittenStep(row, ", ".join(f"{column} {cell}" for column, cell in zip(known.targets, each, strict=True)))
         for row, each in enumerate(cells)
@@ -191,10 +191,10 @@ def _labels_of(
     return Labels(
         {
             "past": TimeLabels(tuple(past), tuple(read[:, 0].tolist())),
-            "next": TimeLabels(tuple(forecast.times), tuple(said[:, 0].tolist())),
+            "next": TimeLabels(tuple(forecast.times), tuple(predicted[:, 0].tolist())),
         },
         {"*encoder*": ("past", "past"), "*decoder*self": ("next", "next"), "*decoder*": ("next", "past")},
-        made, answer, tuple(steps),
+        facts, answer, tuple(steps),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The report of forecasts: errors beside those of plain ones, and charts of the past, the forecast and the truth."""
+"""The report of forecasts: errors next to those of plain ones, and charts of the past, the forecast and the truth."""
 
 import re
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ SEEN = "The bars below a curve show where the last attention layer looked."
 
 
 def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> list[Section]:
-    """What a report shows of a run that forecasts: its errors beside plain forecasts, typical and good windows, the worst."""
+    """What a report shows of a run that forecasts: its errors next to those of plain forecasts, typical, good and the worst windows."""
     errors = np.stack([answer.value for answer in answers])
     order = np.argsort(errors[:, 0, 0].mean(-1), kind="stable")
     places = np.array([record.value.first for record in records])
@@ -116,7 +116,7 @@ def _by_step(run: Run, answer: Answer, place: int) -> dict[str, tuple[float, ...
 
 @dataclass(frozen=True)
 class ForecastChart(Item):
-    """Values over time: `past` that the model knew, then `forecast` beside the `truth`, with the times of both parts.
+    """Values over time: the `past` that the model read, then `forecast` next to the `truth`, with the times of both parts.
 
     `weights`, one per step of the past, is how much the model looked at it; `others` are the same for other columns that it
     read, by name. A value that is None leaves a gap.
@@ -158,7 +158,7 @@ class ForecastChart(Item):
 
     @property
     def strips(self) -> tuple[tuple[str, tuple[float, ...]], ...]:
-        """The weights of every column, by the name that stands beside them."""
+        """The weights of every column, by the name that is shown next to them."""
         named = ((self.title if self.others else "weight", self.weights), *self.others)
         return tuple((name, weights) for name, weights in named if weights)
 
@@ -238,10 +238,10 @@ class ForecastChart(Item):
             charts.cross(x, y),
             viewBox=f"0 0 {charts.WIDTH} {foot + 26}",
             role="img",
-            aria_label=f"{self.title}. {self.told(lines)}",
+            aria_label=f"{self.title}. {self.description(lines)}",
         )  # fmt: skip
 
-    def told(self, lines: list[charts.Stroke]) -> str:
+    def description(self, lines: list[charts.Stroke]) -> str:
         """The picture in words."""
         spans = []
         for line in lines:

@@ -22,7 +22,7 @@ from mirada.tasks.forecast.windows import RowRange, WindowSize
 BASELINE, LATEST = "baseline.safetensors", "latest.csv"
 LARGEST = 1 << 30  # bytes of either
 MOST_ROWS = 2**31  # of a window
-CONSTANT = 1e-12  # a deviation that is so small beside the mean is none
+CONSTANT = 1e-12  # a deviation this small, relative to the mean, counts as none
 DIGITS = 4  # of the deviation of a column that are written
 
 

@@ -57,7 +57,7 @@ class SeriesTable:
     whole: list[bool]
     problems: list[Problem]
     separator: str = ","
-    above: int = 0  # titles that were left out
+    above: int = 0  # titles that were skipped
 
     def form(self) -> str:
         """The way out for a table that is not a series."""
@@ -73,7 +73,7 @@ class SeriesTable:
 
 
 def _table_in_file(path: str, options: TableOptions) -> SeriesTable:
-    """The rows of a CSV or TSV file. Empty lines at its end are nothing."""
+    """The rows of a CSV or TSV file. Empty lines at its end are ignored."""
     require(
         form_of(path).objects is None, f"{path}: a series is a CSV or TSV file, or columns in memory. Save it as CSV."
     )
@@ -82,14 +82,14 @@ def _table_in_file(path: str, options: TableOptions) -> SeriesTable:
         rows, shown = line_rows(path, options.encoding), "\n"  # no comma divides cells there
     else:
         rows, shown = table_rows(path, 2, replace(options, separator=delimiter))
-    found = list(rows)
-    while found and not found[-1][2] and not any(map(str.strip, found[-1][1])):
-        found.pop()
-    require(bool(found), f"{path}: the file has no rows. A series has a row per time step: a time, then numbers.")
-    above = titles_above(found[:HEAD])
-    places = [(f"{path}:{number}", cells, fault) for number, cells, fault in found[above:]]
-    told = sum(any(map(str.strip, cells)) for _, cells, _ in found[:above])
-    return replace(_fitted(path, places, options.header, shown), above=told)
+    rows_read = list(rows)
+    while rows_read and not rows_read[-1][2] and not any(map(str.strip, rows_read[-1][1])):
+        rows_read.pop()
+    require(bool(rows_read), f"{path}: the file has no rows. A series has a row per time step: a time, then numbers.")
+    above = titles_above(rows_read[:HEAD])
+    places = [(f"{path}:{number}", cells, fault) for number, cells, fault in rows_read[above:]]
+    titles = sum(any(map(str.strip, cells)) for _, cells, _ in rows_read[:above])
+    return replace(_fitted(path, places, options.header, shown), above=titles)
 
 
 def _with_clock(table: SeriesTable, at: str | None) -> SeriesTable:
@@ -240,7 +240,7 @@ def all_columns(inputs: Sequence[str], targets: Sequence[str]) -> tuple[str, ...
 class TimeSeries:
     """Columns of numbers over time. Columns that are read come first, and among these the targets.
 
-    A row that is not `good` carries the values of the row before it: it may be read, and nobody has to predict it.
+    A row that is not `good` repeats the values of the row before it: it may be read, but is never predicted.
     """
 
     place: str
@@ -269,15 +269,15 @@ class TimeSeries:
     @cached_property
     def digest(self) -> bytes:
         """A short name for exactly these numbers."""
-        found = blake2b(np.ascontiguousarray(self.values).tobytes(), digest_size=8)
-        found.update(self.good.tobytes() + "\x1f".join((*self.inputs, "", *self.targets)).encode())
-        return found.digest()
+        digest = blake2b(np.ascontiguousarray(self.values).tobytes(), digest_size=8)
+        digest.update(self.good.tobytes() + "\x1f".join((*self.inputs, "", *self.targets)).encode())
+        return digest.digest()
 
 
 def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: Spacing | None = None) -> TimeSeries:
     r"""What a path or a value in memory holds: a dict of columns, a data frame, rows, or an array.
 
-    `pattern` and `spacing` are what is known about its times.
+    `pattern` and `spacing` describe its times, where they are known from training.
 
     >>> series = read_series({"day": ["2024-01-30", "2024-01-31"], "A": [1.0, 2.0], "B": [5.0, 4.0]}, SeriesOptions())
     >>> series.targets, series.times.after(1), series.values.tolist()
@@ -301,12 +301,12 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
         times = _axis_of(table, at, pattern, spacing)
     measured = {name: cells for name, cells in table.columns.items() if name != at}
     usual = mark_of(list(measured.values()))
-    found = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
-    inputs, targets = _roles(table, found, options)
+    parsed = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
+    inputs, targets = _roles(table, parsed, options)
     columns = all_columns(inputs, targets)
     backward = _out_of_order(times.moments)
-    problems = [*table.problems, *_bad_cells(table, columns, found), *_bad_times(table, times, backward)]
-    values = np.stack([found[name][0] for name in columns], axis=1)
+    problems = [*table.problems, *_bad_cells(table, columns, parsed), *_bad_times(table, times, backward)]
+    values = np.stack([parsed[name][0] for name in columns], axis=1)
     timed = np.array([moment is not None for moment in times.moments])
     good = np.isfinite(values).all(1) & timed & np.array(table.whole)
     kept = [row for row in range(int(good.argmax()) if good.any() else 0, len(good)) if row not in backward]
@@ -314,7 +314,7 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     return TimeSeries(
         table.place, inputs, targets, _carried(values[kept], good[kept]), good[kept], [table.where[row] for row in kept],
         times.take(kept), at or "", sorted(problems, key=lambda problem: order.get(problem.where, -1)),
-        [*_notes(table, at, times, found, backward), *([f"{table.place}: {NEWEST_FIRST}"] if newest_first else [])],
+        [*_notes(table, at, times, parsed, backward), *([f"{table.place}: {NEWEST_FIRST}"] if newest_first else [])],
     )  # fmt: skip
 
 
@@ -332,7 +332,7 @@ def _newest_first(moments: Sequence[Moment | None]) -> bool:
 
 
 def _time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
-    """The name of the column of times, or None: as said, or a first column that holds times."""
+    """The name of the column of times, or None: the one named in the options, or a first column that holds times."""
     names = list(table.columns)
     if options.time.casefold() == "no":
         return None
@@ -353,10 +353,10 @@ def _time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
 def _counted(cells: Sequence[str]) -> bool:
     """Whether cells count on by whole numbers, by nearly always the same step."""
     try:
-        found = np.array([int(cell) for cell in cells if cell])
+        values = np.array([int(cell) for cell in cells if cell])
     except ValueError:
         return False
-    steps = np.diff(found)
+    steps = np.diff(values)
     return len(steps) > 1 and bool(np.median(steps) > 0) and bool((steps == np.median(steps)).mean() >= REGULAR)
 
 
@@ -374,17 +374,17 @@ def _axis_of(table: SeriesTable, name: str | None, pattern: str, spacing: Spacin
 
 
 def _roles(
-    table: SeriesTable, found: dict[str, Any], options: SeriesOptions
+    table: SeriesTable, parsed: dict[str, Any], options: SeriesOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns to read and those to predict. Targets that are read come first in both."""
-    numeric = [name for name, (_, faults) in found.items() if is_numeric(table.columns[name], faults)]
-    some = ", ".join(f"{name} has {table.columns[name][0]!r}" for name in list(found)[:NAMED] if table.columns[name])
+    numeric = [name for name, (_, faults) in parsed.items() if is_numeric(table.columns[name], faults)]
+    some = ", ".join(f"{name} has {table.columns[name][0]!r}" for name in list(parsed)[:NAMED] if table.columns[name])
     require(bool(numeric), f"{table.place}: no column holds numbers{f' ({some})' * bool(some)}. {table.form()}")
     read, targets = named_in(options.inputs), named_in(options.target)
     for name in (*targets, *read):
-        if name not in found:
-            raise table.missing(name, found)
-        faults = found[name][1]
+        if name not in parsed:
+            raise table.missing(name, parsed)
+        faults = parsed[name][1]
         some = next((what for what in faults.values() if what.startswith("text")), "no number")
         require(name in numeric, f"{table.place}: the column {name} holds no numbers but {some}. Choose another one.")
     twice = [name for names in (targets, read) for name in names if names.count(name) > 1]
@@ -397,10 +397,10 @@ def _roles(
 # what is wrong
 
 
-def _bad_cells(table: SeriesTable, columns: Sequence[str], found: dict[str, Any]) -> Iterator[Problem]:
+def _bad_cells(table: SeriesTable, columns: Sequence[str], parsed: dict[str, Any]) -> Iterator[Problem]:
     """The cells of columns of numbers that hold none."""
     for name in columns:
-        for row, what in found[name][1].items():
+        for row, what in parsed[name][1].items():
             fix = "Fill it in" if what == "no number" else "Fix it"
             text = f"{what} in a column of numbers: {name}. {fix}, or carry the row before on with bad=skip."
             if table.whole[row]:
@@ -409,16 +409,16 @@ def _bad_cells(table: SeriesTable, columns: Sequence[str], found: dict[str, Any]
 
 def _out_of_order(moments: Sequence[Moment | None]) -> dict[int, int]:
     """The rows whose times do not come after all before them, each with the row of the latest time before it."""
-    found: dict[int, int] = {}
+    rows: dict[int, int] = {}
     latest = -1
     for row, moment in enumerate(moments):
         if moment is None:
             continue
         if latest >= 0 and moment <= moments[latest]:  # type: ignore[operator]
-            found[row] = latest
+            rows[row] = latest
         else:
             latest = row
-    return found
+    return rows
 
 
 def _bad_times(table: SeriesTable, times: TimeAxis, backward: dict[int, int]) -> Iterator[Problem]:
@@ -447,30 +447,30 @@ def _carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np
 
 
 def _notes(
-    table: SeriesTable, at: str | None, times: TimeAxis, found: dict[str, Any], backward: dict[int, int]
+    table: SeriesTable, at: str | None, times: TimeAxis, parsed: dict[str, Any], backward: dict[int, int]
 ) -> list[str]:  # fmt: skip
     """What a person should know about how a file was read."""
-    texts = [name for name, (_, faults) in found.items() if not is_numeric(table.columns[name], faults)]
+    texts = [name for name, (_, faults) in parsed.items() if not is_numeric(table.columns[name], faults)]
     if at is None:
-        told = ["no column of times: the rows are numbered (time=NAME names one)"]
+        notes = ["no column of times: the rows are numbered (time=NAME names one)"]
     else:
         form = "numbers" if times.pattern == NUMBERS else readable(times.pattern)
-        told = [f"the times are in {at}: {form}, {times.spacing.text()} apart"]
+        notes = [f"the times are in {at}: {form}, {times.spacing.text()} apart"]
         rows = [row for row, moment in enumerate(times.moments) if moment is not None and row not in backward]
         jumps = [
             b for a, b in pairwise(rows)
             if times.spacing.after(times.moments[a], 1)[0] < times.moments[b]  # type: ignore[arg-type, operator]
         ]  # fmt: skip
         if jumps and times.spacing.kind != "business days":  # else these are holidays
-            told.append(
+            notes.append(
                 f"{len(jumps):,} {'row is' if len(jumps) == 1 else 'rows are'} farther apart, the first at "
                 f"{table.where[jumps[0]]}; all are taken as one step each"
             )
     if table.above:
-        told.append(f"{plural(table.above, 'line')} at the top left out")
+        notes.append(f"{plural(table.above, 'line')} at the top left out")
     if texts:
         named = ", ".join(texts[:NAMED]) + (", ..." if len(texts) > NAMED else "")
-        told.append(
+        notes.append(
             f"{named} {'has' if len(texts) == 1 else 'have'} no numbers and {'is' if len(texts) == 1 else 'are'} not read"
         )
-    return [f"{table.place}: {text}" for text in told]
+    return [f"{table.place}: {text}" for text in notes]

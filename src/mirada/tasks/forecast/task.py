@@ -177,8 +177,8 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         fields = zip(records, scores, errors, strict=True)
         return metrics_of(errors), [Answer(record.where, "", score, window) for record, score, window in fields]
 
-    def headline_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
-        return {"mse": found["loss"]}
+    def headline_metrics(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        return {"mse": metrics["loss"]}
 
     def details(self, run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> dict[str, Any]:
         errors = np.stack([answer.value for answer in answers])

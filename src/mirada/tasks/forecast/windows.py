@@ -23,7 +23,7 @@ from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, read
 from mirada.training.objectives import Objective
 
 USUAL = ((336, 96), (192, 48), (96, 24), (48, 12), (24, 6), (12, 3), (8, 2), (4, 1))  # lookback and horizon
-ENOUGH = 5  # windows that must fit into the rows to learn from, one beside the other, for a usual size
+ENOUGH = 5  # windows that must fit into the rows to learn from, without overlap, for a usual size
 SPLIT = (0.7, 0.1, 0.2)
 PARTS = ("to learn from", "to validate on", "to be measured with")
 SKIPPED = "what a bad row would say is carried on from the row before it, and no window has to predict it"
@@ -140,7 +140,7 @@ def all_windows(series: TimeSeries, options: SeriesOptions) -> Splits[SeriesWind
 def parts_of_series(rows: int, options: SeriesOptions, place: str) -> list[RowRange]:
     """The rows to learn from, to validate on and to be measured with, one after the other.
 
-    Shares: the last part has its share, the second what is left between them. Numbers of rows count from the start.
+    Shares: the last part has its share, the second the rows between the others. Numbers of rows count from the start.
 
     >>> parts_of_series(1005, SeriesOptions(), "a.csv")
     [RowRange(begin=0, end=703), RowRange(begin=703, end=804), RowRange(begin=804, end=1005)]
@@ -163,7 +163,7 @@ def parts_of_series(rows: int, options: SeriesOptions, place: str) -> list[RowRa
 
 
 def window_size(options: SeriesOptions, learned: int, others: Sequence[int]) -> WindowSize:
-    """How much is read and predicted: as said; otherwise the largest usual size of which enough windows fit.
+    """How much is read and predicted: as the options say; otherwise the largest usual size of which enough windows fit.
 
     `learned` are the rows to learn from, `others` those of the other parts.
 

@@ -24,7 +24,7 @@ from mirada.data.record import Problem, check_count
 from mirada.errors import require
 from mirada.tasks.label.graph import KINDS, PARTS, FoundGraph, LabelledGraph, Node, SparseRows, in_order_of
 
-# The tables of a graph's folder: found by their names, and their columns by those of a header.
+# The tables of a graph's folder: located by their names, and their columns by those of a header.
 
 
 TABLES_FORM = "A graph is edges.csv (source, target), features.csv (node, ...) and labels.csv (node, label, split)."
@@ -122,7 +122,7 @@ class FeatureRows:
     note: str = ""  # what was recognized, for the person
     names: dict[str, int] = field(default_factory=dict)
     places: list[str] = field(default_factory=list)
-    found: list[tuple[NDArray, NDArray]] = field(default_factory=list)  # columns and values of every node
+    entries: list[tuple[NDArray, NDArray]] = field(default_factory=list)  # columns and values of every node
     seen: list[tuple[str, str, str]] = field(default_factory=list)
 
     def take(self, line: int, cells: Sequence[str], fault: str) -> None:
@@ -146,7 +146,7 @@ class FeatureRows:
             places = np.flatnonzero(values)
             self.names[name] = len(self.names)
             self.places.append(where)
-            self.found.append((places, values[places].astype(np.float32)))
+            self.entries.append((places, values[places].astype(np.float32)))
 
     @property
     def problems(self) -> list[Problem]:
@@ -160,9 +160,9 @@ class FeatureRows:
 
     def rows(self) -> SparseRows:
         """The features of all nodes."""
-        counts = [0, *(len(places) for places, _ in self.found)]
-        columns = np.concatenate([np.zeros(0, np.int64), *(places for places, _ in self.found)])
-        values = np.concatenate([np.zeros(0, np.float32), *(values for _, values in self.found)])
+        counts = [0, *(len(places) for places, _ in self.entries)]
+        columns = np.concatenate([np.zeros(0, np.int64), *(places for places, _ in self.entries)])
+        values = np.concatenate([np.zeros(0, np.float32), *(values for _, values in self.entries)])
         return SparseRows(np.cumsum(counts), columns, values, self.width)
 
 
@@ -173,16 +173,16 @@ def _read_features(path: str, options: TableOptions) -> FeatureRows:
     whole = [cells for _, cells, fault in sample if not fault]
     require(bool(whole), f"{path}: no row can be read. Each line is node,number,number,...")
     telling = (cell for cells in whole for cell in cells[1:] if "," in cell or "." in cell)
-    found = FeatureRows(path, mark=decimal_mark(telling, separator))
+    features = FeatureRows(path, mark=decimal_mark(telling, separator))
     head = feature_head(whole[0], "no" if sample[0][2] else options.header, above)
-    found.note = f"{path}: {head.note}" if head.note else ""
-    found.columns, sample = head.names, sample[head.headed :]
+    features.note = f"{path}: {head.note}" if head.note else ""
+    features.columns, sample = head.names, sample[head.headed :]
     sizes = Counter(len(cells) - 1 for cells in whole)
-    found.width = len(found.columns) or sizes.most_common(1)[0][0]
-    require(found.width > 0, f"{path}: there is no feature beside the names of the nodes. Each line is node,number,...")
+    features.width = len(features.columns) or sizes.most_common(1)[0][0]
+    require(features.width > 0, f"{path}: there is no feature, only names of nodes. Each line is node,number,...")
     for line, cells, fault in chain(sample, rows):
-        found.take(line, cells, fault)
-    return found
+        features.take(line, cells, fault)
+    return features
 
 
 def _parsed(cells: Sequence[str], mark: str) -> NDArray[np.float64]:
@@ -207,9 +207,9 @@ def _read_edges(
 ) -> tuple[NDArray[np.int64], list[tuple[Problem, list[str]]], str]:
     """The edges, sources above targets, by the numbers of their nodes, the bad ones with their cells, and a note.
 
-    Edges of nodes whose features are bad are left out: what is wrong is told there.
+    Edges of nodes whose features are bad are skipped: the problem is reported there.
     """
-    found: list[tuple[int, int]] = []
+    edges: list[tuple[int, int]] = []
     wrong: list[tuple[Problem, list[str]]] = []
     rows, note = _body(path, ("source", "target"), nodes, options)
     for line, cells, fault in rows:
@@ -217,14 +217,14 @@ def _read_edges(
         if fault:
             wrong.append((Problem(f"{path}:{line}", fault), cells))
         elif bad.isdisjoint(cells):
-            found.append((nodes[cells[0]], nodes[cells[1]]))
-    return np.array(found, dtype=np.int64).reshape(-1, 2).T, wrong, note
+            edges.append((nodes[cells[0]], nodes[cells[1]]))
+    return np.array(edges, dtype=np.int64).reshape(-1, 2).T, wrong, note
 
 
 def _edge_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str]) -> str:
     """What is wrong with a row of the edges."""
     if len(cells) != 2:
-        more = " Name source and target in the first line: then the others are left out." if len(cells) > 2 else ""
+        more = " Name source and target in the first line: then the others are ignored." if len(cells) > 2 else ""
         return f"expected 2 columns, found {len(cells)}. Each line is source,target.{more}"
     unknown = [name for name in cells if name not in nodes and name not in bad]
     if unknown:
@@ -272,7 +272,7 @@ def _label_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSe
         return f"expected 2 or 3 columns, found {len(cells)}. Each line is node,label,split."
     name = cells[0]
     if name in bad:
-        return ""  # what is wrong is told there
+        return ""  # the problem is reported there
     if name not in nodes:
         return f"label of an unknown node: {name!r} is not in the features. Add it there, or leave the label out."
     if name in seen:
@@ -330,7 +330,7 @@ def _from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
     names = tuple(map(str, range(nodes)))
     parts, unclear = _parts_of(arrays, nodes, where)
     bad = {int(problem.where.rsplit(" ", 1)[1]) for problem in problems}
-    if bad:  # a node without features tells nothing, and neither do its edges
+    if bad:  # a node without features is not used, and neither are its edges
         edges = edges[:, ~np.isin(edges, list(bad)).any(0)]
         labels = tuple("" if number in bad else label for number, label in enumerate(labels))
     places = tuple(f"{where}: node {name}" for name in names)
@@ -392,10 +392,10 @@ def _numbers(name: str, array: NDArray, where: str) -> NDArray:
 def _edges_of(index: NDArray, nodes: int, where: str) -> tuple[NDArray[np.int64], list[Problem]]:
     """The edges, and those that lead to nodes which do not exist."""
     index = index.reshape(2, 0).astype(np.int64) if index.size == 0 else index
-    turned = " It is (edges, 2): give its transpose." if index.ndim == 2 and index.shape[1] == 2 else ""
+    transposed = " It is (edges, 2): give its transpose." if index.ndim == 2 and index.shape[1] == 2 else ""
     require(
         index.ndim == 2 and index.shape[0] == 2,
-        f"{where}: edge_index must have the axes (2, edges), sources above targets: got shape {index.shape}.{turned}",
+        f"{where}: edge_index must have the axes (2, edges), sources above targets: got shape {index.shape}.{transposed}",
     )
     require(np.issubdtype(index.dtype, np.integer), f"{where}: edge_index must hold whole numbers: got {index.dtype}")
     index = index.astype(np.int64)
@@ -494,11 +494,11 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     edges = np.concatenate([known.edges, _both_ways(edges, directed)], axis=1)
     names, labels, parts = (*known.names, *features.names), (*known.labels, *unknown), (*known.parts, *unknown)
     joined = LabelledGraph(names, every, edges, labels, parts, columns=known.columns)
-    found = []
+    nodes = []
     for where, name, fault in features.seen:
         error = fault or errors.get(name, "")
-        found.append(NewNode(where, name, None if error else Node(joined, numbers[name]), error))
-    return found
+        nodes.append(NewNode(where, name, None if error else Node(joined, numbers[name]), error))
+    return nodes
 
 
 # Graphs with labelled nodes from the places where people have them: an npz file, a folder of tables, arrays in

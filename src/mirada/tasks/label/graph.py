@@ -125,7 +125,7 @@ class FeatureScale:
         square = np.bincount(features.columns, (values - mean[features.columns]) ** 2, features.width)
         zeros = count - np.bincount(features.columns, minlength=features.width)
         deviation = np.sqrt((square + zeros * mean**2) / count)
-        deviation[deviation < 1e-9] = 1.0  # a column that is always the same tells nothing
+        deviation[deviation < 1e-9] = 1.0  # a constant column
         return cls(kind, mean.astype(np.float32), deviation.astype(np.float32))
 
     def __call__(self, features: SparseRows) -> NDArray[np.float32]:
@@ -163,7 +163,7 @@ class LabelledGraph:
     """Nodes with names, features and labels ("" is not known), and edges from sources (row 0) to targets (row 1).
 
     `parts` says which nodes are to be learned from, validated on and measured with: train, valid, test, or "" for none.
-    `places` is where each node was found, `columns` are the names of the features, where they have any.
+    `places` is where each node comes from, `columns` are the names of the features, where they have any.
     """
 
     names: tuple[str, ...]
@@ -224,7 +224,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """Where it was found: a line of a file, or its name."""
+        """Where it comes from: a line of a file, or its name."""
         return self.graph.places[self.number] if self.graph.places else f"node {self.name}"
 
 
@@ -233,7 +233,7 @@ NodeRecord = Record[Node]
 
 @dataclass(frozen=True)
 class FoundGraph:
-    """A graph as it was found, without what is bad in it, the problems, and what was recognized."""
+    """A graph without its bad nodes and edges, the problems, and notes on how it was read."""
 
     graph: LabelledGraph
     problems: Sequence[Problem] = ()

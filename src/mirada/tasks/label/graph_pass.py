@@ -91,12 +91,12 @@ def _node_labels(
     """What the rows and columns are if a node was labelled that stands at `row`; `nodes` are in the whole graph, and `places`
     are those of a part in it.
     """
-    made = {"input": names[row]}
+    facts = {"input": names[row]}
     if len(names) < nodes:
-        made["shown"] = f"{len(names):,} of {nodes:,} nodes: those that {names[row]} and its neighbors looked at"
+        facts["shown"] = f"{len(names):,} of {nodes:,} nodes: those that {names[row]} and its neighbors looked at"
     step = WrittenStep(row, *ranked[0], tuple(ranked[:RANKED]))
     axes = {"nodes": NodeLabels(names, tuple(places)), ANSWER: AxisLabels((names[row],))}
-    return Labels(axes, {"*": ("nodes", "nodes")}, made, ranked[0], (step,))
+    return Labels(axes, {"*": ("nodes", "nodes")}, facts, ranked[0], (step,))
 
 
 class GraphNeighborhood(NamedTuple):

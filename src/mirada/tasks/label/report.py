@@ -46,7 +46,7 @@ def sections(run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer])
 
 
 def _agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:
-    """How much of the attention falls on neighbors of a node's own label, in words, beside what even weights would give."""
+    """How much of the attention falls on neighbors of a node's own label, in words, and what even weights would give."""
     looked = even = whole = 0.0
     for answer, record in pairs:
         assert answer.weights is not None
@@ -226,7 +226,7 @@ def _loop(value: float, scale: ColorScale, name: str) -> Markup:
 
 
 def _dot(place: tuple[float, float], written: tuple[str, str], title: str, angle: float, relation: str) -> Markup:
-    """A neighbor with its name and weight beside it, on the side away from the middle."""
+    """A neighbor with its name and weight next to it, on the side away from the center."""
     x, y = place
     name, value = written
     side = "middle" if abs(cos(angle)) < 0.3 else "end" if cos(angle) < 0 else None

@@ -106,7 +106,7 @@ class Picture:
         return self._kept[1]
 
     def keep(self, fitting: Fitting, square: Square) -> None:
-        """Keep pixels that are in a larger array, and let go of our own."""
+        """Keep pixels that are in a larger array, and release the old ones."""
         self._kept = (fitting, square)
 
     @property
@@ -179,7 +179,7 @@ def require_room(pictures: int, fitting: Fitting, gigabytes: float) -> None:
 
 
 def decode_all(pictures: Sequence[Picture], fitting: Fitting) -> dict[int, str]:
-    """Let pictures be decoded and kept; those that cannot be are told by their number, with the reason."""
+    """Decode pictures and keep them; returns the reasons why some cannot be decoded, by their number."""
 
     def fault(picture: Picture) -> str:
         try:
@@ -322,7 +322,7 @@ def _files_in(folder: Path, deep: bool = True) -> list[Path]:
 
 
 def _opened_picture(given: Any, where: str = "") -> Picture | Problem:
-    """A picture, or what is wrong with it; the place is told once."""
+    """A picture, or what is wrong with it; the message names its place once."""
     try:
         return Picture(given, where)
     except ValueError as error:
@@ -336,9 +336,9 @@ def read_unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
     path = os.path.expanduser(place)
     if os.path.isdir(path):
         folder = Path(path)
-        found = [(str(file.relative_to(folder)), _opened_picture(str(file))) for file in _files_in(folder)]
-        require(bool(found), f"{place}: there is no file in it. Give a folder of pictures.")
-        return found
+        pictures = [(str(file.relative_to(folder)), _opened_picture(str(file))) for file in _files_in(folder)]
+        require(bool(pictures), f"{place}: there is no file in it. Give a folder of pictures.")
+        return pictures
     archive = place if form_of(place) is NPZ else place.split(",")[0].strip()
     images = _images_of_archive(archive)
     if images is None:
@@ -349,10 +349,10 @@ def read_unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
 
 def picture_of_archive(text: str) -> Picture | None:
     """Picture 17 of a file with many, for a text such as FILE.npz:17; None if it is no such text."""
-    found = NUMBERED.fullmatch(text)
-    if not found or not os.path.isfile(os.path.expanduser(found.group(1))):
+    match = NUMBERED.fullmatch(text)
+    if not match or not os.path.isfile(os.path.expanduser(match.group(1))):
         return None
-    place, number = found.group(1), int(found.group(2))
+    place, number = match.group(1), int(match.group(2))
     images = _images_of_archive(place)
     if images is None:
         return None

@@ -192,7 +192,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     ) -> PictureExamples:  # fmt: skip
         bad = unreadable(records, known.fitting)
         places = {problem.where for problem in bad}
-        blank = Picture(np.zeros((known.fitting.size,) * 2, np.uint8))  # for one that will be left out
+        blank = Picture(np.zeros((known.fitting.size,) * 2, np.uint8))  # in the place of one that is skipped
         pictures = [blank if record.where in places else record.value.picture for record in records]
         numbers = {label: number for number, label in enumerate(known.labels)}
         classes = np.array([numbers.get(record.value.label, -1) for record in records], np.int64)
@@ -236,8 +236,8 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             weights = _looked(seen, run.model.config).cpu()
             for row, picture in enumerate(some):
                 pairs = zip(labels, shares[row].tolist(), strict=True)
-                taken = [pair for pair in pairs if pair[0] in (ask.candidates or labels)]
-                ranked = sorted(taken, key=lambda pair: -pair[1])
+                allowed = [pair for pair in pairs if pair[0] in (ask.candidates or labels)]
+                ranked = sorted(allowed, key=lambda pair: -pair[1])
                 labels_of = partial(_labels_of, known, run.model.config, picture, ask.candidates)
                 answers.append(Answer(
                     picture.name, *ranked[0], picture, read=known.places, written=(ranked[0][0],),
@@ -251,11 +251,11 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             fault = picture.what if isinstance(picture, Problem) else ""
             return Question(name, name if fault else picture, (name,), fault)
 
-        def beside(text: str) -> Picture:  # by its name in a table, from the folder of the table
+        def in_folder(text: str) -> Picture:  # by its name in a table, from the folder of the table
             return self.parse(os.path.join(os.path.dirname(place), text) if text.strip() else "")
 
         if form_of(place).has_rows:
-            return table_questions(place, ("name", "image", "picture"), TableOptions(), beside)
+            return table_questions(place, ("name", "image", "picture"), TableOptions(), in_folder)
         return Questions(("name",), [question(*pair) for pair in read_unlabelled(place)])
 
     # from answers to a report

@@ -1,6 +1,6 @@
-"""Recordings and what is said in them: a folder of wav files with their transcripts, or rows in memory.
+"""Recordings and their texts: a folder of wav files with their transcripts, or rows in memory.
 
-FOLDER with transcripts.tsv, .csv or .jsonl (name, text), or with a NAME.txt beside each NAME.wav
+FOLDER with transcripts.tsv, .csv or .jsonl (name, text), or with a NAME.txt next to each NAME.wav
   -> every file decoded once, resampled to one rate and turned into frames, which are kept -> records and problems
 """
 
@@ -139,8 +139,8 @@ class MelBands:
         short = max(0, self.window - len(x))
         x = torch.nn.functional.pad(x, (around, short + size - self.window - around))
         shape = torch.hann_window(self.window)
-        turned = torch.stft(x, size, self.hop, self.window, shape / shape.norm(), center=False, return_complex=True)
-        power = turned.real.square() + turned.imag.square()
+        spectrum = torch.stft(x, size, self.hop, self.window, shape / shape.norm(), center=False, return_complex=True)
+        power = spectrum.real.square() + spectrum.imag.square()
         return torch.log(power.T @ filterbank(self.rate, size, self.mels) + FLOOR)
 
 
@@ -209,7 +209,7 @@ class Recording:
 
 
 class FeatureExtractor:
-    """Turns sounds into recordings, and counts what it meets on the way.
+    """Turns sounds into recordings, and counts their rates, channels and lengths.
 
     >>> extract = FeatureExtractor(MelBands(8000, 40))
     >>> extract(Sound(np.zeros(16000, dtype=np.float32), 16000), "a.wav").frames.shape
@@ -238,7 +238,7 @@ class FeatureExtractor:
         return Recording(name, frames, sound.seconds, blake2b(sound.samples.tobytes(), digest_size=16).digest())
 
     def note(self, place: str) -> str:
-        """What was met, for the person."""
+        """A note on the recordings, for the user."""
         if not self.seconds:
             return f"{place}: no recording can be used"
         total, rate = sum(self.seconds), f"{self.bands.rate:,} Hz"
@@ -349,7 +349,7 @@ def _spoken_in_table(folder: str, table: str, options: TableOptions, notes: list
     read = read_records(table, COLUMNS, options)
     yield from read.problems
     notes.extend(read.notes)
-    taken: dict[str, str] = {}
+    places: dict[str, str] = {}
     records = list(read.records)
     headed = is_file_header([record.value[0] for record in records], lambda name: find_wav(folder, name))
     if headed and not options.tells_a_table:
@@ -362,13 +362,13 @@ def _spoken_in_table(folder: str, table: str, options: TableOptions, notes: list
             expected = os.path.join(folder, name if name.lower().endswith(".wav") else f"{name}.wav")
             what = f"no such recording: {expected}. Write its name as in the folder, or take the row out."
             yield Problem(record.where, what)
-        elif path in taken:
-            what = f"a second transcript: the first of {name} is in {taken[path]}. Leave one of them."
+        elif path in places:
+            what = f"a second transcript: the first of {name} is in {places[path]}. Leave one of them."
             yield Problem(record.where, what)
         else:
-            taken[path] = record.where
+            places[path] = record.where
             yield path, path, path, text
-    unused = len(set(wav_files(folder)) - set(taken))
+    unused = len(set(wav_files(folder)) - set(places))
     if unused:
         notes.append(f"{folder}: {plural(unused, 'wav file')} without a transcript in {os.path.basename(table)}")
 
@@ -387,8 +387,8 @@ def _spoken_beside(folder: str, encoding: str) -> Iterator[Row]:
     """Every wav file with the text file of its name."""
     paths = wav_files(folder)
     if not paths:
-        found = sorted({os.path.splitext(name)[1].lower() for name in _all_files(folder)} & set(OTHERS))
-        convert = f" It has {', '.join(found)} files: convert them to wav (ffmpeg -i IN OUT.wav)." if found else ""
+        endings = sorted({os.path.splitext(name)[1].lower() for name in _all_files(folder)} & set(OTHERS))
+        convert = f" It has {', '.join(endings)} files: convert them to wav (ffmpeg -i IN OUT.wav)." if endings else ""
         raise ValueError(f"{folder}: no wav file in this folder.{convert} {FORM}")
     texts = {path: _existing(os.path.splitext(path)[0], (".txt", ".TXT")) for path in paths}
     require(any(texts.values()), f"{folder}: {plural(len(paths), 'wav file')}, but no transcripts. {FORM}")
@@ -412,11 +412,11 @@ def _spoken_beside(folder: str, encoding: str) -> Iterator[Row]:
 
 def _all_files(folder: str) -> list[str]:
     """The paths of all files in a folder and in the folders in it, in order."""
-    found = []
+    paths = []
     for place, folders, names in os.walk(os.path.expanduser(folder)):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [os.path.join(place, name) for name in sorted(names) if not name.startswith(".")]
-    return found
+        paths += [os.path.join(place, name) for name in sorted(names) if not name.startswith(".")]
+    return paths
 
 
 def wav_files(folder: str) -> list[str]:
