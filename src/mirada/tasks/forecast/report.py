@@ -36,7 +36,7 @@ SEEN = "The bars below a curve show where the last attention layer looked."
 
 
 def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> list[Section]:
-    """What a report shows of a run that forecasts: its errors next to those of plain forecasts, typical, good and the worst windows."""
+    """The errors next to those of plain forecasts, then typical windows, good ones and the worst."""
     errors = np.stack([answer.value for answer in answers])
     order = np.argsort(errors[:, 0, 0].mean(-1), kind="stable")
     places = np.array([record.value.first for record in records])
