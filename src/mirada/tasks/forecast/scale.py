@@ -51,7 +51,9 @@ class SeriesScale:
     @classmethod
     def learn(cls, series: TimeSeries, part: RowRange, size: WindowSize) -> Self:
         """The scale of the good rows of a part of a series, and its last rows. There is no linear forecast yet."""
-        mean, std = _scale_of(series.values[part.begin : part.end][series.good[part.begin : part.end]])
+        good = series.values[part.begin : part.end][series.good[part.begin : part.end]]
+        mean, std = good.mean(0), good.std(0)
+        std = np.where(std > CONSTANT * np.maximum(1.0, np.abs(mean)), std, 1.0)  # a constant column becomes 0
         times = series.times
         last = zip(times.texts[-size.lookback :], series.values[-size.lookback :].tolist(), strict=True)
         rows = [[*([text] if series.time else []), *(f"{value:.10g}" for value in values)] for text, values in last]
@@ -152,16 +154,6 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
 def _is_number(value: object) -> bool:
     """Whether a value can be counted with."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _scale_of(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation of columns; one that is constant has the deviation 1, so that it becomes 0.
-
-    >>> _scale_of(np.array([[1.0, 7.0], [3.0, 7.0]]))
-    (array([2., 7.]), array([1., 1.]))
-    """
-    mean, std = values.mean(0), values.std(0)
-    return mean, np.where(std > CONSTANT * np.maximum(1.0, np.abs(mean)), std, 1.0)
 
 
 def csv_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -22,6 +22,7 @@ from mirada.data.files.records import table_rows
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem, check_count
 from mirada.errors import require
+from mirada.runs.inputs import Question
 from mirada.tasks.label.graph import KINDS, PARTS, FoundGraph, LabelledGraph, Node, SparseRows, in_order_of
 
 # The tables of a graph's folder: located by their names, and their columns by those of a header.
@@ -455,17 +456,7 @@ def _parts_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[tu
 # nodes.
 
 
-@dataclass(frozen=True)
-class NewNode:
-    """A row of features.csv: its place, the name of its node, and the node in the joined graph, or why there is none."""
-
-    where: str
-    name: str
-    node: Node | None
-    error: str = ""
-
-
-def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, directed: bool) -> list[NewNode]:
+def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, directed: bool) -> list[Question]:
     """The nodes of features.csv, in its order, in one graph with the known ones.
 
     edges.csv has the edges among them and to known nodes; it may be missing. A row that cannot be used has an error in its
@@ -497,7 +488,7 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     nodes = []
     for where, name, fault in features.seen:
         error = fault or errors.get(name, "")
-        nodes.append(NewNode(where, name, None if error else Node(joined, numbers[name]), error))
+        nodes.append(Question(where, name if error else Node(joined, numbers[name]), (name,), error))
     return nodes
 
 

@@ -173,8 +173,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
             return Questions(columns, rows, (f"{place}: a graph of its own, all of its nodes are labelled",))
         if form_of(place).has_rows:  # of known nodes
             return super().questions(run, place)
-        new = read_new_nodes(place, run.known.graph, options, options.directed)
-        return Questions(columns, [Question(one.where, one.node or one.name, (one.name,), one.error) for one in new])
+        return Questions(columns, read_new_nodes(place, run.known.graph, options, options.directed))
 
     # from answers to a report
 
