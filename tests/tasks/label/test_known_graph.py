@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from mirada.tasks.label.files import GraphOptions, read_graph, read_new_nodes
-from mirada.tasks.label.graph import GRAPH, FeatureScale, KnownGraph, LabelledGraph
+from mirada.tasks.label.graph import GRAPH, FeatureScale, KnownGraph, LabelledGraph, Node
 from tests.data.graph_files import arrays, folder
 
 OPTIONS = GraphOptions()
@@ -72,36 +72,36 @@ def test_a_file_of_something_else_is_told(tmp_path: Path, tables: LabelledGraph,
 def test_new_nodes_are_joined_with_the_known_ones(tmp_path: Path, tables: LabelledGraph) -> None:
     place = folder(tmp_path / "new", features="node,green,red\nx,3,1\ny,4,2\n", edges="x,a\nx,y\n", labels=None)
     one, two = read_new_nodes(place, tables, OPTIONS, directed=False)
-    assert (one.name, two.name, one.error) == ("x", "y", "")
-    assert one.node is not None
-    graph = one.node.graph
+    assert (one.cells, two.cells, one.error) == (("x",), ("y",), "")
+    assert isinstance(one.input, Node)
+    graph = one.input.graph
     assert graph.names == (*tables.names, "x", "y")
     assert graph.features.dense()[6:].tolist() == [[1, 3], [2, 4]], "features are found by their names"
     new = {(graph.names[a], graph.names[b]) for a, b in graph.edges.T.tolist()[tables.edges.shape[1] :]}
     assert new == {("x", "a"), ("a", "x"), ("x", "y"), ("y", "x")}
     (_, other) = read_new_nodes(place, tables, OPTIONS, directed=True)
-    assert other.node is not None
-    assert other.node.graph.edges.shape[1] == tables.edges.shape[1] + 2
+    assert isinstance(other.input, Node)
+    assert other.input.graph.edges.shape[1] == tables.edges.shape[1] + 2
 
 
 def test_new_nodes_may_have_no_edges(tmp_path: Path, tables: LabelledGraph) -> None:
     (one,) = read_new_nodes(folder(tmp_path / "new", features="x,3,1\n", edges=None), tables, OPTIONS, False)
-    assert one.node is not None
-    assert one.node.graph.edges.shape == tables.edges.shape
+    assert isinstance(one.input, Node)
+    assert one.input.graph.edges.shape == tables.edges.shape
 
 
 def test_bad_new_nodes_have_errors_in_their_places(tmp_path: Path, tables: LabelledGraph) -> None:
     rows = "node,red,green\nx,1,2\ny,1,\na,1,2\nz,1,1\nx,3,3\nw,2,2\n"
     place = folder(tmp_path / "new", features=rows, edges="z,nowhere\nx,y\nw,a\n")
     found = read_new_nodes(place, tables, OPTIONS, False)
-    assert [one.name for one in found] == ["x", "y", "a", "z", "x", "w"]
-    assert [one.node is None for one in found] == [False, True, True, True, True, False]
+    assert [one.cells[0] for one in found] == ["x", "y", "a", "z", "x", "w"]
+    assert [isinstance(one.input, str) for one in found] == [False, True, True, True, True, False]
     errors = [one.error for one in found]
     assert errors[1].startswith("not a number: feature green of node 'y' is ''")
     assert errors[2].startswith("node 'a' is in the graph of this run already.")
     assert "edges.csv:1: edge to an unknown node: 'nowhere'" in errors[3]
     assert "node 'x' has features already" in errors[4]
-    joined = found[-1].node.graph  # type: ignore[union-attr]
+    joined = found[-1].input.graph
     ends = {joined.names[n] for n in joined.edges[:, tables.edges.shape[1] :].flatten().tolist()}
     numbers = set(joined.edges[:, tables.edges.shape[1] :].flatten().tolist())
     assert ends == {"w", "a"}

@@ -1,4 +1,4 @@
-"""Pictures with captions from a user's folder: a captions file beside the pictures, and the bad lines named.
+"""Pictures with captions from a user's folder: a captions file next to the pictures, and the bad lines named.
 
 captions.txt (image,caption or name#k<TAB>caption), .tsv, .csv, .jsonl -> captions by picture -> pictures of one size
 """
@@ -6,7 +6,7 @@ captions.txt (image,caption or name#k<TAB>caption), .tsv, .csv, .jsonl -> captio
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import chain, islice
@@ -35,7 +35,7 @@ HINTS = 5  # missing pictures for which a similar name is looked for: among many
 
 
 class PictureFolder:
-    """The pictures below a folder, found by the names that a captions file has for them."""
+    """The pictures below a folder, located by the names that a captions file has for them."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -43,7 +43,7 @@ class PictureFolder:
         self.pictures: list[str] = []
         self.missing = 0
         for home, inner, names in os.walk(folder):
-            inner.sort()  # the order of a disk is nobody's
+            inner.sort()  # the order on a disk is arbitrary
             for name in sorted(names):
                 if name.lower().endswith(PICTURES.endings):
                     path = os.path.normpath(os.path.join(home, name))
@@ -66,12 +66,6 @@ class PictureFolder:
         near = get_close_matches(name, self.paths, n=1) if self.missing <= HINTS else []
         hint = f"Did you mean {near[0]!r}?" if near else "Copy it there, or take the line out."
         return "", f"no such picture: {name!r} is not in {self.folder}. {hint}"
-
-    def notes(self, captions: str, used: set[str]) -> list[str]:
-        """What a person may want to know."""
-        unused = [path for path in self.pictures if path not in used]
-        shown = f"{len(unused):,} picture{'s have' if len(unused) > 1 else ' has'} no caption in {captions}"
-        return [f"{shown}, such as {os.path.relpath(unused[0], self.folder)}"] if unused else []
 
 
 def pictures_in(folder: str | Path) -> list[str]:
@@ -149,19 +143,31 @@ def read_captions(place: Any, options: PictureOptions) -> Found[CaptionedPicture
     folder = PictureFolder(os.path.dirname(path) or ".")
     gathered: dict[str, GatheredCaptions] = {}
     for where, name, caption, boxes in lines:
-        found, fault = folder.find(name)
+        picture_path, fault = folder.find(name)
         if fault:
             problems.append(Problem(where, fault))
             continue
-        entry = gathered.setdefault(found, GatheredCaptions(where))
+        entry = gathered.setdefault(picture_path, GatheredCaptions(where))
         entry.captions.append(caption)
         for word, more in boxes.items():
             known = entry.boxes.setdefault(word, [])
             known += [box for box in more if box not in known]
     _require_room(len(gathered), options)
-    read = _decoded(gathered.items(), options, problems)
+    records = []
+    for picture, entry in gathered.items():
+        try:
+            value = resized_picture(pixels_of(picture), tuple(entry.captions), entry.boxes, options, picture)
+        except ValueError as error:
+            what = str(error)
+            problems.append(Problem(entry.where, f"unreadable picture: {what}" if what.startswith(picture) else what))
+        else:
+            records.append(Record(entry.where, value))
     problems.sort(key=lambda problem: int(problem.where.rpartition(":")[2]))
-    return Found(read, tuple(problems), (*notes, *folder.notes(path, set(gathered))))
+    unused = [picture for picture in folder.pictures if picture not in gathered]
+    if unused:
+        count = f"{len(unused):,} picture{'s have' if len(unused) > 1 else ' has'} no caption in {path}"
+        notes.append(f"{count}, such as {os.path.relpath(unused[0], folder.folder)}")
+    return Found(tuple(records), tuple(problems), tuple(notes))
 
 
 def _in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
@@ -169,7 +175,7 @@ def _in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
     rows = list(rows_of(data, ("picture", "caption"), options.names or ("picture", "caption")))
     _require_room(len(rows), options)
     problems: list[Problem] = []
-    found: dict[str, tuple[str, CaptionedPicture]] = {}
+    pictures: dict[str, tuple[str, CaptionedPicture]] = {}
     for number, row in enumerate(rows, 1):
         where = f"row {number}"
         try:
@@ -181,11 +187,11 @@ def _in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
             continue
         name = os.fspath(row[0]) if isinstance(row[0], str | os.PathLike) else where
         picture = CaptionedPicture(name, fit_square(pixels, options.size, options.resize), (row[1].strip(),))
-        first, before = found.setdefault(picture.digest, (where, picture))
+        first, before = pictures.setdefault(picture.digest, (where, picture))
         if before is not picture:
             whole = CaptionedPicture(before.name, before.pixels, (*before.captions, *picture.captions))
-            found[picture.digest] = first, whole
-    return Found(tuple(Record(*pair) for pair in found.values()), tuple(problems))
+            pictures[picture.digest] = first, whole
+    return Found(tuple(Record(*pair) for pair in pictures.values()), tuple(problems))
 
 
 # The captions file
@@ -194,11 +200,8 @@ def _in_memory(data: Any, options: PictureOptions) -> Found[CaptionedPicture]:
 def captions_files(folder: str) -> list[str]:
     """The names of all captions files of a folder; none if it is no folder."""
     folder = os.path.expanduser(folder)
-    return (
-        []
-        if not os.path.isdir(folder)
-        else [name for name in sorted(os.listdir(folder)) if name.lower().removesuffix(".gz") in CAPTION_FILES]
-    )
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [name for name in names if name.lower().removesuffix(".gz") in CAPTION_FILES]
 
 
 def captions_file(place: str) -> str:
@@ -226,28 +229,20 @@ def _table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[P
     """The lines of a table of names and captions, without its header, and what was recognized."""
     read = read_records(path, COLUMNS, options)
     records, notes = list(read.records), list(read.notes)
-    if records and not options.names and _is_header(path, [record.value[0] for record in records]):
-        name, caption = records.pop(0).value
-        notes.append(f"{path}: header: name is {name}, caption is {caption}")
-    lines: list[Line] = []
-    problems = [Problem(problem.where, _as_empty_caption(problem.what)) for problem in read.problems]
-    for record in records:
-        name, caption = record.value
-        lines.append((record.where, NUMBERED.sub("", name), caption, {}))
+    if records and not options.names:  # a usual name of the column, or no file where all the others are
+        names = [record.value[0] for record in records]
+        words = words_of(names[0])
+        usual = bool(words) and all(is_one_of(word, aliases_of("name")) for word in words)
+        home = os.path.dirname(path) or "."
+        if usual or is_file_header(names, lambda name: PictureFolder(home).find(name)[0]):
+            name, caption = records.pop(0).value
+            notes.append(f"{path}: header: name is {name}, caption is {caption}")
+    lines: list[Line] = [(r.where, NUMBERED.sub("", r.value[0]), r.value[1], {}) for r in records]
+    problems = []
+    for problem in read.problems:
+        what = problem.what.replace("no text for caption", "empty caption")
+        problems.append(Problem(problem.where, what.replace("no text for name", "no name of a picture")))
     return lines, problems, notes
-
-
-def _is_header(path: str, names: Sequence[str]) -> bool:
-    """Whether the first of the names is that of their column: a usual one, or no file where all the others are."""
-    words = words_of(names[0])
-    if words and all(is_one_of(word, aliases_of("name")) for word in words):
-        return True
-    return is_file_header(names, lambda name: PictureFolder(os.path.dirname(path) or ".").find(name)[0])
-
-
-def _as_empty_caption(what: str) -> str:
-    """A problem of tables in the words of this task."""
-    return what.replace("no text for caption", "empty caption").replace("no text for name", "no name of a picture")
 
 
 def _json_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[Problem], list[str]]:
@@ -295,11 +290,11 @@ def boxes_of(value: Any) -> dict[str, list[Box]]:
     {'dog': [(3.0, 4.0, 10.0, 12.0)]}
     """
     require(isinstance(value, dict), f"boxes must be an object {{word: [x0, y0, x1, y1]}}: got {value!r}")
-    found: dict[str, list[Box]] = {}
+    boxes: dict[str, list[Box]] = {}
     for word, given in value.items():
         several = isinstance(given, list) and bool(given) and all(isinstance(box, list) for box in given)
-        found[word.strip().lower()] = [_one_box(word, box) for box in (given if several else [given])]
-    return found
+        boxes[word.strip().lower()] = [_one_box(word, box) for box in (given if several else [given])]
+    return boxes
 
 
 def _one_box(word: str, given: Any) -> Box:
@@ -329,41 +324,14 @@ def _require_room(count: int, options: PictureOptions) -> None:
     )
 
 
-def _decoded(
-    gathered: Iterable[tuple[str, GatheredCaptions]], options: PictureOptions, problems: list[Problem]
-) -> tuple[CaptionRecord, ...]:
-    """The pictures that can be read, each once and in the model's size; `problems` gets the others."""
-    records = []
-    for path, entry in gathered:
-        try:
-            picture = resized_picture(pixels_of(path), tuple(entry.captions), entry.boxes, options, path)
-        except ValueError as error:
-            what = str(error)
-            bad = f"unreadable picture: {what}" if what.startswith(path) else what
-            problems.append(Problem(entry.where, bad))
-        else:
-            records.append(Record(entry.where, picture))
-    return tuple(records)
-
-
 def resized_picture(
-    pixels: Pixels,
-    captions: tuple[str, ...],
-    boxes: Mapping[str, list[Box]],
-    options: PictureOptions,
-    name: str = "scene",
+    pixels: Pixels, captions: tuple[str, ...], boxes: Mapping[str, list[Box]], options: PictureOptions, name: str
 ) -> CaptionedPicture:
-    """A picture of any size, and boxes in its pixels, in the size that the model reads."""
-    return CaptionedPicture(
-        name, fit_square(pixels, options.size, options.resize), captions, _fitted(boxes, pixels, options)
-    )
-
-
-def _fitted(boxes: Mapping[str, list[Box]], pixels: Pixels, options: PictureOptions) -> dict[str, tuple[Box, ...]]:
-    """The boxes of a picture in pixels of the model's size; what a crop took away is left out."""
+    """A picture of any size, and boxes in its pixels, in the size that the model reads; what a crop cuts off is dropped."""
+    square = fit_square(pixels, options.size, options.resize)
     height, width = pixels.shape[:2]
     place = placed(height, width, options.size, options.resize)
-    found: dict[str, tuple[Box, ...]] = {}
+    moved_boxes: dict[str, tuple[Box, ...]] = {}
     for word, several in boxes.items():
         for x0, y0, x1, y1 in several:
             require(
@@ -374,17 +342,17 @@ def _fitted(boxes: Mapping[str, list[Box]], pixels: Pixels, options: PictureOpti
         moved = (place.box(box) for box in several)
         seen = tuple(box for box in moved if box[0] < box[2] and box[1] < box[3])
         if seen:
-            found[word] = seen
-    return found
+            moved_boxes[word] = seen
+    return CaptionedPicture(name, square, captions, moved_boxes)
 
 
 def repeated_in_training(train: Sequence[CaptionRecord], others: Sequence[CaptionRecord]) -> list[Problem]:
-    """Pictures to be measured with that are learned from under other captions; those with the same ones are told anyway."""
+    """Pictures to be measured with that are learned from under other captions; others are reported elsewhere."""
     known = {record.value.digest: record for record in train}
-    found = []
+    problems = []
     for record in others:
         there = known.get(record.value.digest)
         if there is not None and there.value.identity != record.value.identity:
             what = f"the same picture is in the training data: {there.where}. Take it out of one of them."
-            found.append(Problem(record.where, what))
-    return found
+            problems.append(Problem(record.where, what))
+    return problems

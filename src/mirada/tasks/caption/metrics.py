@@ -1,6 +1,4 @@
-"""How good captions are, and pointing: whether the place that was looked at most, while a word was written, is where the
-thing is.
-"""
+"""How good captions are, and pointing: whether the model looked most at an object while it wrote the word for it."""
 
 import math
 import re
@@ -13,6 +11,7 @@ from typing import NamedTuple
 from jaxtyping import Float
 from torch import Tensor
 
+from mirada.data.image import Box
 from mirada.errors import require
 from mirada.runs.run import Run
 from mirada.tasks.caption.captions import CaptionRecord
@@ -100,19 +99,12 @@ def _words_in(counts: Counter[NGram]) -> int:
 
 def _clipped_cosine(answer: Weighted, reference: Weighted) -> float:
     """The cosine of two texts, where an n-gram counts no more often than the reference has it."""
-    norms = _norm(answer) * _norm(reference)
-    if not norms:
-        return 0.0
-    return (
-        sum(min(value, reference.get(gram, 0.0)) * reference.get(gram, 0.0) for gram, value in answer.items()) / norms
-    )
+    one, other = (math.sqrt(sum(value * value for value in text.values())) for text in (answer, reference))
+    pairs = ((value, reference.get(gram, 0.0)) for gram, value in answer.items())
+    return sum(min(pair) * pair[1] for pair in pairs) / (one * other) if one * other else 0.0
 
 
-def _norm(values: Weighted) -> float:
-    return math.sqrt(sum(value * value for value in values.values()))
-
-
-Box = tuple[float, float, float, float]  # left, top, right, bottom in pixels
+WordBoxes = Mapping[str, Sequence[Box]]  # where words are in a picture: left, top, right, bottom in pixels
 
 
 class Pointed(NamedTuple):
@@ -123,9 +115,7 @@ class Pointed(NamedTuple):
     chance: float
 
 
-def pointed(
-    words: Sequence[str], weights: Float[Tensor, "words cells"], boxes: Mapping[str, Sequence[Box]], size: int
-) -> list[Pointed]:
+def pointed(words: Sequence[str], weights: Float[Tensor, "words cells"], boxes: WordBoxes, size: int) -> list[Pointed]:
     """Where the model looked for every written word that has a box.
 
     The cells are a square grid over a picture of `size` pixels, row by row. A word hits if the cell of its largest weight
@@ -185,11 +175,7 @@ class Misnamed(NamedTuple):
 
 
 def misnamed(
-    words: Sequence[str],
-    wanted: Sequence[str],
-    weights: Float[Tensor, "words cells"],
-    boxes: Mapping[str, Sequence[Box]],
-    size: int,
+    words: Sequence[str], wanted: Sequence[str], weights: Float[Tensor, "words cells"], boxes: WordBoxes, size: int
 ) -> list[Misnamed]:
     """The words that stand where others were wanted, and whether the model looked at the thing all the same.
 
@@ -200,12 +186,11 @@ def misnamed(
     mistakes = []
     side = isqrt(weights.shape[1])
     for kind, first, last, start, end in SequenceMatcher(None, words, wanted, autojunk=False).get_opcodes():
-        if kind != "replace" or last - first != end - start:
-            continue
-        for place, word in zip(range(first, last), wanted[start:end], strict=True):
-            known = word in boxes
-            looked = int(weights[place].argmax()) in touched(boxes[word], side, size / side) if known else None
-            mistakes.append(Misnamed(words[place], word, looked))
+        if kind == "replace" and last - first == end - start:
+            for place, word in zip(range(first, last), wanted[start:end], strict=True):
+                cells = touched(boxes[word], side, size / side) if word in boxes else None
+                looked = None if cells is None else int(weights[place].argmax()) in cells
+                mistakes.append(Misnamed(words[place], word, looked))
     return mistakes
 
 

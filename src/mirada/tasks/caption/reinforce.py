@@ -67,13 +67,10 @@ class Reinforce(Objective):
         place = torch.arange(reward.shape[1], device=reward.device).clamp(max=PLACES - 1)
         advantage = ((reward - self.baseline[place]) * real).unsqueeze(1)
         if self.training:
-            self._note(reward, real, place)
+            self.sums.index_add_(0, place.cpu(), (reward * real).sum(0).double().cpu())
+            self.counts.index_add_(0, place.cpu(), real.sum(0).double().cpu())
         bonus = self.entropy * (entropy * real.unsqueeze(1)).sum()
         return -self.strength * (advantage * log_draw * ~soft).sum() - bonus
-
-    def _note(self, reward: Tensor, real: Tensor, place: Tensor) -> None:
-        self.sums.index_add_(0, place.cpu(), (reward * real).sum(0).double().cpu())
-        self.counts.index_add_(0, place.cpu(), real.sum(0).double().cpu())
 
     def end_step(self, group: ProcessGroup) -> None:
         """Move the baseline by the mean rewards of the whole batch, at the places where it had words."""

@@ -1,6 +1,6 @@
 """The report of a run that captions: where it looked for every word, and what it wrote wrongly."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isqrt
 from typing import Any
 
@@ -33,6 +33,9 @@ def sections(run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answe
     ranked = sorted(range(len(pairs)), key=lambda row: alike[row])
     wrong = [pairs[row] for row in ranked if not is_right(answers[row].text, references[row])]
     looks = "one cell for every word" if _is_hard(run) else "the more color, the more it looked there"
+    known = run.task.details(run, records, answers).get("words", {})
+    rows = tuple((word, counts["written"], counts["pointing"]) for word, counts in known.items())[:MOST_WORDS]
+    words = (DataTable("Words whose place is known", ("word", "written", "pointing %"), rows),) if rows else ()
     draws = f"How often each cell was drawn for a word in {DRAWS} draws, as in training."
     return [
         Section(
@@ -46,7 +49,7 @@ def sections(run: Run, records: Sequence[CaptionRecord], answers: Sequence[Answe
             "Captions that have the least in common with what was wanted (CIDEr), and where the model looked.",
             (*blame(pairs), *(heat(*pair, pair[0].weights) for pair in wrong[:SHOWN])),
         ),
-        Section("Words", "", _words_table(run.task.details(run, records, answers))),
+        Section("Words", "", words),
     ]
 
 
@@ -56,9 +59,7 @@ def _is_hard(run: Run) -> bool:
     return config.decoder == "lstm" and config.gaze.startswith("hard")
 
 
-def heat(
-    answer: Answer, record: CaptionRecord, weights: Float[Tensor, "written cells"] | None
-) -> PictureHeat:  # fmt: skip
+def heat(answer: Answer, record: CaptionRecord, weights: Float[Tensor, "written cells"] | None) -> PictureHeat:
     """A picture with weights for every written word, and the boxes of the words whose place is known."""
     value = record.value
     if weights is None:
@@ -93,15 +94,6 @@ def blame(pairs: Sequence[tuple[Answer, CaptionRecord]]) -> tuple[DataTable, ...
     seen = sum(looks)
     rows = (("looked at the thing and named it wrongly", seen), ("looked elsewhere", len(looks) - seen))
     return (DataTable("Wrong names of things", ("the model", "words"), rows),)
-
-
-def _words_table(details: Mapping[str, Any]) -> tuple[DataTable, ...]:
-    """How often each word was written, and how often the model looked at what it names."""
-    words = details.get("words", {})
-    rows = tuple((word, counts["written"], counts["pointing"]) for word, counts in words.items())
-    return (
-        (DataTable("Words whose place is known", ("word", "written", "pointing %"), rows[:MOST_WORDS]),) if rows else ()
-    )
 
 
 def _drawn(run: Run, answer: Answer, record: CaptionRecord) -> PictureHeat:

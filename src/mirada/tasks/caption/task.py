@@ -17,7 +17,7 @@ from torch import Tensor
 from mirada.corpora.scenes import Scene, scenes
 from mirada.data.batching import Microbatch, in_sequence, pad
 from mirada.data.check import too_long
-from mirada.data.image import Box, Pixels, as_numbers, fit_square, pixels_of, thumbnails
+from mirada.data.image import Box, as_numbers, fit_square, pixels_of, thumbnails
 from mirada.data.record import Problem
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer, Vocabulary
 from mirada.decoding.search import Forbid, Hypothesis
@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 AT_ONCE = 64  # pictures that are captioned together
 LONGEST = 60  # words of a caption
 
-WordBoxes = Mapping[str, tuple[Box, ...]]  # where words are in a picture
-
 
 class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     """An input is a path, a Pillow image or an array of pixels."""
@@ -90,7 +88,9 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     def read(self, source: Source, options: PictureOptions) -> Splits[CaptionedPicture]:
         if source.builtin:
             return builtin(options)
-        splits = splits_of(_located(source), partial(read_captions, options=options), options, attrgetter("digest"))
+        if isinstance(source.data, str) and captions_files(source.data):
+            source = replace(source, data=captions_file(source.data))  # train.png and test.png do not divide the folder
+        splits = splits_of(source, partial(read_captions, options=options), options, attrgetter("digest"))
         repeated = repeated_in_training(splits.train, (*splits.valid, *splits.test))
         return replace(splits, problems=[*splits.problems, *repeated])
 
@@ -128,21 +128,20 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: SearchAsk) -> list[Answer]:
         options: Any = run.options
-        names = [_name_of(given) for given in inputs]
-        pictures = [
-            given.pixels
-            if isinstance(given, CaptionedPicture)
-            else fit_square(pixels_of(given), options.size, options.resize)
-            for given in inputs
-        ]
-        answers = []
-        for first in range(0, len(pictures), AT_ONCE):
-            part = pictures[first : first + AT_ONCE]
-            hypotheses = _written(run, part, ask)
-            answers += [
-                _as_answer(run, name, pixels, ranked, given.boxes if isinstance(given, CaptionedPicture) else {})
-                for name, pixels, ranked, given in zip(names[first:], part, hypotheses, inputs[first:], strict=False)
-            ]
+        stepper: Any = run.stepper
+        pictures, answers, never = [], list[Answer](), Forbid((PAD, START, MASK, UNKNOWN))
+        for given in inputs:
+            if not isinstance(given, CaptionedPicture):
+                name = str(given) if isinstance(given, str | Path) else "picture"
+                given = CaptionedPicture(name, fit_square(pixels_of(given), options.size, options.resize), ())
+            pictures.append(given)
+        most = min(run.model.config.length - 1, ask.tokens or LONGEST)
+        for at in range(0, len(pictures), AT_ONCE):
+            part = pictures[at : at + AT_ONCE]
+            state = stepper.start(stepper.encode(as_numbers([picture.pixels for picture in part]).to(run.device)))
+            first = torch.full((len(part),), START, device=run.device)
+            hypotheses = ask.search()(stepper, state, first, END, most, align=True, rules=[never])
+            answers += [_as_answer(run, *pair) for pair in zip(part, hypotheses, strict=True)]
         return answers
 
     def questions(self, run: Run, place: str) -> Questions:
@@ -221,63 +220,40 @@ class CaptionExamples:
 
     def each_caption(self) -> "CaptionExamples":
         """Every caption as an example of its own."""
-        pairs = [
-            (picture, [text]) for picture, texts in zip(self.pictures, self.captions, strict=True) for text in texts
-        ]
-        return CaptionExamples([picture for picture, _ in pairs], [texts for _, texts in pairs])
+        pairs = zip(self.pictures, self.captions, strict=True)
+        pictures = [picture for picture, texts in pairs for _ in texts]
+        return CaptionExamples(pictures, [[text] for texts in self.captions for text in texts])
 
 
 def builtin(options: PictureOptions) -> Splits[CaptionedPicture]:
     """The drawn scenes, in the size that was asked for."""
 
     def picture(scene: Scene) -> CaptionedPicture:
-        return resized_picture(
-            scene.pixels, (scene.caption,), {word: [box] for word, box in scene.boxes.items()}, options
-        )
+        boxes: dict[str, list[Box]] = {word: [box] for word, box in scene.boxes.items()}
+        return resized_picture(scene.pixels, (scene.caption,), boxes, options, "scene")
 
     data = scenes()
     train, valid, test = (numbered(name, map(picture, getattr(data, name))) for name in SETS)
     return Splits(train, valid, test)
 
 
-def _located(source: Source) -> Source:
-    """The captions file in the place of its folder: pictures called train.png and test.png do not divide it."""
-    divided = not isinstance(source.data, str) or not captions_files(source.data)
-    return source if divided else replace(source, data=captions_file(source.data))
-
-
-def _name_of(given: Any) -> str:
-    """An input in words."""
-    if isinstance(given, CaptionedPicture):
-        return given.name
-    return str(given) if isinstance(given, str | Path) else "picture"
-
-
-def _written(run: Run, pictures: Sequence[UInt8[np.ndarray, "size size 3"]], ask: SearchAsk) -> list[list[Hypothesis]]:
-    """The best captions for each of some pictures."""
-    stepper: Any = run.stepper
-    state = stepper.start(stepper.encode(as_numbers(pictures).to(run.device)))
-    most = min(run.model.config.length - 1, ask.tokens or LONGEST)
-    first = torch.full((len(pictures),), START, device=run.device)
-    never = Forbid((PAD, START, MASK, UNKNOWN))
-    return ask.search()(stepper, state, first, END, most, align=True, rules=[never])
-
-
-def _as_answer(run: Run, name: str, pixels: Pixels, ranked: list[Hypothesis], boxes: WordBoxes) -> Answer:
+def _as_answer(run: Run, picture: CaptionedPicture, ranked: list[Hypothesis]) -> Answer:
     """The best caption as text, with where the model looked for every word of it."""
     best, tokenizer = ranked[0], run.known.tokenizer
     texts = [tokenizer.decode(hypothesis.tokens) for hypothesis in ranked]
     assert best.alignment is not None
     weights = best.alignment[: len(best.tokens)].float().cpu()
     side = isqrt(weights.shape[1])
-    labels = partial(_labels_of, tokenizer, name, pixels, best, boxes)
     return Answer(
-        name, texts[0], best.score, pixels,
+        picture.name, texts[0], best.score, picture.pixels,
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         shown=len(ranked) if len(ranked) > 1 else 0,
         read=tuple(f"row {1 + cell // side}, column {1 + cell % side}" for cell in range(weights.shape[1])),
         written=tuple(map(tokenizer.token, best.tokens)), tokens=tuple(best.tokens), weights=weights,
-        replay=partial(run.look, as_numbers([pixels]), torch.tensor([[START, *best.tokens]]), labels=labels),
+        replay=partial(
+            run.look, as_numbers([picture.pixels]), torch.tensor([[START, *best.tokens]]),
+            labels=partial(_labels_of, tokenizer, picture, best),
+        ),
     )  # fmt: skip
 
 
@@ -299,21 +275,14 @@ def as_file(folder: Path, record: CaptionRecord) -> str:
     return str(path)
 
 
-def _labels_of(
-    tokenizer: Tokenizer,
-    name: str,
-    pixels: UInt8[np.ndarray, "size size 3"],
-    best: Hypothesis,
-    boxes: WordBoxes,
-    logits: Tensor,
-) -> Labels:
+def _labels_of(tokenizer: Tokenizer, picture: CaptionedPicture, best: Hypothesis, logits: Tensor) -> Labels:
     """What the rows and columns of a caption are: words that were written, cells of the picture."""
     from mirada.drawing.attention.picture import png
 
     assert best.alignment is not None
     side = isqrt(best.alignment.shape[1])
-    cells, text = GridLabels.of(side, side, picture=png(pixels)), tokenizer.decode(best.tokens)
-    labels = written_labels("cells", cells, tokenizer, best, text, name, logits)
-    known = {word.lower(): places for word, places in boxes.items()}
+    cells, text = GridLabels.of(side, side, picture=png(picture.pixels)), tokenizer.decode(best.tokens)
+    labels = written_labels("cells", cells, tokenizer, best, text, picture.name, logits)
+    known = {word.lower(): places for word, places in picture.boxes.items()}
     placed = ((step.row, box) for step in labels.outputs for box in known.get(step.text.lower(), ()))
     return replace(labels, boxes=tuple(placed))

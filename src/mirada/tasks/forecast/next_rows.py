@@ -82,37 +82,28 @@ def forecast_from(run: Run, series: TimeSeries, first: int, name: str) -> Answer
     """The answer for the rows before `first`, and where the model looked."""
     known: SeriesScale = run.known
     rows = range(first - known.size.lookback, first)
-    inputs = _standardized_inputs(known, series, rows)
+    read = torch.from_numpy(known.standardized(series, known.inputs)[rows.start : rows.stop]).float().unsqueeze(0)
+    last_values = torch.zeros(1, len(known.targets))
+    last_values[:, : known.own] = read[:, -1, : known.own]
+    inputs = read, last_values
     seen = run.look(*inputs)
     with torch.inference_mode():
         values = run.model(*(x.to(run.device) for x in inputs))[0].double().cpu().numpy()
     if known.own == len(known.targets):
-        past_values = inputs[0][0, :, : known.own].double().numpy()
-        plain = plain_forecasts(past_values, np.zeros(1, np.int64), known.linear)
+        plain = plain_forecasts(read[0, :, : known.own].double().numpy(), np.zeros(1, np.int64), known.linear)
         values = combined(known.shares, [values, *(forecast[0] for forecast in plain)])
     past = [series.times.texts[row] for row in rows]
-    times = (
-        series.times.take(rows).after(known.size.horizon)
-        if first == len(series)
-        else tuple(series.times.texts[row] for row in range(first, first + known.size.horizon))
-    )
-    forecast = NextRows(
-        series.time, times, known.targets, known.in_units(values, known.targets), known.decimals(known.targets)
-    )
-    labels = partial(_labels_of, known, run.model.config, inputs[0], past, forecast, name)
-    written, read, weights = _looked_at(run, seen, past, times)
+    times = tuple(series.times.texts[first : first + known.size.horizon])
+    if first == len(series):
+        times = series.times.take(rows).after(known.size.horizon)
+    values = known.in_units(values, known.targets)
+    forecast = NextRows(series.time, times, known.targets, values, known.decimals(known.targets))
+    labels = partial(_labels_of, known, run.model.config, read, past, forecast, name)
+    from_axis, to_axis, weights = _looked_at(run, seen, past, times)
     return Answer(
-        name, forecast.text(), math.nan, forecast, read=read, written=written, weights=weights,
+        name, forecast.text(), math.nan, forecast, read=to_axis, written=from_axis, weights=weights,
         more=forecast.more(), replay=partial(_look, run, inputs, labels),
     )  # fmt: skip
-
-
-def _standardized_inputs(known: SeriesScale, series: TimeSeries, rows: range) -> tuple[Tensor, Tensor]:
-    """What the model is given for some rows: the columns it reads, and the last values of the targets."""
-    read = torch.from_numpy(known.standardized(series, known.inputs)[rows.start : rows.stop]).float().unsqueeze(0)
-    first = torch.zeros(1, len(known.targets))
-    first[:, : known.own] = read[:, -1, : known.own]
-    return read, first
 
 
 def _looked_at(
@@ -184,15 +175,15 @@ def _labels_of(
 ) -> Labels:
     """What the rows and columns of a forecast are: times that were, and times to come or patches of time.
 
-    A step's text is what attention alone says; the answer may be mixed with plain forecasts.
+    A step's text is the forecast of the model alone; the answer may be a mixture with plain forecasts.
     """
     read = known.in_units(series[0].double().numpy(), known.inputs)
-    said = known.in_units(output[0].double().cpu().numpy(), known.targets)
-    made, answer = {"input": name}, (forecast.text(), None)
+    predicted = known.in_units(output[0].double().cpu().numpy(), known.targets)
+    facts, answer = {"input": name}, (forecast.text(), None)
     if config.kind == "patches":
         axes = {"patches": _patch_axis(known, config, read, past)}
-        return Labels(axes, {"*": ("patches", "patches")}, made, answer)
-    cells = replace(forecast, values=said).cells()
+        return Labels(axes, {"*": ("patches", "patches")}, facts, answer)
+    cells = replace(forecast, values=predicted).cells()
     steps = (
         WrittenStep(row, ", ".join(f"{column} {cell}" for column, cell in zip(known.targets, each, strict=True)))
         for row, each in enumerate(cells)
@@ -200,10 +191,10 @@ def _labels_of(
     return Labels(
         {
             "past": TimeLabels(tuple(past), tuple(read[:, 0].tolist())),
-            "next": TimeLabels(tuple(forecast.times), tuple(said[:, 0].tolist())),
+            "next": TimeLabels(tuple(forecast.times), tuple(predicted[:, 0].tolist())),
         },
         {"*encoder*": ("past", "past"), "*decoder*self": ("next", "next"), "*decoder*": ("next", "past")},
-        made, answer, tuple(steps),
+        facts, answer, tuple(steps),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The report of forecasts: errors beside those of plain ones, and charts of the past, the forecast and the truth."""
+"""The report of forecasts: errors next to those of plain ones, and charts of the past, the forecast and the truth."""
 
 import re
 from collections.abc import Sequence
@@ -9,30 +9,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mirada.drawing import charts
 from mirada.drawing.attention.weights import ColorScale
-from mirada.drawing.charts import (
-    LETTER,
-    RIGHT,
-    TOP,
-    WIDTH,
-    Axis,
-    Curve,
-    Stroke,
-    cross,
-    feet,
-    grid,
-    legend,
-    linear,
-    polylines,
-    stroke_of,
-    warnings,
-)
 from mirada.drawing.page import Item, Markup, Section, element, scroll
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.runs.answers import Answer
 from mirada.runs.run import Run
-from mirada.tasks.forecast.errors import FORECASTS, Errors, metrics_of, mixture, verdict
+from mirada.tasks.forecast.errors import FORECASTS, metrics_of, mixture, verdict
 from mirada.tasks.forecast.next_rows import NextRows, forecast_from, patch_spans
 from mirada.tasks.forecast.scale import SeriesScale
 from mirada.tasks.forecast.windows import SeriesWindow, WindowRecord
@@ -52,42 +36,31 @@ SEEN = "The bars below a curve show where the last attention layer looked."
 
 
 def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> list[Section]:
-    """What a report shows of a run that forecasts: its errors beside plain forecasts, typical and good windows, the worst."""
+    """The errors next to those of plain forecasts, then typical windows, good ones and the worst."""
     errors = np.stack([answer.value for answer in answers])
     order = np.argsort(errors[:, 0, 0].mean(-1), kind="stable")
     places = np.array([record.value.first for record in records])
     distance = run.known.size.horizon
 
-    def charts(around: float, count: int) -> tuple[ForecastChart, ...]:
+    def windows(around: float, count: int) -> tuple[ForecastChart, ...]:
         """Windows whose errors stand at that share of their order."""
         near = sorted(range(len(order)), key=lambda rank: abs(rank - around * (len(order) - 1)))
         rows = apart([int(order[rank]) for rank in near], places, distance, count)
         return tuple(_chart(run, records[row].value, errors[row]) for row in rows)
 
-    return [
-        Section(
-            "Beside plain forecasts",
-            f"{verdict(metrics_of(errors))} {mixture(run.known.shares)} {UNITS}",
-            _comparison(errors, run.known.targets),
-        ),
-        Section(
-            "Forecasts",
-            f"Typical windows, in the middle by their errors, then good ones. {SEEN}",
-            charts(0.5, SHOWN) + charts(0.1, SHOWN),
-        ),
-        Section("Worst errors", "Windows that do not overlap, the worst first.", charts(1.0, SHOWN)),
-    ]
-
-
-def _comparison(errors: Errors, targets: Sequence[str]) -> tuple[DataTable, ...]:
-    """The errors beside those of plain forecasts, and the same for every target where there are several."""
     means = errors.mean((0, 3))
     rows = tuple((name, *means[place].tolist()) for place, name in enumerate(FORECASTS.values()))
     tables = [DataTable("", ("forecast", "MSE", "MAE"), rows)]
-    if len(targets) > 1:
-        columns = tuple((name, *errors[:, :, 0, place].mean(0).tolist()) for place, name in enumerate(targets))
-        tables.append(DataTable("MSE of every column", ("column", "this model", "repeat", "linear"), columns))
-    return tuple(tables)
+    if len(run.known.targets) > 1:
+        each = tuple((name, *errors[:, :, 0, place].mean(0).tolist()) for place, name in enumerate(run.known.targets))
+        tables.append(DataTable("MSE of every column", ("column", "this model", "repeat", "linear"), each))
+    summary = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)} {UNITS}"
+    typical = f"Typical windows, in the middle by their errors, then good ones. {SEEN}"
+    return [
+        Section("Beside plain forecasts", summary, tuple(tables)),
+        Section("Forecasts", typical, windows(0.5, SHOWN) + windows(0.1, SHOWN)),
+        Section("Worst errors", "Windows that do not overlap, the worst first.", windows(1.0, SHOWN)),
+    ]
 
 
 def apart(order: Sequence[int], places: NDArray[np.int64], distance: int, count: int) -> list[int]:
@@ -143,7 +116,7 @@ def _by_step(run: Run, answer: Answer, place: int) -> dict[str, tuple[float, ...
 
 @dataclass(frozen=True)
 class ForecastChart(Item):
-    """Values over time: `past` that the model knew, then `forecast` beside the `truth`, with the times of both parts.
+    """Values over time: the `past` that the model read, then `forecast` next to the `truth`, with the times of both parts.
 
     `weights`, one per step of the past, is how much the model looked at it; `others` are the same for other columns that it
     read, by name. A value that is None leaves a gap.
@@ -185,7 +158,7 @@ class ForecastChart(Item):
 
     @property
     def strips(self) -> tuple[tuple[str, tuple[float, ...]], ...]:
-        """The weights of every column, by the name that stands beside them."""
+        """The weights of every column, by the name that is shown next to them."""
         named = ((self.title if self.others else "weight", self.weights), *self.others)
         return tuple((name, weights) for name, weights in named if weights)
 
@@ -194,17 +167,23 @@ class ForecastChart(Item):
         """One scale for all strips: they are to be compared."""
         return ColorScale.of(tuple(weights for _, weights in self.strips))
 
-    def strokes(self) -> list[Stroke]:
+    def strokes(self) -> list[charts.Stroke]:
         """The lines, in the order of the legend and of the columns of the table."""
         now = len(self.past)
         parts = ((KNOWN, 0, self.past), (TRUTH, now, self.truth), (FORECAST, now, self.forecast))
-        curves = [(Curve(look[0], tuple(enumerate(values, start))), look[1]) for look, start, values in parts]
-        return [stroke_of(curve, index) for curve, index in curves if not curve.empty]
+        curves = [(charts.Curve(look[0], tuple(enumerate(values, start))), look[1]) for look, start, values in parts]
+        return [charts.stroke_of(curve, index) for curve, index in curves if not curve.empty]
 
     def draw(self) -> Markup:
         """The chart, its legend, and all values in a folded table."""
         lines = self.strokes()
         drawn = any(line.drawn for line in lines)
+        weight_entry = None  # where the script writes the weight under the pointer
+        if self.strips:
+            sign = element("i", class_="bar-sign", aria_hidden="true")
+            top = number(max((w for _, weights in self.strips for w in weights if isfinite(w)), default=None))
+            largest = element("small", "largest"), element("b", top, class_="now")
+            weight_entry = element("li", sign, element("span", "weight"), *largest)
         return element(
             "figure",
             element(
@@ -212,94 +191,79 @@ class ForecastChart(Item):
                 element("h3", self.title, dir="auto"),
                 element("span", self.note, class_="remark", dir="auto") if self.note else None,
             ),
-            legend(lines, self.weight_entry() if self.strips else None),
+            charts.legend(lines, weight_entry),
             self.svg(lines) if drawn else element("p", "There is no finite value to draw.", class_="caution"),
-            warnings(lines),
+            charts.warnings(lines),
             element("p", self.looked(), class_="remark") if self.strips else None,
             self.table(lines, self.axes(lines)[0] if drawn else None),
             class_="chart forecast-chart card",
         )
 
-    def weight_entry(self) -> Markup:
-        """The line of the legend where the script writes the weight under the pointer."""
-        sign = element("i", class_="bar-sign", aria_hidden="true")
-        top = number(max((value for _, weights in self.strips for value in weights if isfinite(value)), default=None))
-        return element(
-            "li", sign, element("span", "weight"), element("small", "largest"), element("b", top, class_="now")
-        )
-
-    def axes(self, lines: list[Stroke]) -> tuple[Axis, Axis]:
+    def axes(self, lines: list[charts.Stroke]) -> tuple[charts.Axis, charts.Axis]:
         """Steps from left to right with their times, values from bottom to top."""
         values = [value for line in lines for _, value in line.drawn]
-        low, high, ticks = linear(min(values), max(values), 4, whole=True)
-        y = Axis(low, high, FLOOR, TOP, ticks)
+        low, high, ticks = charts.linear(min(values), max(values), 4, whole=True)
+        y = charts.Axis(low, high, FLOOR, charts.TOP, ticks)
         labels = [label for _, label in ticks]
-        labels += (
-            [number(self.scale.top), *(shortened(name, 9, "\u2026") for name, _ in self.strips)] if self.strips else []
-        )
-        left = 14 + LETTER * max(map(len, labels))
+        if self.strips:
+            labels += [number(self.scale.top), *(shortened(name, 9, "\u2026") for name, _ in self.strips)]
+        left = 14 + charts.LETTER * max(map(len, labels))
         last = max(len(self.times) - 1, 1)
-        return Axis(0, last, left, WIDTH - RIGHT, self.ticks(WIDTH - RIGHT - left)), y
+        return charts.Axis(
+            0, last, left, charts.WIDTH - charts.RIGHT, self.ticks(charts.WIDTH - charts.RIGHT - left)
+        ), y
 
     def ticks(self, room: float) -> tuple[tuple[float, str], ...]:
         """As many times as there is room for, the first and the last among them."""
         names = _short_times(self.times)
-        fitting = int(room // (LETTER * max(map(len, names)) + 16))
+        fitting = int(room // (charts.LETTER * max(map(len, names)) + 16))
         count = min(max(fitting, 1), 5, len(names))
         places = {round(index * (len(names) - 1) / max(count - 1, 1)) for index in range(count)}
         return tuple((float(place), names[place]) for place in sorted(places))
 
-    def svg(self, lines: list[Stroke]) -> Markup:
+    def svg(self, lines: list[charts.Stroke]) -> Markup:
         """The curves above the strips of weights, on one axis of times."""
         x, y = self.axes(lines)
         now = plain(x(len(self.past) - 0.5)) if self.past else None
+        named = now and float(now) + 4 + charts.LETTER * len("forecast") < charts.WIDTH
         foot = FLOOR + (STRIP + ABOVE) * len(self.strips)
         return element(
             "svg",
-            grid(x, y), feet(x, foot),
+            charts.grid(x, y), charts.feet(x, foot),
             element("text", self.y, x=4, y=12, class_="name") if self.y else None,
-            element("line", x1=now, x2=now, y1=TOP, y2=plain(foot), class_="present") if now else None,
-            element("text", "forecast", x=plain(float(now) + 4), y=TOP - 3, class_="name") if now and _fits(now) else None,
+            element("line", x1=now, x2=now, y1=charts.TOP, y2=plain(foot), class_="present") if now else None,
+            element("text", "forecast", x=plain(float(now) + 4), y=charts.TOP - 3, class_="name") if now and named else None,
             *(self.strip(x, place) for place in range(len(self.strips))),
-            *(polylines(line, x, y, lambda step: self.times[int(step)]) for line in lines),
-            cross(x, y),
-            viewBox=f"0 0 {WIDTH} {foot + 26}",
+            *(charts.polylines(line, x, y, lambda step: self.times[int(step)]) for line in lines),
+            charts.cross(x, y),
+            viewBox=f"0 0 {charts.WIDTH} {foot + 26}",
             role="img",
-            aria_label=f"{self.title}. {self.told(lines)}",
+            aria_label=f"{self.title}. {self.description(lines)}",
         )  # fmt: skip
 
-    def told(self, lines: list[Stroke]) -> str:
+    def description(self, lines: list[charts.Stroke]) -> str:
         """The picture in words."""
-        spans = [
-            f"{line.name}: {number(line.drawn[0][1])} at {self.times[int(line.drawn[0][0])]} "
-            f"to {number(line.drawn[-1][1])} at {self.times[int(line.drawn[-1][0])]}."
-            for line in lines
-            if line.drawn
-        ]
+        spans = []
+        for line in lines:
+            ends = (f"{number(line.drawn[end][1])} at {self.times[int(line.drawn[end][0])]}" for end in (0, -1))
+            spans += [f"{line.name}: {' to '.join(ends)}."] if line.drawn else []
         return " ".join([*spans, *([self.looked()] if self.strips else [])])
 
     def looked(self) -> str:
         """The strongest steps in words."""
-        finite = [
-            (value, f"{name} " if self.others else "", index)
-            for name, weights in self.strips
-            for index, value in enumerate(weights)
-            if isfinite(value)
-        ]
-        order = sorted(finite, key=lambda found: -abs(found[0]))[:3]
-        named = ", ".join(f"{name}{self.times[index]} ({number(value)})" for value, name, index in order)
+        steps = [(value, name, index) for name, weights in self.strips for index, value in enumerate(weights)]
+        order = sorted((step for step in steps if isfinite(step[0])), key=lambda step: -abs(step[0]))[:3]
+        named = ", ".join(
+            f"{f'{name} ' if self.others else ''}{self.times[index]} ({number(value)})" for value, name, index in order
+        )
         even = 1 / sum(len(weights) for _, weights in self.strips)
-        return f"Looked most at {named}; even would be {number(even)}.{self.shares()}"
-
-    def shares(self) -> str:
-        """How much of the looking fell on every column."""
         totals = [(sum(filter(isfinite, weights)), name) for name, weights in self.strips]
-        whole = sum(total for total, _ in totals)
-        if len(totals) < 2 or not whole > 0:
-            return ""
-        return " In all: " + ", ".join(f"{name} {100 * total / whole:.0f} %" for total, name in totals) + "."
+        whole, shares = sum(total for total, _ in totals), ""  # of every column
+        if len(totals) > 1 and whole > 0:
+            shares = " In all: " + ", ".join(f"{name} {100 * total / whole:.0f} %" for total, name in totals) + "."
+        return f"Looked most at {named}; even would be {number(even)}.{shares}"
 
-    def strip(self, x: Axis, place: int) -> Markup:
+    def strip(self, x: charts.Axis, place: int) -> Markup:
         """A bar per known step: its height is the weight. Steps too narrow to be seen share a bar, the highest wins."""
         name, weights = self.strips[place]
         base, scale = FLOOR + (STRIP + ABOVE) * (place + 1), self.scale
@@ -323,17 +287,15 @@ class ForecastChart(Item):
             element("text", shortened(name, 9, "\u2026"), x=plain(x.start - 6), y=plain(base - 3), class_="end name"),
         )
 
-    def table(self, lines: list[Stroke], x: Axis | None) -> Markup:
+    def table(self, lines: list[charts.Stroke], x: charts.Axis | None) -> Markup:
         """All values, folded away; the script reads the places of the times from here."""
         now = len(self.past)
         columns = {"known": (0, self.past), "forecast": (now, self.forecast), "truth": (now, self.truth)}
         shown = [columns[line.name] for line in lines] + [(0, weights) for _, weights in self.strips]
         rows = []
         for step, time in enumerate(self.times):
-            cells = [
-                element("td", number(values[step - start]) if 0 <= step - start < len(values) else None)
-                for start, values in shown
-            ]
+            inside = (values[step - start : step - start + 1] if step >= start else () for start, values in shown)
+            cells = [element("td", *map(number, value)) if value else element("td", None) for value in inside]
             place = plain(x(step)) if x is not None else None
             rows.append(element("tr", element("th", time, scope="row"), *cells, data_x=place))
         seen = [f"weight of {name}" if self.others else name for name, _ in self.strips]
@@ -341,10 +303,6 @@ class ForecastChart(Item):
         head = element("tr", *(element("th", name, scope="col") for name in names))
         whole = element("table", element("thead", head), element("tbody", *rows), class_="numbers")
         return element("details", element("summary", "Values"), scroll(whole, f"Values of {self.title}"))
-
-
-def _fits(now: str) -> bool:
-    return float(now) + 4 + LETTER * len("forecast") < WIDTH
 
 
 def _short_times(times: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,13 +16,13 @@ from safetensors.numpy import load, save
 from mirada.data.columns.times import Spacing
 from mirada.errors import require
 from mirada.files import read_whole
-from mirada.tasks.forecast.series import TimeSeries
+from mirada.tasks.forecast.series import TimeSeries, all_columns
 from mirada.tasks.forecast.windows import RowRange, WindowSize
 
 BASELINE, LATEST = "baseline.safetensors", "latest.csv"
 LARGEST = 1 << 30  # bytes of either
 MOST_ROWS = 2**31  # of a window
-CONSTANT = 1e-12  # a deviation that is so small beside the mean is none
+CONSTANT = 1e-12  # a deviation this small, relative to the mean, counts as none
 DIGITS = 4  # of the deviation of a column that are written
 
 
@@ -51,17 +51,22 @@ class SeriesScale:
     @classmethod
     def learn(cls, series: TimeSeries, part: RowRange, size: WindowSize) -> Self:
         """The scale of the good rows of a part of a series, and its last rows. There is no linear forecast yet."""
-        mean, std = _scale_of(series.values[part.begin : part.end][series.good[part.begin : part.end]])
+        good = series.values[part.begin : part.end][series.good[part.begin : part.end]]
+        mean, std = good.mean(0), good.std(0)
+        std = np.where(std > CONSTANT * np.maximum(1.0, np.abs(mean)), std, 1.0)  # a constant column becomes 0
         times = series.times
+        last = zip(times.texts[-size.lookback :], series.values[-size.lookback :].tolist(), strict=True)
+        rows = [[*([text] if series.time else []), *(f"{value:.10g}" for value in values)] for text, values in last]
+        latest = csv_text((*([series.time] if series.time else []), *series.columns), rows).encode()
         return cls(
             series.inputs, series.targets, mean, std, size, series.time, times.pattern, times.spacing,
-            np.zeros((len(series.targets), size.lookback + 1, size.horizon), np.float32), _last_rows(series, size.lookback),
+            np.zeros((len(series.targets), size.lookback + 1, size.horizon), np.float32), latest,
         )  # fmt: skip
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns, in the order of the scale."""
-        return (*self.inputs, *(name for name in self.targets if name not in self.inputs))
+        return all_columns(self.inputs, self.targets)
 
     @property
     def own(self) -> int:
@@ -139,9 +144,8 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
         require(isinstance(facts[name], str), f"{name} must be a text")
     columns = len({*facts["inputs"], *facts["targets"]})
     for name, least in (("mean", -math.inf), ("std", 0.0)):
-        values = facts[name]
-        good = isinstance(values, list) and all(_is_number(value) and value > least for value in values)
-        require(good and len(values) == columns, f"{name} must have a number for each of {columns} columns")
+        good = isinstance(facts[name], list) and all(_is_number(value) and value > least for value in facts[name])
+        require(good and len(facts[name]) == columns, f"{name} must have a number for each of {columns} columns")
     spacing = facts["spacing"]
     good = isinstance(spacing, dict) and isinstance(spacing.get("kind"), str) and _is_number(spacing.get("step"))
     require(good, "spacing must have a kind and a step")
@@ -150,26 +154,6 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
 def _is_number(value: object) -> bool:
     """Whether a value can be counted with."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _scale_of(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation of columns; one that is constant has the deviation 1, so that it becomes 0.
-
-    >>> _scale_of(np.array([[1.0, 7.0], [3.0, 7.0]]))
-    (array([2., 7.]), array([1., 1.]))
-    """
-    mean, std = values.mean(0), values.std(0)
-    return mean, np.where(std > CONSTANT * np.maximum(1.0, np.abs(mean)), std, 1.0)
-
-
-def _last_rows(series: TimeSeries, count: int) -> bytes:
-    """The last rows of a series as a CSV file."""
-    names = [series.time] if series.time else []
-    rows = [
-        ([text] if series.time else []) + [f"{value:.10g}" for value in values]
-        for text, values in zip(series.times.texts[-count:], series.values[-count:].tolist(), strict=True)
-    ]
-    return csv_text((*names, *series.columns), rows).encode()
 
 
 def csv_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -5,9 +5,8 @@ path or value -> rows of cells (series_table.py) -> the column of times -> the c
 
 import csv
 import io
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -58,41 +57,23 @@ class SeriesTable:
     whole: list[bool]
     problems: list[Problem]
     separator: str = ","
-    above: int = 0  # titles that were left out
+    above: int = 0  # titles that were skipped
 
     def form(self) -> str:
         """The way out for a table that is not a series."""
         way = "" if self.place == MEMORY else " If its cells are divided by something else, say separator=."
         return f"A series has a row per time step: a time, then numbers.{way}"
 
-    def reversed_rows(self) -> "SeriesTable":
-        """The rows from the last to the first."""
-        columns = {name: cells[::-1] for name, cells in self.columns.items()}
-        return replace(self, columns=columns, where=self.where[::-1], whole=self.whole[::-1])
-
     def missing(self, name: str, known: Iterable[str]) -> ValueError:
         """That there is no such column. One that was named where the file names none is a forgotten header."""
-        numbered = not name.isdecimal() and all(other.isdecimal() for other in self.columns)
-        header = (
-            " The first line names no columns: add a header, as in the data that was learned from." if numbered else ""
-        )
-        return ValueError(f"{self.place}: {unknown('column', name, known)}{header}")
-
-
-def _table_of(place: Any, options: TableOptions) -> SeriesTable:
-    """The table in a file, or in memory."""
-    table = _table_in_file(place, options) if isinstance(place, str) else _table_in_memory(place)
-    require(len(table.where) > 0, f"{table.place} has no rows. {table.form()}")
-    if not options.names:
-        return table
-    for name in options.names:
-        if name not in table.columns:
-            raise table.missing(name, table.columns)
-    return replace(table, columns={name: table.columns[name] for name in options.names})
+        text = f"{self.place}: {unknown('column', name, known)}"
+        if not name.isdecimal() and all(other.isdecimal() for other in self.columns):
+            text += " The first line names no columns: add a header, as in the data that was learned from."
+        return ValueError(text)
 
 
 def _table_in_file(path: str, options: TableOptions) -> SeriesTable:
-    """The rows of a CSV or TSV file. Empty lines at its end are nothing."""
+    """The rows of a CSV or TSV file. Empty lines at its end are ignored."""
     require(
         form_of(path).objects is None, f"{path}: a series is a CSV or TSV file, or columns in memory. Save it as CSV."
     )
@@ -101,14 +82,14 @@ def _table_in_file(path: str, options: TableOptions) -> SeriesTable:
         rows, shown = line_rows(path, options.encoding), "\n"  # no comma divides cells there
     else:
         rows, shown = table_rows(path, 2, replace(options, separator=delimiter))
-    found = list(rows)
-    while found and not found[-1][2] and not any(map(str.strip, found[-1][1])):
-        found.pop()
-    require(bool(found), f"{path}: the file has no rows. A series has a row per time step: a time, then numbers.")
-    above = titles_above(found[:HEAD])
-    places = [(f"{path}:{number}", cells, fault) for number, cells, fault in found[above:]]
-    told = sum(any(map(str.strip, cells)) for _, cells, _ in found[:above])
-    return replace(_fitted(path, places, options.header, shown), above=told)
+    rows_read = list(rows)
+    while rows_read and not rows_read[-1][2] and not any(map(str.strip, rows_read[-1][1])):
+        rows_read.pop()
+    require(bool(rows_read), f"{path}: the file has no rows. A series has a row per time step: a time, then numbers.")
+    above = titles_above(rows_read[:HEAD])
+    places = [(f"{path}:{number}", cells, fault) for number, cells, fault in rows_read[above:]]
+    titles = sum(any(map(str.strip, cells)) for _, cells, _ in rows_read[:above])
+    return replace(_fitted(path, places, options.header, shown), above=titles)
 
 
 def _with_clock(table: SeriesTable, at: str | None) -> SeriesTable:
@@ -166,7 +147,10 @@ def _fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str,
     names = _column_names(place, first[1]) if heads else [str(number + 1) for number in range(width)]
     places, whole, cells, problems = [], [], [], []
     for place_of_row, row, fault in rows[start + 1 if heads else start :]:
-        fault = fault or _misfit(row, width)
+        if not fault and _blank(row):
+            fault = "empty line. Take it out."
+        elif not fault and len(row) != width:
+            fault = f"expected {plural(width, 'column')}, found {len(row)}. Fix the row."
         problems += [Problem(place_of_row, fault)] if fault else []
         places.append(place_of_row)
         whole.append(not fault)
@@ -177,17 +161,8 @@ def _fitted(place: str, rows: Sequence[tuple[str, list[Any], str]], header: str,
         f"{''.join(map(str, problems[:1]))} All rows are longer than the first: is a comma decimal, or in a text? Put such "
         "cells in quotes, or divide cells by another character.",
     )
-    columns = (
-        {name: list(column) for name, column in zip(names, zip(*cells, strict=True), strict=True)} if cells else {}
-    )
+    columns = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True)) if cells else {}
     return SeriesTable(place, columns, places, whole, problems, separator)
-
-
-def _misfit(row: Sequence[Any], width: int) -> str:
-    """What is wrong with the length of a row."""
-    if _blank(row):
-        return "empty line. Take it out."
-    return "" if len(row) == width else f"expected {plural(width, 'column')}, found {len(row)}. Fix the row."
 
 
 def _blank(row: Sequence[Any]) -> bool:
@@ -200,15 +175,6 @@ def _column_names(place: str, cells: Sequence[Any]) -> list[str]:
     for name in names:
         require(names.count(name) == 1, f"{place}: several columns are named {name!r}. Rename all but one.")
     return names
-
-
-def _stem(path: str) -> str:
-    """The name of a file without its folder and endings.
-
-    >>> _stem("stocks/AAPL.csv.gz")
-    'AAPL'
-    """
-    return os.path.basename(path).split(".")[0]
 
 
 REGULAR = 0.9  # share of equal steps that makes a column of whole numbers one of times
@@ -248,16 +214,6 @@ class SeriesOptions(TableOptions):
                 f"such as 8640,2880,2880: got {self.split!r}"
             )
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The columns to predict, as they were asked for."""
-        return named_in(self.target)
-
-    @property
-    def read(self) -> tuple[str, ...]:
-        """The columns to read, as they were asked for."""
-        return named_in(self.inputs)
-
 
 def named_in(text: str) -> tuple[str, ...]:
     """Names with commas between them; one that has a comma stands in quotes.
@@ -275,11 +231,16 @@ def joined(names: Sequence[str]) -> str:
     return file.getvalue()
 
 
+def all_columns(inputs: Sequence[str], targets: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are read, then the targets that are not."""
+    return (*inputs, *(name for name in targets if name not in inputs))
+
+
 @dataclass(frozen=True, eq=False)
 class TimeSeries:
     """Columns of numbers over time. Columns that are read come first, and among these the targets.
 
-    A row that is not `good` carries the values of the row before it: it may be read, and nobody has to predict it.
+    A row that is not `good` repeats the values of the row before it: it may be read, but is never predicted.
     """
 
     place: str
@@ -299,7 +260,7 @@ class TimeSeries:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns: those that are read, then the targets that are not."""
-        return (*self.inputs, *(name for name in self.targets if name not in self.inputs))
+        return all_columns(self.inputs, self.targets)
 
     def of(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Some columns."""
@@ -308,24 +269,15 @@ class TimeSeries:
     @cached_property
     def digest(self) -> bytes:
         """A short name for exactly these numbers."""
-        found = blake2b(np.ascontiguousarray(self.values).tobytes(), digest_size=8)
-        found.update(self.good.tobytes() + "\x1f".join((*self.inputs, "", *self.targets)).encode())
-        return found.digest()
-
-    def first_rows(self, count: int) -> "TimeSeries":
-        """The beginning of the series."""
-        if count >= len(self):
-            return self
-        return TimeSeries(
-            self.place, self.inputs, self.targets, self.values[:count], self.good[:count], self.where[:count],
-            self.times.take(range(count)), self.time, self.problems, self.notes,
-        )  # fmt: skip
+        digest = blake2b(np.ascontiguousarray(self.values).tobytes(), digest_size=8)
+        digest.update(self.good.tobytes() + "\x1f".join((*self.inputs, "", *self.targets)).encode())
+        return digest.digest()
 
 
 def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: Spacing | None = None) -> TimeSeries:
     r"""What a path or a value in memory holds: a dict of columns, a data frame, rows, or an array.
 
-    `pattern` and `spacing` are what is known about its times.
+    `pattern` and `spacing` describe its times, where they are known from training.
 
     >>> series = read_series({"day": ["2024-01-30", "2024-01-31"], "A": [1.0, 2.0], "B": [5.0, 4.0]}, SeriesOptions())
     >>> series.targets, series.times.after(1), series.values.tolist()
@@ -333,41 +285,36 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     >>> read_series([["1", "2"], ["x", "3"], ["4", "5"]], SeriesOptions(time="no")).problems[0]
     Problem(where='row 2', what="text 'x' in a column of numbers: 1. Fix it, or ...
     """
-    table = _table_of(place, options)
+    table = _table_in_file(place, options) if isinstance(place, str) else _table_in_memory(place)
+    require(len(table.where) > 0, f"{table.place} has no rows. {table.form()}")
+    for name in options.names:
+        if name not in table.columns:
+            raise table.missing(name, table.columns)
+    table = replace(table, columns={name: table.columns[name] for name in options.names or table.columns})
     at = _time_column(table, options)
     table = _with_clock(table, at)
     times = _axis_of(table, at, pattern, spacing)
     newest_first = _newest_first(times.moments)
     if newest_first:
-        table = table.reversed_rows()
+        backwards = {name: cells[::-1] for name, cells in table.columns.items()}
+        table = replace(table, columns=backwards, where=table.where[::-1], whole=table.whole[::-1])
         times = _axis_of(table, at, pattern, spacing)
     measured = {name: cells for name, cells in table.columns.items() if name != at}
     usual = mark_of(list(measured.values()))
-    found = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
-    inputs, targets = _roles(table, found, options)
-    columns = (*inputs, *(name for name in targets if name not in inputs))
-    problems = list(table.problems)
-    for name in columns:
-        problems += [
-            _bad_cell(table.where[row], name, what) for row, what in found[name][1].items() if table.whole[row]
-        ]
+    parsed = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
+    inputs, targets = _roles(table, parsed, options)
+    columns = all_columns(inputs, targets)
     backward = _out_of_order(times.moments)
-    problems += [_misplaced(table, times, row, before) for row, before in backward.items()]
-    problems += [
-        _unreadable(table, times, row)
-        for row, moment in enumerate(times.moments)
-        if moment is None and table.whole[row]
-    ]
-    values = np.stack([found[name][0] for name in columns], axis=1)
-    good = (
-        np.isfinite(values).all(1) & np.array([moment is not None for moment in times.moments]) & np.array(table.whole)
-    )
+    problems = [*table.problems, *_bad_cells(table, columns, parsed), *_bad_times(table, times, backward)]
+    values = np.stack([parsed[name][0] for name in columns], axis=1)
+    timed = np.array([moment is not None for moment in times.moments])
+    good = np.isfinite(values).all(1) & timed & np.array(table.whole)
     kept = [row for row in range(int(good.argmax()) if good.any() else 0, len(good)) if row not in backward]
     order = {where: row for row, where in enumerate(table.where)}
     return TimeSeries(
         table.place, inputs, targets, _carried(values[kept], good[kept]), good[kept], [table.where[row] for row in kept],
         times.take(kept), at or "", sorted(problems, key=lambda problem: order.get(problem.where, -1)),
-        [*_notes(table, at, times, found, backward), *([f"{table.place}: {NEWEST_FIRST}"] if newest_first else [])],
+        [*_notes(table, at, times, parsed, backward), *([f"{table.place}: {NEWEST_FIRST}"] if newest_first else [])],
     )  # fmt: skip
 
 
@@ -385,7 +332,7 @@ def _newest_first(moments: Sequence[Moment | None]) -> bool:
 
 
 def _time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
-    """The name of the column of times, or None: as said, or a first column that holds times."""
+    """The name of the column of times, or None: the one named in the options, or a first column that holds times."""
     names = list(table.columns)
     if options.time.casefold() == "no":
         return None
@@ -406,10 +353,10 @@ def _time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
 def _counted(cells: Sequence[str]) -> bool:
     """Whether cells count on by whole numbers, by nearly always the same step."""
     try:
-        found = np.array([int(cell) for cell in cells if cell])
+        values = np.array([int(cell) for cell in cells if cell])
     except ValueError:
         return False
-    steps = np.diff(found)
+    steps = np.diff(values)
     return len(steps) > 1 and bool(np.median(steps) > 0) and bool((steps == np.median(steps)).mean() >= REGULAR)
 
 
@@ -427,21 +374,22 @@ def _axis_of(table: SeriesTable, name: str | None, pattern: str, spacing: Spacin
 
 
 def _roles(
-    table: SeriesTable, found: dict[str, Any], options: SeriesOptions
+    table: SeriesTable, parsed: dict[str, Any], options: SeriesOptions
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns to read and those to predict. Targets that are read come first in both."""
-    numeric = [name for name, (_, faults) in found.items() if is_numeric(table.columns[name], faults)]
-    some = ", ".join(f"{name} has {table.columns[name][0]!r}" for name in list(found)[:NAMED] if table.columns[name])
+    numeric = [name for name, (_, faults) in parsed.items() if is_numeric(table.columns[name], faults)]
+    some = ", ".join(f"{name} has {table.columns[name][0]!r}" for name in list(parsed)[:NAMED] if table.columns[name])
     require(bool(numeric), f"{table.place}: no column holds numbers{f' ({some})' * bool(some)}. {table.form()}")
-    for name in (*options.targets, *options.read):
-        if name not in found:
-            raise table.missing(name, found)
-        faults = found[name][1]
+    read, targets = named_in(options.inputs), named_in(options.target)
+    for name in (*targets, *read):
+        if name not in parsed:
+            raise table.missing(name, parsed)
+        faults = parsed[name][1]
         some = next((what for what in faults.values() if what.startswith("text")), "no number")
         require(name in numeric, f"{table.place}: the column {name} holds no numbers but {some}. Choose another one.")
-    twice = [name for names in (options.targets, options.read) for name in names if names.count(name) > 1]
+    twice = [name for names in (targets, read) for name in names if names.count(name) > 1]
     require(not twice, f"{table.place}: the column {''.join(twice[:1])} is named twice")
-    read, targets = options.read or tuple(numeric), options.targets or tuple(numeric)
+    read, targets = read or tuple(numeric), targets or tuple(numeric)
     own = tuple(name for name in targets if name in read)
     return (*own, *(name for name in read if name not in own)), (*own, *(name for name in targets if name not in own))
 
@@ -449,37 +397,40 @@ def _roles(
 # what is wrong
 
 
-def _bad_cell(where: str, name: str, what: str) -> Problem:
-    if what == "no number":
-        return Problem(
-            where, f"no number in a column of numbers: {name}. Fill it in, or carry the row before on with bad=skip."
-        )
-    return Problem(where, f"{what} in a column of numbers: {name}. Fix it, or carry the row before on with bad=skip.")
+def _bad_cells(table: SeriesTable, columns: Sequence[str], parsed: dict[str, Any]) -> Iterator[Problem]:
+    """The cells of columns of numbers that hold none."""
+    for name in columns:
+        for row, what in parsed[name][1].items():
+            fix = "Fill it in" if what == "no number" else "Fix it"
+            text = f"{what} in a column of numbers: {name}. {fix}, or carry the row before on with bad=skip."
+            if table.whole[row]:
+                yield Problem(table.where[row], text)
 
 
 def _out_of_order(moments: Sequence[Moment | None]) -> dict[int, int]:
     """The rows whose times do not come after all before them, each with the row of the latest time before it."""
-    found: dict[int, int] = {}
+    rows: dict[int, int] = {}
     latest = -1
     for row, moment in enumerate(moments):
         if moment is None:
             continue
         if latest >= 0 and moment <= moments[latest]:  # type: ignore[operator]
-            found[row] = latest
+            rows[row] = latest
         else:
             latest = row
-    return found
+    return rows
 
 
-def _misplaced(table: SeriesTable, times: TimeAxis, row: int, before: int) -> Problem:
-    kind = "the same time twice" if times.moments[row] == times.moments[before] else "time goes back"
-    there = f"{times.texts[row]} after {times.texts[before]} in {table.where[before]}"
-    return Problem(table.where[row], f"{kind}: {there}. Sort the rows, or leave this one out with bad=skip.")
-
-
-def _unreadable(table: SeriesTable, times: TimeAxis, row: int) -> Problem:
+def _bad_times(table: SeriesTable, times: TimeAxis, backward: dict[int, int]) -> Iterator[Problem]:
+    """The times that are out of order, then those that cannot be read."""
+    for row, before in backward.items():
+        kind = "the same time twice" if times.moments[row] == times.moments[before] else "time goes back"
+        there = f"{times.texts[row]} after {times.texts[before]} in {table.where[before]}"
+        yield Problem(table.where[row], f"{kind}: {there}. Sort the rows, or leave this one out with bad=skip.")
     form = "a number" if times.pattern == NUMBERS else readable(times.pattern)
-    return Problem(table.where[row], f"no time: {times.texts[row]!r} is not written as {form}. Fix it.")
+    for where, text, moment, whole in zip(table.where, times.texts, times.moments, table.whole, strict=True):
+        if moment is None and whole:
+            yield Problem(where, f"no time: {text!r} is not written as {form}. Fix it.")
 
 
 def _carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -496,36 +447,30 @@ def _carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np
 
 
 def _notes(
-    table: SeriesTable, at: str | None, times: TimeAxis, found: dict[str, Any], backward: dict[int, int]
+    table: SeriesTable, at: str | None, times: TimeAxis, parsed: dict[str, Any], backward: dict[int, int]
 ) -> list[str]:  # fmt: skip
     """What a person should know about how a file was read."""
-    texts = [name for name, (_, faults) in found.items() if not is_numeric(table.columns[name], faults)]
+    texts = [name for name, (_, faults) in parsed.items() if not is_numeric(table.columns[name], faults)]
     if at is None:
-        told = ["no column of times: the rows are numbered (time=NAME names one)"]
+        notes = ["no column of times: the rows are numbered (time=NAME names one)"]
     else:
         form = "numbers" if times.pattern == NUMBERS else readable(times.pattern)
-        told = [f"the times are in {at}: {form}, {times.spacing.text()} apart"]
-        told += _uneven(table, times, backward)
+        notes = [f"the times are in {at}: {form}, {times.spacing.text()} apart"]
+        rows = [row for row, moment in enumerate(times.moments) if moment is not None and row not in backward]
+        jumps = [
+            b for a, b in pairwise(rows)
+            if times.spacing.after(times.moments[a], 1)[0] < times.moments[b]  # type: ignore[arg-type, operator]
+        ]  # fmt: skip
+        if jumps and times.spacing.kind != "business days":  # else these are holidays
+            notes.append(
+                f"{len(jumps):,} {'row is' if len(jumps) == 1 else 'rows are'} farther apart, the first at "
+                f"{table.where[jumps[0]]}; all are taken as one step each"
+            )
     if table.above:
-        told.append(f"{plural(table.above, 'line')} at the top left out")
+        notes.append(f"{plural(table.above, 'line')} at the top left out")
     if texts:
         named = ", ".join(texts[:NAMED]) + (", ..." if len(texts) > NAMED else "")
-        told.append(
+        notes.append(
             f"{named} {'has' if len(texts) == 1 else 'have'} no numbers and {'is' if len(texts) == 1 else 'are'} not read"
         )
-    return [f"{table.place}: {text}" for text in told]
-
-
-def _uneven(table: SeriesTable, times: TimeAxis, backward: dict[int, int]) -> list[str]:
-    """A note on rows that are farther from the row before than others, unless these are holidays."""
-    rows = [row for row, moment in enumerate(times.moments) if moment is not None and row not in backward]
-    jumps = [
-        b for a, b in pairwise(rows)
-        if times.spacing.after(times.moments[a], 1)[0] < times.moments[b]  # type: ignore[arg-type, operator]
-    ]  # fmt: skip
-    if not jumps or times.spacing.kind == "business days":
-        return []
-    return [
-        f"{len(jumps):,} {'row is' if len(jumps) == 1 else 'rows are'} farther apart, the first at {table.where[jumps[0]]}; "
-        "all are taken as one step each"
-    ]
+    return [f"{table.place}: {text}" for text in notes]

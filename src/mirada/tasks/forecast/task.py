@@ -17,10 +17,10 @@ from mirada.runs.inputs import Question, Questions, Table, answered_table
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, parts_of
 from mirada.runs.task import Preset, Task
+from mirada.tasks.forecast import windows
 from mirada.tasks.forecast.errors import (
     Forecasts,
     best_shares,
-    by_column,
     errors_beside_plain,
     fit_ridge,
     forecasts_and_truth,
@@ -32,19 +32,6 @@ from mirada.tasks.forecast.errors import (
 from mirada.tasks.forecast.next_rows import NextRows, answer_of
 from mirada.tasks.forecast.scale import LATEST, SeriesScale
 from mirada.tasks.forecast.series import SeriesOptions, joined, read_series
-from mirada.tasks.forecast.windows import (
-    DividedSeries,
-    ForecastLoss,
-    SeriesBatches,
-    SeriesWindow,
-    WindowExamples,
-    WindowRecord,
-    all_windows,
-    builtin_prices,
-    given_parts,
-    in_order_of_time,
-    starts_of,
-)
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
@@ -54,7 +41,7 @@ if TYPE_CHECKING:
 READ_AT_ONCE = 256  # windows
 
 
-class Forecast(Task[Any, SeriesWindow, SeriesScale]):
+class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
     """Forecast the next rows of a series of numbers from its latest rows."""
 
     name, input_kind = "forecast", "table"
@@ -80,39 +67,40 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
 
     # from a series to windows
 
-    def read(self, source: Source, options: SeriesOptions) -> Splits[SeriesWindow]:
+    def read(self, source: Source, options: SeriesOptions) -> Splits[windows.SeriesWindow]:
         if source.builtin:
-            return in_order_of_time(builtin_prices(options), options)
+            return windows.in_order_of_time(windows.builtin_prices(options), options)
         parts = parts_of(source.data)
         if source.measured:
-            return all_windows(read_series(parts.get("test", source.data), options), options)
+            return windows.all_windows(read_series(parts.get("test", source.data), options), options)
         if source.has_valid:
             parts = {"train": parts.get("train", source.data), "valid": source.valid}
         if not parts:
-            return in_order_of_time(read_series(source.data, options), options)
+            return windows.in_order_of_time(read_series(source.data, options), options)
         require(not options.split, "split= divides one file, and here the parts are given. Leave it out.")
-        return given_parts(parts, options)
+        return windows.given_parts(parts, options)
 
-    def identity(self, value: SeriesWindow) -> bytes:
+    def identity(self, value: windows.SeriesWindow) -> bytes:
         return value.series.digest + value.first.to_bytes(8, "big")
 
-    def learn(self, splits: Splits[SeriesWindow], options: SeriesOptions, start: SeriesScale | None) -> SeriesScale:
-        whole: DividedSeries = splits.whole
+    def learn(
+        self, splits: Splits[windows.SeriesWindow], options: SeriesOptions, start: SeriesScale | None
+    ) -> SeriesScale:
+        whole: windows.DividedSeries = splits.whole
         known = SeriesScale.learn(whole.series, whole.part, whole.size)
         if start is not None:
-            same = (start.inputs, start.targets, start.size) == (known.inputs, known.targets, known.size)
             require(
-                same,
+                (start.inputs, start.targets, start.size) == (known.inputs, known.targets, known.size),
                 f"a run that starts from another reads the same columns: {', '.join(start.inputs)} with {start.size}, not "
                 f"{', '.join(known.inputs)} with {known.size}",
             )
-        learned, tried = (starts_of(part, whole.size.lookback) for part in (splits.train, splits.valid))
+        learned, tried = (windows.starts_of(part, whole.size.lookback) for part in (splits.train, splits.valid))
         values = known.standardized(whole.series, known.targets)
         other = splits.valid[0].value.series
         if other is not whole.series:
             tried, values = tried + len(values), np.concatenate([values, known.standardized(other, known.targets)])
-        ridge = fit_ridge(values, learned, tried, whole.size.lookback, whole.size.horizon)
-        return replace(known, linear=ridge.weights.astype(np.float32))
+        weights = fit_ridge(values, learned, tried, whole.size.lookback, whole.size.horizon)
+        return replace(known, linear=weights.astype(np.float32))
 
     def options_for_new_data(self, options: SeriesOptions, known: SeriesScale) -> SeriesOptions:
         return replace(
@@ -126,21 +114,23 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
             "targets": len(known.targets), "own": known.own,
         }  # fmt: skip
 
-    def examples(self, records: Sequence[WindowRecord], known: SeriesScale, config: Any) -> WindowExamples:
-        starts = torch.from_numpy(starts_of(records, known.size.lookback))
+    def examples(
+        self, records: Sequence[windows.WindowRecord], known: SeriesScale, config: Any
+    ) -> windows.WindowExamples:
+        starts = torch.from_numpy(windows.starts_of(records, known.size.lookback))
         read, wanted = (
             torch.from_numpy(known.standardized(records[0].value.series, names)).float()
             for names in (known.inputs, known.targets)
         )
-        return WindowExamples(read, wanted, starts, known.size.lookback, known.size.horizon, known.own)
+        return windows.WindowExamples(read, wanted, starts, known.size.lookback, known.size.horizon, known.own)
 
-    def objective(self, model: Model, recipe: Recipe) -> ForecastLoss:
-        return ForecastLoss(model)
+    def objective(self, model: Model, recipe: Recipe) -> windows.ForecastLoss:
+        return windows.ForecastLoss(model)
 
-    def in_order(self, examples: WindowExamples, recipe: Recipe) -> SeriesBatches:
-        return SeriesBatches(examples, READ_AT_ONCE)
+    def in_order(self, examples: windows.WindowExamples, recipe: Recipe) -> windows.SeriesBatches:
+        return windows.SeriesBatches(examples, READ_AT_ONCE)
 
-    def amount(self, records: Sequence[WindowRecord]) -> str:
+    def amount(self, records: Sequence[windows.WindowRecord]) -> str:
         return plural(len(records), "window")
 
     # from the latest rows to the next ones
@@ -159,57 +149,53 @@ class Forecast(Task[Any, SeriesWindow, SeriesScale]):
         rows: NextRows = answer.value
         return f"{rows.columns[0]} {rows.cells()[-1][0]} at {rows.times[-1]}"
 
-    def samples(self, run: Run, splits: Splits[SeriesWindow]) -> list[str]:
+    def samples(self, run: Run, splits: Splits[windows.SeriesWindow]) -> list[str]:
         path = run.folder / LATEST
         return [str(path)] if path.exists() else []
 
     # from windows to a report
 
-    def calibrate(self, run: Run, records: Sequence[WindowRecord]) -> SeriesScale:
+    def calibrate(self, run: Run, records: Sequence[windows.WindowRecord]) -> SeriesScale:
         """How much the model and plain forecasts count, as the windows to validate on have it; where all targets are read."""
         known: SeriesScale = run.known
         if known.own < len(known.targets):
             return known
         return replace(known, shares=best_shares(products_of(_window_forecasts(run, records))))
 
-    def measure(self, run: Run, records: Sequence[WindowRecord]) -> tuple[dict[str, float], list[Answer]]:
+    def measure(self, run: Run, records: Sequence[windows.WindowRecord]) -> tuple[dict[str, float], list[Answer]]:
         """The errors of all windows; the value of an answer are those of its window."""
         errors = errors_beside_plain(_window_forecasts(run, records), run.known.shares)
         scores = errors[:, 0, 0].mean(-1).tolist()
-        answers = [
-            Answer(*fields)
-            for fields in zip((r.where for r in records), [""] * len(records), scores, errors, strict=True)
-        ]
-        return metrics_of(errors), answers
+        fields = zip(records, scores, errors, strict=True)
+        return metrics_of(errors), [Answer(record.where, "", score, window) for record, score, window in fields]
 
-    def headline_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
-        return {"mse": found["loss"]}
+    def headline_metrics(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        return {"mse": metrics["loss"]}
 
-    def details(self, run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> dict[str, Any]:
+    def details(self, run: Run, records: Sequence[windows.WindowRecord], answers: Sequence[Answer]) -> dict[str, Any]:
         errors = np.stack([answer.value for answer in answers])
-        columns = by_column(errors, run.known.targets)
+        columns = {name: metrics_of(errors[..., n : n + 1]) for n, name in enumerate(run.known.targets)}
         text = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)}"
         return {"windows": len(answers), "verdict": text, "per_column": columns, "shares": list(run.known.shares)}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
         return ["", details["verdict"]]
 
-    def sections(self, run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> list["Section"]:
+    def sections(self, run: Run, records: Sequence[windows.WindowRecord], answers: Sequence[Answer]) -> list["Section"]:
         from mirada.tasks.forecast.report import sections
 
         return sections(run, records, answers)
 
 
-def _window_forecasts(run: Run, records: Sequence[WindowRecord]) -> Forecasts:
+def _window_forecasts(run: Run, records: Sequence[windows.WindowRecord]) -> Forecasts:
     """The forecasts of the model, of repeating the last value and of a linear model, and the truth, for all windows."""
     known: SeriesScale = run.known
     examples = run.examples(records)
 
     def ours(rows: range) -> NDArray[np.float64]:
         inputs = examples.part(rows, 0).inputs
-        return (
-            run.model(inputs["series"].to(run.device), inputs["first"].to(run.device)).detach().double().cpu().numpy()
-        )
+        forecast = run.model(inputs["series"].to(run.device), inputs["first"].to(run.device))
+        return forecast.detach().double().cpu().numpy()
 
     values = known.standardized(records[0].value.series, known.targets)
-    return forecasts_and_truth(ours, values, starts_of(records, known.size.lookback), known.linear)
+    return forecasts_and_truth(ours, values, windows.starts_of(records, known.size.lookback), known.linear)

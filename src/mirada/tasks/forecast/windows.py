@@ -23,7 +23,7 @@ from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, read
 from mirada.training.objectives import Objective
 
 USUAL = ((336, 96), (192, 48), (96, 24), (48, 12), (24, 6), (12, 3), (8, 2), (4, 1))  # lookback and horizon
-ENOUGH = 5  # windows that must fit into the rows to learn from, one beside the other, for a usual size
+ENOUGH = 5  # windows that must fit into the rows to learn from, without overlap, for a usual size
 SPLIT = (0.7, 0.1, 0.2)
 PARTS = ("to learn from", "to validate on", "to be measured with")
 SKIPPED = "what a bad row would say is carried on from the row before it, and no window has to predict it"
@@ -82,7 +82,12 @@ def builtin_prices(options: SeriesOptions) -> TimeSeries:
 def in_order_of_time(series: TimeSeries, options: SeriesOptions) -> Splits[SeriesWindow]:
     """The windows of one series: the first rows are learned from, the last ones measured with."""
     parts = parts_of_series(len(series), options, series.place)
-    series = used(series, parts)
+    if (end := parts[-1].end) < len(series):  # rows that belong to no part, and what is wrong there
+        late = set(series.where[end:])
+        series = replace(
+            series, values=series.values[:end], good=series.good[:end], where=series.where[:end],
+            times=series.times.take(range(end)), problems=[bad for bad in series.problems if bad.where not in late],
+        )  # fmt: skip
     size = window_size(options, len(parts[0]), [len(part) for part in parts[1:]])
     require_rows(series, parts, size)
     train, valid, *test = (windows_in(series, part, size) for part in parts)
@@ -135,7 +140,7 @@ def all_windows(series: TimeSeries, options: SeriesOptions) -> Splits[SeriesWind
 def parts_of_series(rows: int, options: SeriesOptions, place: str) -> list[RowRange]:
     """The rows to learn from, to validate on and to be measured with, one after the other.
 
-    Shares: the last part has its share, the second what is left between them. Numbers of rows count from the start.
+    Shares: the last part has its share, the second the rows between the others. Numbers of rows count from the start.
 
     >>> parts_of_series(1005, SeriesOptions(), "a.csv")
     [RowRange(begin=0, end=703), RowRange(begin=703, end=804), RowRange(begin=804, end=1005)]
@@ -158,7 +163,7 @@ def parts_of_series(rows: int, options: SeriesOptions, place: str) -> list[RowRa
 
 
 def window_size(options: SeriesOptions, learned: int, others: Sequence[int]) -> WindowSize:
-    """How much is read and predicted: as said; otherwise the largest usual size of which enough windows fit.
+    """How much is read and predicted: as the options say; otherwise the largest usual size of which enough windows fit.
 
     `learned` are the rows to learn from, `others` those of the other parts.
 
@@ -200,15 +205,6 @@ def require_rows(series: TimeSeries, parts: Sequence[RowRange], size: WindowSize
 def starts_of(records: Sequence[Record[SeriesWindow]], lookback: int) -> NDArray[np.int64]:
     """The first row that each window reads."""
     return np.fromiter((record.value.first for record in records), dtype=np.int64, count=len(records)) - lookback
-
-
-def used(series: TimeSeries, parts: Sequence[RowRange]) -> TimeSeries:
-    """The series without rows that belong to no part, and without what is wrong there."""
-    short = series.first_rows(parts[-1].end)
-    if short is series:
-        return series
-    late = set(series.where[parts[-1].end :])
-    return replace(short, problems=[problem for problem in series.problems if problem.where not in late])
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.columns.contents import TableLine, usual_width
+from mirada.data.columns.contents import usual_width
 from mirada.data.columns.header import TITLES, feature_head, node_head
 from mirada.data.columns.numbers import decimal_mark, one_number
 from mirada.data.files.csv import KNOWN, Rows
@@ -22,9 +22,10 @@ from mirada.data.files.records import table_rows
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem, check_count
 from mirada.errors import require
+from mirada.runs.inputs import Question
 from mirada.tasks.label.graph import KINDS, PARTS, FoundGraph, LabelledGraph, Node, SparseRows, in_order_of
 
-# The tables of a graph's folder: found by their names, and their columns by those of a header.
+# The tables of a graph's folder: located by their names, and their columns by those of a header.
 
 
 TABLES_FORM = "A graph is edges.csv (source, target), features.csv (node, ...) and labels.csv (node, label, split)."
@@ -46,19 +47,10 @@ def _required(folder: str, name: str) -> str:
     return path
 
 
-@dataclass(frozen=True)
-class NodeTable:
-    """The rows of a table about nodes (the number of the line, its cells, what is wrong with it) without empty lines; what
-    divides cells; and how many lines above were left out.
+def _table(path: str, options: TableOptions) -> tuple[Rows, str, int]:
+    """The rows of a table (the number of the line, its cells, what is wrong with it) without empty lines; its separator; and
+    how many lines above it were skipped: titles, of one cell where others have several.
     """
-
-    rows: Rows
-    separator: str
-    above: int
-
-
-def _table(path: str, options: TableOptions) -> NodeTable:
-    """The rows of a table, without a title above it: a line of one cell where others have several."""
     rows, separator = table_rows(path, 2, options)
     if not options.separator and _are_divided_by_blanks(path, options.encoding):
         lines_of = scan(path, options.encoding)
@@ -69,7 +61,7 @@ def _table(path: str, options: TableOptions) -> NodeTable:
     width = usual_width([cells for _, cells, fault in sample if not fault] or [[""]], 1)
     inside = (n for n, (_, cells, fault) in enumerate(sample[: TITLES + 1]) if fault or len(cells) > 1)
     above = next(inside, 0) if width > 1 else 0
-    return NodeTable(chain(sample[above:], kept), separator, above)
+    return chain(sample[above:], kept), separator, above
 
 
 def _are_divided_by_blanks(path: str, encoding: str) -> bool:
@@ -84,19 +76,18 @@ def _body(path: str, columns: tuple[str, ...], nodes: Mapping[str, int], options
     """The rows of a table about nodes, without its header, and what was recognized; the columns that a header names stand
     in our order.
     """
-    found = _table(path, options)
-    first = next(found.rows, None)
+    lines, _, above = _table(path, options)
+    first = next(lines, None)
     if first is None:
         return iter(()), ""
-    head = node_head(first[1], columns, nodes, "no" if first[2] else options.header, found.above)
-    rows = (_in_order(row, head.picked) for row in found.rows) if head.picked else found.rows
+    head = node_head(first[1], columns, nodes, "no" if first[2] else options.header, above)
+    rows = lines
+    if picked := head.picked:  # a cell that is missing is empty
+        rows = (
+            (line, cells if fault else [cells[place] if place < len(cells) else "" for place in picked], fault)
+            for line, cells, fault in lines
+        )
     return rows if head.headed else chain([first], rows), f"{path}: {head.note}" if head.note else ""
-
-
-def _in_order(row: TableLine, order: Sequence[int]) -> TableLine:
-    """A row with some of its cells; one that is not there is empty."""
-    line, cells, fault = row
-    return line, cells if fault else [cells[place] if place < len(cells) else "" for place in order], fault
 
 
 SPLITS = {
@@ -111,12 +102,10 @@ def _from_folder(folder: str, options: TableOptions, directed: bool) -> FoundGra
     """The graph of a folder. Its nodes are those that have features; edges count both ways unless they are `directed`."""
     features = _read_features(_required(folder, "features"), options)
     edges, wrong, note = _read_edges(_required(folder, "edges"), features.names, features.bad, options)
-    labels, unclear = _read_labels(_required(folder, "labels"), features, options)
-    graph = LabelledGraph(
-        tuple(features.names), features.rows(), _both_ways(edges, directed), labels.labels, labels.parts, labels.places,
-        features.columns,
-    )  # fmt: skip
-    notes = [text for text in (features.note, note, labels.note) if text]
+    columns, unclear, labels_note = _read_labels(_required(folder, "labels"), features, options)
+    names, both = tuple(features.names), _both_ways(edges, directed)
+    graph = LabelledGraph(names, features.rows(), both, *columns, features.columns)
+    notes = [text for text in (features.note, note, labels_note) if text]
     return FoundGraph(graph, [*features.problems, *(problem for problem, _ in wrong), *unclear], notes)
 
 
@@ -134,13 +123,19 @@ class FeatureRows:
     note: str = ""  # what was recognized, for the person
     names: dict[str, int] = field(default_factory=dict)
     places: list[str] = field(default_factory=list)
-    found: list[tuple[NDArray, NDArray]] = field(default_factory=list)  # columns and values of every node
+    entries: list[tuple[NDArray, NDArray]] = field(default_factory=list)  # columns and values of every node
     seen: list[tuple[str, str, str]] = field(default_factory=list)
 
     def take(self, line: int, cells: Sequence[str], fault: str) -> None:
         """The next row."""
         where, name = f"{self.path}:{line}", cells[0] if cells else ""
-        fault = fault or self.fault(name, cells[1:])
+        if not fault and not name:
+            fault = "no name: the first column names the node. Fill it in."
+        elif not fault and name in self.names:
+            fault = f"node {name!r} has features already: {self.places[self.names[name]]}. Take one of them out."
+        elif not fault and len(cells) - 1 != self.width:
+            features = f"expected {self.width:,} features, found {len(cells) - 1:,}"
+            fault = f"{features}. Every node has as many as the others."
         values = np.zeros(0) if fault else _parsed(cells[1:], self.mark)
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
@@ -152,17 +147,7 @@ class FeatureRows:
             places = np.flatnonzero(values)
             self.names[name] = len(self.names)
             self.places.append(where)
-            self.found.append((places, values[places].astype(np.float32)))
-
-    def fault(self, name: str, cells: Sequence[str]) -> str:
-        """What is wrong with the name or the number of features of a row."""
-        if not name:
-            return "no name: the first column names the node. Fill it in."
-        if name in self.names:
-            return f"node {name!r} has features already: {self.places[self.names[name]]}. Take one of them out."
-        if len(cells) != self.width:
-            return f"expected {self.width:,} features, found {len(cells):,}. Every node has as many as the others."
-        return ""
+            self.entries.append((places, values[places].astype(np.float32)))
 
     @property
     def problems(self) -> list[Problem]:
@@ -176,30 +161,29 @@ class FeatureRows:
 
     def rows(self) -> SparseRows:
         """The features of all nodes."""
-        counts = [0, *(len(places) for places, _ in self.found)]
-        columns = np.concatenate([np.zeros(0, np.int64), *(places for places, _ in self.found)])
-        values = np.concatenate([np.zeros(0, np.float32), *(values for _, values in self.found)])
+        counts = [0, *(len(places) for places, _ in self.entries)]
+        columns = np.concatenate([np.zeros(0, np.int64), *(places for places, _ in self.entries)])
+        values = np.concatenate([np.zeros(0, np.float32), *(values for _, values in self.entries)])
         return SparseRows(np.cumsum(counts), columns, values, self.width)
 
 
 def _read_features(path: str, options: TableOptions) -> FeatureRows:
     """The nodes with their features: a header is optional, and names the features."""
-    found_table = _table(path, options)
-    rows = found_table.rows
+    rows, separator, above = _table(path, options)
     sample = list(islice(rows, SAMPLE))
     whole = [cells for _, cells, fault in sample if not fault]
     require(bool(whole), f"{path}: no row can be read. Each line is node,number,number,...")
     telling = (cell for cells in whole for cell in cells[1:] if "," in cell or "." in cell)
-    found = FeatureRows(path, mark=decimal_mark(telling, found_table.separator))
-    head = feature_head(whole[0], "no" if sample[0][2] else options.header, found_table.above)
-    found.note = f"{path}: {head.note}" if head.note else ""
-    found.columns, sample = head.names, sample[head.headed :]
+    features = FeatureRows(path, mark=decimal_mark(telling, separator))
+    head = feature_head(whole[0], "no" if sample[0][2] else options.header, above)
+    features.note = f"{path}: {head.note}" if head.note else ""
+    features.columns, sample = head.names, sample[head.headed :]
     sizes = Counter(len(cells) - 1 for cells in whole)
-    found.width = len(found.columns) or sizes.most_common(1)[0][0]
-    require(found.width > 0, f"{path}: there is no feature beside the names of the nodes. Each line is node,number,...")
+    features.width = len(features.columns) or sizes.most_common(1)[0][0]
+    require(features.width > 0, f"{path}: there is no feature, only names of nodes. Each line is node,number,...")
     for line, cells, fault in chain(sample, rows):
-        found.take(line, cells, fault)
-    return found
+        features.take(line, cells, fault)
+    return features
 
 
 def _parsed(cells: Sequence[str], mark: str) -> NDArray[np.float64]:
@@ -224,9 +208,9 @@ def _read_edges(
 ) -> tuple[NDArray[np.int64], list[tuple[Problem, list[str]]], str]:
     """The edges, sources above targets, by the numbers of their nodes, the bad ones with their cells, and a note.
 
-    Edges of nodes whose features are bad are left out: what is wrong is told there.
+    Edges of nodes whose features are bad are skipped: the problem is reported there.
     """
-    found: list[tuple[int, int]] = []
+    edges: list[tuple[int, int]] = []
     wrong: list[tuple[Problem, list[str]]] = []
     rows, note = _body(path, ("source", "target"), nodes, options)
     for line, cells, fault in rows:
@@ -234,14 +218,14 @@ def _read_edges(
         if fault:
             wrong.append((Problem(f"{path}:{line}", fault), cells))
         elif bad.isdisjoint(cells):
-            found.append((nodes[cells[0]], nodes[cells[1]]))
-    return np.array(found, dtype=np.int64).reshape(-1, 2).T, wrong, note
+            edges.append((nodes[cells[0]], nodes[cells[1]]))
+    return np.array(edges, dtype=np.int64).reshape(-1, 2).T, wrong, note
 
 
 def _edge_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str]) -> str:
     """What is wrong with a row of the edges."""
     if len(cells) != 2:
-        more = " Name source and target in the first line: then the others are left out." if len(cells) > 2 else ""
+        more = " Name source and target in the first line: then the others are ignored." if len(cells) > 2 else ""
         return f"expected 2 columns, found {len(cells)}. Each line is source,target.{more}"
     unknown = [name for name in cells if name not in nodes and name not in bad]
     if unknown:
@@ -261,18 +245,13 @@ def _both_ways(edges: NDArray[np.int64], directed: bool) -> NDArray[np.int64]:
 # Labels
 
 
-@dataclass(frozen=True)
-class LabelRows:
-    """A label, a part and a place for every node."""
-
-    labels: tuple[str, ...]
-    parts: tuple[str, ...]
-    places: tuple[str, ...]
-    note: str = ""
+Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
-def _read_labels(path: str, features: FeatureRows, options: TableOptions) -> tuple[LabelRows, list[Problem]]:
-    """The labels of the nodes, and the bad rows; a node without a row, or with an empty label, has none."""
+def _read_labels(path: str, features: FeatureRows, options: TableOptions) -> tuple[Columns, list[Problem], str]:
+    """The label, the part and the place of every node, the bad rows, and a note; a node without a row, or with an empty label,
+    has none.
+    """
     nodes, bad, problems = features.names, features.bad, []
     labels, parts, places = [""] * len(nodes), [""] * len(nodes), list(features.places)
     seen: dict[str, str] = {}
@@ -285,7 +264,7 @@ def _read_labels(path: str, features: FeatureRows, options: TableOptions) -> tup
             place, seen[cells[0]] = nodes[cells[0]], f"{path}:{line}"
             labels[place], places[place] = cells[1], f"{path}:{line}"
             parts[place] = SPLITS[cells[2].casefold()] if len(cells) > 2 else ""
-    return LabelRows(tuple(labels), tuple(parts), tuple(places), note), problems
+    return (tuple(labels), tuple(parts), tuple(places)), problems, note
 
 
 def _label_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSet[str], seen: Mapping[str, str]) -> str:
@@ -294,7 +273,7 @@ def _label_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSe
         return f"expected 2 or 3 columns, found {len(cells)}. Each line is node,label,split."
     name = cells[0]
     if name in bad:
-        return ""  # what is wrong is told there
+        return ""  # the problem is reported there
     if name not in nodes:
         return f"label of an unknown node: {name!r} is not in the features. Add it there, or leave the label out."
     if name in seen:
@@ -352,7 +331,7 @@ def _from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
     names = tuple(map(str, range(nodes)))
     parts, unclear = _parts_of(arrays, nodes, where)
     bad = {int(problem.where.rsplit(" ", 1)[1]) for problem in problems}
-    if bad:  # a node without features tells nothing, and neither do its edges
+    if bad:  # a node without features is not used, and neither are its edges
         edges = edges[:, ~np.isin(edges, list(bad)).any(0)]
         labels = tuple("" if number in bad else label for number, label in enumerate(labels))
     places = tuple(f"{where}: node {name}" for name in names)
@@ -414,10 +393,10 @@ def _numbers(name: str, array: NDArray, where: str) -> NDArray:
 def _edges_of(index: NDArray, nodes: int, where: str) -> tuple[NDArray[np.int64], list[Problem]]:
     """The edges, and those that lead to nodes which do not exist."""
     index = index.reshape(2, 0).astype(np.int64) if index.size == 0 else index
-    turned = " It is (edges, 2): give its transpose." if index.ndim == 2 and index.shape[1] == 2 else ""
+    transposed = " It is (edges, 2): give its transpose." if index.ndim == 2 and index.shape[1] == 2 else ""
     require(
         index.ndim == 2 and index.shape[0] == 2,
-        f"{where}: edge_index must have the axes (2, edges), sources above targets: got shape {index.shape}.{turned}",
+        f"{where}: edge_index must have the axes (2, edges), sources above targets: got shape {index.shape}.{transposed}",
     )
     require(np.issubdtype(index.dtype, np.integer), f"{where}: edge_index must hold whole numbers: got {index.dtype}")
     index = index.astype(np.int64)
@@ -463,9 +442,8 @@ def _parts_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[tu
             parts[row] = f"{parts[row]} and {part}" if parts[row] else part
     for place, part in enumerate(parts):
         if " and " in part:
-            problems.append(
-                Problem(f"{where}: node {place}", f"in two parts: {part}. Take it out of one of the masks.")
-            )
+            what = f"in two parts: {part}. Take it out of one of the masks."
+            problems.append(Problem(f"{where}: node {place}", what))
             parts[place] = ""
     require(
         not problems or "train" in parts,
@@ -478,17 +456,7 @@ def _parts_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[tu
 # nodes.
 
 
-@dataclass(frozen=True)
-class NewNode:
-    """A row of features.csv: its place, the name of its node, and the node in the joined graph, or why there is none."""
-
-    where: str
-    name: str
-    node: Node | None
-    error: str = ""
-
-
-def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, directed: bool) -> list[NewNode]:
+def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, directed: bool) -> list[Question]:
     """The nodes of features.csv, in its order, in one graph with the known ones.
 
     edges.csv has the edges among them and to known nodes; it may be missing. A row that cannot be used has an error in its
@@ -501,7 +469,9 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     features = _read_features(_required(folder, "features"), options)
     rows = in_order_of(known, features.rows(), features.columns, features.path)
     numbers = {name: len(known) + number for name, number in features.names.items()} | known.numbers
-    errors = {name: _already(name) for name in features.names if name in known.numbers}
+    ways_out = "Ask for it by its name, or give the new node another one."
+    already = (name for name in features.names if name in known.numbers)
+    errors = {name: f"node {name!r} is in the graph of this run already. {ways_out}" for name in already}
     path = _find(folder, "edges")
     edges = np.zeros((2, 0), np.int64)
     if path:
@@ -510,25 +480,16 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
             mine = [name for name in cells if name in features.names]
             require(bool(mine), str(problem))
             errors |= {name: str(problem) for name in mine}
-    joined = LabelledGraph(
-        (*known.names, *features.names),
-        SparseRows.joined([known.features, rows], known.features.width),
-        np.concatenate([known.edges, _both_ways(edges, directed)], axis=1),
-        (*known.labels, *("" for _ in features.names)),
-        (*known.parts, *("" for _ in features.names)),
-        columns=known.columns,
-    )
-    found = []
+    unknown = ("",) * len(features.names)  # labels and parts
+    every = SparseRows.joined([known.features, rows], known.features.width)
+    edges = np.concatenate([known.edges, _both_ways(edges, directed)], axis=1)
+    names, labels, parts = (*known.names, *features.names), (*known.labels, *unknown), (*known.parts, *unknown)
+    joined = LabelledGraph(names, every, edges, labels, parts, columns=known.columns)
+    nodes = []
     for where, name, fault in features.seen:
         error = fault or errors.get(name, "")
-        found.append(NewNode(where, name, None if error else Node(joined, numbers[name]), error))
-    return found
-
-
-def _already(name: str) -> str:
-    return (
-        f"node {name!r} is in the graph of this run already. Ask for it by its name, or give the new node another one."
-    )
+        nodes.append(Question(where, name if error else Node(joined, numbers[name]), (name,), error))
+    return nodes
 
 
 # Graphs with labelled nodes from the places where people have them: an npz file, a folder of tables, arrays in

@@ -125,7 +125,7 @@ class FeatureScale:
         square = np.bincount(features.columns, (values - mean[features.columns]) ** 2, features.width)
         zeros = count - np.bincount(features.columns, minlength=features.width)
         deviation = np.sqrt((square + zeros * mean**2) / count)
-        deviation[deviation < 1e-9] = 1.0  # a column that is always the same tells nothing
+        deviation[deviation < 1e-9] = 1.0  # a constant column
         return cls(kind, mean.astype(np.float32), deviation.astype(np.float32))
 
     def __call__(self, features: SparseRows) -> NDArray[np.float32]:
@@ -163,7 +163,7 @@ class LabelledGraph:
     """Nodes with names, features and labels ("" is not known), and edges from sources (row 0) to targets (row 1).
 
     `parts` says which nodes are to be learned from, validated on and measured with: train, valid, test, or "" for none.
-    `places` is where each node was found, `columns` are the names of the features, where they have any.
+    `places` is where each node comes from, `columns` are the names of the features, where they have any.
     """
 
     names: tuple[str, ...]
@@ -194,9 +194,8 @@ class LabelledGraph:
         """The number of a node; an unknown name is an error that proposes some."""
         if name not in self.numbers:
             near = get_close_matches(name, self.names, n=NEAR)
-            some = (
-                f"Did you mean {', '.join(near)}?" if near else f"Its names are such as {', '.join(self.names[:NEAR])}."
-            )
+            some = f"Did you mean {', '.join(near)}?"
+            some = some if near else f"Its names are such as {', '.join(self.names[:NEAR])}."
             raise ValueError(f"the graph has no node {name!r} among its {len(self):,}. {some}")
         return self.numbers[name]
 
@@ -225,7 +224,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """Where it was found: a line of a file, or its name."""
+        """Where it comes from: a line of a file, or its name."""
         return self.graph.places[self.number] if self.graph.places else f"node {self.name}"
 
 
@@ -234,7 +233,7 @@ NodeRecord = Record[Node]
 
 @dataclass(frozen=True)
 class FoundGraph:
-    """A graph as it was found, without what is bad in it, the problems, and what was recognized."""
+    """A graph without its bad nodes and edges, the problems, and notes on how it was read."""
 
     graph: LabelledGraph
     problems: Sequence[Problem] = ()
@@ -354,10 +353,8 @@ class KnownGraph:
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             reason = " ".join(str(error).split())[:200]
             raise ValueError(f"{path} does not hold the graph of this run: {reason}. Restore the file.") from None
-        parts = _named(arrays["parts"], PARTS)
-        graph = LabelledGraph(
-            names, features, arrays["edges"], _named(arrays["labels"], labels), parts, columns=columns
-        )
+        given, parts = _named(arrays["labels"], labels), _named(arrays["parts"], PARTS)
+        graph = LabelledGraph(names, features, arrays["edges"], given, parts, columns=columns)
         scale = FeatureScale(kind, arrays["mean"], arrays["deviation"])
         return cls(graph, labels, scale, restored_weights(facts))
 
@@ -365,14 +362,8 @@ class KnownGraph:
 def _check_features(arrays: Mapping[str, NDArray], width: int, kind: str) -> None:
     """Require rows of features that lie in a matrix of that width, and a scale for them."""
     starts, columns, values = (arrays[name] for name in ("starts", "columns", "values"))
-    require(
-        _is_whole(starts, 1)
-        and len(starts) > 1
-        and _is_whole(columns, 1)
-        and values.ndim == 1
-        and values.dtype.kind == "f",
-        "its features are no rows of numbers",
-    )
+    whole = _is_whole(starts, 1) and len(starts) > 1 and _is_whole(columns, 1)
+    require(whole and values.ndim == 1 and values.dtype.kind == "f", "its features are no rows of numbers")
     inside = starts[0] == 0 and starts[-1] == len(columns) == len(values) and bool((np.diff(starts) >= 0).all())
     require(bool(inside), "its features do not lie in rows")
     require(_within(columns, 0, width), f"it has features outside of {width:,} columns")
@@ -385,9 +376,8 @@ def _check_features(arrays: Mapping[str, NDArray], width: int, kind: str) -> Non
 def _check_nodes(arrays: Mapping[str, NDArray], nodes: int, labels: int) -> None:
     """Require edges between nodes that are there, and a label and a part for each node."""
     edges = arrays["edges"]
-    require(
-        _is_whole(edges, 2) and len(edges) == 2 and _within(edges, 0, nodes), f"it has edges outside of {nodes:,} nodes"
-    )
+    inside = _is_whole(edges, 2) and len(edges) == 2 and _within(edges, 0, nodes)
+    require(inside, f"it has edges outside of {nodes:,} nodes")
     for name, count in (("labels", labels), ("parts", len(PARTS))):
         places = arrays[name]
         good = _is_whole(places, 1) and len(places) == nodes and _within(places, -1, count)

@@ -62,9 +62,10 @@ class GraphPass:
         neighbors = [Node(self.graph, number) for number in self.sources[mine]]
         weights = self.weights[mine]
         strongest = sorted(zip(neighbors, weights.tolist(), strict=True), key=lambda pair: -pair[1])[:LISTED]
+        described = tuple(f"{other.name} ({other.label})" if other.label else other.name for other in neighbors)
         listed = [{"node": other.name, "label": other.label, "weight": weight} for other, weight in strongest]
         return Answer(
-            node.name, *ranked[0], value=tuple(neighbors), read=tuple(map(_described, neighbors)), written=(node.name,),
+            node.name, *ranked[0], value=tuple(neighbors), read=described, written=(node.name,),
             weights=weights.unsqueeze(0), more={"neighbors": listed}, replay=partial(self.look, node, ranked),
             **ask.ranking(ranked),
         )  # fmt: skip
@@ -84,23 +85,18 @@ class GraphPass:
         return shown
 
 
-def _described(node: Node) -> str:
-    """A node with its label, where that is known."""
-    return f"{node.name} ({node.label})" if node.label else node.name
-
-
 def _node_labels(
     names: tuple[str, ...], row: int, nodes: int, ranked: Sequence[tuple[str, float]], places: Sequence[int] = ()
 ) -> Labels:
     """What the rows and columns are if a node was labelled that stands at `row`; `nodes` are in the whole graph, and `places`
     are those of a part in it.
     """
-    made = {"input": names[row]}
+    facts = {"input": names[row]}
     if len(names) < nodes:
-        made["shown"] = f"{len(names):,} of {nodes:,} nodes: those that {names[row]} and its neighbors looked at"
+        facts["shown"] = f"{len(names):,} of {nodes:,} nodes: those that {names[row]} and its neighbors looked at"
     step = WrittenStep(row, *ranked[0], tuple(ranked[:RANKED]))
     axes = {"nodes": NodeLabels(names, tuple(places)), ANSWER: AxisLabels((names[row],))}
-    return Labels(axes, {"*": ("nodes", "nodes")}, made, ranked[0], (step,))
+    return Labels(axes, {"*": ("nodes", "nodes")}, facts, ranked[0], (step,))
 
 
 class GraphNeighborhood(NamedTuple):
@@ -185,13 +181,7 @@ class UsedWeights:
 @torch.inference_mode(False)
 @torch.no_grad()
 def graph_methods(
-    model: nn.Module,
-    features: Float[Tensor, "nodes features"],
-    edges: Edges,
-    seen: Seen,
-    node: int,
-    wanted: int,
-    shown: Sequence[int],
+    model: nn.Module, features: Tensor, edges: Edges, seen: Seen, node: int, wanted: int, shown: Sequence[int]
 ) -> Methods:
     """What the class `wanted` of a node depended on, among the nodes `shown`: one row, by four methods.
 

@@ -46,7 +46,7 @@ def sections(run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer])
 
 
 def _agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:
-    """How much of the attention falls on neighbors of a node's own label, in words, beside what even weights would give."""
+    """How much of the attention falls on neighbors of a node's own label, in words, and what even weights would give."""
     looked = even = whole = 0.0
     for answer, record in pairs:
         assert answer.weights is not None
@@ -155,11 +155,8 @@ class NeighborGraph(Item):
     def key(self) -> Markup | None:
         """What the dots mean, as far as there are such dots."""
         relations = {self.relation(kind) for name, _, kind in self.ordered if name != self.node}
-        signs = [
-            element("span", element("i", class_=f"dot {name}"), text)
-            for name, text in RELATIONS.items()
-            if name in relations
-        ]
+        shown = ((name, text) for name, text in RELATIONS.items() if name in relations)
+        signs = [element("span", element("i", class_=f"dot {name}"), text) for name, text in shown]
         return element("p", *signs, class_="dots remark") if signs else None
 
     def left_out(self) -> Markup | None:
@@ -167,12 +164,8 @@ class NeighborGraph(Item):
         others = [value for name, value, _ in self.ordered if name != self.node]
         if len(others) <= MOST:
             return None
-        whole = total(abs(value) for value in others if isfinite(value))
-        share = (
-            total(abs(value) for value in others[:MOST] if isfinite(value)) / whole
-            if whole and isfinite(whole)
-            else 0.0
-        )
+        drawn, whole = (total(abs(x) for x in some if isfinite(x)) for some in (others[:MOST], others))
+        share = drawn / whole if whole and isfinite(whole) else 0.0
         text = f"Drawn: {MOST} of {number(len(others))} neighbors, with {share:.0%} of their weight. The list has all."
         return element("p", text, class_="remark")
 
@@ -190,17 +183,12 @@ class NeighborGraph(Item):
             dots.append(_dot(place, (name, number(value)), title, angle, self.relation(kind)))
         own = [value for name, value in self.neighbors if name == self.node]
         listed = ", ".join(f"{name} {number(value)}" for name, value, _ in around)
+        name = shortened(self.node, LONGEST, "\u2026")
         return element(
             "svg",
             *edges, *(_loop(value, scale, self.node) for value in own), *dots,
             element("circle", element("title", self.node), cx=plain(CENTER[0]), cy=plain(CENTER[1]), r=11, class_="node center"),
-            element(
-                "text",
-                shortened(self.node, LONGEST, "\u2026"),
-                x=plain(CENTER[0]),
-                y=plain(CENTER[1] + (36 if own else 26)),
-                class_="middle center",
-            ),
+            element("text", name, x=plain(CENTER[0]), y=plain(CENTER[1] + (36 if own else 26)), class_="middle center"),
             viewBox=f"0 0 {WIDTH} {HEIGHT}",
             role="img",
             aria_label=f"{self.node} and its neighbors: {listed}",
@@ -238,7 +226,7 @@ def _loop(value: float, scale: ColorScale, name: str) -> Markup:
 
 
 def _dot(place: tuple[float, float], written: tuple[str, str], title: str, angle: float, relation: str) -> Markup:
-    """A neighbor with its name and weight beside it, on the side away from the middle."""
+    """A neighbor with its name and weight next to it, on the side away from the center."""
     x, y = place
     name, value = written
     side = "middle" if abs(cos(angle)) < 0.3 else "end" if cos(angle) < 0 else None

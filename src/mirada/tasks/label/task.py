@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -156,9 +157,8 @@ class Label(Task[str | Node, Node, KnownGraph]):
         known: KnownGraph = run.known
         nodes = [given if isinstance(given, Node) else Node(known.graph, known.graph.number(given)) for given in inputs]
         for name in ask.candidates:
-            require(
-                name in known.labels, f"candidate {name!r} is not a label of this run; known: {', '.join(known.labels)}"
-            )
+            labels = ", ".join(known.labels)
+            require(name in known.labels, f"candidate {name!r} is not a label of this run; known: {labels}")
         passes = {graph: GraphPass(run, graph) for graph in dict.fromkeys(node.graph for node in nodes)}
         return [passes[node.graph].answer(node, ask) for node in nodes]
 
@@ -173,8 +173,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
             return Questions(columns, rows, (f"{place}: a graph of its own, all of its nodes are labelled",))
         if form_of(place).has_rows:  # of known nodes
             return super().questions(run, place)
-        new = read_new_nodes(place, run.known.graph, options, options.directed)
-        return Questions(columns, [Question(one.where, one.node or one.name, (one.name,), one.error) for one in new])
+        return Questions(columns, read_new_nodes(place, run.known.graph, options, options.directed))
 
     # from answers to a report
 
@@ -241,9 +240,8 @@ def _several_graphs(source: Source, places: Mapping[str, str], options: GraphOpt
     for part, one in graphs.items():
         where = parts[part] if isinstance(parts[part], str) else f"the graph of {part}"
         in_order_of(whole, one.graph.features, one.graph.columns, where)
-    return _checked(
-        Splits(nodes["train"], nodes["valid"], nodes["test"], problems=problems, notes=notes, whole=whole), options
-    )
+    splits = Splits(nodes["train"], nodes["valid"], nodes["test"], problems=problems, notes=notes, whole=whole)
+    return _checked(splits, options)
 
 
 def _checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
@@ -268,8 +266,7 @@ def _checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
     return replace(splits, train=train, valid=valid, test=test, problems=problems, notes=(*splits.notes, scale.text))
 
 
-def _label_of(value: Node) -> str:
-    return value.label
+_label_of = attrgetter("label")
 
 
 def given_and_wanted(records: Sequence[NodeRecord], answers: Sequence[Answer]) -> tuple[list[str], list[str]]:

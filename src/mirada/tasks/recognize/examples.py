@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -60,11 +61,15 @@ class Augmentation:
         >>> ((shifted + 1) * 127.5).round()[0, 0, 0].tolist()
         [0.0, 0.0, 1.0, 2.0]
         """
-        down, right, mirror, light = (
-            np.ascontiguousarray(chance).astype("<u8").view("<u2").reshape(-1, 4).T.astype(np.int64)
-        )
-        if self.shift or self.flip:
-            squares = _moved(squares, self.places(down), self.places(right), (mirror & 1 & self.flip).astype(bool))
+        parts = np.ascontiguousarray(chance).astype("<u8").view("<u2").reshape(-1, 4)
+        down, right, mirror, light = parts.T.astype(np.int64)
+        if self.shift or self.flip:  # each in its own way, by one gather
+            size, every = squares.shape[1], np.arange(squares.shape[1])
+            rows = np.clip(every + self.places(down)[:, None], 0, size - 1)
+            columns = np.clip(every + self.places(right)[:, None], 0, size - 1)
+            mirrored = (mirror & 1 & self.flip).astype(bool)
+            columns = np.where(mirrored[:, None], columns[:, ::-1], columns)
+            squares = squares[np.arange(len(squares))[:, None, None], rows[:, :, None], columns[:, None, :]]
         changed = scaled_pixels(squares)
         if self.light:
             # the upper byte decides the contrast, the lower one the light
@@ -76,15 +81,6 @@ class Augmentation:
     def places(self, bits: np.ndarray) -> np.ndarray:
         """16 bits as a shift: -shift, ..., shift, all alike."""
         return (bits * (2 * self.shift + 1) >> 16) - self.shift
-
-
-def _moved(squares: Squares, down: np.ndarray, right: np.ndarray, mirrored: np.ndarray) -> Squares:
-    """All pictures shifted, each in its own way, by one gather."""
-    size = squares.shape[1]
-    rows = np.clip(np.arange(size) + down[:, None], 0, size - 1)
-    columns = np.clip(np.arange(size) + right[:, None], 0, size - 1)
-    columns = np.where(mirrored[:, None], columns[:, ::-1], columns)
-    return squares[np.arange(len(squares))[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
 # What a model for pictures must know of its data: the classes, how a picture is brought to its form, how it is
@@ -137,9 +133,8 @@ class PictureClasses:
         """
         left, top, right, bottom = self.seen_box(picture, box)
         starts = np.arange(self.grid) * self.patch
-        rows, columns = (
-            (starts < end) & (starts + self.patch > start) for start, end in ((top, bottom), (left, right))
-        )
+        sides = ((top, bottom), (left, right))
+        rows, columns = ((starts < end) & (starts + self.patch > start) for start, end in sides)
         return (rows[:, None] & columns[None, :]).reshape(-1)
 
     def facts(self) -> dict[str, Any]:
@@ -258,9 +253,7 @@ class AugmentedExamples:
         return type(self)(self.examples.take([row for row in rows if row < len(self.examples)]), self.seed)
 
 
-def label_of(value: LabelledPicture) -> str:
-    """The label of a picture."""
-    return value.label
+label_of = attrgetter("label")  # of a picture
 
 
 def labelled_splits(source: Source, options: DataOptions) -> Splits[LabelledPicture]:
@@ -280,16 +273,3 @@ def unreadable(records: Sequence[LabelledRecord], fitting: Fitting) -> list[Prob
     """The records whose pictures cannot be decoded."""
     faults = decode_all([record.value.picture for record in records], fitting)
     return [Problem(records[row].where, text.removeprefix(f"{records[row].where}: ")) for row, text in faults.items()]
-
-
-def single_picture_problem(record: LabelledRecord) -> Problem:
-    """What is wrong with a picture that no other of its class can be measured with."""
-    what = f"the only picture of {record.value.label!r}. A class needs two at least: one to learn from, one to validate on."
-    return Problem(record.where, what)
-
-
-def drop_bad_records(splits: Splits[LabelledPicture], found: Sequence[Problem]) -> Splits[LabelledPicture]:
-    """Splits without some bad records, which are listed with the problems."""
-    bad = {problem.where for problem in found}
-    train, valid, test = ([r for r in part if r.where not in bad] for part in (splits.train, splits.valid, splits.test))
-    return replace(splits, train=train, valid=valid, test=test, problems=[*splits.problems, *found])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from mirada.runs.answers import Answer
-from mirada.tasks.recognize.examples import LabelledRecord, PictureClasses, label_of
+from mirada.tasks.recognize.examples import LabelledRecord, PictureClasses
 
 
 def attention_on_objects(
@@ -32,4 +32,4 @@ def share_on_object(known: PictureClasses, record: LabelledRecord, answer: Answe
 
 def given_and_true_labels(answers: Sequence[Answer], records: Sequence[LabelledRecord]) -> tuple[list[str], list[str]]:
     """The class of every answer, and the class of every record."""
-    return [answer.text for answer in answers], [label_of(record.value) for record in records]
+    return [answer.text for answer in answers], [record.value.label for record in records]

@@ -8,7 +8,7 @@ import os
 import re
 import struct
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,10 +46,8 @@ class Fitting:
     way: str = "pad"
 
     def __post_init__(self) -> None:
-        fits = self.size >= 1 and self.channels in (1, 3)
-        require(
-            fits, f"a picture is seen as a square of 1 or 3 channels: got size={self.size}, channels={self.channels}"
-        )
+        fits, got = self.size >= 1 and self.channels in (1, 3), f"size={self.size}, channels={self.channels}"
+        require(fits, f"a picture is seen as a square of 1 or 3 channels: got {got}")
         require(self.way in WAYS, f"a picture is fitted by {', '.join(WAYS)}: got {self.way!r}")
 
     def of(self, pixels: Pixels) -> Square:
@@ -89,7 +87,8 @@ class Picture:
             self.height, self.width, self.gray = header.height, header.width, header.gray
             return
         gray = self.given.mode in GRAY if isinstance(self.given, Image.Image) else None
-        if gray is not None or not _is_plain(self.given):
+        plain = isinstance(self.given, np.ndarray) and self.given.dtype == np.uint8 and self.given.ndim > 1
+        if not plain or 0 in self.given.shape or self.given.shape[2:] not in ((), (1,), (3,)):
             self.given = pixels_of(self.given)
         self.height, self.width = self.given.shape[:2]
         self.gray = self.given.shape[2:] in ((), (1,)) if gray is None else gray
@@ -101,20 +100,14 @@ class Picture:
     def seen(self, fitting: Fitting) -> Square:
         """What a model sees of it."""
         if self._kept is None or self._kept[0] != fitting:
-            self._kept = (fitting, self._fitted(fitting))
+            array = self.given[..., None] if getattr(self.given, "ndim", 0) == 2 else self.given
+            fits = getattr(array, "shape", ()) == (fitting.size, fitting.size, fitting.channels)
+            self._kept = (fitting, array if fits else fitting.of(pixels_of(self.given)))
         return self._kept[1]
 
     def keep(self, fitting: Fitting, square: Square) -> None:
-        """Keep pixels that are in a larger array, and let go of our own."""
+        """Keep pixels that are in a larger array, and release the old ones."""
         self._kept = (fitting, square)
-
-    def _fitted(self, fitting: Fitting) -> Square:
-        array = self.given if isinstance(self.given, np.ndarray) else None
-        if array is not None and array.shape[:2] == (fitting.size, fitting.size):
-            array = array[..., None] if array.ndim == 2 else array
-            if array.shape[2] == fitting.channels:
-                return array
-        return fitting.of(pixels_of(self.given))
 
     @property
     def identity(self) -> bytes:
@@ -128,12 +121,6 @@ class Picture:
                     digest.update(file.read())
             self._identity = digest.digest()
         return self._identity
-
-
-def _is_plain(given: Any) -> bool:
-    """Whether it is an array of bytes that needs no conversion."""
-    plain = isinstance(given, np.ndarray) and given.dtype == np.uint8 and min(given.shape, default=0) > 0
-    return plain and (given.ndim == 2 or (given.ndim == 3 and given.shape[2] in (1, 3)))
 
 
 def brightness(pixels: UInt8[np.ndarray, "*places 3"]) -> UInt8[np.ndarray, "*places 1"]:
@@ -192,7 +179,7 @@ def require_room(pictures: int, fitting: Fitting, gigabytes: float) -> None:
 
 
 def decode_all(pictures: Sequence[Picture], fitting: Fitting) -> dict[int, str]:
-    """Let pictures be decoded and kept; those that cannot be are told by their number, with the reason."""
+    """Decode pictures and keep them; returns the reasons why some cannot be decoded, by their number."""
 
     def fault(picture: Picture) -> str:
         try:
@@ -237,25 +224,21 @@ def read_idx(path: str | Path) -> UInt8[np.ndarray, "*axes"]:
     """
     with opened(path) as file:
         start = file.read(4)
-        known = len(start) == 4 and start[:2] == b"\0\0" and 1 <= start[3] <= MOST_AXES
-        require(
-            known,
-            f"{path}: not an idx file: it begins with {start.hex(' ')}, not with 00 00 08. Is it of MNIST's form?",
-        )
+        known, begins = len(start) == 4 and start[:2] == b"\0\0" and 1 <= start[3] <= MOST_AXES, start.hex(" ")
+        require(known, f"{path}: not an idx file: it begins with {begins}, not with 00 00 08. Is it of MNIST's form?")
         require(start[2] == BYTES, f"{path}: an idx file of type 0x{start[2]:02x}: only bytes (0x08) are read.")
         header = file.read(4 * start[3])
-        require(
-            len(header) == 4 * start[3], f"{path}: the idx file is cut short: it ends within its header. Copy it again."
-        )
+        complete = len(header) == 4 * start[3]
+        require(complete, f"{path}: the idx file is cut short: it ends within its header. Copy it again.")
         sizes = struct.unpack(f">{start[3]}I", header)
         wanted = int(np.prod(sizes, dtype=object))
         by = " x ".join(f"{size:,}" for size in sizes)
         require(wanted <= MOST_BYTES, f"{path}: the idx file claims {by} bytes, which is too much. Is it damaged?")
         content = file.read(wanted + 1)
+    has = "more" if len(content) > wanted else f"{len(content):,}"
     require(
         len(content) == wanted,
-        f"{path}: the idx file must have {by} bytes after its header: it has "
-        f"{'more' if len(content) > wanted else f'{len(content):,}'}. Copy or download it again.",
+        f"{path}: the idx file must have {by} bytes after its header: it has {has}. Copy or download it again.",
     )
     return np.frombuffer(content, np.uint8).reshape(sizes)
 
@@ -291,9 +274,10 @@ def read_images(place: Any) -> Found[LabelledPicture]:
         return _from_folders(place)
     if "," in place and not os.path.exists(path):
         images, labels, path = _idx_pair(place)
-        return Found(labelled_array(images, labels, lambda row: f"{path}:{row}"))
+        return Found(_labelled_array(images, labels, path, lambda row: f"{path}:{row}"))
     if form_of(place) is NPZ:
-        return Found(labelled_array(*_npz_arrays(place), lambda row: f"{place}:{row}"))
+        arrays = _read_npz(place, ARRAYS)
+        return Found(_labelled_array(arrays["images"], arrays["labels"], place, lambda row: f"{place}:{row}"))
     require(os.path.exists(path), f"{place}: no such file or folder. {near(path)}")
     raise ValueError(f"{place}: a file whose form is unknown. Give {FORMS}.")
 
@@ -310,35 +294,35 @@ def _from_folders(place: str) -> Found[LabelledPicture]:
         f"{place}: there is no folder in it. Pictures to learn from are in a folder per class, such as {place}/cat/1.jpg.",
     )
     loose = [path for path in _files_in(folder, deep=False) if path.suffix.lower() in PICTURES.endings]
-    records: list[Labelled] = []
-    problems = [
-        Problem(str(path), "a picture beside the class folders. Put it into the folder of its class.") for path in loose
-    ]
+    what = "a picture beside the class folders. Put it into the folder of its class."
+    rows: list[Labelled | Problem] = [Problem(str(path), what) for path in loose]
     for home in classes:
         paths = _files_in(home)
         if not paths:
-            problems.append(Problem(str(home), "a class without pictures. Put some there, or remove the folder."))
-        for path in paths:
-            found = _opened_picture(str(path))
-            if isinstance(found, Problem):
-                problems.append(found)
-            else:
-                records.append(Record(str(path), LabelledPicture(found, home.name)))
-    return Found(records, problems)
+            rows.append(Problem(str(home), "a class without pictures. Put some there, or remove the folder."))
+        rows += [_labelled(_opened_picture(str(path)), home.name, str(path)) for path in paths]
+    return _found(rows)
+
+
+def _labelled(picture: Picture | Problem, label: str, where: str) -> Labelled | Problem:
+    """The record of a picture that could be opened."""
+    return picture if isinstance(picture, Problem) else Record(where, LabelledPicture(picture, label))
+
+
+def _found(rows: Sequence[Labelled | Problem]) -> Found[LabelledPicture]:
+    """The good records, and the problems."""
+    return Found([row for row in rows if isinstance(row, Record)], [row for row in rows if isinstance(row, Problem)])
 
 
 def _files_in(folder: Path, deep: bool = True) -> list[Path]:
     """The files of a folder, but for hidden ones and what file managers leave behind."""
-    found = folder.rglob("*") if deep else folder.iterdir()
-    return sorted(path for path in found if path.is_file() and not _is_hidden(path.relative_to(folder)))
-
-
-def _is_hidden(path: Path) -> bool:
-    return path.name.lower() in ("thumbs.db", "desktop.ini") or any(part.startswith(".") for part in path.parts)
+    files = (path for path in (folder.rglob("*") if deep else folder.iterdir()) if path.is_file())
+    shown = (path for path in files if path.name.lower() not in ("thumbs.db", "desktop.ini"))
+    return sorted(path for path in shown if not any(part.startswith(".") for part in path.relative_to(folder).parts))
 
 
 def _opened_picture(given: Any, where: str = "") -> Picture | Problem:
-    """A picture, or what is wrong with it; the place is told once."""
+    """A picture, or what is wrong with it; the message names its place once."""
     try:
         return Picture(given, where)
     except ValueError as error:
@@ -352,49 +336,50 @@ def read_unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
     path = os.path.expanduser(place)
     if os.path.isdir(path):
         folder = Path(path)
-        found = [(str(file.relative_to(folder)), _opened_picture(str(file))) for file in _files_in(folder)]
-        require(bool(found), f"{place}: there is no file in it. Give a folder of pictures.")
-        return found
-    if form_of(place) is NPZ:
-        images = _read_npz(place, ARRAYS[:1])["images"]
-    elif _is_idx(place.split(",")[0].strip()):
-        place = place.split(",")[0].strip()
-        images = read_idx(place)
-    else:
+        pictures = [(str(file.relative_to(folder)), _opened_picture(str(file))) for file in _files_in(folder)]
+        require(bool(pictures), f"{place}: there is no file in it. Give a folder of pictures.")
+        return pictures
+    archive = place if form_of(place) is NPZ else place.split(",")[0].strip()
+    images = _images_of_archive(archive)
+    if images is None:
         return [(os.path.basename(place), _opened_picture(place))]
-    _check_images(images, place)
-    names = [f"{place}:{row}" for row in range(1, len(images) + 1)]
+    names = [f"{archive}:{row}" for row in range(1, len(images) + 1)]
     return [(name, Picture(image, name)) for name, image in zip(names, images, strict=True)]
 
 
 def picture_of_archive(text: str) -> Picture | None:
     """Picture 17 of a file with many, for a text such as FILE.npz:17; None if it is no such text."""
-    found = NUMBERED.fullmatch(text)
-    place = found.group(1) if found else ""
-    if not found or not os.path.isfile(os.path.expanduser(place)) or not (form_of(place) is NPZ or _is_idx(place)):
+    match = NUMBERED.fullmatch(text)
+    if not match or not os.path.isfile(os.path.expanduser(match.group(1))):
         return None
-    images, number = (
-        (_read_npz(place, ARRAYS[:1])["images"] if form_of(place) is NPZ else read_idx(place)),
-        int(found.group(2)),
-    )
-    _check_images(images, place)
+    place, number = match.group(1), int(match.group(2))
+    images = _images_of_archive(place)
+    if images is None:
+        return None
     require(1 <= number <= len(images), f"{place} has pictures 1 to {len(images):,}: there is no {number}")
     return Picture(images[number - 1], text)
 
 
-def _is_idx(place: str) -> bool:
-    """Whether a file begins as an idx file does."""
-    try:
-        with opened(place) as file:
-            return file.read(3) == b"\0\0\x08"
-    except ValueError:
-        return False
+def _images_of_archive(place: str) -> np.ndarray | None:
+    """The pictures of an npz or idx file; None if it is neither."""
+    if form_of(place) is NPZ:
+        images = _read_npz(place, ARRAYS[:1])["images"]
+    else:
+        try:
+            with opened(place) as file:
+                if file.read(3) != b"\0\0\x08":
+                    return None
+        except ValueError:
+            return None
+        images = read_idx(place)
+    _check_images(images, place)
+    return images
 
 
 # arrays
 
 
-def _idx_pair(place: str) -> tuple[np.ndarray, list[str], str]:
+def _idx_pair(place: str) -> tuple[np.ndarray, np.ndarray, str]:
     """The pictures and labels of two idx files, in whichever order they are given, and the file of the pictures."""
     paths = [part.strip() for part in place.split(",")]
     require(len(paths) == 2, f"{place}: two idx files have one comma between them: IMAGES,LABELS")
@@ -405,15 +390,7 @@ def _idx_pair(place: str) -> tuple[np.ndarray, list[str], str]:
         f"{path}: pictures have the axes (n, height, width), and it has {images.ndim}. Give IMAGES,LABELS.",
     )
     _check_arrays(images, labels, path, f"{path} has", f"{other} has ")
-    return images, [str(label) for label in labels.tolist()], path
-
-
-def _npz_arrays(path: str) -> tuple[np.ndarray, list[str]]:
-    """The arrays of a file: images (n, height, width[, channels]) of bytes, and labels."""
-    found = _read_npz(path, ARRAYS)
-    images, labels = (found[name] for name in ARRAYS)
-    _check_arrays(images, labels, path)
-    return images, [str(label) for label in _names_of(labels, path)]
+    return images, labels, path
 
 
 def _read_npz(path: str, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -456,22 +433,17 @@ def _check_arrays(
     )
 
 
-def _names_of(labels: np.ndarray, where: str) -> list[Any]:
-    """Labels as an array holds them: whole numbers or texts."""
-    require(labels.ndim == 1, f"{where}: labels must have one axis: got shape {labels.shape}")
+def _labelled_array(images: np.ndarray, labels: np.ndarray, place: str, name: Callable[[int], str]) -> list[Labelled]:
+    """A record for each picture of an array, numbered from 1; labels are whole numbers or texts."""
+    _check_arrays(images, labels, place)
+    require(labels.ndim == 1, f"{place}: labels must have one axis: got shape {labels.shape}")
     require(
         labels.dtype.kind in "iubUS",
-        f"{where}: labels must be whole numbers or texts: got {labels.dtype}. Convert them, such as labels.astype(int).",
+        f"{place}: labels must be whole numbers or texts: got {labels.dtype}. Convert them, such as labels.astype(int).",
     )
-    names = labels.tolist()
-    return [name.decode(errors="replace") for name in names] if labels.dtype.kind == "S" else names
-
-
-def labelled_array(images: np.ndarray, labels: Iterable[str], where: Any) -> list[Labelled]:
-    """A record for each picture of an array, numbered from 1."""
-    names = [where(row) for row in range(1, len(images) + 1)]
-    rows = zip(names, images, labels, strict=True)
-    return [Record(name, LabelledPicture(Picture(image, name), label)) for name, image, label in rows]
+    texts = [label.decode(errors="replace") if isinstance(label, bytes) else str(label) for label in labels.tolist()]
+    rows = zip(map(name, range(1, len(images) + 1)), images, texts, strict=True)
+    return [Record(where, LabelledPicture(Picture(image, where), text)) for where, image, text in rows]
 
 
 # memory
@@ -482,22 +454,13 @@ def _in_memory(data: Any) -> Found[LabelledPicture]:
     if isinstance(data, Mapping):
         missing = [name for name in ARRAYS if name not in data]
         require(not missing, f"data in memory needs images and labels: there is no {' and no '.join(missing)}")
-        images, labels = np.asarray(data["images"]), np.asarray(data["labels"])
-        _check_arrays(images, labels, "the data")
-        return Found(labelled_array(images, map(str, _names_of(labels, "the data")), lambda row: f"row {row}"))
+        images, labels = (np.asarray(data[name]) for name in ARRAYS)
+        return Found(_labelled_array(images, labels, "the data", lambda row: f"row {row}"))
     require(
         isinstance(data, Iterable) and not isinstance(data, bytes | np.ndarray),
         f"data in memory must be rows of (picture, label), or a dict with images and labels: got {type(data).__name__}",
     )
-    records: list[Labelled] = []
-    problems: list[Problem] = []
-    for number, row in enumerate(data, 1):
-        found = _labelled_row(row, f"row {number}")
-        if isinstance(found, Problem):
-            problems.append(found)
-        else:
-            records.append(found)
-    return Found(records, problems)
+    return _found([_labelled_row(row, f"row {number}") for number, row in enumerate(data, 1)])
 
 
 def _labelled_row(row: Any, where: str) -> Labelled | Problem:
@@ -508,5 +471,4 @@ def _labelled_row(row: Any, where: str) -> Labelled | Problem:
     given, label = values
     if not isinstance(label, str | int | np.integer) or not str(label).strip():
         return Problem(where, f"a label is a text or a whole number: got {label!r}.")
-    found = _opened_picture(given, where)
-    return found if isinstance(found, Problem) else Record(where, LabelledPicture(found, str(label)))
+    return _labelled(_opened_picture(given, where), str(label), where)

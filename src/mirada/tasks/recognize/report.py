@@ -17,7 +17,7 @@ SHOWN = 9  # examples and errors
 
 
 def sections(run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> list[Section]:
-    """Examples, the worst errors, and how well each class is told apart."""
+    """Examples, the worst errors, and the metrics of each class."""
     pairs = list(zip(answers, records, strict=True))
     wrong = sorted((p for p in pairs if p[0].text != p[1].value.label), key=lambda pair: -pair[0].score)
     shown = partial(_heat, run.known)

@@ -3,9 +3,10 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.corpora.objects import DrawnObjects, objects
+from mirada.corpora.objects import objects
 from mirada.data.batching import FixedSize
 from mirada.data.check import show
 from mirada.data.files.forms import form_of
@@ -38,11 +39,9 @@ from mirada.tasks.recognize.examples import (
     PictureClasses,
     PictureExamples,
     default_patch,
-    drop_bad_records,
     label_of,
     labelled_splits,
     scaled_pixels,
-    single_picture_problem,
     sorted_labels,
     unreadable,
 )
@@ -150,11 +149,15 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         counts = Counter(record.value.label for record in records)
         known = sorted_labels(counts)
         note = f"{self.amount(records)} of {plural(len(known), 'class')}: {describe_sizes(pictures, fitting)}"
-        faults = [
-            *unreadable(records, fitting),
-            *(single_picture_problem(record) for record in records if counts[label_of(record.value)] == 1),
-        ]
-        return drop_bad_records(replace(splits, notes=[*splits.notes, note]), faults)
+        problems = unreadable(records, fitting)
+        for record in records:
+            if counts[record.value.label] == 1:
+                what = f"the only picture of {record.value.label!r}. A class needs two at least"
+                problems.append(Problem(record.where, f"{what}: one to learn from, one to validate on."))
+        bad, parts = {problem.where for problem in problems}, (splits.train, splits.valid, splits.test)
+        train, valid, test = ([record for record in part if record.where not in bad] for part in parts)
+        problems = [*splits.problems, *problems]
+        return replace(splits, train=train, valid=valid, test=test, problems=problems, notes=[*splits.notes, note])
 
     def identity(self, value: LabelledPicture) -> bytes:
         return value.picture.identity + value.label.encode(errors="surrogatepass")
@@ -170,7 +173,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         )
         if start is not None:
             labels = start.labels if set(labels) <= set(start.labels) else labels
-        given = [label_of(record.value) for record in splits.train]
+        given = [record.value.label for record in splits.train]
         weights = class_weights(given, labels) if options.balance else ()
         if start is not None:
             return replace(start, labels=labels, weights=weights)
@@ -189,7 +192,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     ) -> PictureExamples:  # fmt: skip
         bad = unreadable(records, known.fitting)
         places = {problem.where for problem in bad}
-        blank = Picture(np.zeros((known.fitting.size,) * 2, np.uint8))  # for one that will be left out
+        blank = Picture(np.zeros((known.fitting.size,) * 2, np.uint8))  # in the place of one that is skipped
         pictures = [blank if record.where in places else record.value.picture for record in records]
         numbers = {label: number for number, label in enumerate(known.labels)}
         classes = np.array([numbers.get(record.value.label, -1) for record in records], np.int64)
@@ -210,10 +213,13 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     def parse(self, text: str) -> Picture:
         place = text.strip()
         require(bool(place), "there is no picture: give the path of one")
-        drawn = BUILTIN.fullmatch(place)
-        if drawn:
-            return _builtin_picture(drawn.group(1), int(drawn.group(2)))
-        return picture_of_archive(place) or Picture(place, text)
+        builtin = BUILTIN.fullmatch(place)  # one of the drawn pictures, so that who has none at hand can try
+        if not builtin:
+            return picture_of_archive(place) or Picture(place, text)
+        part, number = builtin.group(1), int(builtin.group(2))
+        drawn = getattr(objects(), part).pictures
+        require(1 <= number <= len(drawn), f"the builtin {part} pictures are 1 to {len(drawn):,}: there is no {number}")
+        return Picture(drawn[number - 1], f"builtin {part}:{number}")
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: RankAsk) -> list[Answer]:
         labels, known = run.known.labels, run.known
@@ -223,21 +229,21 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         answers: list[Answer] = []
         for first in range(0, len(pictures), SEEN_AT_ONCE):
             some = pictures[first : first + SEEN_AT_ONCE]
-            x = torch.from_numpy(scaled_pixels(np.stack([picture.seen(known.fitting) for picture in some]))).to(
-                run.device
-            )
+            squares = np.stack([picture.seen(known.fitting) for picture in some])
+            x = torch.from_numpy(scaled_pixels(squares)).to(run.device)
             with look(run.model) as seen:
                 shares = run.model(x).float().softmax(-1).cpu()
             weights = _looked(seen, run.model.config).cpu()
             for row, picture in enumerate(some):
                 pairs = zip(labels, shares[row].tolist(), strict=True)
-                taken = [pair for pair in pairs if pair[0] in (ask.candidates or labels)]
-                replay = partial(
-                    run.look,
-                    x[row : row + 1],
-                    labels=partial(_labels_of, known, run.model.config, picture, ask.candidates),
-                )
-                answers.append(_ranked_answer(picture, known, taken, weights[row : row + 1], ask, replay))
+                allowed = [pair for pair in pairs if pair[0] in (ask.candidates or labels)]
+                ranked = sorted(allowed, key=lambda pair: -pair[1])
+                labels_of = partial(_labels_of, known, run.model.config, picture, ask.candidates)
+                answers.append(Answer(
+                    picture.name, *ranked[0], picture, read=known.places, written=(ranked[0][0],),
+                    weights=weights[row : row + 1], replay=partial(run.look, x[row : row + 1], labels=labels_of),
+                    **ask.ranking(ranked),
+                ))  # fmt: skip
         return answers
 
     def questions(self, run: Run, place: str) -> Questions:
@@ -245,15 +251,12 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             fault = picture.what if isinstance(picture, Problem) else ""
             return Question(name, name if fault else picture, (name,), fault)
 
-        if form_of(place).has_rows:
-            return table_questions(
-                place, ("name", "image", "picture"), TableOptions(), partial(self.parse_beside, place)
-            )
-        return Questions(("name",), [question(*pair) for pair in read_unlabelled(place)])
+        def in_folder(text: str) -> Picture:  # by its name in a table, from the folder of the table
+            return self.parse(os.path.join(os.path.dirname(place), text) if text.strip() else "")
 
-    def parse_beside(self, table: str, text: str) -> Picture:
-        """A picture by its name in a table, from the folder of the table."""
-        return self.parse(os.path.join(os.path.dirname(table), text) if text.strip() else "")
+        if form_of(place).has_rows:
+            return table_questions(place, ("name", "image", "picture"), TableOptions(), in_folder)
+        return Questions(("name",), [question(*pair) for pair in read_unlabelled(place)])
 
     # from answers to a report
 
@@ -271,7 +274,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         train = learned()
         every = max(1, -(-len(train) * run.known.fitting.room(1) // LINEAR_NUMBERS))
         train = train[::every]
-        labels, wanted = ([label_of(record.value) for record in part] for part in (train, records))
+        labels, wanted = ([record.value.label for record in part] for part in (train, records))
         x, asked = (_pixels([record.value.picture for record in part], run.known.fitting) for part in (train, records))
         linear, often = linear_on_features(x, labels, asked), [majority(labels)] * len(wanted)
         return {"accuracy_linear": accuracy(linear, wanted), "accuracy_majority": accuracy(often, wanted)}
@@ -297,41 +300,17 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
 
 def _builtin() -> Splits[LabelledPicture]:
     """Drawn objects in clutter, with their boxes."""
-    data = objects()
-    train, valid, test = (numbered(name, _labelled_objects(getattr(data, name))) for name in SETS)
+    drawn = [getattr(objects(), name) for name in SETS]
+    sets = (
+        zip(map(Picture, each.pictures), each.labels, map(tuple, each.boxes.tolist()), strict=True) for each in drawn
+    )
+    train, valid, test = (
+        numbered(*pair) for pair in zip(SETS, (starmap(LabelledPicture, s) for s in sets), strict=True)
+    )
     return Splits(train, valid, test)
 
 
-def _labelled_objects(drawn: DrawnObjects) -> list[LabelledPicture]:
-    rows = zip(drawn.pictures, drawn.labels, drawn.boxes.tolist(), strict=True)
-    return [LabelledPicture(Picture(pixels), label, tuple(box)) for pixels, label, box in rows]
-
-
-def _builtin_picture(part: str, number: int) -> Picture:
-    """One of the drawn pictures, so that who has none at hand can try."""
-    drawn = getattr(objects(), part).pictures
-    require(1 <= number <= len(drawn), f"the builtin {part} pictures are 1 to {len(drawn):,}: there is no {number}")
-    return Picture(drawn[number - 1], f"builtin {part}:{number}")
-
-
 # where the model looked
-
-
-def _ranked_answer(
-    picture: Picture,
-    known: PictureClasses,
-    shares: Sequence[tuple[str, float]],
-    weights: Float[Tensor, "1 patches"],
-    ask: RankAsk,
-    replay: Callable[[], Seen],
-) -> Answer:
-    """The likeliest class of a picture, the others after it, and how much of the look at it fell on every patch."""
-    ranked = sorted(shares, key=lambda pair: -pair[1])
-    text, score = ranked[0]
-    return Answer(
-        picture.name, text, score, picture, read=known.places, written=(text,), weights=weights, replay=replay,
-        **ask.ranking(ranked),
-    )  # fmt: skip
 
 
 def _looked(seen: Seen, config: ViTConfig) -> Float[Tensor, "batch patches"]:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mirada.runs.run import Run
 from mirada.tasks.transcribe.recordings import SpokenRecord
 
-NOTHING = ""  # in the place of what was left out, or of what was not wanted
+NOTHING = ""  # the other side of a deletion or an insertion
 
 
 def word_error_rate(given: Sequence[str], wanted: Sequence[str]) -> float:
-    """WER: words replaced, left out or put in, in percent of the words wanted; above 100 where too much was written.
+    """WER: words replaced, deleted or inserted, in percent of the words wanted; above 100 where too much was written.
 
     >>> word_error_rate(["the cat sat"], ["the cat sat down"])
     25.0
@@ -63,10 +63,7 @@ def confusions(given: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) 
     >>> confusions(["sitting"], ["kitten"])
     Counter({('k', 's'): 1, ('e', 'i'): 1, ('', 'g'): 1})
     """
-    edits: Counter[tuple[str, str]] = Counter()
-    for one, other in zip(given, wanted, strict=True):
-        edits.update(edits_of(one, other))
-    return edits
+    return Counter(edit for pair in zip(given, wanted, strict=True) for edit in edits_of(*pair))
 
 
 def edits_of(given: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str]]:
@@ -90,7 +87,7 @@ def edits_of(given: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str
 
 
 def wanted_text(run: Run, record: SpokenRecord) -> str:
-    """The text of a record; where upper case is not told from lower case, in lower case."""
+    """The text of a record; in lower case where the model does not know upper case."""
     return record.value[1].lower() if run.options.lowercase else record.value[1]  # type: ignore[attr-defined]
 
 

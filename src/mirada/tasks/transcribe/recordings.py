@@ -1,18 +1,18 @@
-"""Recordings and what is said in them: a folder of wav files with their transcripts, or rows in memory.
+"""Recordings and their texts: a folder of wav files with their transcripts, or rows in memory.
 
-FOLDER with transcripts.tsv, .csv or .jsonl (name, text), or with a NAME.txt beside each NAME.wav
+FOLDER with transcripts.tsv, .csv or .jsonl (name, text), or with a NAME.txt next to each NAME.wav
   -> every file decoded once, resampled to one rate and turned into frames, which are kept -> records and problems
 """
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from math import gcd
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -139,8 +139,8 @@ class MelBands:
         short = max(0, self.window - len(x))
         x = torch.nn.functional.pad(x, (around, short + size - self.window - around))
         shape = torch.hann_window(self.window)
-        turned = torch.stft(x, size, self.hop, self.window, shape / shape.norm(), center=False, return_complex=True)
-        power = turned.real.square() + turned.imag.square()
+        spectrum = torch.stft(x, size, self.hop, self.window, shape / shape.norm(), center=False, return_complex=True)
+        power = spectrum.real.square() + spectrum.imag.square()
         return torch.log(power.T @ filterbank(self.rate, size, self.mels) + FLOOR)
 
 
@@ -209,7 +209,7 @@ class Recording:
 
 
 class FeatureExtractor:
-    """Turns sounds into recordings, and counts what it meets on the way.
+    """Turns sounds into recordings, and counts their rates, channels and lengths.
 
     >>> extract = FeatureExtractor(MelBands(8000, 40))
     >>> extract(Sound(np.zeros(16000, dtype=np.float32), 16000), "a.wav").frames.shape
@@ -238,7 +238,7 @@ class FeatureExtractor:
         return Recording(name, frames, sound.seconds, blake2b(sound.samples.tobytes(), digest_size=16).digest())
 
     def note(self, place: str) -> str:
-        """What was met, for the person."""
+        """A note on the recordings, for the user."""
         if not self.seconds:
             return f"{place}: no recording can be used"
         total, rate = sum(self.seconds), f"{self.bands.rate:,} Hz"
@@ -305,36 +305,31 @@ Spoken = tuple[Recording, str]  # a recording and its text
 SpokenRecord = Record[Spoken]
 
 
-class GatheredRecordings(NamedTuple):
-    """What is gathered while a place is read."""
-
-    records: list[Record[Spoken]]
-    problems: list[Problem]
-    notes: list[str]
-
-
 def read_recordings(place: Any, extract: FeatureExtractor, options: TableOptions) -> Found[Spoken]:
     """The recordings of a folder (or of the table in it), or of rows in memory: (path or (samples, rate), text)."""
-    gathered = GatheredRecordings([], [], [])
+    records: list[SpokenRecord] = []
+    problems: list[Problem] = []
+    notes: list[str] = []
     if not isinstance(place, str):
-        rows = _spoken_in_memory(place, gathered)
+        rows = _spoken_in_memory(place)
     else:
         folder, table = _folder_of(place)
-        rows = _spoken_beside(folder, options.encoding, gathered)
-        if table:
-            rows = _spoken_in_table(folder, table, options, gathered)
-    for where, name, source, text in rows:
+        rows = _spoken_in_table(folder, table, options, notes) if table else _spoken_beside(folder, options.encoding)
+    for row in rows:
+        if isinstance(row, Problem):
+            problems.append(row)
+            continue
+        where, name, source, text = row
         try:
             recording = extract(source if isinstance(source, Sound) else read_wav(source), name)
         except ValueError as error:
-            gathered.problems.append(Problem(where, str(error).removeprefix(f"{where}: ")))
+            problems.append(Problem(where, str(error).removeprefix(f"{where}: ")))
         else:
-            gathered.records.append(Record(where, (recording, text)))
-    gathered.notes.append(extract.note(place if isinstance(place, str) else "in memory"))
-    return Found(*gathered)
+            records.append(Record(where, (recording, text)))
+    return Found(records, problems, [*notes, extract.note(place if isinstance(place, str) else "in memory")])
 
 
-Row = tuple[str, str, str | Sound, str]  # where it is, its name, its file or its sound, its text
+Row = tuple[str, str, str | Sound, str] | Problem  # where it is, its name, its file or its sound, its text
 
 
 def _folder_of(place: str) -> tuple[str, str]:
@@ -349,90 +344,79 @@ def _folder_of(place: str) -> tuple[str, str]:
     return place, tables[0] if tables else ""
 
 
-def _spoken_in_table(folder: str, table: str, options: TableOptions, gathered: GatheredRecordings) -> Iterator[Row]:
+def _spoken_in_table(folder: str, table: str, options: TableOptions, notes: list[str]) -> Iterator[Row]:
     """The rows of a table of transcripts; its names are those of files, with or without .wav."""
     read = read_records(table, COLUMNS, options)
-    gathered.problems.extend(read.problems)
-    gathered.notes.extend(read.notes)
-    taken: dict[str, str] = {}
+    yield from read.problems
+    notes.extend(read.notes)
+    places: dict[str, str] = {}
     records = list(read.records)
     headed = is_file_header([record.value[0] for record in records], lambda name: find_wav(folder, name))
     if headed and not options.tells_a_table:
         name, text = records.pop(0).value
-        gathered.notes.append(f"{table}: header: name is {name}, text is {text}")
+        notes.append(f"{table}: header: name is {name}, text is {text}")
     for record in records:
         name, text = record.value
         path = find_wav(folder, name)
         if not path:
             expected = os.path.join(folder, name if name.lower().endswith(".wav") else f"{name}.wav")
             what = f"no such recording: {expected}. Write its name as in the folder, or take the row out."
-            gathered.problems.append(Problem(record.where, what))
-        elif path in taken:
-            what = f"a second transcript: the first of {name} is in {taken[path]}. Leave one of them."
-            gathered.problems.append(Problem(record.where, what))
+            yield Problem(record.where, what)
+        elif path in places:
+            what = f"a second transcript: the first of {name} is in {places[path]}. Leave one of them."
+            yield Problem(record.where, what)
         else:
-            taken[path] = record.where
+            places[path] = record.where
             yield path, path, path, text
-    unused = len(set(wav_files(folder)) - set(taken))
+    unused = len(set(wav_files(folder)) - set(places))
     if unused:
-        gathered.notes.append(
-            f"{folder}: {plural(unused, 'wav file')} without a transcript in {os.path.basename(table)}"
-        )
+        notes.append(f"{folder}: {plural(unused, 'wav file')} without a transcript in {os.path.basename(table)}")
 
 
 def find_wav(folder: str, name: str) -> str:
     """The path of a recording by its name; nothing where there is none."""
-    for ending in ("", ".wav", ".WAV"):
-        path = os.path.join(folder, name + ending)
-        if os.path.isfile(os.path.expanduser(path)):
-            return path
-    return ""
+    return _existing(os.path.join(folder, name), ("", ".wav", ".WAV"))
 
 
-def _spoken_beside(folder: str, encoding: str, gathered: GatheredRecordings) -> Iterator[Row]:
+def _existing(stem: str, endings: Iterable[str]) -> str:
+    """The first file that a stem with one of some endings names; nothing where there is none."""
+    return next((stem + end for end in endings if os.path.isfile(os.path.expanduser(stem + end))), "")
+
+
+def _spoken_beside(folder: str, encoding: str) -> Iterator[Row]:
     """Every wav file with the text file of its name."""
     paths = wav_files(folder)
     if not paths:
-        found = sorted({os.path.splitext(name)[1].lower() for name in _all_files(folder)} & set(OTHERS))
-        convert = f" It has {', '.join(found)} files: convert them to wav (ffmpeg -i IN OUT.wav)." if found else ""
+        endings = sorted({os.path.splitext(name)[1].lower() for name in _all_files(folder)} & set(OTHERS))
+        convert = f" It has {', '.join(endings)} files: convert them to wav (ffmpeg -i IN OUT.wav)." if endings else ""
         raise ValueError(f"{folder}: no wav file in this folder.{convert} {FORM}")
-    texts = {path: _beside(path) for path in paths}
+    texts = {path: _existing(os.path.splitext(path)[0], (".txt", ".TXT")) for path in paths}
     require(any(texts.values()), f"{folder}: {plural(len(paths), 'wav file')}, but no transcripts. {FORM}")
     for path, place in texts.items():
         if not place:
             name = os.path.splitext(os.path.basename(path))[0] + ".txt"
-            gathered.problems.append(
-                Problem(path, f"no transcript: there is no {name} beside it. Write one, or take it out.")
-            )
+            yield Problem(path, f"no transcript: there is no {name} beside it. Write one, or take it out.")
             continue
         try:
             text, problems = read_text(place, encoding)
         except ValueError as error:
-            gathered.problems.append(Problem(path, f"no transcript: {error}"))
+            yield Problem(path, f"no transcript: {error}")
             continue
         words = " ".join(text.split())
-        gathered.problems.extend(problems)
+        yield from problems
         if words and not problems:
             yield path, path, path, words
         elif not problems:
-            gathered.problems.append(
-                Problem(path, f"no transcript: {place} holds no text. Fill it in, or take it out.")
-            )
-
-
-def _beside(path: str) -> str:
-    """The text file of a recording; nothing where there is none."""
-    stem = os.path.splitext(path)[0]
-    return next((stem + end for end in (".txt", ".TXT") if os.path.isfile(os.path.expanduser(stem + end))), "")
+            yield Problem(path, f"no transcript: {place} holds no text. Fill it in, or take it out.")
 
 
 def _all_files(folder: str) -> list[str]:
     """The paths of all files in a folder and in the folders in it, in order."""
-    found = []
+    paths = []
     for place, folders, names in os.walk(os.path.expanduser(folder)):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [os.path.join(place, name) for name in sorted(names) if not name.startswith(".")]
-    return found
+        paths += [os.path.join(place, name) for name in sorted(names) if not name.startswith(".")]
+    return paths
 
 
 def wav_files(folder: str) -> list[str]:
@@ -442,23 +426,23 @@ def wav_files(folder: str) -> list[str]:
     return [os.path.join(folder, os.path.relpath(path, whole)) for path in paths]
 
 
-def _spoken_in_memory(data: Any, gathered: GatheredRecordings) -> Iterator[Row]:
+def _spoken_in_memory(data: Any) -> Iterator[Row]:
     """Rows of (path or (samples, rate), text), a dict or a data frame with the columns `audio` and `text`."""
     columns = ("audio", "text")
     for number, row in enumerate(rows_of(data, columns, columns), 1):
         where = f"row {number}"
         if len(row) != 2:
-            gathered.problems.append(Problem(where, f"expected 2 values (audio, text), found {len(row)}."))
+            yield Problem(where, f"expected 2 values (audio, text), found {len(row)}.")
             continue
         text, fault = text_of(plain(row[1]))
         words = " ".join(text.split())
         if fault or not words:
-            gathered.problems.append(Problem(where, f"text is {fault or 'empty'}."))
+            yield Problem(where, f"text is {fault or 'empty'}.")
             continue
         try:
             source = row[0] if isinstance(row[0], str | Path) else sound_in_memory(row[0])
         except ValueError as error:
-            gathered.problems.append(Problem(where, str(error)))
+            yield Problem(where, str(error))
         else:
             yield where, str(source) if isinstance(source, Path) else where, source, words  # type: ignore[misc]
 
@@ -496,17 +480,13 @@ def survey(place: Any) -> Survey:
     seconds, rates = [], Counter[int]()
     for source in sources[:: max(1, len(sources) // SURVEYED)]:
         try:
-            rate, length = _header_of(source)
+            if isinstance(source, str | Path):
+                rate, length = read_header(source)
+            else:
+                sound = sound_in_memory(source)
+                rate, length = sound.rate, sound.seconds
         except ValueError:
             continue
         rates[rate] += 1
         seconds.append(length)
     return Survey(len(sources), tuple(seconds), rates)
-
-
-def _header_of(source: Any) -> tuple[int, float]:
-    """The rate and the seconds of a recording."""
-    if isinstance(source, str | Path):
-        return read_header(source)
-    sound = sound_in_memory(source)
-    return sound.rate, sound.seconds

@@ -27,9 +27,14 @@ LAST = 0.88  # share of the axis after which a label would leave it
 
 def sections(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> list[Section]:
     """Examples, the worst errors, and what was written in the place of what."""
+
+    def share_wrong(answer: Answer, record: SpokenRecord) -> float:
+        wanted = wanted_text(run, record)
+        return edit_distance(answer.text, wanted) / len(wanted)
+
     pairs = list(zip(answers, records, strict=True))
     wrong = [pair for pair in pairs if pair[0].text != wanted_text(run, pair[1])]
-    wrong.sort(key=lambda pair: -_share_wrong(pair[0].text, wanted_text(run, pair[1])))
+    wrong.sort(key=lambda pair: -share_wrong(*pair))
     about = (
         "The recording as a spectrogram; below it, a row for everything that was written: the darker, the more the model "
         "listened there. In a good transcript the dark places walk from left to right."
@@ -43,11 +48,6 @@ def sections(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer
         Section("Confusions", "What was wanted, and what was written in its place.",
                 (DataTable("", ("wanted", "written", "times"), rows),)),
     ]  # fmt: skip
-
-
-def _share_wrong(text: str, wanted: str) -> float:
-    """The edits of one text, by its length."""
-    return edit_distance(text, wanted) / len(wanted)
 
 
 def _drawn_answer(run: Run, answer: Answer, record: SpokenRecord) -> "SoundHeat":
@@ -100,13 +100,13 @@ class SoundHeat(Item):
         """The spectrogram, a strip of weights per token under the same axis of time, and the peaks in words."""
         tokens = pieces(self.written)
         scale = ColorScale.of(self.weights)
-        strips = [
-            row
-            for piece, each in zip(tokens, self.weights, strict=True)
-            for row in self.strip(piece.shown, each, scale)
-        ]
+        rows = zip(tokens, self.weights, strict=True)
+        strips = [part for piece, weights in rows for part in self.strip(piece.shown, weights, scale)]
         stretches = tuple(self.place(index) for index in range(len(self.weights[0])))
         text = self.answer or text_of(self.written)
+        named = zip(self.weights, shown(tokens), strict=True)
+        lines = [f"{' '.join(weight(value, 3) for value in row)}  {token}" for row, token in named]
+        values = element("pre", "\n".join(lines), class_="weights", tabindex=0, lang="", translate="no")
         label = f"Spectrogram of {number(self.seconds)} seconds and weights of {len(tokens)} written tokens over it"
         return element(
             "figure",
@@ -120,7 +120,7 @@ class SoundHeat(Item):
             scroll(element("div", *self.spectrogram(), *strips, class_="tracks"), label),
             element("p", scale.key(len(stretches), "ramp overlaid"), class_="keys"),
             *(element("p", text, class_="caution") for text in cautions(self.weights, stretches, "place")),
-            element("details", element("summary", "Values"), self.values(shown(tokens))),
+            element("details", element("summary", "Values"), values),
             class_="card sound-heat wide",
         )  # fmt: skip
 
@@ -135,8 +135,7 @@ class SoundHeat(Item):
         for value, name in ticks:
             share = value / self.seconds
             text = f"{name} s" if value == ticks[-1][0] else name
-            # a label at the right end stands to the left of its mark
-            kind = "last" if share > LAST else None
+            kind = "last" if share > LAST else None  # a label at the right end stands to the left of its mark
             marks.append(element("span", text, class_=kind, style=f"left:{plain(100 * share)}%"))
         return [
             element("div", *ends, class_="bands"),
@@ -164,11 +163,3 @@ class SoundHeat(Item):
     def place(self, index: int) -> str:
         """The middle of a stretch."""
         return f"{(index + 0.5) * self.seconds / len(self.weights[0]):.2f} s"
-
-    def values(self, tokens: tuple[str, ...]) -> Markup:
-        """All weights as text, folded away in the page."""
-        text = "\n".join(
-            f"{' '.join(weight(value, 3) for value in row)}  {token}"
-            for token, row in zip(tokens, self.weights, strict=True)
-        )
-        return element("pre", text, class_="weights", tabindex=0, lang="", translate="no")

@@ -52,7 +52,8 @@ class SpecAugment:
         """The changed recordings with their new lengths; `frames` are filled up with anything."""
         speed, before, after, pitch, gain, *noise = draws[:, :7].T
         quiet = lowest_energy(frames, lengths)
-        level = _loudness(frames, lengths)
+        real = _real(lengths, frames.shape[1]).unsqueeze(-1)
+        level = frames.masked_fill(~real, 0).sum((1, 2)) / (lengths * frames.shape[-1])  # the mean energy
         frames, lengths = change_speed(
             frames, lengths, 1 + self.speed * (2 * speed - 1), (before * self.later).long(), (after * self.later).long(), quiet
         )  # fmt: skip
@@ -108,12 +109,6 @@ def lowest_energy(frames: Frames, lengths: Lengths) -> Float[Tensor, "batch mels
     return frames.masked_fill(~_real(lengths, frames.shape[1]).unsqueeze(-1), torch.inf).amin(1)
 
 
-def _loudness(frames: Frames, lengths: Lengths) -> Float[Tensor, " batch"]:
-    """The mean energy of a recording."""
-    inside = _real(lengths, frames.shape[1]).unsqueeze(-1)
-    return frames.masked_fill(~inside, 0).sum((1, 2)) / (lengths * frames.shape[-1])
-
-
 def change_speed(
     frames: Frames, lengths: Lengths, speed: Tensor, before: Lengths, after: Lengths, quiet: Tensor
 ) -> tuple[Changed, Lengths]:
@@ -128,10 +123,7 @@ def change_speed(
     high = (low + 1).minimum(last)
     share = (places - low).unsqueeze(-1)
     rows = torch.arange(len(frames)).unsqueeze(1) * frames.shape[1]
-    flat, shape = (
-        frames.flatten(0, 1),
-        (*low.shape, frames.shape[-1]),
-    )  # whole frames are copied, not numbers one by one
+    flat, shape = frames.flatten(0, 1), (*low.shape, frames.shape[-1])  # whole frames are copied, not single numbers
     stretched, next_ones = (flat.index_select(0, (rows + at).flatten()).view(shape) for at in (low, high))
     stretched.lerp_(next_ones, share)
     rows, at = silent.nonzero().T
@@ -207,9 +199,8 @@ class SpeechVocabulary:
         deviation = np.maximum(np.sqrt(squares), LEAST)
         vocabulary = Vocabulary.learn(texts, options, None)
         tokens = sum(len(text) + 1 for text in vocabulary.tokenizer.encode_all(list(texts)))
-        return cls(
-            vocabulary, tuple(mean.round(6).tolist()), tuple(deviation.round(6).tolist()), round(count / tokens, 3)
-        )
+        mean, deviation = (tuple(each.round(6).tolist()) for each in (mean, deviation))
+        return cls(vocabulary, mean, deviation, round(count / tokens, 3))
 
     @property
     def tokenizer(self) -> Tokenizer:

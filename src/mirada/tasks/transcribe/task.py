@@ -1,7 +1,6 @@
 """transcribe: a recording in, what is said in it out, with the moments that the model listened to for every character."""
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
 from mirada.corpora.morse import RATE, morse, spelled
 from mirada.data.batching import Bucketed, Microbatch, in_buckets, in_order, pad
 from mirada.data.options import TextOptions
-from mirada.data.record import Problem
+from mirada.data.record import Found, Problem
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
 from mirada.data.wav import read_wav
 from mirada.decoding.search import Forbid, Hypothesis
@@ -117,12 +116,11 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
     def read(self, source: Source, options: TranscribeOptions) -> Splits[Spoken]:
         if source.builtin:
             return _builtin(options)
-        return splits_of(
-            source,
-            lambda place: read_recordings(place, FeatureExtractor(options.bands), options),
-            options,
-            _one_recording,
-        )
+
+        def read(place: Any) -> Found[Spoken]:
+            return read_recordings(place, FeatureExtractor(options.bands), options)
+
+        return splits_of(source, read, options, group=lambda value: value[0].digest.hex())  # equal recordings
 
     def identity(self, value: Spoken) -> bytes:
         return value[0].digest + value[1].encode()
@@ -161,15 +159,20 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
 
     def answer(self, run: Run, inputs: Sequence[Heard], ask: TranscribeAsk) -> list[Answer]:
         recordings = [_heard(given, run.options.bands) for given in inputs]  # type: ignore[attr-defined]
-        most, stepper, answers = run.model.config.length, run.stepper, dict[int, Answer]()
+        stepper: Any = run.stepper
+        most, answers = run.model.config.length, dict[int, Answer]()
         recordings = [recording.beginning(most * REDUCED) for recording in recordings] if ask.truncate else recordings
         for recording in recordings:
             what = too_long(len(recording.frames), 0, most)
             require(not what, f"{recording.name}: {what} --truncate (in Python and JSON: truncate) cuts it here.")
         for rows in in_order([(places_of(len(recording.frames)),) for recording in recordings], DECODED_AT_ONCE):
-            some = [recordings[row] for row in rows]
-            for row, recording, ranked in zip(rows, some, _decode(run, stepper, some, ask), strict=True):
-                answers[row] = _as_answer(run, recording, ranked, ask)
+            frames, lengths = _padded([recordings[row].frames for row in rows])
+            state = stepper.start(stepper.encode(run.known.scaled(frames).to(run.device), lengths.to(run.device)))
+            longest = [min(most - 1, ask.tokens or places_of(n) + 10) for n in lengths.tolist()]
+            first, never = torch.full((len(rows),), START, device=run.device), Forbid((PAD, START, MASK, UNKNOWN))
+            hypotheses = ask.search()(stepper, state, first, END, longest, align=True, rules=[never])
+            for row, ranked in zip(rows, hypotheses, strict=True):
+                answers[row] = _as_answer(run, recordings[row], ranked)
         return [answers[row] for row in range(len(inputs))]
 
     def questions(self, run: Run, place: str) -> Questions:
@@ -188,16 +191,16 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         return {"wer": word_error_rate(texts, wanted), "cer": character_error_rate(texts, wanted)}, answers
 
     def details(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        mistakes = _mistakes(run, records, answers)
-        return {
-            "confusions": [{"wanted": a, "given": b, "count": count} for (a, b), count in mistakes.most_common(LISTED)]
-        }
+        pairs = zip(answers, records, strict=True)
+        texts = [(answer.text, wanted_text(run, record)) for answer, record in pairs]
+        one = str if run.known.tokenizer.kind == "char" else str.split  # words, where tokens are words
+        edits = confusions([one(text) for text, _ in texts], [one(wanted) for _, wanted in texts])
+        listed = edits.most_common(LISTED)
+        return {"confusions": [{"wanted": want, "given": text, "count": count} for (want, text), count in listed]}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
-        return [
-            f"{cell_text(c['wanted'])} -> {cell_text(c['given'])}  {c['count']:,}"
-            for c in details["confusions"][:SHOWN]
-        ]
+        shown = details["confusions"][:SHOWN]
+        return [f"{cell_text(c['wanted'])} -> {cell_text(c['given'])}  {c['count']:,}" for c in shown]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[SpokenRecord]) -> dict[str, float]:
         """The transcript that is wanted most often, whatever is heard."""
@@ -232,11 +235,6 @@ def _builtin(options: TranscribeOptions) -> Splits[Spoken]:
         for name in SETS
     )
     return Splits(train, valid, test)
-
-
-def _one_recording(value: Spoken) -> str:
-    """Equal recordings stay together when some are held out."""
-    return value[0].digest.hex()
 
 
 def is_sound(given: Any) -> bool:
@@ -295,7 +293,8 @@ class SpokenExamples:
     @property
     def lengths(self) -> list[tuple[int, int]]:
         """Rounded lengths of every recording and its text, by which batches are made."""
-        return [(_rounded(places_of(len(frames))), _rounded(len(text) + 1)) for frames, text in self.items]
+        lengths = ((places_of(len(frames)), len(text) + 1) for frames, text in self.items)
+        return [(-(-places // GRID) * GRID, -(-tokens // GRID) * GRID) for places, tokens in lengths]
 
     def take(self, rows: Sequence[int]) -> "SpokenExamples":
         """Some of the recordings."""
@@ -314,15 +313,8 @@ class SpokenExamples:
         return Microbatch(inputs, (tokens,), tokens)
 
 
-def _rounded(length: int) -> int:
-    """A length on the grid: items of equal lengths change places from epoch to epoch, so a batch is rarely the same twice."""
-    return -(-length // GRID) * GRID
-
-
-def _padded(
-    recordings: Sequence[NDArray[np.float16]],
-) -> tuple[Float[Tensor, "batch frames mels"], Int[Tensor, " batch"]]:
-    """Frames as one tensor, filled up with zeros, and their true numbers."""
+def _padded(recordings: Sequence[NDArray[np.float16]]) -> tuple[Tensor, Int[Tensor, " batch"]]:
+    """Frames as one tensor, (batch, frames, mels), filled up with zeros, and their true numbers."""
     lengths = [len(frames) for frames in recordings]
     whole = np.zeros((len(recordings), max(lengths), recordings[0].shape[1]), dtype=np.float32)
     for row, frames in zip(whole, recordings, strict=True):
@@ -330,54 +322,35 @@ def _padded(
     return torch.from_numpy(whole), torch.tensor(lengths)
 
 
-def _decode(run: Run, stepper: Any, recordings: Sequence[Recording], ask: TranscribeAsk) -> list[list[Hypothesis]]:
-    """The best hypotheses for each recording of one batch."""
-    frames, lengths = _padded([recording.frames for recording in recordings])
-    state = stepper.start(stepper.encode(run.known.scaled(frames).to(run.device), lengths.to(run.device)))
-    most = [min(run.model.config.length - 1, ask.tokens or places_of(n) + 10) for n in lengths.tolist()]
-    first = torch.full((len(recordings),), START, device=run.device)
-    return ask.search()(stepper, state, first, END, most, align=True, rules=[Forbid((PAD, START, MASK, UNKNOWN))])
-
-
-def _as_answer(run: Run, recording: Recording, ranked: list[Hypothesis], ask: TranscribeAsk) -> Answer:
+def _as_answer(run: Run, recording: Recording, ranked: list[Hypothesis]) -> Answer:
     """The best hypothesis as text, with the moments that it listened to."""
     tokenizer, best = run.known.tokenizer, ranked[0]
     texts = [tokenizer.decode(hypothesis.tokens).strip() for hypothesis in ranked]
     several = tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else ()
     places = places_of(len(recording.frames))
-    weights, labels = best.alignment, partial(_labels_of, tokenizer, recording, best, texts[0], REDUCED)
+    weights, labels = best.alignment, partial(_labels_of, tokenizer, recording, best, texts[0])
     frames = run.known.scaled(torch.from_numpy(recording.frames.astype(np.float32))).unsqueeze(0)
     return Answer(
         recording.name, texts[0], best.score, value=recording, ranked=several, shown=len(several),
-        read=_moments(places, REDUCED),
+        read=_moments(places),
         written=tuple(tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), :places].cpu(),
         replay=partial(run.look, frames, None, torch.tensor([[START, *best.tokens]]), labels=labels),
     )  # fmt: skip
 
 
-def _labels_of(
-    tokenizer: Tokenizer, recording: Recording, best: Hypothesis, text: str, frames: int, logits: Tensor
-) -> Labels:
-    """The labels of a model that hears so many frames at once; with each moment, how loud it is."""
+def _labels_of(tokenizer: Tokenizer, recording: Recording, best: Hypothesis, text: str, logits: Tensor) -> Labels:
+    """What rows and columns are: tokens, and moments with the loudness of each."""
     loudness = recording.frames.astype(np.float32).mean(1)
-    values = [float(loudness[first : first + frames].mean()) for first in range(0, len(loudness), frames)]
-    times = TimeLabels(_moments(len(values), frames), tuple(values))
+    values = [float(loudness[first : first + REDUCED].mean()) for first in range(0, len(loudness), REDUCED)]
+    times = TimeLabels(_moments(len(values)), tuple(values))
     return written_labels("times", times, tokenizer, best, text, recording.name, logits)
 
 
-def _moments(places: int, frames: int) -> tuple[str, ...]:
-    """The middles of places of so many frames.
+def _moments(places: int) -> tuple[str, ...]:
+    """The middles of the places that the model makes of frames.
 
-    >>> _moments(3, frames=4)
+    >>> _moments(3)
     ('0.02 s', '0.06 s', '0.10 s')
     """
-    return tuple(f"{(place + 0.5) * frames * HOP:.2f} s" for place in range(places))
-
-
-def _mistakes(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> Counter[tuple[str, str]]:
-    """What was written in the place of what: words, where tokens are words, else characters."""
-    texts, wanted = [answer.text for answer in answers], [wanted_text(run, record) for record in records]
-    if run.known.tokenizer.kind == "char":
-        return confusions(texts, wanted)
-    return confusions([text.split() for text in texts], [text.split() for text in wanted])
+    return tuple(f"{(place + 0.5) * REDUCED * HOP:.2f} s" for place in range(places))
