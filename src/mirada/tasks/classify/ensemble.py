@@ -40,8 +40,7 @@ class TextClasses(Vocabulary):
         """The same with a linear model of these texts, over n-grams of this kind."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         classes = [numbers[label] for label in labels]
-        linear = LinearTexts.fit(texts, classes, len(self.labels), kind, STRENGTH, self.weights)
-        return replace(self, linear=linear)
+        return replace(self, linear=LinearTexts.fit(texts, classes, len(self.labels), kind, STRENGTH, self.weights))
 
     def component_scores(
         self, network: Float[Tensor, "texts classes"], texts: Sequence[str]
@@ -54,7 +53,7 @@ class TextClasses(Vocabulary):
         """The scores of the components joined; those of the network alone while the scales are not known."""
         if not self.scales:
             return scores["attention"]
-        return weighted_sum(torch.stack(list(scores.values())), torch.tensor(self.scales))
+        return torch.einsum("m,mrc->rc", torch.tensor(self.scales), torch.stack(list(scores.values())))
 
     def calibrated(self, scores: Mapping[str, Float[Tensor, "texts classes"]], wanted: Int[Tensor, " texts"]) -> Self:
         """The same with the scales that predict these texts best."""
@@ -70,12 +69,11 @@ class TextClasses(Vocabulary):
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
-        known, path = super().restore(facts, paths), paths[LINEAR]
+        known, path, wanted = super().restore(facts, paths), paths[LINEAR], "beside" in facts
         numbers = {name: facts.get(name, []) for name in ("scales", "weights")}
         for name, values in numbers.items():
             good = isinstance(values, list) and all(isinstance(x, float) for x in values)
             require(good, f"the {name} in config.json must be a list of numbers")
-        wanted = "beside" in facts
         require(not wanted or path.exists(), f"{path} is missing: this run answers with it. Restore the file.")
         linear = LinearTexts.read(path) if wanted else None
         return replace(known, linear=linear, scales=tuple(numbers["scales"]), weights=tuple(numbers["weights"]))
@@ -104,7 +102,7 @@ def fitted_scales(
 
         def loss() -> Tensor:
             optimizer.zero_grad()
-            each = F.cross_entropy(weighted_sum(parts, logs.exp()), wanted, reduction="none")
+            each = F.cross_entropy(torch.einsum("m,mrc->rc", logs.exp(), parts), wanted, reduction="none")
             whole = (each * counts).sum() + (logs - start).square().sum() / 2
             (whole / len(wanted)).backward()
             return whole / len(wanted)
@@ -113,8 +111,24 @@ def fitted_scales(
         return tuple(logs.detach().exp().tolist())
 
 
-def weighted_sum(
-    scores: Float[Tensor, "models records classes"], scales: Float[Tensor, " models"]
-) -> Float[Tensor, "records classes"]:
-    """The sum of the scores of several models, each with its scale."""
-    return torch.einsum("m,mrc->rc", scales, scores)
+def component_accuracies(by_component: Sequence[Mapping[str, str]], wanted: Sequence[str]) -> dict[str, float]:
+    """The accuracy of each component alone, given the label that each component predicts for every text."""
+    from mirada.training.metrics import accuracy  # an answer needs no metrics
+
+    return {name: accuracy([labels[name] for labels in by_component], wanted) for name in by_component[0]}
+
+
+def calibration_error(probabilities: Sequence[float], right: Sequence[bool], bins: int = 15) -> float:
+    """The expected calibration error in percent: how far the probability of answers is from the share that is right.
+
+    ece = sum over bins of probability: (answers in it / all answers) |mean probability - share of right answers|
+
+    >>> round(calibration_error([0.9, 0.9, 0.9, 0.9, 0.6], [True, True, True, False, True]), 6)  # (4 x 0.15 + 0.4) / 5
+    20.0
+
+    Naeini, Cooper and Hauskrecht (2015); Guo et al. (2017), arXiv:1706.04599.
+    """
+    gaps = [0.0] * bins
+    for probability, hit in zip(probabilities, right, strict=True):
+        gaps[min(bins - 1, int(probability * bins))] += probability - hit
+    return 100 * sum(map(abs, gaps)) / len(right) if right else math.nan

@@ -1,7 +1,7 @@
 """The report of a classifier: classes, its two components, and the words that the network looked at."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,9 +14,8 @@ from mirada.runs.answers import Answer
 from mirada.runs.class_report import class_sections
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
-from mirada.tasks.classify.ensemble import TextClasses
+from mirada.tasks.classify.ensemble import TextClasses, component_accuracies
 from mirada.tasks.classify.linear import LinearTexts
-from mirada.tasks.classify.metrics import component_accuracies
 from mirada.tasks.classify.task import last_weights
 from mirada.training.metrics import accuracy
 
@@ -33,7 +32,7 @@ def sections(run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -
     given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
     return [
         *class_sections(given, wanted, run.known.labels),
-        *_component_section(run.known, records, component_accuracies(answers, wanted), accuracy(given, wanted)),
+        *_component_section(run.known, records, answers, accuracy(given, wanted)),
         Section("Examples", about, tuple(_weighed(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
         Section("Worst errors", "Wrong answers, the surest first.", tuple(_weighed(run, *p) for p in wrong[:SHOWN])),
     ]
@@ -46,12 +45,13 @@ def _weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
 
 
 def _component_section(
-    known: TextClasses, records: Sequence[TableRow], alone: Mapping[str, float], both: float
+    known: TextClasses, records: Sequence[TableRow], answers: Sequence[Answer], both: float
 ) -> list[Section]:
     """The accuracy of the network and of the linear model, alone and together, and the strongest words of each label."""
     if known.linear is None or not known.scales:
         return []
     names = {"attention": "the network with attention", "words": "single words, linear"}
+    alone = component_accuracies([answer.value for answer in answers], [record.value[1] for record in records])
     shares = zip(alone.items(), known.scales, strict=True)
     rows: list[tuple[str, float, float | None]] = [(names[name], value, scale) for (name, value), scale in shares]
     rows.append(("both", both, None))

@@ -6,6 +6,7 @@ An answer imports no more than it needs: what reads files, measures, labels and 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -26,13 +27,13 @@ from mirada.runs.ask import TextRankAsk
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import Preset, TextTask
-from mirada.tasks.classify.ensemble import TextClasses
+from mirada.tasks.classify.ensemble import TextClasses, calibration_error, component_accuracies
 from mirada.training.objectives import ClassLoss, class_weights
 from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
-    from mirada.looking.labels import Labels
+    from mirada.looking.labels import Labels, TextLabels
     from mirada.looking.record import Seen
 
 READ_AT_ONCE = 8192  # tokens
@@ -60,6 +61,7 @@ class ClassifyOptions(TextOptions):
 
 
 COLUMNS = ("text", "label")
+_label_of = itemgetter(1)  # of a record's fields
 Labelled = tuple[list[int], int]  # the tokens of a text, the number of its label
 
 
@@ -145,9 +147,13 @@ class Classify(TextTask[str, Fields, TextClasses]):
             words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
             read = (*words, *["</s>"] * (len(item) - len(words)))
             by_component = {name: given[row] for name, given in alone.items()}
-            replay = partial(run.look, torch.tensor([item]), labels=partial(_labels_of, run, text, item, ranked[0]))
-            answers.append(Answer(text, *ranked[0], by_component, read=read, replay=replay, **ask.ranking(ranked)))
-        return [_with_weights(run, answer) for answer in answers] if ask.aligned else answers
+            replay = partial(run.look, torch.tensor([item]), labels=partial(class_labels, run, text, item, ranked[0]))
+            answer = Answer(text, *ranked[0], by_component, read=read, replay=replay, **ask.ranking(ranked))
+            if ask.aligned:  # the linear model has no weights
+                weights = last_weights(answer.look(), run.model.config, len(read))
+                answer = replace(answer, written=(answer.text,), weights=weights)
+            answers.append(answer)
+        return answers
 
     def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
         texts = [record.value[0] for record in records]
@@ -166,18 +172,18 @@ class Classify(TextTask[str, Fields, TextClasses]):
 
     def details(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> dict[str, Any]:
         from mirada.runs.classes import class_details
-        from mirada.tasks.classify.metrics import calibration_error, component_accuracies
 
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
         right = [one == other for one, other in zip(given, wanted, strict=True)]
         ece = calibration_error([answer.score for answer in answers], right)
-        alone = component_accuracies(answers, wanted)
+        alone = component_accuracies([answer.value for answer in answers], wanted)
         return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": alone}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
-        from mirada.tasks.classify.metrics import component_lines
-
-        return [*super().detail_lines(details), *component_lines(details["alone"], details["ece"])]
+        names = {"attention": "attention alone", "words": "single words alone"}
+        alone = [(names[name], value) for name, value in details["alone"].items()] if len(details["alone"]) > 1 else []
+        lines = [f"{name:<20} {value:.2f}" for name, value in [*alone, ("calibration error", details["ece"])]]
+        return [*super().detail_lines(details), *lines]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
         from mirada.tasks.classify.linear import linear_bag_of_words
@@ -196,21 +202,10 @@ class Classify(TextTask[str, Fields, TextClasses]):
         return sections(run, records, answers)
 
 
-def _label_of(value: Fields) -> str:
-    return value[1]
-
-
 def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]:
     """The tokens of texts, closed by the end; where a convolution needs more of them, by several."""
     least = config.kernel if config.encoder == "convolution" else 1
     return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in known.tokenizer.encode_all(texts)]
-
-
-def _labels_of(*given: Any) -> "Labels":
-    """The labels of an answer, which are made when it is looked at."""
-    from mirada.tasks.classify.labels import class_labels
-
-    return class_labels(*given)
 
 
 def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts classes"]:
@@ -248,8 +243,23 @@ def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[T
     return shares
 
 
-def _with_weights(run: Run, answer: Answer) -> Answer:
-    """An answer with how much the network looked at every token; the linear model has no weights."""
-    return replace(
-        answer, written=(answer.text,), weights=last_weights(answer.look(), run.model.config, len(answer.read))
-    )
+def class_labels(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> "Labels":
+    """What the rows and columns of a classifier are: tokens; after a convolution, the tokens that it reads at once."""
+    from mirada.looking.labels import AxisLabels, Labels, read_axis  # an answer is labelled when it is looked at
+
+    words = read_axis(run.known.tokenizer, text, item)
+    if run.model.config.encoder == "convolution":
+        words = windows(words, run.model.config.kernel)
+    axes: dict[str, AxisLabels] = {"text": words, "query": AxisLabels(("[query]",))}
+    places = {"pool*": ("query", "text"), "*": ("text", "text")}
+    return Labels(axes, places, {"input": text}, answer, chosen=run.known.labels.index(answer[0]))
+
+
+def windows(words: "TextLabels", size: int) -> "TextLabels":
+    """The places of a convolution without margins: so many tokens each, from the first to the last that stand in the text."""
+    spans = list[tuple[int, int] | None]()
+    for first in range(len(words.tokens) - size + 1):
+        inside = [span for span in words.spans[first : first + size] if span is not None]
+        spans.append((inside[0][0], inside[-1][1]) if inside else None)
+    tokens = (" ".join(words.tokens[first : first + size]) for first in range(len(spans)))
+    return replace(words, tokens=tuple(tokens), spans=tuple(spans))

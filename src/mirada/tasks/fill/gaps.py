@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mirada.data.record import TableRow
-from mirada.data.text.tokenize import END, MASK, SPECIAL, START
+from mirada.data.text.tokenize import END, MASK, SPECIAL, START, UNKNOWN, Tokenizer
 from mirada.errors import require
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
@@ -20,8 +20,9 @@ from mirada.runs.run import Run
 
 if TYPE_CHECKING:
     from mirada.looking.explain.compare import Explained
-    from mirada.looking.labels import Labels
+    from mirada.looking.labels import Labels, TextLabels
 
+BLANK = re.compile("_{3,}")
 GAP = re.compile(r"_{2,}|\[MASK\]|<mask>")
 LISTED = 5  # words for a gap
 
@@ -64,10 +65,8 @@ def _likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
     shares = run.model(tokens, None, segments).words[0, tokens[0] == MASK][0].float().softmax(-1)
     shares[: len(SPECIAL)] = 0
     top = shares.topk(min(count, len(shares)))
-    return [
-        (run.known.tokenizer.decode([token]), share)
-        for token, share in zip(top.indices.tolist(), top.values.tolist(), strict=True)
-    ]
+    words = [run.known.tokenizer.decode([token]) for token in top.indices.tolist()]
+    return list(zip(words, top.values.tolist(), strict=True))
 
 
 def _candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, float]]:
@@ -102,28 +101,27 @@ def _answer(
     over all tokens: of the last layer, mean of heads.
     """
     (tokens, segments), ids = inputs, inputs[0][0].tolist()
-    labels = partial(_labels_of, run.known.tokenizer, text, ids, answer, chosen)
+    labels = partial(_gap_labels, run.known.tokenizer, text, ids, answer, chosen)
     replay = partial(run.look, tokens, None, segments, labels=labels, explained=explained)
-    found = Answer(text, *answer, read=tuple(map(run.known.tokenizer.token, ids)), replay=replay, **ranking)
+    plain = Answer(text, *answer, read=tuple(map(run.known.tokenizer.token, ids)), replay=replay, **ranking)
     if not aligned:
-        return found
-    seen, row = found.look(), ids.index(MASK) if MASK in ids else 0
+        return plain
+    seen, row = plain.look(), ids.index(MASK) if MASK in ids else 0
     weights = seen[seen.names[-1]].weights(rows=slice(row, row + 1))[0].float().mean(0).cpu()
-    return replace(found, written=(found.text,), weights=weights)
+    return replace(plain, written=(plain.text,), weights=weights)
 
 
 def _in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
-    """Tokens of an input and the number of the sentence that each is of: one sentence, or two with a tab between them."""
-    first, tab, second = text.partition("\t")
-    tokens = [START, *_gapped(run, first, width), END]
-    more = [*_gapped(run, second, width), END] if tab else []
-    return tokens + more, [0] * len(tokens) + [1] * len(more)
-
-
-def _gapped(run: Run, text: str, width: int) -> list[int]:
-    """The tokens of a sentence, with that many masks in the place of every gap."""
-    tokens = run.known.tokenizer.encode_blanks(GAP.sub("___", text))
-    return [token for each in tokens for token in ([MASK] * width if each == MASK else [each])]
+    """Tokens of an input, with `width` masks for every gap, and the number of the sentence that each is of: one sentence, or
+    two with a tab between them.
+    """
+    tokens, segments = [START], [0]
+    for number, sentence in enumerate(text.split("\t", 1)):
+        for token in run.known.tokenizer.encode_blanks(GAP.sub("___", sentence)):
+            tokens += [MASK] * width if token == MASK else [token]
+        tokens.append(END)
+        segments += [number] * (len(tokens) - len(segments))
+    return tokens, segments
 
 
 def _arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
@@ -154,8 +152,57 @@ def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
     return text
 
 
-def _labels_of(*given: Any) -> "Labels":
-    """The labels of an answer, which are made when it is looked at."""
-    from mirada.tasks.fill.labels import gap_labels
+# What an answer says about itself when it is looked at.
 
-    return gap_labels(*given)
+
+def _gap_labels(
+    known: Tokenizer, text: str, tokens: list[int], answer: tuple[str, float], chosen: Sequence[int], predicted: Any
+) -> "Labels":
+    """What the rows and columns are: the tokens of one or two sentences. From the masks a word is written; without one, the
+    first place tells whether the second sentence follows. `chosen` are the tokens of a candidate, or the number of an answer.
+    """
+    from mirada.looking.labels import RANKED, Labels, WrittenStep
+
+    axes, steps = {"text": searched_axis(known, text, tokens)}, []
+    if MASK not in tokens:
+        shares = predicted.follows.float().softmax(-1)[0].tolist()
+        ranked = sorted((("follows", shares[1]), ("does not follow", shares[0])), key=lambda pair: -pair[1])
+        steps.append(WrittenStep(0, *answer, tuple(ranked), chosen[0]))
+    else:  # a step for every mask
+        first = tokens.index(MASK)
+        for row in range(first, first + max(1, len(chosen))):
+            shares = predicted.words[0, row].float().softmax(-1).cpu()
+            shares[: len(SPECIAL)] = 0
+            top = shares.topk(min(RANKED, len(shares)))
+            ranked = list(zip(map(known.token, top.indices.tolist()), top.values.tolist(), strict=True))
+            token = chosen[row - first] if chosen else int(top.indices[0])
+            written = answer if len(chosen) < 2 else (known.token(token), float(shares[token]))
+            steps.append(WrittenStep(row, *written, tuple(ranked), token))
+    return Labels(axes, {"*": ("text", "text")}, {"input": text}, answer, tuple(steps))
+
+
+def searched_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int]) -> "TextLabels":
+    """The axis of a text with blanks: each token stands where it is next found in the text, a mask at the next blank.
+
+    >>> tokenizer = Tokenizer.train(["Ana ve una casa."], kind="word")
+    >>> searched_axis(tokenizer, "Ana ve una ___.", tokenizer.encode_blanks("Ana ve una ___.")).spans
+    ((0, 3), (4, 6), (7, 10), (11, 14), (14, 15))
+    """
+    from mirada.looking.labels import SILENT, TextLabels
+
+    names, spans, at = [], list[tuple[int, int] | None](), 0
+    lower = text.lower() if len(text.lower()) == len(text) else text
+    for token in tokens:
+        name = tokenizer.token(token)
+        names.append(name)
+        blank = BLANK.search(text, at)
+        start, end = -1, at
+        if name == "<mask>" and blank:
+            start, end = blank.span()
+        elif token not in (*SILENT, UNKNOWN):
+            start = text.find(name, at)
+            start = start if start >= 0 else lower.find(name.lower(), at)
+            end = start + len(name)
+        spans.append((start, end) if start >= 0 else None)
+        at = end if start >= 0 else at
+    return TextLabels(tuple(names), text, tuple(spans))

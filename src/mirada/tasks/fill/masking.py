@@ -126,13 +126,15 @@ def mask_tokens(
     require(vocab > len(SPECIAL), f"vocab must hold more than the {len(SPECIAL)} special tokens: got {vocab}")
     require(0 < rate <= 1, f"rate must lie in (0, 1]: got {rate}")
     tokens = tokens.long()
-    order, lot, word = _noise(items, tokens.shape[1], seed, epoch).to(tokens.device).unbind(dim=2)
+    # three random numbers of 63 bits for every place; a longer row has the same ones at its first places
+    rows = [drawn(3 * tokens.shape[1], seed, epoch, item, MASKING) for item in items]
+    noise = np.array(rows, dtype=np.uint64).reshape(*tokens.shape, 3) >> np.uint64(1)
+    order, lot, word = torch.from_numpy(noise.astype(np.int64)).to(tokens.device).unbind(dim=2)
     rank = order.masked_fill(~candidates, torch.iinfo(torch.int64).max).argsort(dim=1, stable=True).argsort(dim=1)
     available = candidates.sum(dim=1, keepdim=True)
     count = (rate * available + 0.5).long().clamp(min=1)
     chosen = (rank < count) & candidates
-    lot = lot % 10
-    others = len(SPECIAL) + word % (vocab - len(SPECIAL))
+    lot, others = lot % 10, len(SPECIAL) + word % (vocab - len(SPECIAL))
     corrupted = torch.where(chosen & (lot < 8), MASK, torch.where(chosen & (lot == 8), others, tokens))
     return corrupted, torch.where(chosen, tokens, IGNORED)
 
@@ -154,10 +156,3 @@ def second_of(item: int, count: int, seed: int, epoch: int) -> tuple[int, bool]:
         return item, True
     other %= count - 1
     return other + (other >= item), False
-
-
-def _noise(items: Sequence[int], length: int, seed: int, epoch: int) -> Int[Tensor, "batch length 3"]:
-    """Three random numbers of 63 bits for every place; a longer row has the same ones at its first places."""
-    rows = [drawn(3 * length, seed, epoch, item, MASKING) for item in items]
-    noise = np.array(rows, dtype=np.uint64).reshape(len(items), length, 3)
-    return torch.from_numpy((noise >> np.uint64(1)).astype(np.int64))

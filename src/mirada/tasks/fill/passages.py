@@ -14,9 +14,7 @@ MOST_WORDS = 48  # of a pair: tokens are not known yet, and words have few of th
 
 def read_passages(paths: str, encoding: str = "") -> Read:
     """Pairs (first, second) of consecutive passages of text files or folders of them; a blank line ends a document."""
-    records: list[TableRow] = []
-    problems: list[Problem] = []
-    files = texts_at(paths)
+    records, problems, files = list[TableRow](), list[Problem](), texts_at(paths)
     for path in files:
         paragraph: list[Line] = []
         for line in read_lines(path, encoding):
@@ -33,18 +31,14 @@ def read_passages(paths: str, encoding: str = "") -> Read:
     return Read(tuple(records), tuple(problems), files_note(paths, files))
 
 
-def _sentences(text: str) -> list[str]:
-    """The sentences of a text.
-
-    >>> _sentences("Ana lee. ¿Y Luis? Duerme.")
-    ['Ana lee.', '¿Y Luis?', 'Duerme.']
-    """
-    return [part.strip() for part in SENTENCE_END.split(text) if part.strip()]
-
-
 def _packed(paragraph: list[Line]) -> Iterator[TableRow]:
-    """Pairs of as many sentences as fit, divided in the middle. A sentence may span several lines."""
-    sentences = _sentences(" ".join(line.text.strip() for line in paragraph))
+    """Pairs of as many sentences as fit, divided in the middle. A sentence may span several lines.
+
+    >>> [record.value for record in _packed([Line("a.txt:1", "Ana lee. ¿Y"), Line("a.txt:2", "Luis? Duerme.")])]
+    [('Ana lee.', '¿Y Luis? Duerme.')]
+    """
+    text = " ".join(line.text.strip() for line in paragraph)
+    sentences = [part.strip() for part in SENTENCE_END.split(text) if part.strip()]
     for first, last in pack_sentences([range(len(sentence.split())) for sentence in sentences], MOST_WORDS):
         if last - first > 1:
             middle = (first + last) // 2

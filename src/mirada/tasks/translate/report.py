@@ -7,6 +7,7 @@ from math import isfinite, nan
 from mirada.data.record import TableRow
 from mirada.drawing.attention.weights import (
     ColorScale,
+    Rows,
     WordPiece,
     cautions,
     compared,
@@ -25,7 +26,7 @@ from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
 from mirada.tasks.translate.task import attends
 from mirada.training.metrics import sentence_chrf
-from mirada.words import number, weight
+from mirada.words import number, plural, weight
 
 SHOWN = 6  # examples and errors
 ROOMY = 14  # source tokens up to which a map has room for figures in its cells
@@ -75,22 +76,18 @@ class Aligned(Item):
 
     source: tuple[str, ...]
     written: tuple[str, ...]
-    weights: tuple[tuple[float, ...], ...]
+    weights: Rows
     wanted: str = ""
-    note: str = ""
     score: float | None = None
     shows_attention = True
 
     def __post_init__(self) -> None:
-        rows, tokens = len(self.weights), len(self.written)
-        plural = "row" if rows == 1 else "rows"
-        require(rows == tokens, f"weights must have a row per written token: got {rows} {plural} for {tokens} tokens")
-        columns = len(self.source)
-        for index, row in enumerate(self.weights):
-            require(
-                len(row) == columns,
-                f"weights must have a column per source token: row {index} has {len(row)} for {columns} tokens",
-            )
+        rows, tokens, columns = plural(len(self.weights), "row"), len(self.written), len(self.source)
+        same = len(self.weights) == tokens
+        require(same, f"weights must have a row per written token: got {rows} for {tokens} tokens")
+        for index, size in enumerate(map(len, self.weights)):
+            message = f"weights must have a column per source token: row {index} has {size} for {columns} tokens"
+            require(size == columns, message)
 
     @property
     def empty(self) -> bool:
@@ -107,17 +104,16 @@ class Aligned(Item):
             line("wanted", compared(self.wanted, text_of(self.written))) if self.wanted else None,
             class_="lines",
         )
-        wide = len(source) > ROOMY
         label = f"Weights of {len(written)} written tokens over {len(source)} source tokens"
         return element(
             "figure",
-            head(self.note, self.score),
+            head("", self.score),
             texts,
             element("p", class_="readout", aria_live="polite"),
-            scroll(_matrix(self, source, written, scale), label),
+            scroll(_matrix(self.weights, source, written, scale), label),
             element("p", scale.key(len(source)), class_="keys"),
             *(element("p", text, class_="caution") for text in cautions(self.weights, shown(source))),
-            class_="aligned card wide" if wide else "aligned card",
+            class_="aligned card wide" if len(source) > ROOMY else "aligned card",
         )
 
 
@@ -125,24 +121,25 @@ def _strip(tokens: tuple[WordPiece, ...], side: str) -> Markup:
     """Tokens as running text; pieces of one word touch."""
     parts: list[str] = []
     for index, piece in enumerate(tokens):
-        parts.append(" " if piece.starts and index else "")
-        parts.append(element("span", piece.shown, class_="token" if piece.starts else "token joined"))
+        kind = "token" if piece.starts else "token joined"
+        parts += [" " if piece.starts and index else "", element("span", piece.shown, class_=kind)]
     return element("span", join(parts), class_=f"strip {side}", dir="auto", lang="", translate="no")
 
 
-def _matrix(value: Aligned, source: tuple[WordPiece, ...], written: tuple[WordPiece, ...], scale: ColorScale) -> Markup:
+def _matrix(weights: Rows, source: tuple[WordPiece, ...], written: tuple[WordPiece, ...], scale: ColorScale) -> Markup:
     """The weights as a table, so that it can be read without colors; the last row is the mean over what was written."""
 
-    def row(name: Markup, who: str, weights: tuple[float, ...]) -> Markup:
-        titles = [f"{who} \u2192 {piece.shown}: {number(w)}" for piece, w in zip(source, weights, strict=True)]
-        cells = [_cell(w, scale, title) for w, title in zip(weights, titles, strict=True)]
+    def row(name: Markup, written: str, values: tuple[float, ...]) -> Markup:
+        cells = []
+        for piece, value in zip(source, values, strict=True):
+            title = f"{written} \u2192 {piece.shown}: {number(value)}"
+            cells.append(element("td", weight(value), class_=scale.kind(value), style=scale.style(value), title=title))
         return element("tr", element("th", name, scope="row"), *cells)
 
     columns = [element("th", element("span", _label(piece)), scope="col") for piece in source]
-    rows = [row(_label(piece), piece.shown, weights) for piece, weights in zip(written, value.weights, strict=True)]
-    means = tuple(
-        total(column) / len(rows) if all(map(isfinite, column)) else nan for column in zip(*value.weights, strict=True)
-    )
+    rows = [row(_label(piece), piece.shown, values) for piece, values in zip(written, weights, strict=True)]
+    finite = [column if all(map(isfinite, column)) else (nan,) for column in zip(*weights, strict=True)]
+    means = tuple(total(column) / len(rows) for column in finite)
     return element(
         "table",
         element("thead", element("tr", element("td", class_="corner"), *columns)),
@@ -157,7 +154,3 @@ def _matrix(value: Aligned, source: tuple[WordPiece, ...], written: tuple[WordPi
 def _label(piece: WordPiece) -> Markup:
     """A token beside or above the map; a piece that goes on with a word begins with a dot."""
     return element("bdi", piece.shown if piece.starts else f"\u00b7{piece.shown}")
-
-
-def _cell(value: float, scale: ColorScale, title: str) -> Markup:
-    return element("td", weight(value), class_=scale.kind(value), style=scale.style(value), title=title)

@@ -3,7 +3,7 @@
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -84,29 +84,26 @@ class Write(TextTask[str, str, Vocabulary]):
         return TextTokens(torch.tensor([token for ids in texts for token in (START, *ids)]), config.length)
 
     def batches(self, examples: TextTokens, recipe: Recipe) -> Windows:
-        return Windows(examples.tokens, examples.reach, _windows_in(examples, recipe), recipe.seed)
+        rows = max(1, recipe.batch_tokens // examples.reach)
+        return Windows(examples.tokens, examples.reach, rows, recipe.seed)
 
     def in_order(self, examples: TextTokens, recipe: Recipe) -> list[Microbatch]:
-        windows = in_order(examples.tokens, examples.reach, _windows_in(examples, recipe))
-        return [window_part(*batch) for batch in windows]
+        rows = max(1, recipe.batch_tokens // examples.reach)
+        return [window_part(*batch) for batch in in_order(examples.tokens, examples.reach, rows)]
 
     def answer(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> list[Answer]:
         return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
 
     def write(self, run: Run, text: str, ask: WriteAsk, number: int) -> Answer:
         """The text and what follows it, in rounds where the model's reach is shorter than what is asked for."""
-        prompt, score = _start_of(run, text), 0.0
-        written: list[int] = []
-        wanted = ask.tokens or TOKENS
-        search, stepper, rounds = ask.search(), run.stepper, list[tuple[int, int]]()
-        while len(written) < wanted:
-            state, first, room = _primed(run, stepper, [*prompt, *written])
-            begun = len(prompt) + len(written)
-            rounds.append((begun + room - 1 - run.model.config.length, begun))
-            most, numbers = min(room, wanted - len(written)), [number + len(written)]
-            (found,) = search(stepper, state, first, None, most, numbers=numbers, rules=[NEVER])
-            written += found[0].tokens
-            score += found[0].logprob
+        search, stepper, score = ask.search(), run.stepper, 0.0
+        prompt, written, rounds = [START, *run.known.tokenizer.encode(text)], list[int](), list[tuple[int, int]]()
+        for state, first, most, start in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
+            rounds.append((start, len(prompt) + len(written)))
+            numbers = [number + len(written)]
+            ((best, *_),) = search(stepper, state, first, None, most, numbers=numbers, rules=[NEVER])
+            written += best.tokens
+            score += best.logprob
         answer = self.written(run, text, prompt, written, score)
         return _with_weights(run, answer, [*prompt, *written], rounds) if ask.aligned else answer
 
@@ -126,14 +123,11 @@ class Write(TextTask[str, str, Vocabulary]):
         if isinstance(search, Beam):  # it decides at the end
             return (yield from super().stream(run, text, ask))
         yield text
-        prompt, stepper, score = _start_of(run, text), run.stepper, 0.0
-        written: list[int] = []
-        wanted = ask.tokens or TOKENS
-        while len(written) < wanted:
-            state, first, room = _primed(run, stepper, [*prompt, *written])
-            begun, most = len(written), min(room, wanted - len(written))
+        stepper, score = run.stepper, 0.0
+        prompt, written = [START, *run.known.tokenizer.encode(text)], list[int]()
+        for state, first, most, _ in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
             logprobs = []
-            for choice in search.stream(stepper, state, first, None, most, number=begun, rules=[NEVER]):
+            for choice in search.stream(stepper, state, first, None, most, number=len(written), rules=[NEVER]):
                 before = [*prompt, *written]
                 written.append(choice.token)
                 logprobs.append(choice.logprob)
@@ -231,9 +225,7 @@ def _texts_of(data: Any, encoding: str) -> Found[str]:
     if not isinstance(data, str):
         found = rows_in_memory(data, ("text",))
         return Found([Record(record.where, record.value[0]) for record in found.records], found.problems, found.notes)
-    records: list[Record[str]] = []
-    problems: list[Problem] = []
-    files = texts_at(data)
+    records, problems, files = list[Record[str]](), list[Problem](), texts_at(data)
     for path in files:
         text, bad = read_text(path, encoding)
         problems += bad
@@ -254,25 +246,20 @@ def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
     return Splits(train, valid, test, problems=found.problems)
 
 
-def _windows_in(examples: TextTokens, recipe: Recipe) -> int:
-    """Windows in a batch."""
-    return max(1, recipe.batch_tokens // examples.reach)
-
-
-def _start_of(run: Run, text: str) -> list[int]:
-    """The tokens of a prompt, after the start."""
-    return [START, *run.known.tokenizer.encode(text)]
-
-
-def _primed(run: Run, stepper: Any, tokens: list[int]) -> tuple[Any, Tensor, int]:
-    """The state after all tokens but the last, that one, and how many more fit.
+def _rounds(
+    run: Run, stepper: Any, prompt: list[int], written: list[int], wanted: int
+) -> Iterator[tuple[Any, Tensor, int, int]]:
+    """Rounds of writing, until `written`, which the caller extends, has as many tokens as wanted. For each: the state after
+    all tokens but the last, that one, how many tokens to write at most, and the place from which the model reads.
 
     A text that fills the model's reach is continued from its last half.
     """
     reach = run.model.config.length
-    if len(tokens) >= reach:
-        tokens = tokens[-(reach // 2) :]
-    state = stepper.start(1)
-    if len(tokens) > 1:
-        _, state = stepper.step(torch.tensor([tokens[:-1]], device=run.device), state)
-    return state, torch.tensor(tokens[-1:], device=run.device), reach - len(tokens) + 1
+    while len(written) < wanted:
+        tokens = [*prompt, *written]
+        start = len(tokens) - max(1, reach // 2) if len(tokens) >= reach else 0
+        state, tokens = stepper.start(1), tokens[start:]
+        if len(tokens) > 1:
+            _, state = stepper.step(torch.tensor([tokens[:-1]], device=run.device), state)
+        most = min(reach - len(tokens) + 1, wanted - len(written))
+        yield state, torch.tensor(tokens[-1:], device=run.device), most, start
