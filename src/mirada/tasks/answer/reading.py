@@ -104,14 +104,11 @@ class Reading(NamedTuple):
         """Why a model of this length cannot read it, or nothing: half of a window is for the passage, half of that overlaps."""
         asked, most = len(self.question.ids), length // 2
         if asked + AROUND > most:
-            room = max(0, most - AROUND)
-            return (
-                f"too long: the question has {asked} tokens, at most {room} fit. Shorten it, or take a longer length."
-            )
-        if self.wanted and self.wanted[1] - self.wanted[0] >= most // 2:
-            tokens = self.wanted[1] - self.wanted[0] + 1
-            return f"too long: the answer has {tokens} tokens, at most {most // 2} fit. Take a longer length."
-        return ""
+            fit = f"at most {max(0, most - AROUND)} fit. Shorten it, or take a longer length."
+            return f"too long: the question has {asked} tokens, {fit}"
+        tokens = self.wanted[1] - self.wanted[0] + 1 if self.wanted else 0
+        long = f"too long: the answer has {tokens} tokens, at most {most // 2} fit. Take a longer length."
+        return long if tokens > most // 2 else ""
 
 
 class PassageWindow(NamedTuple):
@@ -145,8 +142,8 @@ def readings(values: Sequence[PassageQuestion], tokenizer: Tokenizer) -> list[Re
     passages = {text: encoded(tokenizer, text) for text in dict.fromkeys(value.passage for value in values)}
     read = []
     for value in values:
-        passage = passages[value.passage]
-        wanted = covering(passage.places, value.span) if value.span else None
+        passage, span = passages[value.passage], value.span
+        wanted = covering(passage.places, span) if span else None
         read.append(Reading(encoded(tokenizer, value.question), passage, wanted))
     return read
 
@@ -154,27 +151,17 @@ def readings(values: Sequence[PassageQuestion], tokenizer: Tokenizer) -> list[Re
 def encoded(tokenizer: Tokenizer, text: str) -> EncodedText:
     """The tokens of a text with what is known about each. One that covers no character, a mark of a space, is left out."""
     words = [(match.start(), match.end(), match.group().lower()) for match in WORD.finditer(text)]
-    ids, places, parts, shapes, at = [], [], [], [], 0
+    tokens, at = [], 0
     for piece in tokenizer.pieces(text):
         if piece.start == piece.end or not piece.text.strip():
             continue
         while at < len(words) and words[at][1] <= piece.start:
             at += 1
         inside = at < len(words) and words[at][0] < piece.end
-        ids.append(piece.id)
-        places.append((piece.start, piece.end))
-        parts.append(words[at][2] if inside else "")
-        shapes.append(_shape(text[words[at][0]] if inside else ""))
-    return EncodedText(tuple(ids), tuple(places), tuple(parts), tuple(shapes))
-
-
-def _shape(letter: str) -> int:
-    """How a word is written that begins with this letter.
-
-    >>> [_shape(letter) for letter in ("a", "Ñ", "7", "")]
-    [0, 1, 2, 3]
-    """
-    return 3 if not letter else 2 if letter.isdigit() else 1 if letter.isupper() else 0
+        letter = text[words[at][0]] if inside else ""  # the first one of the word
+        shape = 3 if not inside else 2 if letter.isdigit() else 1 if letter.isupper() else 0
+        tokens.append((piece.id, (piece.start, piece.end), words[at][2] if inside else "", shape))
+    return EncodedText._make(zip(*tokens, strict=True) if tokens else [()] * 4)
 
 
 def marks(text: EncodedText, other: EncodedText) -> list[int]:
@@ -209,15 +196,6 @@ class SpanFound(NamedTuple):
     window: PassageWindow
     span: tuple[int, int] | None = None
 
-    def characters(self, item: Reading) -> CharacterSpan | None:
-        """Where it stands in the passage."""
-        places = item.passage.places
-        return (places[self.span[0]][0], places[self.span[1]][1]) if self.span else None
-
-    def overlaps(self, other: "SpanFound") -> bool:
-        """Whether both have a token in common."""
-        return bool(self.span and other.span and self.span[0] <= other.span[1] and other.span[0] <= self.span[1])
-
 
 def ranked_spans(found: Sequence[SpanFound], best: int, unanswerable: bool) -> list[SpanFound]:
     """The likeliest spans of all windows, each elsewhere than those before it; where there may be no answer, that too.
@@ -225,9 +203,12 @@ def ranked_spans(found: Sequence[SpanFound], best: int, unanswerable: bool) -> l
     There is none in the passage if there is none in any of its windows: the one that is least sure of it counts.
     """
     ranked: list[SpanFound] = []
-    for span in sorted((each for each in found if each.span), key=lambda each: -each.score):
-        if len(ranked) < best and not any(map(span.overlaps, ranked)):
-            ranked.append(span)
+    tokens = set[int]()  # of the spans that are ranked
+    for each in sorted((each for each in found if each.span), key=lambda each: -each.score):
+        span = range(each.span[0], each.span[1] + 1) if each.span else ()
+        if len(ranked) < best and tokens.isdisjoint(span):
+            ranked.append(each)
+            tokens.update(span)
     if unanswerable:
         ranked.append(min((each for each in found if not each.span), key=lambda each: each.score))
         ranked.sort(key=lambda each: -each.score)
@@ -297,17 +278,15 @@ class Readings:
         In most epochs it is one that has the answer, by turns if there are several; then one that has nothing of it.
         """
         item = self.items[row]
-        firsts, room = item.first_tokens(self.length), item.room(self.length)
-        turn, wanted = epoch // TURNS + row, None
+        firsts, room, turn, wanted = item.first_tokens(self.length), item.room(self.length), epoch // TURNS + row, None
         if item.wanted is not None:
             start, end = item.wanted
-            holding = [first for first in firsts if first <= start and end < first + room]
             apart = [first for first in firsts if end < first or first + room <= start]
             if not apart or epoch % TURNS < TURNS - 1:
-                firsts, turn, wanted = holding, epoch, item.wanted
+                firsts = [first for first in firsts if first <= start and end < first + room]
+                turn, wanted = epoch, item.wanted
             else:
                 firsts = apart
         (window,) = item.windows([firsts[turn % len(firsts)]], self.length)
-        return (
-            (window, window.place(wanted[0]), window.place(wanted[1])) if wanted else (window, window.none, window.none)
-        )
+        start, end = map(window.place, wanted) if wanted else (window.none, window.none)
+        return window, start, end

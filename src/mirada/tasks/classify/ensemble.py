@@ -55,11 +55,6 @@ class TextClasses(Vocabulary):
             return scores["attention"]
         return torch.einsum("m,mrc->rc", torch.tensor(self.scales), torch.stack(list(scores.values())))
 
-    def calibrated(self, scores: Mapping[str, Float[Tensor, "texts classes"]], wanted: Int[Tensor, " texts"]) -> Self:
-        """The same with the scales that predict these texts best."""
-        weights = torch.tensor(self.weights)[wanted] if self.weights else None
-        return replace(self, scales=fitted_scales(list(scores.values()), wanted, weights))
-
     def facts(self) -> dict[str, Any]:
         beside = {} if self.linear is None else {"beside": self.linear.kind}
         return super().facts() | beside | {"scales": list(self.scales), "weights": list(self.weights)}

@@ -58,18 +58,17 @@ class LinearTexts:
         class_weights: Sequence[float] = (),
     ) -> "LinearTexts":
         """Learn from texts with their classes, numbers below `count`; many texts without letters, too many in part."""
-        size = sum(map(len, texts))
-        kind = "words" if size > MOST_CHARACTERS["letters"] else kind
-        every = max(1, -(-size // MOST_CHARACTERS[kind]), -(-len(texts) * count // MOST_SCORES))
+        letters = sum(map(len, texts))
+        kind = "words" if letters > MOST_CHARACTERS["letters"] else kind
+        every = max(1, -(-letters // MOST_CHARACTERS[kind]), -(-len(texts) * count // MOST_SCORES))
         found = occurrences(texts[::every], kind)
         table = NgramTable.learn(found, most=MOST_WEIGHTS // count)
         with learning():
             wanted = torch.tensor(classes[::every])
             row_weights = torch.tensor(class_weights)[wanted] if class_weights else None
-            weights, bias = logistic_regression(
-                table.bags(found), wanted, len(table), count, strength=strength, row_weights=row_weights
-            )
-        return cls(kind, table, weights, bias)
+            bags, size = table.bags(found), len(table)
+            learned = logistic_regression(bags, wanted, size, count, strength=strength, row_weights=row_weights)
+        return cls(kind, table, *learned)
 
     def scores(self, texts: Sequence[str]) -> Float[Tensor, "texts classes"]:
         """The scores of the classes, before the softmax."""
@@ -95,11 +94,9 @@ class LinearTexts:
 
     def content(self) -> bytes:
         """What its file holds."""
-        tensors = {
-            "keys": torch.from_numpy(self.table.keys.view(np.int64)),
-            "rarity": torch.from_numpy(self.table.rarity),
-        }
-        return packed(tensors | {"weights": self.weights, "bias": self.bias}, {"kind": self.kind})
+        keys, rarity = torch.from_numpy(self.table.keys.view(np.int64)), torch.from_numpy(self.table.rarity)
+        tensors = {"keys": keys, "rarity": rarity, "weights": self.weights, "bias": self.bias}
+        return packed(tensors, {"kind": self.kind})
 
     @classmethod
     def read(cls, path: Path) -> "LinearTexts":

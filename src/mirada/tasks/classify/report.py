@@ -53,8 +53,7 @@ def _component_section(
     names = {"attention": "the network with attention", "words": "single words, linear"}
     alone = component_accuracies([answer.value for answer in answers], [record.value[1] for record in records])
     shares = zip(alone.items(), known.scales, strict=True)
-    rows: list[tuple[str, float, float | None]] = [(names[name], value, scale) for (name, value), scale in shares]
-    rows.append(("both", both, None))
+    rows = (*((names[name], value, scale) for (name, value), scale in shares), ("both", both, None))
     strongest = _strongest_words(known.linear, [record.value[0] for record in records[:MAX_SAMPLED_TEXTS]])
     words = tuple((label, ", ".join(some)) for label, some in zip(known.labels, strongest, strict=True))
     about = (
@@ -62,7 +61,7 @@ def _component_section(
         "word, pair of words and piece of a word adds by itself. Their scores are scaled, as fitted to the validation "
         "set, and added."
     )
-    accuracies = DataTable("Alone and together", ("component", "accuracy", "scale"), tuple(rows))
+    accuracies = DataTable("Alone and together", ("component", "accuracy", "scale"), rows)
     table = DataTable("Strongest words of the linear model", ("label", "words"), words)
     return [Section("Components", about, (accuracies, table))]
 

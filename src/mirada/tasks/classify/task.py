@@ -27,7 +27,7 @@ from mirada.runs.ask import TextRankAsk
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import Preset, TextTask
-from mirada.tasks.classify.ensemble import TextClasses, calibration_error, component_accuracies
+from mirada.tasks.classify.ensemble import TextClasses, calibration_error, component_accuracies, fitted_scales
 from mirada.training.objectives import ClassLoss, class_weights
 from mirada.training.recipe import Recipe
 
@@ -95,8 +95,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
         from mirada.data.columns.numbers import number_first
         from mirada.runs.classes import every_class_learned, unseen_classes
 
-        splits = from_tables(source, COLUMNS, options)
-        splits = every_class_learned(splits, _label_of, parts_held_out(source))
+        splits = every_class_learned(from_tables(source, COLUMNS, options), _label_of, parts_held_out(source))
         known = sorted({_label_of(record.value) for record in splits.train}, key=number_first)
         unseen = unseen_classes([*splits.valid, *splits.test], known, _label_of) if known else []
         return replace(splits, problems=[*splits.problems, *unseen])
@@ -106,10 +105,8 @@ class Classify(TextTask[str, Fields, TextClasses]):
 
         texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
         labels = sorted(set(given), key=number_first)
-        require(
-            len(labels) > 1,
-            f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?",
-        )
+        one = f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?"
+        require(len(labels) > 1, one)
         known = TextClasses.learn(texts, options, start, labels)
         known = replace(known, weights=class_weights(given, labels)) if options.balance else known
         return known if options.beside == "none" else known.with_linear(texts, given, options.beside)
@@ -159,7 +156,9 @@ class Classify(TextTask[str, Fields, TextClasses]):
         texts = [record.value[0] for record in records]
         network = network_scores(run, closed(texts, run.known, run.model.config))
         wanted = torch.tensor([run.known.labels.index(record.value[1]) for record in records])
-        return run.known.calibrated(run.known.component_scores(network, texts), wanted)
+        weights = torch.tensor(run.known.weights)[wanted] if run.known.weights else None
+        scores = run.known.component_scores(network, texts)
+        return replace(run.known, scales=fitted_scales(list(scores.values()), wanted, weights))
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
         from mirada.runs.classes import class_metrics, unseen_classes
@@ -221,9 +220,8 @@ def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
     """A padded batch of texts and their classes; `weights` are those of the classes."""
     tokens, lengths = pad([text for text, _ in items], PAD)
     classes = torch.tensor([label for _, label in items])
-    inputs = {"tokens": tokens, "lengths": lengths, "classes": classes}
-    if weights:
-        inputs["weights"] = torch.tensor(weights)[classes]
+    of_classes = {"weights": torch.tensor(weights)[classes]} if weights else {}
+    inputs = {"tokens": tokens, "lengths": lengths, "classes": classes} | of_classes
     return Microbatch(inputs, (len(items),), int(lengths.sum()))
 
 

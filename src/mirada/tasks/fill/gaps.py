@@ -47,11 +47,15 @@ def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
     gaps = len(GAP.findall(text))
     require(gaps <= 1, f"one gap at a time: {text!r} has {gaps}")
     if not gaps:
-        require(
-            "\t" in text,
-            f"{text!r} has no gap: write ___ for the missing word, or two sentences with a tab between them",
-        )
-        return _order(run, text, ask)
+        none = f"{text!r} has no gap: write ___ for the missing word, or two sentences with a tab between them"
+        require("\t" in text, none)
+        from mirada.looking.explain.compare import Explained  # it brings looking along, which no gap needs
+
+        tokens, segments = inputs = _arranged(run, text, 1)
+        shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
+        follows = shares[1] >= shares[0]
+        answer = ("follows" if follows else "does not follow", max(shares))
+        return _answer(run, text, ask.aligned, inputs, answer, (int(follows),), Explained(attrgetter("follows")))
     ranked = _candidates(run, text, ask.candidates) if ask.candidates else _likeliest(run, text, max(ask.best, LISTED))
     pieces = tuple(run.known.tokenizer.encode(ranked[0][0])) if ask.candidates else ()
     inputs = _arranged(run, text, max(1, len(pieces)))
@@ -80,17 +84,6 @@ def _candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, fl
         mean = scores[torch.arange(len(ids)), torch.tensor(ids, device=scores.device)].mean()
         ranked.append((word, float(mean.exp())))
     return sorted(ranked, key=lambda pair: -pair[1])
-
-
-def _order(run: Run, text: str, ask: TextRankAsk) -> Answer:
-    """Whether the second sentence follows the first."""
-    from mirada.looking.explain.compare import Explained  # it brings looking along, which no gap needs
-
-    tokens, segments = inputs = _arranged(run, text, 1)
-    shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
-    follows = shares[1] >= shares[0]
-    answer = ("follows" if follows else "does not follow", max(shares))
-    return _answer(run, text, ask.aligned, inputs, answer, (int(follows),), Explained(attrgetter("follows")))
 
 
 def _answer(

@@ -131,8 +131,7 @@ def mask_tokens(
     noise = np.array(rows, dtype=np.uint64).reshape(*tokens.shape, 3) >> np.uint64(1)
     order, lot, word = torch.from_numpy(noise.astype(np.int64)).to(tokens.device).unbind(dim=2)
     rank = order.masked_fill(~candidates, torch.iinfo(torch.int64).max).argsort(dim=1, stable=True).argsort(dim=1)
-    available = candidates.sum(dim=1, keepdim=True)
-    count = (rate * available + 0.5).long().clamp(min=1)
+    count = (rate * candidates.sum(dim=1, keepdim=True) + 0.5).long().clamp(min=1)
     chosen = (rank < count) & candidates
     lot, others = lot % 10, len(SPECIAL) + word % (vocab - len(SPECIAL))
     corrupted = torch.where(chosen & (lot < 8), MASK, torch.where(chosen & (lot == 8), others, tokens))

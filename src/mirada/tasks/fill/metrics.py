@@ -1,7 +1,7 @@
 """How well hidden words and the order of sentences are predicted: by the model, and by words guessed from their neighbors."""
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import torch
 
@@ -9,6 +9,7 @@ from mirada.data.batching import IGNORED, Microbatch
 from mirada.data.text.tokenize import END, START
 from mirada.runs.run import Run
 from mirada.tasks.fill.masking import Sentences
+from mirada.training.objectives import moved
 
 MOST_TOKENS = 2_000_000  # that neighbors are counted in, in some seconds
 
@@ -18,7 +19,7 @@ def model_accuracy(run: Run, parts: Sequence[Microbatch]) -> dict[str, float]:
     """The percentage of hidden words and of orders that the model predicts right."""
     right, asked = [0, 0], [0, 0]
     for part in parts:
-        inputs = {name: x.to(run.device) for name, x in part.inputs.items()}
+        inputs = moved(part.inputs, run.device)
         predicted = run.model(inputs["tokens"], inputs["lengths"], inputs["segments"])
         both = ((predicted.words, inputs["wanted"]), (predicted.follows, inputs["follows"]))
         for number, (scores, wanted) in enumerate(both):
@@ -31,45 +32,37 @@ def model_accuracy(run: Run, parts: Sequence[Microbatch]) -> dict[str, float]:
 
 def plain_accuracy(learned: Sequence[Sentences], parts: Sequence[Microbatch]) -> dict[str, float]:
     """The same for the word that stands most often between the same two, and for the more frequent order."""
-    words = NeighborWords([START, *sentence, END] for pair in learned for sentence in pair if sentence)
+    guess = neighbor_words([START, *sentence, END] for pair in learned for sentence in pair if sentence)
     right, orders = list[bool](), list[int]()
     for part in parts:
         tokens, wanted, follows = (part.inputs[name].tolist() for name in ("tokens", "wanted", "follows"))
         for row, hidden in zip(tokens, wanted, strict=True):
             places = [place for place, token in enumerate(hidden) if token != IGNORED]
-            right += [words.guess(row[place - 1], row[place + 1]) == hidden[place] for place in places]
+            right += [guess(row[place - 1], row[place + 1]) == hidden[place] for place in places]
         orders += [answer for answer in follows if answer != IGNORED]
-    often = max(orders.count(0), orders.count(1))
-    return {
-        "word_accuracy_neighbors": 100 * sum(right) / max(1, len(right)),
-        "order_accuracy_majority": 100 * often / max(1, len(orders)),
-    }
+    majority = 100 * max(orders.count(0), orders.count(1)) / max(1, len(orders))
+    return {"word_accuracy_neighbors": 100 * sum(right) / max(1, len(right)), "order_accuracy_majority": majority}
 
 
-class NeighborWords:
-    """The token that stood most often between two others; else after the left one, else before the right one, else at all.
+def neighbor_words(texts: Iterable[list[int]]) -> Callable[[int, int], int]:
+    """From texts, a function of two tokens: the token that stood most often between them; else after the first, else before
+    the second, else at all.
 
-    >>> words = NeighborWords([[1, 5, 2], [1, 5, 3], [1, 6, 2], [1, 5, 2]])
-    >>> words.guess(1, 2), words.guess(1, 9), words.guess(9, 9), words.guess(9, 3)
+    >>> guess = neighbor_words([[1, 5, 2], [1, 5, 3], [1, 6, 2], [1, 5, 2]])
+    >>> guess(1, 2), guess(1, 9), guess(9, 9), guess(9, 3)
     (5, 5, 1, 5)
     """
-
-    def __init__(self, texts: Iterable[Sequence[int]]) -> None:
-        counts: dict[Hashable, Counter[int]] = {}
-        left = MOST_TOKENS
-        for text in texts:
-            left -= len(text)
-            if left < 0:
-                break
-            for place, token in enumerate(text):
-                before, after = text[place - 1] if place else None, text[place + 1] if place + 1 < len(text) else None
-                for key in _keys(before, after):
-                    counts.setdefault(key, Counter())[token] += 1
-        self.best = {key: tokens.most_common(1)[0][0] for key, tokens in counts.items()}
-
-    def guess(self, before: int, after: int) -> int:
-        """The token for the place between two."""
-        return next(self.best[key] for key in _keys(before, after) if key in self.best)
+    counts: dict[Hashable, Counter[int]] = defaultdict(Counter)
+    room = MOST_TOKENS
+    for text in texts:
+        room -= len(text)
+        if room < 0:
+            break
+        for before, token, after in zip([None, *text[:-1]], text, [*text[1:], None], strict=True):
+            for key in _keys(before, after):
+                counts[key][token] += 1
+    best = {key: tokens.most_common(1)[0][0] for key, tokens in counts.items()}
+    return lambda before, after: next(best[key] for key in _keys(before, after) if key in best)
 
 
 def _keys(before: int | None, after: int | None) -> tuple[Hashable, ...]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from mirada.data.files.folders import files_note, texts_at
 from mirada.data.files.opening import Line, read_lines
@@ -17,7 +18,7 @@ def read_passages(paths: str, encoding: str = "") -> Read:
     records, problems, files = list[TableRow](), list[Problem](), texts_at(paths)
     for path in files:
         paragraph: list[Line] = []
-        for line in read_lines(path, encoding):
+        for line in chain(read_lines(path, encoding), [Line(path, "")]):  # the end of a file ends a paragraph too
             if isinstance(line, Problem):
                 problems.append(line)
             elif line.text.strip():
@@ -25,7 +26,6 @@ def read_passages(paths: str, encoding: str = "") -> Read:
             else:
                 records += _packed(paragraph)
                 paragraph = []
-        records += _packed(paragraph)
     if not records and not problems:
         raise ValueError(f"{paths} has no two sentences that follow each other: there is nothing to learn from")
     return Read(tuple(records), tuple(problems), files_note(paths, files))

@@ -29,11 +29,10 @@ def nearest_texts(known: Sequence[str], asked: Sequence[str], at_once: int = 64)
     table = NgramTable.learn(read, MOST_NGRAMS)
     texts, found = table.bags(read), list[int]()
     for first in range(0, len(asked), at_once):
-        some = asked[first : first + at_once]
-        bags = table.bags(occurrences(some, "words"))
+        bags = table.bags(occurrences(asked[first : first + at_once], "words"))
         sizes = torch.diff(bags.starts, append=torch.tensor([len(bags.columns)]))
-        rows = torch.zeros(len(table), len(some))
-        rows[bags.columns, torch.arange(len(some)).repeat_interleave(sizes)] = bags.values
+        rows = torch.zeros(len(table), len(sizes))
+        rows[bags.columns, torch.arange(len(sizes)).repeat_interleave(sizes)] = bags.values
         found += (texts.product(rows).argmax(0) * every).tolist()
     return found
 

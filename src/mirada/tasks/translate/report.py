@@ -50,8 +50,8 @@ def _examples(run: Run, pairs: Sequence[tuple[Answer, TableRow]]) -> tuple[Item,
     """Translations with what they looked at, for the report; in a table, where the model looks nowhere."""
     if attends(run):
         return tuple(_aligned(run, record) for _, record in pairs)
-    rows = tuple((answer.input, answer.text, record.value[1]) for answer, record in pairs)
-    return (DataTable("", ("source", "written", "wanted"), rows),)
+    rows = ((answer.input, answer.text, record.value[1]) for answer, record in pairs)
+    return (DataTable("", ("source", "written", "wanted"), tuple(rows)),)
 
 
 def _aligned(run: Run, record: TableRow) -> "Aligned":

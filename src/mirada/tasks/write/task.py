@@ -58,10 +58,8 @@ class Write(TextTask[str, str, Vocabulary]):
     streams = True
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
-        if (minutes or 2) < 8:
-            sizes = {"width": 128, "hidden": 512, "depth": 4, "heads": 4, "length": 64, "dropout": 0.0}
-        else:
-            sizes = {"width": 192, "hidden": 768, "depth": 4, "heads": 4, "length": 128, "dropout": 0.1}
+        width, length, dropout = (128, 64, 0.0) if (minutes or 2) < 8 else (192, 128, 0.1)
+        sizes = {"width": width, "hidden": 4 * width, "depth": 4, "heads": 4, "length": length, "dropout": dropout}
         recipe = {"lr": 2e-3, "warmup": 100, "smoothing": 0.0, "batch_tokens": 1024, "patience": 0, "average": 0}
         return {"model": sizes, "recipe": recipe if minutes else recipe | {"minutes": 2.0}}
 
@@ -128,10 +126,9 @@ class Write(TextTask[str, str, Vocabulary]):
         for state, first, most, _ in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
             logprobs = []
             for choice in search.stream(stepper, state, first, None, most, number=len(written), rules=[NEVER]):
-                before = [*prompt, *written]
+                yield continued(run, [*prompt, *written], [choice.token])
                 written.append(choice.token)
                 logprobs.append(choice.logprob)
-                yield continued(run, before, [choice.token])
             score += sum(logprobs)
         return self.written(run, text, prompt, written, score)
 
@@ -229,8 +226,7 @@ def _texts_of(data: Any, encoding: str) -> Found[str]:
     for path in files:
         text, bad = read_text(path, encoding)
         problems += bad
-        if text.strip():
-            records.append(Record(path, text))
+        records += [Record(path, text)] if text.strip() else []
     return Found(records, problems, files_note(data, files))
 
 

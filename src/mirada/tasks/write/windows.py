@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
@@ -59,15 +61,11 @@ class Windows:
 
     def __init__(self, tokens: Int[Tensor, " n"], length: int, rows: int, seed: int) -> None:
         _check(tokens, length, rows)
-        require(
-            len(tokens) > length,
-            f"a text must be longer than a window: got {len(tokens)} tokens, length={length}. "
-            f"Take a longer text or length={max(len(tokens) - 1, 1)}.",
-        )
+        got = f"got {len(tokens)} tokens, length={length}. Take a longer text or length={max(len(tokens) - 1, 1)}."
+        require(len(tokens) > length, f"a text must be longer than a window: {got}")
         self._tokens, self._length, self._rows, self._seed = tokens, length, rows, seed
         # as many as fit wherever the text is cut; a short text has one
         self._windows = max(1, (len(tokens) - length) // length)
-        self._last = (0, self._starts(0))  # an epoch's order is made once: the steps of an epoch come together
 
     def __len__(self) -> int:
         return -(-self._windows // self._rows)
@@ -79,9 +77,8 @@ class Windows:
         """
         require(step >= 0, f"step must be at least 0: got {step}")
         epoch, place = divmod(step, len(self))
-        if epoch != self._last[0]:
-            self._last = (epoch, self._starts(epoch))
-        index = self._last[1][place :: len(self)].unsqueeze(1) + torch.arange(self._length)
+        starts = _starts(len(self._tokens), self._length, self._windows, self._seed, epoch)
+        index = starts[place :: len(self)].unsqueeze(1) + torch.arange(self._length)
         return self._tokens[index].long(), self._tokens[index + 1].long()
 
     def part(self, step: int, index: int, count: int) -> Microbatch:
@@ -91,12 +88,14 @@ class Windows:
             return window_part(tokens[index::count], wanted[index::count])
         return Microbatch({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
 
-    def _starts(self, epoch: int) -> Int[Tensor, " windows"]:
-        """Where the windows of an epoch begin, in the order of the visits."""
-        noise = drawn(1 + self._windows, self._seed, epoch)
-        slack = len(self._tokens) - 1 - self._windows * self._length
-        first = int(noise[0]) % (slack + 1)
-        return torch.from_numpy(np.argsort(noise[1:], kind="stable")) * self._length + first
+
+@lru_cache(maxsize=4)  # the steps of an epoch come together
+def _starts(tokens: int, length: int, windows: int, seed: int, epoch: int) -> Int[Tensor, " windows"]:
+    """Where the windows of an epoch begin, in the order of the visits."""
+    noise = drawn(1 + windows, seed, epoch)
+    slack = tokens - 1 - windows * length
+    first = int(noise[0]) % (slack + 1)
+    return torch.from_numpy(np.argsort(noise[1:], kind="stable")) * length + first
 
 
 def in_order(tokens: Int[Tensor, " n"], length: int, rows: int) -> list[Batch]:
@@ -109,12 +108,9 @@ def in_order(tokens: Int[Tensor, " n"], length: int, rows: int) -> list[Batch]:
     """
     _check(tokens, length, rows)
     require(len(tokens) > 1, f"a text must have at least 2 tokens to predict one: got {len(tokens)}")
-    count = -(-(len(tokens) - 1) // length)
-    inputs = torch.zeros(count * length, dtype=torch.int64)
-    wanted = torch.full_like(inputs, IGNORED)
-    inputs[: len(tokens) - 1] = tokens[:-1]
-    wanted[: len(tokens) - 1] = tokens[1:]
-    return list(zip(inputs.view(count, length).split(rows), wanted.view(count, length).split(rows), strict=True))
+    filled = (0, -(len(tokens) - 1) % length)
+    inputs, wanted = F.pad(tokens[:-1].long(), filled), F.pad(tokens[1:].long(), filled, value=IGNORED)
+    return list(zip(inputs.view(-1, length).split(rows), wanted.view(-1, length).split(rows), strict=True))
 
 
 def _check(tokens: Int[Tensor, " n"], length: int, rows: int) -> None:
