@@ -242,9 +242,9 @@ def test_what_had_to_be_found_out_is_noted(write) -> None:
     found = read_questions(path)
     assert [record.value.spans for record in found.records] == [((31, 35),), ((0, 3),), ((13, 16),)]
     assert found.notes == [
-        f"{path}: 1 answer is empty beside others: not used",
-        f"{path}: 1 answer is not where start says: found where the text occurs, which is once",
-        f"{path}: 1 answer is several times in the passage, and no start says where: the first is taken",
+        f"{path}: 1 answer is empty and not used: the question has others",
+        f"{path}: 1 answer is not at its start: the only occurrence in the passage is used",
+        f"{path}: 1 answer is ambiguous: several occurrences in the passage and no start; the first is used",
     ]
 
 
@@ -290,8 +290,8 @@ BAD_LINES = [
     (LINE | {"start": True}, "start is of type bool, not a whole number."),
     (
         LINE | {"answer": "Ana", "start": 3},
-        "the answer does not stand at its start: 'Ana' occurs 2 times, at 3 stands ' to'. Count characters from 0, "
-        "or leave the start out.",
+        "the answer is not at its start: 'Ana' occurs 2 times, and at 3 the passage has ' to'. Count characters from 0, "
+        "or omit the start.",
     ),
     (LINE | {"context": "a\x00b"}, "context is not text: it has a NUL character."),
 ]

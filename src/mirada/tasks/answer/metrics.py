@@ -1,4 +1,4 @@
-"""How good answers from a passage are, counted as SQuAD's official script counts them, and a plain baseline to compare with."""
+"""Exact match and F1 of answers, computed as in SQuAD's official script, and a baseline that learns nothing."""
 
 import math
 import re
@@ -10,12 +10,12 @@ from mirada.tasks.answer.reading import WORD
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-SENTENCE = re.compile(r"[.!?…]\s|\n")  # what a run of names does not go across
+SENTENCE = re.compile(r"[.!?…]\s|\n")  # where a run of names ends
 
 
 def answer_metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """The mean exact match and F1 of answers, in percent. Every question has its references, the best of which counts;
-    none means that there is no answer, and then only "" is right.
+    """The mean exact match and F1 of answers, in percent. For each question the best of its references counts; no references
+    mean that the passage has no answer: then only "" is right.
 
     >>> answer_metrics(["The red house!", "big red house", "", "Rome"], [["red house"], ["blue", "red house"], [], []])
     {'exact': 50.0, 'f1': 70.0}
@@ -29,7 +29,7 @@ def answer_metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) 
 
 
 def exact_match(answer: str, references: Sequence[str]) -> bool:
-    """Whether an answer is one of the references, but for case, punctuation, articles and spaces.
+    """Whether an answer equals one of the references, ignoring case, punctuation, articles and spaces.
 
     >>> exact_match("the  Eiffel Tower.", ["Eiffel tower"])
     True
@@ -38,7 +38,7 @@ def exact_match(answer: str, references: Sequence[str]) -> bool:
 
 
 def token_f1(answer: str, references: Sequence[str]) -> float:
-    """The harmonic mean of how many words of the answer are wanted and how many wanted ones it has; the best reference's.
+    """The harmonic mean of precision and recall of the words of an answer, for the best of its references.
 
     >>> token_f1("big red house", ["red house"])  # two of three words, two of two
     0.8
@@ -46,14 +46,14 @@ def token_f1(answer: str, references: Sequence[str]) -> float:
     words, best = normalized(answer).split(), 0.0
     for reference in references or ("",):
         wanted = normalized(reference).split()
-        common = (Counter(words) & Counter(wanted)).total()  # a word counts as often as both have it
-        both = bool(words and wanted)  # where one of them is empty, both must be
+        common = (Counter(words) & Counter(wanted)).total()  # each word as often as in both
+        both = bool(words and wanted)  # an empty text only matches an empty one
         best = max(best, 2 * common / (len(words) + len(wanted)) if both else float(words == wanted))
     return best
 
 
 def normalized(text: str) -> str:
-    """A text as it is compared: lower case, without punctuation, articles and double spaces, in the script's order.
+    """A text as it is compared: lower case, without punctuation, articles and double spaces, removed in the script's order.
 
     >>> normalized("An  apple, a day; the U.S.A.")
     'apple day usa'
@@ -62,13 +62,13 @@ def normalized(text: str) -> str:
 
 
 def window_answer(question: str, passage: str) -> tuple[int, int]:
-    """The span of the candidate that has the most words of the question around it, the rare ones counting more.
+    """The span of the candidate with the most words of the question around it, rare words counting more.
 
     score(c) = sum over words w of the question near c of log(1 + 1 / count of w in the passage)
 
-    Near are as many words on each side as the question has. Candidates are names and numbers, which are runs of words that
-    begin with a capital or a digit and that neither the question has nor the passage in small letters; where there are
-    none, single words. The first of equals is taken. Nothing is learned.
+    "Near" means within as many words on each side as the question has. Candidates are names and numbers: runs of words that
+    begin with a capital or a digit and that are neither in the question nor, in small letters, in the passage; if there are
+    none, single words. Among equal scores the first wins.
 
     >>> passage = "Ana went to Rome in 1990. After some years she left the city, and her brother Luis stayed in Bilbao."
     >>> questions = ("When did Ana go to Rome?", "In which city did her brother stay?")
@@ -94,7 +94,7 @@ def window_answer(question: str, passage: str) -> tuple[int, int]:
 
 
 def _candidates(passage: str, words: list[tuple[str, int, int]], asked: set[str]) -> list[tuple[int, int]]:
-    """The first and last words of names and numbers that the question does not have; else of all other words."""
+    """The first and last words of names and numbers that are not in the question; if there are none, all words not in it."""
     runs: list[list[int]] = []
     # words in small letters somewhere: those with a capital may only begin a sentence
     small = {word for word, start, _ in words if passage[start].islower()}

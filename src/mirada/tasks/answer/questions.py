@@ -1,6 +1,6 @@
-"""Questions about passages whose answers stand in them: SQuAD's JSON, JSON lines, rows in memory.
+"""Readers of questions about passages that contain the answers: SQuAD's JSON, JSON lines, rows in memory.
 
-place -> entries (what stands for a question, its passage and its answers) -> spans of characters, and the bad ones named
+place -> entries (a question, its passage and its answers, as given) -> spans of characters, and problems of bad entries
 """
 
 import json
@@ -26,33 +26,33 @@ from mirada.tasks.answer.reading import CharacterSpan, PassageQuestion
 from mirada.words import plural, shortened
 
 TEXTS = ("question", "context")
-COLUMNS = (*TEXTS, "answer", "start")  # the last two may be missing, or `INSTEAD` be in their place
+COLUMNS = (*TEXTS, "answer", "start")  # the last two are optional; `INSTEAD` may replace them
 INSTEAD = ("answers", "is_impossible")
 FORM = '{"question": ..., "context": ..., "answer": ..., "start": ...}'
 PARAGRAPH = '{"context": ..., "qas": [{"id": ..., "question": ..., "answers": [{"text": ..., "answer_start": ...}]}]}'
 SQUAD = f'{{"data": [{{"paragraphs": [{PARAGRAPH}]}}]}}'
 NOTES = {
-    "empty": "{} empty beside others: not used",
-    "moved": "{} not where start says: found where the text occurs, which is once",
-    "first": "{} several times in the passage, and no start says where: the first is taken",
+    "empty": "{} empty and not used: the question has others",
+    "moved": "{} not at its start: the only occurrence in the passage is used",
+    "first": "{} ambiguous: several occurrences in the passage and no start; the first is used",
 }
 NO_PASSAGE = "no passage. Give it in a column context, or one for all with --passage."
 AS_IT_COMES = TableOptions()
 
 
 class Entry(NamedTuple):
-    """What stands at a place for a question, under our names and as it was `given`; or what is wrong with it."""
+    """One question of the data with our keys (`values`) and with the keys of the file (`given`); or what is wrong with it."""
 
     where: str
     values: Mapping[str, Any] = MappingProxyType({})
     fault: str = ""
-    given: Mapping[str, Any] = MappingProxyType({})  # empty where the names are ours
+    given: Mapping[str, Any] = MappingProxyType({})  # empty if the keys are ours
 
 
 def read_questions(place: Any, options: TableOptions = AS_IT_COMES) -> Found[PassageQuestion]:
     r"""The questions of a file or of a value in memory, with their answers.
 
-    Characters stay as they are written, so that a start counts those of the file.
+    Texts are not normalized, so that a start counts the characters of the file.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "qa.jsonl")
@@ -86,24 +86,24 @@ def read_questions(place: Any, options: TableOptions = AS_IT_COMES) -> Found[Pas
 
 
 def read_unanswered(place: str, options: TableOptions = AS_IT_COMES, passage: str = "") -> Questions:
-    """The columns and rows of a file of questions that need no answers: SQuAD, JSON lines, a table, lines of text.
+    """The columns and rows of a file of questions without answers: SQuAD, JSON lines, a table, lines of text.
 
-    `passage` is the one of the questions that come without their own.
+    `passage` is used for questions that have none of their own.
     """
     rows: list[Question] = []
     if form_of(place).objects is None:  # questions in a column of a table, or one a line
         table = read_cells(place, TEXTS[:1], options)
-        asked = {"question": table.input}
+        places = {"question": table.input}
         context = place_of(table.columns, options.names[1:2] or (TEXTS[1], "passage", "contexto", "pasaje"), exact=True)
-        asked |= {} if context is None else {"context": context}
+        places |= {} if context is None else {"context": context}
         for where, cells, fault in table.rows:
-            values = {} if fault else {name: cells[column] for name, column in asked.items()}
+            values = {} if fault else {name: cells[column] for name, column in places.items()}
             rows.append(_unanswered(where, values, cells, passage, fault))
         return Questions(table.columns, rows)
-    found = [(entry, entry.given or entry.values) for entry in _entries(place, options)[0]]
-    nested = (list, dict)  # no cells of a table
-    columns = dict.fromkeys(name for _, given in found for name, x in given.items() if not isinstance(x, nested))
-    for entry, given in found:
+    entries = [(entry, entry.given or entry.values) for entry in _entries(place, options)[0]]
+    nested = (list, dict)  # not values of a cell
+    columns = dict.fromkeys(name for _, given in entries for name, x in given.items() if not isinstance(x, nested))
+    for entry, given in entries:
         row = [given.get(name, "") for name in columns]
         cells = tuple("" if isinstance(x, nested) else x for x in row)
         rows.append(_unanswered(entry.where, entry.values, cells, passage, entry.fault))
@@ -111,7 +111,7 @@ def read_unanswered(place: str, options: TableOptions = AS_IT_COMES, passage: st
 
 
 def _unanswered(where: str, values: Mapping[str, Any], cells: tuple[Any, ...], passage: str, fault: str) -> Question:
-    """A row with its question, if it has one and a passage goes with it."""
+    """A row with its question and passage, or with what is wrong with them."""
     values = {"context": passage, **values}
     try:
         require(not fault, fault)
@@ -121,11 +121,11 @@ def _unanswered(where: str, values: Mapping[str, Any], cells: tuple[Any, ...], p
         return Question(where, "", cells, str(error))
 
 
-# From an entry to a question; errors say what is wrong with the entry.
+# From an entry to a question. A ValueError says what is wrong with the entry.
 
 
 def _question_of(values: Mapping[str, Any], counts: Counter[str]) -> PassageQuestion:
-    """The question of an entry with its answers. `counts` counts those that needed a guess, by the keys of `NOTES`."""
+    """The question of an entry with its answers; `counts` is increased for the answers that `NOTES` describe."""
     question, passage = _texts_of(values)
     references = _references_of(values)
     filled = [pair for pair in references if plain(pair[0]) is not None and pair[0] != ""]
@@ -142,7 +142,7 @@ def _question_of(values: Mapping[str, Any], counts: Counter[str]) -> PassageQues
 
 
 def _texts_of(values: Mapping[str, Any]) -> tuple[str, str]:
-    """The question and the passage of an entry. A passage keeps its spaces: starts count them."""
+    """The question and the passage of an entry. Spaces of the passage are kept: starts count them."""
     texts = []
     for name in TEXTS:
         require(name in values, f"no {name!r} in the object.")
@@ -154,7 +154,7 @@ def _texts_of(values: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _references_of(values: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    """The answers of an entry with their starts, or None: as SQuAD lists them, as columns of texts and starts, as plain texts.
+    """The answers of an entry with their starts (or None), from a list as in SQuAD, columns of texts and starts, or plain text.
 
     >>> _references_of({"answers": {"text": ["Ana"], "answer_start": [7]}})
     [('Ana', 7)]
@@ -177,7 +177,7 @@ def _references_of(values: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 
 
 def located(passage: str, text: str, start: Any, counts: Counter[str]) -> CharacterSpan:
-    """Where an answer stands in its passage; spaces around it do not belong to it.
+    """The span of an answer in its passage, without surrounding spaces.
 
     >>> located("Ana saw Ana.", "Ana", 8, Counter())
     (8, 11)
@@ -201,8 +201,8 @@ def located(passage: str, text: str, start: Any, counts: Counter[str]) -> Charac
     if start is not None and len(places) > 1:
         there = passage[max(0, start) : max(0, start) + len(text)]
         raise ValueError(
-            f"the answer does not stand at its start: {shortened(bare, 40)!r} occurs {len(places)} times, at {start} stands "
-            f"{shortened(there, 40)!r}. Count characters from 0, or leave the start out."
+            f"the answer is not at its start: {shortened(bare, 40)!r} occurs {len(places)} times, and at {start} the passage "
+            f"has {shortened(there, 40)!r}. Count characters from 0, or omit the start."
         )
     if start is not None or len(places) > 1:
         counts["first" if start is None else "moved"] += 1
@@ -210,7 +210,7 @@ def located(passage: str, text: str, start: Any, counts: Counter[str]) -> Charac
 
 
 def occurrences(passage: str, text: str) -> list[int]:
-    """Where a text stands in a passage as words of its own; if nowhere, where it stands at all.
+    """The starts of a text in a passage as separate words; if there are none, all its starts.
 
     >>> occurrences("an Ana and an", "an"), occurrences("Banana", "an")
     ([0, 11], [1, 3])
@@ -228,7 +228,7 @@ def occurrences(passage: str, text: str) -> list[int]:
 
 
 def _entries(place: Any, options: TableOptions) -> tuple[Iterator[Entry], str]:
-    """What stands for questions in a file or in a value in memory, one after the other; and what was recognized."""
+    """The entries of a file or of a value in memory, and a note about the keys that were recognized."""
     names = options.names
     rule = f"columns= must name {', '.join(COLUMNS[:3])} and perhaps start"
     require(not names or 2 <= len(names) <= len(COLUMNS), f"{rule}: got {len(names)} ({','.join(names)})")
@@ -257,7 +257,7 @@ def _entries(place: Any, options: TableOptions) -> tuple[Iterator[Entry], str]:
 
 
 def _in_lines(path: str, objects: Objects, renamed: Mapping[str, str]) -> Iterator[Entry]:
-    """The objects of JSON lines; empty lines at the end are none."""
+    """The objects of JSON lines; empty lines at the end are ignored."""
     blank: list[Entry] = []
     for number, value, fault in objects:
         where = f"{path}:{number}"
@@ -270,7 +270,7 @@ def _in_lines(path: str, objects: Objects, renamed: Mapping[str, str]) -> Iterat
 
 
 def _whole_json(path: str, encoding: str) -> Any:
-    """The value of a JSON file."""
+    """The value of a JSON file, with errors that show the expected form."""
     text = joined_lines(path, encoding, as_written)
     try:
         return decoded(text)
@@ -292,14 +292,14 @@ def _in_json(path: str, value: Any, renamed: Mapping[str, str]) -> Iterator[Entr
             else:
                 yield Entry(where, fault=f"expected an object, found {kind_of(item)}. Each item is {FORM}.")
         return
-    found = ", ".join(value) if isinstance(value, dict) else kind_of(value)
+    keys = ", ".join(value) if isinstance(value, dict) else kind_of(value)
     squad = isinstance(value, dict) and isinstance(value.get("data"), list)
-    require(squad, f"{path}: not in SQuAD's form: expected {SQUAD}, found {found or 'an empty object'}.")
+    require(squad, f"{path}: not in SQuAD's form: expected {SQUAD}, found {keys or 'an empty object'}.")
     yield from _in_squad(f"{path}, ", value["data"])
 
 
 def _in_squad(before: str, articles: Sequence[Any]) -> Iterator[Entry]:
-    """The questions of SQuAD's articles, each with the passage it stands under."""
+    """The questions of SQuAD's articles, each with the passage of its paragraph."""
     names, number = set[str](), 0
     for a, article in enumerate(articles):
         for p, paragraph in enumerate(_listed(article, "paragraphs") or [None]):
@@ -319,8 +319,8 @@ def _in_squad(before: str, articles: Sequence[Any]) -> Iterator[Entry]:
 
 def _listed(value: Any, key: str) -> list[Any] | None:
     """The list under a key of an object, if there is one."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else None
+    items = value.get(key) if isinstance(value, dict) else None
+    return items if isinstance(items, list) else None
 
 
 def _in_memory(data: Any, columns: list[str] | None, renamed: Mapping[str, str]) -> Iterator[Entry]:
@@ -346,12 +346,12 @@ def _in_memory(data: Any, columns: list[str] | None, renamed: Mapping[str, str])
 
 
 def _under_our_names(where: str, value: Mapping[str, Any], renamed: Mapping[str, str]) -> Entry:
-    """An object with our words for its keys."""
+    """An object with its keys renamed to ours."""
     return Entry(where, {renamed.get(key, key): item for key, item in value.items()}, given=value)
 
 
 def _our_keys(objects: Iterable[Any], names: Sequence[str]) -> dict[str, str]:
-    """Our words for the keys of objects: as they were named, in our order; else usual names, where ours are not there.
+    """Our names for keys of objects: from `names`, in our order; else for missing keys the usual aliases.
 
     >>> _our_keys([{"pregunta": "a", "pasaje": "b", "answer": "c"}], ())
     {'pregunta': 'question', 'pasaje': 'context'}

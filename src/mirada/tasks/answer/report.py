@@ -1,4 +1,4 @@
-"""The report of answers: passages with the answer that was found and the ones that were wanted, marked where they stand."""
+"""The report of answers: passages in which the predicted and the wanted answers are marked."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ KINDS = 12  # beginnings of questions in the report
 
 
 def sections(run: Run, records: Sequence[QuestionRecord], answers: Sequence[Answer]) -> list[Section]:
-    """What a report shows of a run that answers: passages with their answers, wrong ones, and kinds of questions."""
+    """Passages with their answers, the worst errors, and quality by kind of question."""
     pairs = list(zip(answers, records, strict=True))
     wrong = [pair for pair in pairs if not exact_match(pair[0].text, pair[1].value.answers)]
     wrong.sort(key=lambda pair: -pair[0].score)
@@ -36,10 +36,10 @@ def sections(run: Run, records: Sequence[QuestionRecord], answers: Sequence[Answ
         metrics = answer_metrics([answer.text for answer, _ in some], [record.value.answers for _, record in some])
         rows.append((kind, len(some), metrics["exact"], metrics["f1"]))
     about = (
-        "The darker a word, the more the first and last words of the answer looked at it in the last attention layer, "
-        "over all heads; where there is none, the place that says so."
+        "The darker a word, the more attention the first and last words of the answer paid to it in the last layer, averaged "
+        "over heads; if there is no answer, the position that predicts so."
     )
-    first = "Wrong answers, the surest first, with where they looked."
+    first = "Most confident first, with their attention."
     return [
         Section("Examples", about, tuple(_marked(run, record) for _, record in sample_evenly(pairs, SHOWN))),
         Section("Worst errors", first, tuple(_marked(run, record) for _, record in wrong[:SHOWN])),
@@ -48,7 +48,7 @@ def sections(run: Run, records: Sequence[QuestionRecord], answers: Sequence[Answ
 
 
 def _marked(run: Run, record: QuestionRecord) -> "MarkedPassage":
-    """A passage with the answer that was found, the ones that were wanted, and where the answer's ends looked at last."""
+    """A passage with the predicted and the wanted answers, and the attention of the answer's ends in the last layer."""
     value, answer = record.value, run(record.value)
     (item,) = readings([value], run.known.tokenizer)
     seen, read = answer.look(), answer.value.read
@@ -64,24 +64,24 @@ def _marked(run: Run, record: QuestionRecord) -> "MarkedPassage":
 
 
 def heat_of(places: Iterable[CharacterSpan], weights: Iterable[float]) -> Heat:
-    """Parts of a text with their weights; of several at one character, the first.
+    """Parts of a text with their weights; of overlapping parts, the first.
 
     >>> heat_of([(0, 3), (4, 5), (4, 5)], [0.5, 0.25, 0.1])
     ((0, 3, 0.5), (4, 5, 0.25))
     """
-    found: list[tuple[int, int, float]] = []
+    parts: list[tuple[int, int, float]] = []
     for (start, end), weight in zip(places, weights, strict=False):
-        if not found or found[-1][1] <= start:
-            found.append((start, end, weight))
-    return tuple(found)
+        if not parts or parts[-1][1] <= start:
+            parts.append((start, end, weight))
+    return tuple(parts)
 
 
 @dataclass(frozen=True)
 class MarkedPassage(Item):
-    """A text, the question asked about it, and spans of characters: the answer, and the answers that were wanted.
+    """A text, a question about it, and spans of characters: the predicted answer (None: no answer) and the wanted answers.
 
-    No answer is None. `heat` has weights of parts of the text, such as (start, end, weight) of every token, `asked` those of
-    the question. `right` says whether the answer counts as right; None leaves it to the texts.
+    `heat` has weights of parts of the text, such as (start, end, weight) of every token, `asked` those of the question.
+    `right` is whether the answer counts as right; None: whether its text is one of the wanted ones.
 
     >>> MarkedPassage("Ana went home.", "Who went?", answer=(0, 3)).answered
     'Ana'
@@ -115,11 +115,11 @@ class MarkedPassage(Item):
 
     @property
     def answered(self) -> str:
-        """The text of the answer; nothing where there is none."""
+        """The text of the answer; "" if there is none."""
         return self.text[slice(*self.answer)] if self.answer else ""
 
     def draw(self) -> Markup:
-        """The question, the marked text, the verdict (any of the wanted answers is right), and what the marks mean."""
+        """The question, the marked text, the verdict (any of the wanted answers is right), and the legend."""
         wanted = [self.text[start:end] for start, end in self.wanted]
         same = self.answered if self.answered in wanted else next(iter(wanted), "")
         scale = ColorScale.of((tuple(value for _, _, value in (*self.heat, *self.asked)),))  # of both texts
@@ -135,7 +135,7 @@ class MarkedPassage(Item):
         )
 
     def _keys(self, scale: ColorScale) -> list[Markup]:
-        """What the marks mean, the colors among them."""
+        """The legend of the marks and of the colors."""
         signs = [element("span", element("span", "answer", class_="found opens closes"))] if self.answer else []
         signs += [element("span", element("span", "wanted", class_="sought"))] if self.wanted else []
         if not self.heat:
@@ -143,7 +143,7 @@ class MarkedPassage(Item):
         weights = tuple(value for _, _, value in (*self.asked, *self.heat))
         asked = (self.question[start:end] for start, end, _ in self.asked)
         names = (*asked, *(self.text[start:end] for start, end, _ in self.heat))
-        # other places of the window have the rest of the weight, so that sums say nothing here
+        # other positions of the window get the rest of the weight: sums below 1 are no reason for a warning
         warnings = [] if all(map(isfinite, weights)) else cautions((weights,), ())
         keys = element("p", *signs, scale.key(len(weights)), strongest(names, weights), class_="keys")
         return [keys, *(element("p", text, class_="caution") for text in warnings)]
@@ -152,7 +152,7 @@ class MarkedPassage(Item):
 def _marked_runs(
     text: str, heat: Heat, scale: ColorScale, answer: CharacterSpan | None = None, wanted: Sequence[CharacterSpan] = ()
 ) -> list[Markup]:
-    """A text, cut wherever a mark or a weight begins or ends: marks may cross tokens. What they say is in titles as well."""
+    """A text, cut wherever a mark or a weight begins or ends (marks may cross tokens); titles describe the marks."""
     spans = [*([answer] if answer else []), *wanted, *(part[:2] for part in heat)]
     runs, parts = [], list(reversed(heat))
     for start, end in pairwise(sorted({0, len(text), *(place for span in spans for place in span)})):

@@ -1,4 +1,4 @@
-"""answer: a question and a passage in, the words of the passage that answer it out, with where the model looked."""
+"""answer: a question and a passage in, the words of the passage that answer it out, with the attention of the model."""
 
 import math
 import shlex
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 PLACES = ("start", "end")  # of an answer, in characters of its passage
 READ_AT_ONCE = 8192  # tokens
 CUT = "--truncate (in Python and JSON: truncate) cuts it."
-CANDIDATES = 20  # spans of a window for each that is asked for: most of them overlap
+CANDIDATES = 20  # spans of a window for each that is requested: most of them overlap
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionOptions(TextOptions):
-    """Words in lower case, and only the frequent ones: the others are known by their marks, and soon learned by heart."""
+    """Lower-case words by default, and only frequent ones: others are recognized by their marks, and soon memorized."""
 
     tokenizer: str = "word"
     vocab: int = 2000
@@ -82,12 +82,12 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
             return _builtin()
         from mirada.tasks.answer.questions import read_questions  # an answer needs no readers of files
 
-        # questions about one passage are learned from, or measured with, together
+        # all questions about a passage are in one split
         splits = splits_of(source, partial(read_questions, options=options), options, group=attrgetter("passage"))
         known, notes = {record.value.passage for record in splits.train}, list(splits.notes)
         for name, part in (("valid", splits.valid), ("test", splits.test)):
             if count := sum(record.value.passage in known for record in part):
-                about = "are about passages that are learned from: they measure less than they seem to"
+                about = "are about passages of the training data, so that they measure less than they seem to"
                 notes.append(f"{count:,} questions of {name} {about}")
         return replace(splits, notes=notes)
 
@@ -127,7 +127,7 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         parsed = (self.parse(given) if isinstance(given, str) else given for given in inputs)
         values = [_with_passage(given, ask.passage) for given in parsed]
         items, length = readings(values, run.known.tokenizer), run.model.config.length
-        if ask.truncate:  # half of what a model reads at once is for the question
+        if ask.truncate:  # half of a window is for the question
             room = max(1, length // 2 - AROUND)
             cut = [EncodedText._make(values[:room] for values in item.question) for item in items]
             items = [item._replace(question=question) for item, question in zip(items, cut, strict=True)]
@@ -167,7 +167,7 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         return answer_metrics(texts, references), answers
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[QuestionRecord]) -> dict[str, float]:
-        """The name or number around which the words of the question are densest: nothing is learned."""
+        """The name or number with the most words of the question around it: nothing is learned."""
         from mirada.tasks.answer.metrics import answer_metrics, window_answer
 
         values = [record.value for record in records]
@@ -212,7 +212,7 @@ def _builtin() -> Splits[PassageQuestion]:
 
 
 def _with_passage(given: Any, passage: str) -> PassageQuestion:
-    """An input as a question with its passage: the one that came with it, or that of the options."""
+    """An input as a question with its passage: its own, or that of the options."""
     if isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given):
         given = PassageQuestion(*given)
     if not isinstance(given, PassageQuestion):
@@ -220,14 +220,14 @@ def _with_passage(given: Any, passage: str) -> PassageQuestion:
         raise ValueError(f"an input is a question, or a pair of a question and its passage: got {shown!r}")
     require(bool(given.question.strip()), "there is no question in an input. Give one, such as 'Where is Ana?'")
     value = given if given.passage else replace(given, passage=passage)
-    lacks = f"a question needs a passage in which its answer stands: {shortened(value.question)!r} has none."
+    lacks = f"a question needs a passage that contains its answer: {shortened(value.question)!r} has none."
     way_out = "Give it with --passage FILE (in Python and JSON: passage), or after the question and a tab."
     require(bool(value.passage.strip()), f"{lacks} {way_out}")
     return value
 
 
 def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[SpanFound]]:
-    """For every window, how likely it is that no answer is there, and the likeliest spans."""
+    """For every window, the log-probabilities of "no answer" and of the most likely spans."""
     inputs = collated(windows, run.model.config.marks > 0)
     scores = run.model(**{name: x.to(run.device) for name, x in inputs.items()})
     start, end = (side.float().log_softmax(-1).cpu() for side in scores)
@@ -235,7 +235,7 @@ def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[
     absent = (start.gather(1, none) + end.gather(1, none))[:, 0]
     start = start.scatter(1, none, -torch.inf)
     places, logs = best_spans(start, end, run.known.longest, CANDIDATES * best)
-    mass = span_mass(start, end, run.known.longest).logaddexp(absent)  # pairs of ends that are no spans do not count
+    mass = span_mass(start, end, run.known.longest).logaddexp(absent)  # normalizes over valid spans only
     absent, logs = absent - mass, logs - mass.unsqueeze(1)
     found = []
     for part, nothing, spans, values in zip(windows, absent.tolist(), places.tolist(), logs.tolist(), strict=True):
@@ -246,14 +246,14 @@ def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[
 
 
 class AnswerPlace(NamedTuple):
-    """Where an answer stands in its passage, None if it has none; and where the tokens stand that were read with it."""
+    """The span of an answer in its passage (None: no answer), and the spans of the passage's tokens in its window."""
 
     span: CharacterSpan | None
     read: Sequence[CharacterSpan]
 
 
 def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[SpanFound], ask: PassageAsk) -> Answer:
-    """The likeliest span of all windows, then others elsewhere; or none, where that is likelier in every window."""
+    """The most likely span of all windows and the alternatives; or no answer, where that is more likely in every window."""
     ranked = ranked_spans(found, ask.best, run.known.unanswerable)
     diverged = "the scores of this model are not numbers: its training diverged. Train it with a smaller lr."
     require(bool(ranked), diverged)
@@ -274,8 +274,8 @@ def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[S
     )  # fmt: skip
     if not ask.aligned:
         return answer
-    # how much every token of the question looked at those of the passage, mean of heads; in the last layer but one, if there
-    # are several: in the last, only what the places of the passage see is used
+    # the weights of the question's tokens over those of the passage, averaged over heads; of the last layer but one, if there
+    # are several: of the last layer, only the outputs at the passage are used
     seen = answer.look()
     weights = seen[seen.names[-2:][0]].weights()[0].mean(0)
     written = tuple(value.question[slice(*span)] for span in item.question.places)
@@ -284,7 +284,7 @@ def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[S
 
 
 def _look(run: Run, window: PassageWindow, labels: Callable[[Any], "Labels"], methods: bool = False) -> "Seen":
-    """All attention while a window is read. Methods explain the answer's first place, then its last."""
+    """All attention over a window. Methods explain the first position of the answer, then its last."""
     from mirada.looking.explain.compare import Explained
 
     inputs = collated([window], run.model.config.marks > 0)
@@ -298,9 +298,9 @@ def _passage_labels(
     value: PassageQuestion, item: Reading, read: Sequence[CharacterSpan], ends: Sequence[int], answer: tuple[str, float],
     scores: Any,
 ) -> "Labels":  # fmt: skip
-    """What the rows and columns of a reader are: the question, then as much of the passage as was read with it.
+    """The axis labels: the question, then the part of the passage in the window.
 
-    The two steps are the first and the last place of the answer, as the model ranks all places.
+    The two steps are the first and the last position of the answer, with the model's ranking of all positions.
     """
     from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, TextLabels, WrittenStep
 

@@ -1,4 +1,4 @@
-"""classify: a text in, one of the labels it was trained with out, with the words the model looked at.
+"""classify: a text in, one of the labels of the training data out, with the words that the model attends to.
 
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
@@ -41,10 +41,10 @@ READ_AT_ONCE = 8192  # tokens
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyOptions(TextOptions):
-    """Words in lower case: few texts are enough for most of them.
+    """Lower-case words by default: few texts are enough to learn most of them.
 
-    `balance` lets rare labels count as much as frequent ones. `beside` is the linear model that answers together with the
-    network: over words and their pairs, over letters as well (pieces of words), or none.
+    `balance` makes rare labels count as much as frequent ones. `beside` selects the linear model that is combined with the
+    network: over words and their pairs, over letters as well (parts of words), or none.
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*TextOptions.of_files, "balance")
@@ -62,11 +62,11 @@ class ClassifyOptions(TextOptions):
 
 COLUMNS = ("text", "label")
 _label_of = itemgetter(1)  # of a record's fields
-Labelled = tuple[list[int], int]  # the tokens of a text, the number of its label
+Labeled = tuple[list[int], int]  # the tokens of a text, the number of its label
 
 
 class Classify(TextTask[str, Fields, TextClasses]):
-    """The labels of texts, by a network with attention and, on request, a linear model of their n-grams."""
+    """Label texts with a network with attention and, optionally, a linear model of their n-grams."""
 
     name = "classify"
     Data = ClassifyOptions
@@ -85,7 +85,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
         if source.builtin:
             sizes = {"width": 64, "hidden": 128, "depth": 2, "dropout": 0.0}
             return {"model": sizes, "recipe": recipe | {"lr": 3e-3, "smoothing": 0.0, "epochs": 12}}
-        # labelled texts are few, and soon known by heart
+        # labeled texts are few: a model soon memorizes them
         sizes = {"width": 128, "hidden": 128, "depth": 1, "dropout": 0.5}
         return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 5}, "data": {"beside": "letters"}}
 
@@ -114,13 +114,13 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def sizes(self, known: TextClasses) -> dict[str, Any]:
         return {"vocab": len(known), "classes": len(known.labels)}
 
-    def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labelled]:
+    def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labeled]:
         texts = closed([record.value[0] for record in records], known, config)
         numbers = {label: number for number, label in enumerate(known.labels)}
         items = [(text, numbers.get(record.value[1], -1)) for text, record in zip(texts, records, strict=True)]
         return EncodedRecords(items, [(len(text),) for text in texts], partial(collate, weights=known.weights))
 
-    def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labelled], config: Any) -> list[Problem]:
+    def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labeled], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS[:1])
 
     def objective(self, model: Model, recipe: Recipe) -> ClassLoss:
@@ -202,7 +202,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
 
 
 def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]:
-    """The tokens of texts, closed by the end; where a convolution needs more of them, by several."""
+    """The tokens of texts with an end token; with several, where a text is shorter than the kernel of a convolution."""
     least = config.kernel if config.encoder == "convolution" else 1
     return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in known.tokenizer.encode_all(texts)]
 
@@ -216,8 +216,8 @@ def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts
     return scores
 
 
-def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
-    """A padded batch of texts and their classes; `weights` are those of the classes."""
+def collate(items: list[Labeled], weights: Sequence[float] = ()) -> Microbatch:
+    """A padded batch of texts and their classes; `weights` are the weights of the classes."""
     tokens, lengths = pad([text for text, _ in items], PAD)
     classes = torch.tensor([label for _, label in items])
     of_classes = {"weights": torch.tensor(weights)[classes]} if weights else {}
@@ -226,10 +226,10 @@ def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
 
 
 def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
-    """The weights of the last layer, from which the network decides, mean of heads: of the pooling query or the first place;
-    where all places are pooled alike, the mean over all of them.
+    """The weights of the last layer, averaged over heads: those of the pooling query or of the first position; where all
+    positions are pooled equally, the mean over them.
 
-    A place of a convolution reads several tokens, which share its weight.
+    A position of a convolution covers several tokens, which share its weight.
     """
     rows = slice(0, 1) if config.pool in ("first", "attention") else None
     weights = seen[seen.names[-1]].weights(rows=rows)[0].float().mean((0, 1)).cpu()
@@ -242,8 +242,8 @@ def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[T
 
 
 def class_labels(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> "Labels":
-    """What the rows and columns of a classifier are: tokens; after a convolution, the tokens that it reads at once."""
-    from mirada.looking.labels import AxisLabels, Labels, read_axis  # an answer is labelled when it is looked at
+    """The axis labels of a classifier: tokens; after a convolution, windows of tokens."""
+    from mirada.looking.labels import AxisLabels, Labels, read_axis  # an answer is labeled when it is looked at
 
     words = read_axis(run.known.tokenizer, text, item)
     if run.model.config.encoder == "convolution":
@@ -254,7 +254,7 @@ def class_labels(run: Run, text: str, item: list[int], answer: tuple[str, float]
 
 
 def windows(words: "TextLabels", size: int) -> "TextLabels":
-    """The places of a convolution without margins: so many tokens each, from the first to the last that stand in the text."""
+    """The positions of a convolution without padding: windows of `size` tokens, each with its span in the text."""
     spans = list[tuple[int, int] | None]()
     for first in range(len(words.tokens) - size + 1):
         inside = [span for span in words.spans[first : first + size] if span is not None]

@@ -1,4 +1,4 @@
-"""Answers of fill: the words for a gap, ranked; without a gap, whether the second sentence follows the first."""
+"""Answers of fill: ranked words for a gap; without a gap, whether the second sentence follows the first."""
 
 import re
 from collections.abc import Sequence
@@ -37,19 +37,19 @@ def with_gap(text: str) -> str:
 
 
 def askable(records: Sequence[TableRow], count: int) -> list[TableRow]:
-    """The first records whose last word can be hidden: they have one, and no gap of their own."""
+    """The first records whose last word can be hidden: those that have one, and no gap already."""
     return list(islice((r for r in records if len(GAP.findall(with_gap(r.value[0]))) == 1), count))
 
 
 def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
-    """The words for a gap, ranked; without a gap, whether the second sentence follows the first."""
+    """Ranked words for a gap; without a gap, whether the second sentence follows the first."""
     text = _shortened(run, text, ask) if ask.truncate else text
     gaps = len(GAP.findall(text))
     require(gaps <= 1, f"one gap at a time: {text!r} has {gaps}")
     if not gaps:
         none = f"{text!r} has no gap: write ___ for the missing word, or two sentences with a tab between them"
         require("\t" in text, none)
-        from mirada.looking.explain.compare import Explained  # it brings looking along, which no gap needs
+        from mirada.looking.explain.compare import Explained  # imports all of looking, which a gap does not need
 
         tokens, segments = inputs = _arranged(run, text, 1)
         shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
@@ -64,7 +64,7 @@ def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
 
 
 def _likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
-    """The likeliest tokens for the gap, with their probabilities."""
+    """The most likely tokens for the gap, with their probabilities."""
     tokens, segments = _arranged(run, text, 1)
     shares = run.model(tokens, None, segments).words[0, tokens[0] == MASK][0].float().softmax(-1)
     shares[: len(SPECIAL)] = 0
@@ -74,7 +74,7 @@ def _likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
 
 
 def _candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, float]]:
-    """The given words with their probabilities, best first; of several tokens, the geometric mean counts."""
+    """The given words with their probabilities, best first; for several tokens, the geometric mean of theirs."""
     ranked = []
     for word in words:
         ids = run.known.tokenizer.encode(word)
@@ -90,8 +90,8 @@ def _answer(
     run: Run, text: str, aligned: bool, inputs: tuple[Tensor, Tensor], answer: tuple[str, float],
     chosen: Sequence[int], explained: "Explained | None" = None, **ranking: Any,
 ) -> Answer:  # fmt: skip
-    """The answer that was read off the model's output. An `aligned` one has the weights of the place it was predicted from,
-    over all tokens: of the last layer, mean of heads.
+    """An answer with what it needs to be looked at. An `aligned` one has the weights of the position it was predicted from,
+    over all tokens: of the last layer, averaged over heads.
     """
     (tokens, segments), ids = inputs, inputs[0][0].tolist()
     labels = partial(_gap_labels, run.known.tokenizer, text, ids, answer, chosen)
@@ -105,8 +105,8 @@ def _answer(
 
 
 def _in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
-    """Tokens of an input, with `width` masks for every gap, and the number of the sentence that each is of: one sentence, or
-    two with a tab between them.
+    """The tokens of one sentence, or of two with a tab between them, with `width` masks for every gap; and for each token the
+    number of its sentence.
     """
     tokens, segments = [START], [0]
     for number, sentence in enumerate(text.split("\t", 1)):
@@ -118,22 +118,22 @@ def _in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]
 
 
 def _arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
-    """The tokens and sentence numbers of an input as the model reads them; what is too long for it is refused."""
+    """The tokens and sentence numbers of an input as tensors; an input that is too long is an error."""
     tokens, segments = _in_segments(run, text, width)
     run.known.fitted(tokens, run.model.config.length, text)
     return torch.tensor([tokens], device=run.device), torch.tensor([segments], device=run.device)
 
 
 def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
-    """A text cut at the end that lies farther from its gap, word by word, until the model can read it.
+    """A text cut word by word, at the end farther from its gap, until it fits the model.
 
-    Two sentences without a gap are cut away from where they meet, and something stays of both.
+    Two sentences without a gap are cut at their outer ends, and at least one word of each is kept.
     """
     most, words = run.model.config.length, text.replace("\t", " \t ").split(" ")
     width = max([1, *(len(run.known.tokenizer.encode(word)) for word in ask.candidates)])
     while (long := len(_in_segments(run, text, width)[0])) > most:
         gap = next((place for place, word in enumerate(words) if GAP.search(word)), None)
-        least = int(gap is None and "\t" in words)  # words that stay on either side
+        least = int(gap is None and "\t" in words)  # words to keep on either side
         middle = gap if gap is not None else words.index("\t") if least else 0
         before, after = middle, len(words) - 1 - middle
         if max(before, after) <= least:
@@ -145,14 +145,14 @@ def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
     return text
 
 
-# What an answer says about itself when it is looked at.
+# Labels of an answer, made when it is looked at.
 
 
 def _gap_labels(
     known: Tokenizer, text: str, tokens: list[int], answer: tuple[str, float], chosen: Sequence[int], predicted: Any
 ) -> "Labels":
-    """What the rows and columns are: the tokens of one or two sentences. From the masks a word is written; without one, the
-    first place tells whether the second sentence follows. `chosen` are the tokens of a candidate, or the number of an answer.
+    """The axis labels: tokens of one or two sentences. Outputs are at the masks; without a mask, at the first position, which
+    predicts whether the second sentence follows. `chosen` are the tokens of a candidate, or the class of the answer.
     """
     from mirada.looking.labels import RANKED, Labels, WrittenStep
 
@@ -175,7 +175,7 @@ def _gap_labels(
 
 
 def searched_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int]) -> "TextLabels":
-    """The axis of a text with blanks: each token stands where it is next found in the text, a mask at the next blank.
+    """The axis of a text with blanks: each token is located at its next occurrence in the text, a mask at the next blank.
 
     >>> tokenizer = Tokenizer.train(["Ana ve una casa."], kind="word")
     >>> searched_axis(tokenizer, "Ana ve una ___.", tokenizer.encode_blanks("Ana ve una ___.")).spans

@@ -1,4 +1,4 @@
-"""How well hidden words and the order of sentences are predicted: by the model, and by words guessed from their neighbors."""
+"""Accuracy on masked words and on the order of sentences: of the model, and of words guessed from their neighbors."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -11,13 +11,13 @@ from mirada.runs.run import Run
 from mirada.tasks.fill.masking import Sentences
 from mirada.training.objectives import moved
 
-MOST_TOKENS = 2_000_000  # that neighbors are counted in, in some seconds
+MOST_TOKENS = 2_000_000  # of the texts in which neighbors are counted: a matter of seconds
 
 
 @torch.no_grad()
 def model_accuracy(run: Run, parts: Sequence[Microbatch]) -> dict[str, float]:
-    """The percentage of hidden words and of orders that the model predicts right."""
-    right, asked = [0, 0], [0, 0]
+    """The percentage of masked words and of orders that the model predicts correctly."""
+    right, total = [0, 0], [0, 0]
     for part in parts:
         inputs = moved(part.inputs, run.device)
         predicted = run.model(inputs["tokens"], inputs["lengths"], inputs["segments"])
@@ -25,13 +25,13 @@ def model_accuracy(run: Run, parts: Sequence[Microbatch]) -> dict[str, float]:
         for number, (scores, wanted) in enumerate(both):
             counts = wanted != IGNORED
             right[number] += int((scores.argmax(-1) == wanted)[counts].sum())
-            asked[number] += int(counts.sum())
+            total[number] += int(counts.sum())
     names = ("word_accuracy", "order_accuracy")
-    return {name: 100 * r / max(1, a) for name, r, a in zip(names, right, asked, strict=True)}
+    return {name: 100 * r / max(1, a) for name, r, a in zip(names, right, total, strict=True)}
 
 
 def plain_accuracy(learned: Sequence[Sentences], parts: Sequence[Microbatch]) -> dict[str, float]:
-    """The same for the word that stands most often between the same two, and for the more frequent order."""
+    """The same for two baselines: the most frequent word between the same two neighbors, and the more frequent order."""
     guess = neighbor_words([START, *sentence, END] for pair in learned for sentence in pair if sentence)
     right, orders = list[bool](), list[int]()
     for part in parts:
@@ -45,18 +45,18 @@ def plain_accuracy(learned: Sequence[Sentences], parts: Sequence[Microbatch]) ->
 
 
 def neighbor_words(texts: Iterable[list[int]]) -> Callable[[int, int], int]:
-    """From texts, a function of two tokens: the token that stood most often between them; else after the first, else before
-    the second, else at all.
+    """A function of two tokens: the most frequent token between them in these texts; else after the first, else before the
+    second, else of all.
 
     >>> guess = neighbor_words([[1, 5, 2], [1, 5, 3], [1, 6, 2], [1, 5, 2]])
     >>> guess(1, 2), guess(1, 9), guess(9, 9), guess(9, 3)
     (5, 5, 1, 5)
     """
     counts: dict[Hashable, Counter[int]] = defaultdict(Counter)
-    room = MOST_TOKENS
+    remaining = MOST_TOKENS
     for text in texts:
-        room -= len(text)
-        if room < 0:
+        remaining -= len(text)
+        if remaining < 0:
             break
         for before, token, after in zip([None, *text[:-1]], text, [*text[1:], None], strict=True):
             for key in _keys(before, after):
@@ -66,5 +66,5 @@ def neighbor_words(texts: Iterable[list[int]]) -> Callable[[int, int], int]:
 
 
 def _keys(before: int | None, after: int | None) -> tuple[Hashable, ...]:
-    """What is known about a place, the most telling first."""
+    """The contexts of a position, most specific first."""
     return (before, after), ("after", before), ("before", after), ()

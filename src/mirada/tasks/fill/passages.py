@@ -1,4 +1,4 @@
-"""Pairs of passages from plain texts: sentences that follow each other, as many as fit into two halves of a pair."""
+"""Pairs of passages from plain texts: consecutive sentences, as many as fit into the two halves of a pair."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from mirada.data.record import Problem, Read, Record, TableRow
 from mirada.errors import require
 
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
-MOST_WORDS = 48  # of a pair: tokens are not known yet, and words have few of them
+MOST_WORDS = 48  # of a pair: there is no tokenizer yet, and a word has few tokens
 
 
 def read_passages(paths: str, encoding: str = "") -> Read:

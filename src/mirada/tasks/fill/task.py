@@ -1,4 +1,4 @@
-"""fill: a text with a gap in, the word that fits out; and whether one sentence follows another.
+"""fill: a text with a gap in, the missing word out; and whether one sentence follows another.
 
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
@@ -54,7 +54,7 @@ class Fill(TextTask[str, Fields, Vocabulary]):
         from mirada.tasks.fill.passages import read_passages
 
         def read(place: str) -> Found[Fields]:
-            """Pairs of sentences from a table, or from what follows each other in text files."""
+            """Pairs of sentences from a table, or consecutive passages of text files."""
             is_table = form_of(place).is_table
             return read_records(place, COLUMNS, options) if is_table else read_passages(place, options.encoding)
 

@@ -1,4 +1,4 @@
-"""The report of translations: examples and the worst errors, each with a map from what was written to what was read."""
+"""The report of translations: examples and the worst errors, each with its attention map from target to source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,25 +29,23 @@ from mirada.training.metrics import sentence_chrf
 from mirada.words import number, plural, weight
 
 SHOWN = 6  # examples and errors
-ROOMY = 14  # source tokens up to which a map has room for figures in its cells
+ROOMY = 14  # source tokens up to which the cells of a map have room for numbers
 
 
 def sections(run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
-    """Some translations and the worst errors, with what the model looked at."""
+    """Some translations and the worst errors, with their attention to the source."""
     pairs = list(zip(answers, records, strict=True))
     wrong = [pair for pair in pairs if pair[0].text != pair[1].value[1]]
     wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].value[1]))
-    about = (
-        "A row is a word that was written, a column a word that was read: the darker, the more the model looked at it."
-    )
+    about = "The darker a cell, the more attention the target word (row) paid to the source word (column)."
     return [
         Section("Examples", about if attends(run) else "", _examples(run, sample_evenly(pairs, SHOWN))),
-        Section("Worst errors", "Farthest from what was wanted (chrF).", _examples(run, wrong[:SHOWN])),
+        Section("Worst errors", "Lowest chrF first.", _examples(run, wrong[:SHOWN])),
     ]
 
 
 def _examples(run: Run, pairs: Sequence[tuple[Answer, TableRow]]) -> tuple[Item, ...]:
-    """Translations with what they looked at, for the report; in a table, where the model looks nowhere."""
+    """Translations with their attention maps; a table of texts for a model without attention."""
     if attends(run):
         return tuple(_aligned(run, record) for _, record in pairs)
     rows = ((answer.input, answer.text, record.value[1]) for answer, record in pairs)
@@ -55,11 +53,11 @@ def _examples(run: Run, pairs: Sequence[tuple[Answer, TableRow]]) -> tuple[Item,
 
 
 def _aligned(run: Run, record: TableRow) -> "Aligned":
-    """A translation with what it looked at."""
+    """A translation with its attention map."""
     answer = run(record.value[0], aligned=True)
     weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())
     read, written = answer.read, answer.written
-    if run.known.tokenizer.kind != "word":  # pieces of words, with the spaces that tell where words begin
+    if run.known.tokenizer.kind != "word":  # subwords, with the spaces that mark where words begin
         read = (*map(run.known.tokenizer.spaced, run.known.tokenizer.encode(answer.input)), read[-1])
         written = tuple(map(run.known.tokenizer.spaced, answer.tokens))
     return Aligned(read, written, weights, record.value[1], score=answer.score)
@@ -67,7 +65,7 @@ def _aligned(run: Run, record: TableRow) -> "Aligned":
 
 @dataclass(frozen=True)
 class Aligned(Item):
-    """A text written while looking at another: weights[i][j] is how much written token i looked at source token j.
+    """A translation and its source: weights[i][j] is the attention of written token i to source token j.
 
     >>> Aligned(("the", "cat"), ("el", "gato"), ((0.9, 0.1),))
     Traceback (most recent call last):
@@ -94,7 +92,7 @@ class Aligned(Item):
         return not (self.source and self.written)
 
     def draw(self) -> Markup:
-        """Both texts, linked by the script when a token is pointed at, and the map of all weights."""
+        """Both texts, which the page's script links when a token is hovered, and the matrix of all weights."""
         source, written = pieces(self.source), pieces(self.written)
         scale = ColorScale.of(self.weights)
         texts = element(
@@ -118,7 +116,7 @@ class Aligned(Item):
 
 
 def _strip(tokens: tuple[WordPiece, ...], side: str) -> Markup:
-    """Tokens as running text; pieces of one word touch."""
+    """Tokens as running text; subwords of one word have no space between them."""
     parts: list[str] = []
     for index, piece in enumerate(tokens):
         kind = "token" if piece.starts else "token joined"
@@ -127,7 +125,7 @@ def _strip(tokens: tuple[WordPiece, ...], side: str) -> Markup:
 
 
 def _matrix(weights: Rows, source: tuple[WordPiece, ...], written: tuple[WordPiece, ...], scale: ColorScale) -> Markup:
-    """The weights as a table, so that it can be read without colors; the last row is the mean over what was written."""
+    """The weights as a table, readable without colors; the last row is the mean over the written tokens."""
 
     def row(name: Markup, written: str, values: tuple[float, ...]) -> Markup:
         cells = []
@@ -152,5 +150,5 @@ def _matrix(weights: Rows, source: tuple[WordPiece, ...], written: tuple[WordPie
 
 
 def _label(piece: WordPiece) -> Markup:
-    """A token beside or above the map; a piece that goes on with a word begins with a dot."""
+    """A token as the header of a row or a column; a subword that continues a word begins with a dot."""
     return element("bdi", piece.shown if piece.starts else f"\u00b7{piece.shown}")

@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 TOKENS = 300
 VALID_SHARE = 0.1
-NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # these are no text
-MOST_WEIGHTS = 1 << 24  # that are kept with an answer
+NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # tokens that are not text
+MOST_WEIGHTS = 1 << 24  # kept with an answer
 PROMPT = 24  # characters of the sample prompts
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions(TextOptions):
-    """Characters by default: small texts have few words."""
+    """Characters as tokens by default: small texts have few different words."""
 
     tokenizer: str = "char"
 
 
 class Write(TextTask[str, str, Vocabulary]):
-    """What follows the beginning of a text, by a causal language model."""
+    """Continue a text with a causal language model."""
 
     name = "write"
     Data = WriteOptions
@@ -93,7 +93,7 @@ class Write(TextTask[str, str, Vocabulary]):
         return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
 
     def write(self, run: Run, text: str, ask: WriteAsk, number: int) -> Answer:
-        """The text and what follows it, in rounds where the model's reach is shorter than what is asked for."""
+        """The text and its continuation, in rounds if that is longer than the context of the model."""
         search, stepper, score = ask.search(), run.stepper, 0.0
         prompt, written, rounds = [START, *run.known.tokenizer.encode(text)], list[int](), list[tuple[int, int]]()
         for state, first, most, start in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
@@ -106,7 +106,7 @@ class Write(TextTask[str, str, Vocabulary]):
         return _with_weights(run, answer, [*prompt, *written], rounds) if ask.aligned else answer
 
     def written(self, run: Run, text: str, prompt: list[int], written: list[int], score: float) -> Answer:
-        """The answer: the text and what was written after it, whose log-probabilities sum up to the score."""
+        """The answer: the text and the tokens written after it, whose log-probabilities add up to `score`."""
         pieces = [run.known.tokenizer.token(token) for token in (*prompt, *written)]
         seen = [*prompt, *written][-run.model.config.length :]
         answer = Answer(
@@ -118,7 +118,7 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def stream(self, run: Run, text: str, ask: WriteAsk) -> Generator[str, None, Answer | None]:
         search = ask.search()
-        if isinstance(search, Beam):  # it decides at the end
+        if isinstance(search, Beam):  # it picks the best text at the end
             return (yield from super().stream(run, text, ask))
         yield text
         stepper, score = run.stepper, 0.0
@@ -148,7 +148,7 @@ class Write(TextTask[str, str, Vocabulary]):
         return {"perplexity": perplexity(found["loss"])}
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[Record[str]]) -> dict[str, float]:
-        """What the last few tokens alone tell about the next one."""
+        """An n-gram model: predictions from the last few tokens."""
         from mirada.tasks.write.metrics import loss_metrics, ngram_loss
 
         known, asked = (self.examples(part, run.known, run.model.config).tokens for part in (learned(), records))
@@ -168,18 +168,18 @@ class Write(TextTask[str, str, Vocabulary]):
 
 
 def beginning(text: str) -> str:
-    """The beginning of the first whole line of a text, without a broken word at its end.
+    """The beginning of the first complete line of a text, without a partial word at its end.
 
-    >>> beginning("of a line.\\nThe whole line goes on and on\\n")
-    'The whole line goes on'
+    >>> beginning("of a line.\\nThe first complete line of it\\n")
+    'The first complete line'
     """
     rest = text.partition("\n")[2].lstrip() or text
     return rest[:PROMPT].split("\n")[0].rsplit(" ", 1)[0]
 
 
 def _labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits: Tensor) -> "Labels":
-    """What the rows and columns of a writer are: as much of the text as it reads at once. A row writes the token after it."""
-    from mirada.looking.labels import Labels, written_axis, written_steps  # an answer is labelled when it is looked at
+    """The axis labels: the tokens in the context of the model. Each row predicts the token after it."""
+    from mirada.looking.labels import Labels, written_axis, written_steps  # an answer is labeled when it is looked at
 
     known = run.known.tokenizer
     start, rest = (tokens[:1], tokens[1:]) if tokens[0] == START else ([], tokens)
@@ -191,10 +191,10 @@ def _labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits
 
 
 def _with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[tuple[int, int]]) -> Answer:
-    """An answer with the weights of every written token over all tokens before it: of the last layer, mean of heads, 0 beyond
-    the model's reach. More than `MOST_WEIGHTS` are not kept, and a note says so.
+    """An answer with the weights of every written token over all tokens before it: of the last layer, averaged over heads, 0
+    outside the model's context. If there are more than `MOST_WEIGHTS`, a note replaces them.
 
-    `rounds` are the places from which the model read, and from which it wrote.
+    `rounds` has for each round the positions of the first token read and of the first token written.
     """
     first = rounds[0][1]
     if (len(tokens) - first) * len(tokens) > MOST_WEIGHTS:
@@ -209,12 +209,12 @@ def _with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[
 
 
 def continued(run: Run, before: list[int], tokens: list[int]) -> str:
-    """What some more tokens add to a text: the first of them also has the space before it, if there is one."""
+    """The text that more tokens append, including the space before the first of them, if there is one."""
     return run.known.tokenizer.decode([*before, *tokens])[len(run.known.tokenizer.decode(before)) :]
 
 
 def _texts_of(data: Any, encoding: str) -> Found[str]:
-    """The texts of files and folders, separated by commas, and their bad lines; or the texts in memory."""
+    """The texts of files and folders (a list with commas) and their bad lines; or texts in memory."""
     from mirada.data.files.folders import files_note, texts_at
     from mirada.data.files.memory import rows_in_memory
     from mirada.data.files.opening import read_text
@@ -231,7 +231,7 @@ def _texts_of(data: Any, encoding: str) -> Found[str]:
 
 
 def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
-    """Every text divided: its last part is held out, as a writer is asked for what follows."""
+    """Every text divided: its end is held out, as the task is to continue texts."""
     ends = list(accumulate(shares or (1 - VALID_SHARE, VALID_SHARE)))
     parts: list[list[Record[str]]] = [[], [], []]
     for record in found.records:
@@ -245,10 +245,10 @@ def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
 def _rounds(
     run: Run, stepper: Any, prompt: list[int], written: list[int], wanted: int
 ) -> Iterator[tuple[Any, Tensor, int, int]]:
-    """Rounds of writing, until `written`, which the caller extends, has as many tokens as wanted. For each: the state after
-    all tokens but the last, that one, how many tokens to write at most, and the place from which the model reads.
+    """Rounds of writing, until `written`, which the caller extends, has as many tokens as wanted. Each round is: the state
+    after all tokens but the last, that token, how many tokens to write at most, and the position of the first token read.
 
-    A text that fills the model's reach is continued from its last half.
+    A text that fills the context of the model is continued from its last half.
     """
     reach = run.model.config.length
     while len(written) < wanted:

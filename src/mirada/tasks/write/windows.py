@@ -1,4 +1,4 @@
-"""Windows of long texts: what a language model learns from and is measured with."""
+"""Windows of long texts, on which a language model is trained and measured."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Batch = tuple[Int[Tensor, "rows length"], Int[Tensor, "rows length"]]
 
 @dataclass(frozen=True)
 class TextTokens:
-    """All texts one after the other, each after a start token; `reach` is how many tokens the model reads at once."""
+    """All texts concatenated, each after a start token; `reach` is the context length of the model."""
 
     tokens: Int[Tensor, " n"]
     reach: int
@@ -28,17 +28,17 @@ class TextTokens:
         return len(self.tokens)
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
-        """The windows that begin at these tokens."""
+        """The windows that start at these tokens."""
         index = torch.tensor(list(rows)).unsqueeze(1) + torch.arange(self.reach)
         return window_part(self.tokens[index], self.tokens[index + 1])
 
     def take(self, rows: Sequence[int]) -> "TextTokens":
-        """The same: bad texts are skipped when files are read, so there are no rows to drop."""
+        """All of it: bad texts are skipped when files are read, so there are no rows to drop."""
         return self
 
 
 def window_part(tokens: Tensor, wanted: Tensor) -> Microbatch:
-    """Windows as the model is given them, and how many tokens are predicted."""
+    """Windows as inputs of the model, with the number of tokens to predict."""
     count = int((wanted != IGNORED).sum())
     return Microbatch({"tokens": tokens, "wanted": wanted}, (count,), count)
 
@@ -48,8 +48,8 @@ class Windows:
 
     inputs = tokens[p : p + length], wanted = tokens[p + 1 : p + 1 + length]
 
-    Every epoch cuts the text at another place into the same number of windows that do not overlap, and visits each of
-    them once. What is left over at both ends is shorter than two windows.
+    Every epoch cuts the text at another offset into the same number of windows that do not overlap, and visits each of
+    them once. The unused tokens at both ends are fewer than those of two windows.
 
     >>> windows = Windows(torch.arange(10, 24), length=3, rows=2, seed=1)
     >>> len(windows)  # batches in an epoch
@@ -64,16 +64,16 @@ class Windows:
         got = f"got {len(tokens)} tokens, length={length}. Take a longer text or length={max(len(tokens) - 1, 1)}."
         require(len(tokens) > length, f"a text must be longer than a window: {got}")
         self._tokens, self._length, self._rows, self._seed = tokens, length, rows, seed
-        # as many as fit wherever the text is cut; a short text has one
+        # as many as fit at any offset; a short text has one
         self._windows = max(1, (len(tokens) - length) // length)
 
     def __len__(self) -> int:
         return -(-self._windows // self._rows)
 
     def batch(self, step: int) -> Batch:
-        """The inputs and the wanted tokens of a batch; steps count on over epochs.
+        """The inputs and the wanted tokens of a batch; steps are counted over all epochs.
 
-        Windows are dealt out evenly: batches differ by one row at most, and none has more than `rows`.
+        Batches differ by at most one row, and none has more than `rows`.
         """
         require(step >= 0, f"step must be at least 0: got {step}")
         epoch, place = divmod(step, len(self))
@@ -82,16 +82,16 @@ class Windows:
         return self._tokens[index].long(), self._tokens[index + 1].long()
 
     def part(self, step: int, index: int, count: int) -> Microbatch:
-        """Share `index` of `count` of a batch; where there are more shares than rows, a row that counts nothing."""
+        """Share `index` of `count` of a batch; if there are more shares than rows, one row with weight 0."""
         tokens, wanted = self.batch(step)
         if index < len(tokens):
             return window_part(tokens[index::count], wanted[index::count])
         return Microbatch({"tokens": tokens[:1], "wanted": wanted[:1]}, (0,), 0)
 
 
-@lru_cache(maxsize=4)  # the steps of an epoch come together
+@lru_cache(maxsize=4)  # the steps of an epoch follow each other
 def _starts(tokens: int, length: int, windows: int, seed: int, epoch: int) -> Int[Tensor, " windows"]:
-    """Where the windows of an epoch begin, in the order of the visits."""
+    """The first tokens of the windows of an epoch, in the order in which they are visited."""
     noise = drawn(1 + windows, seed, epoch)
     slack = tokens - 1 - windows * length
     first = int(noise[0]) % (slack + 1)
@@ -99,9 +99,9 @@ def _starts(tokens: int, length: int, windows: int, seed: int, epoch: int) -> In
 
 
 def in_order(tokens: Int[Tensor, " n"], length: int, rows: int) -> list[Batch]:
-    """Windows from the first token on in which every token but the first is wanted exactly once.
+    """Batches of consecutive windows in which every token but the first is predicted exactly once.
 
-    The last window is filled up: with 0 in the inputs, with -100 in what is wanted.
+    The last window is padded: with 0 in the inputs, with -100 in the wanted tokens.
 
     >>> in_order(torch.tensor([5, 6, 7, 8]), length=2, rows=4)
     [(tensor([[5, 6], [7, 0]]), tensor([[ 6, 7], [ 8, -100]]))]
