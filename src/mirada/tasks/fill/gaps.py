@@ -51,21 +51,21 @@ def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
         require("\t" in text, none)
         from mirada.looking.explain.compare import Explained  # imports all of looking, which a gap does not need
 
-        tokens, segments = inputs = _arranged(run, text, 1)
+        tokens, segments = inputs = _model_inputs(run, text, 1)
         shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
         follows = shares[1] >= shares[0]
         answer = ("follows" if follows else "does not follow", max(shares))
         return _answer(run, text, ask.aligned, inputs, answer, (int(follows),), Explained(attrgetter("follows")))
-    ranked = _candidates(run, text, ask.candidates) if ask.candidates else _likeliest(run, text, max(ask.best, LISTED))
+    ranked = _candidates(run, text, ask.candidates) if ask.candidates else _top_words(run, text, max(ask.best, LISTED))
     pieces = tuple(run.known.tokenizer.encode(ranked[0][0])) if ask.candidates else ()
-    inputs = _arranged(run, text, max(1, len(pieces)))
+    inputs = _model_inputs(run, text, max(1, len(pieces)))
     wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
     return _answer(run, text, ask.aligned, inputs, ranked[0], pieces, **ask.ranking(wanted))
 
 
-def _likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
+def _top_words(run: Run, text: str, count: int) -> list[tuple[str, float]]:
     """The most likely tokens for the gap, with their probabilities."""
-    tokens, segments = _arranged(run, text, 1)
+    tokens, segments = _model_inputs(run, text, 1)
     shares = run.model(tokens, None, segments).words[0, tokens[0] == MASK][0].float().softmax(-1)
     shares[: len(SPECIAL)] = 0
     top = shares.topk(min(count, len(shares)))
@@ -79,7 +79,7 @@ def _candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, fl
     for word in words:
         ids = run.known.tokenizer.encode(word)
         require(len(ids) > 0, f"candidate {word!r} is empty")
-        tokens, segments = _arranged(run, text, len(ids))
+        tokens, segments = _model_inputs(run, text, len(ids))
         scores = run.model(tokens, None, segments).words[0, tokens[0] == MASK].float().log_softmax(-1)
         mean = scores[torch.arange(len(ids)), torch.tensor(ids, device=scores.device)].mean()
         ranked.append((word, float(mean.exp())))
@@ -104,7 +104,7 @@ def _answer(
     return replace(plain, written=(plain.text,), weights=weights)
 
 
-def _in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
+def _tokens_and_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
     """The tokens of one sentence, or of two with a tab between them, with `width` masks for every gap; and for each token the
     number of its sentence.
     """
@@ -117,9 +117,9 @@ def _in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]
     return tokens, segments
 
 
-def _arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
+def _model_inputs(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
     """The tokens and sentence numbers of an input as tensors; an input that is too long is an error."""
-    tokens, segments = _in_segments(run, text, width)
+    tokens, segments = _tokens_and_segments(run, text, width)
     run.known.fitted(tokens, run.model.config.length, text)
     return torch.tensor([tokens], device=run.device), torch.tensor([segments], device=run.device)
 
@@ -131,7 +131,7 @@ def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
     """
     most, words = run.model.config.length, text.replace("\t", " \t ").split(" ")
     width = max([1, *(len(run.known.tokenizer.encode(word)) for word in ask.candidates)])
-    while (long := len(_in_segments(run, text, width)[0])) > most:
+    while (long := len(_tokens_and_segments(run, text, width)[0])) > most:
         gap = next((place for place, word in enumerate(words) if GAP.search(word)), None)
         least = int(gap is None and "\t" in words)  # words to keep on either side
         middle = gap if gap is not None else words.index("\t") if least else 0
