@@ -66,6 +66,7 @@ class Windows:
         self._tokens, self._length, self._rows, self._seed = tokens, length, rows, seed
         # as many as fit at any offset; a short text has one
         self._windows = max(1, (len(tokens) - length) // length)
+        _starts(len(tokens), length, self._windows, seed, 0)  # a bad seed is an error here, not at the first batch
 
     def __len__(self) -> int:
         return -(-self._windows // self._rows)
