@@ -159,7 +159,7 @@ def test_a_question_without_a_passage(mirada: Command, folder: Path, passage: Pa
     done = mirada("run", folder, "Who?")
     assert (done.code, done.out) == (1, "\n")
     assert done.err == (
-        "mirada: a question needs a passage in which its answer stands: 'Who?' has none. Give it with --passage FILE (in "
+        "mirada: a question needs a passage that contains its answer: 'Who?' has none. Give it with --passage FILE (in "
         "Python and JSON: passage), or after the question and a tab.\n"
     )
     mixed = mirada("run", folder, "--passage", passage, "--json", "", "Who has the key?")

@@ -54,7 +54,7 @@ def everything(text: str) -> Report:
     """A report that has this text wherever a text can be."""
     items = (
         Chart(text, (Curve(text, ((1, 2.0), (2, 1.0)), "lowest"),), text, text),
-        Aligned((text, text, "."), (text, "."), ((0.5, 0.25, 0.25), (0.0, 0.0, 1.0)), text, text, -0.5),
+        Aligned((text, text, "."), (text, "."), ((0.5, 0.25, 0.25), (0.0, 0.0, 1.0)), text, -0.5),
         Weighed((text, "b"), (0.25, 0.75), text, "other", text, 0.5),
         TextSample(text, text, text),
         Ranked(f"{text} ___", ((text, 0.75), ("b", 0.25)), "c", text),
@@ -64,7 +64,7 @@ def everything(text: str) -> Report:
         PictureHeat(PIXELS, (panel(text),), text, "other", text, 0.5),
         SoundHeat(np.zeros((3, 2)), 1.5, (text, "."), ((0.5, 0.5), (0.0, 1.0)), text, text, 0.5, 4000.0, text),
         ForecastChart(text, (text, text), (1.0,), (1.5,), (1.75,), (1.0,), text, text),
-        MarkedPassage(f"{text} end", text, *marks(text), text, 0.5),
+        MarkedPassage(f"{text} end", text, *marks(text), 0.5),
         NeighborGraph(text, ((text, 0.5), ("b", 0.25), ("c", 0.25)), (text, text, text), text, "other", text, 0.5),
     )
     return Report(text, ((text, text),), (Section(text, text, items),), (text,), text, ((text, text),))

@@ -11,7 +11,7 @@ from mirada.looking.labels import GridLabels, Labels, TextLabels
 from mirada.looking.record import Call, Seen
 from mirada.runs.registry import CATALOG
 from mirada.runs.run import Run
-from mirada.tasks.classify.labels import windows
+from mirada.tasks.classify.task import windows
 from mirada.tasks.label import graph_pass
 from tests.runs.small import QUICK, pairs, stories, trained, write_rows
 from tests.tasks.every_model import CASES, LookedAt

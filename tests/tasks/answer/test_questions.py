@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -172,9 +174,9 @@ def test_usual_names_are_taken_and_said(write, name: str, keys: tuple, note: str
         found = read_questions(place)
         assert [record.value for record in found.records] == [PassageQuestion("Where is Luis?", PASSAGE, ((31, 35),))]
         assert found.notes == [before + note]
-    columns, rows = read_unanswered(path)
-    assert columns == (*keys, "id"), "the columns of the file stay"
-    assert rows[0].value == PassageQuestion("Where is Luis?", PASSAGE)
+    found = read_unanswered(path)
+    assert found.columns == (*keys, "id"), "the columns of the file stay"
+    assert found.rows[0].input == PassageQuestion("Where is Luis?", PASSAGE)
 
 
 def test_columns_in_memory_have_usual_names(write) -> None:
@@ -240,9 +242,9 @@ def test_what_had_to_be_found_out_is_noted(write) -> None:
     found = read_questions(path)
     assert [record.value.spans for record in found.records] == [((31, 35),), ((0, 3),), ((13, 16),)]
     assert found.notes == [
-        f"{path}: 1 answer is empty beside others: not used",
-        f"{path}: 1 answer is not where start says: found where the text occurs, which is once",
-        f"{path}: 1 answer is several times in the passage, and no start says where: the first is taken",
+        f"{path}: 1 answer is empty and not used: the question has others",
+        f"{path}: 1 answer is not at its start: the only occurrence in the passage is used",
+        f"{path}: 1 answer is ambiguous: several occurrences in the passage and no start; the first is used",
     ]
 
 
@@ -255,13 +257,9 @@ def test_words_of_their_own_are_preferred(passage: str, text: str, places: list[
 
 
 def test_an_accent_written_in_two_ways_is_named() -> None:
-    from collections import Counter
-
-    span, fault = located("Jose\u0301 came.", "José", None, Counter())
-    assert span is None
-    assert fault == (
-        "the answer does not occur in its passage: 'José'. It does once accents are composed: save both in one form (NFC)."
-    )
+    message = "in its passage: 'José'. It does once accents are composed: save both in one form (NFC)."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        located("Jose\u0301 came.", "José", None, Counter())
 
 
 # what is wrong
@@ -292,8 +290,8 @@ BAD_LINES = [
     (LINE | {"start": True}, "start is of type bool, not a whole number."),
     (
         LINE | {"answer": "Ana", "start": 3},
-        "the answer does not stand at its start: 'Ana' occurs 2 times, at 3 stands ' to'. Count characters from 0, "
-        "or leave the start out.",
+        "the answer is not at its start: 'Ana' occurs 2 times, and at 3 the passage has ' to'. Count characters from 0, "
+        "or omit the start.",
     ),
     (LINE | {"context": "a\x00b"}, "context is not text: it has a NUL character."),
 ]
@@ -396,33 +394,36 @@ def test_what_is_no_data_at_all() -> None:
 
 
 def test_questions_without_answers(write) -> None:
-    columns, rows = read_unanswered(write("a.json", SQUAD))
-    assert columns == ("context", "id", "question", "is_impossible")
-    assert [row.value for row in rows] == [
+    found = read_unanswered(write("a.json", SQUAD))
+    rows = found.rows
+    assert found.columns == ("context", "id", "question", "is_impossible")
+    assert [row.input for row in rows] == [
         PassageQuestion("Who slept?", PASSAGE),
         PassageQuestion("Where is Eva?", PASSAGE),
     ]
     assert rows[0].cells == (PASSAGE, "q1", "Who slept?", "")
     path = write("a.jsonl", [{"id": "7", "question": "Who?", "context": "Ana."}, {"question": "Who?"}, "{"])
-    columns, rows = read_unanswered(path)
-    assert columns == ("id", "question", "context")
-    assert [(row.where, row.fault) for row in rows] == [
+    found = read_unanswered(path)
+    rows = found.rows
+    assert found.columns == ("id", "question", "context")
+    assert [(row.where, row.error) for row in rows] == [
         (f"{path}:1", ""), (f"{path}:2", NO_PASSAGE),
         (f"{path}:3", "not JSON: Expecting property name enclosed in double quotes at character 2. Each line is an object."),
     ]  # fmt: skip
-    _, rows = read_unanswered(path, passage="Luis.")
-    assert [row.value and row.value.passage for row in rows] == ["Ana.", "Luis.", None]
+    rows = read_unanswered(path, passage="Luis.").rows
+    assert [row.input and row.input.passage for row in rows] == ["Ana.", "Luis.", ""]
 
 
 def test_questions_of_tables_and_lines(write) -> None:
-    columns, rows = read_unanswered(write("a.csv", "id,question,context\n1,Who?,Ana.\n2,Where?,\n"), passage="Here.")
-    assert columns == ("id", "question", "context")
-    assert [row.value and row.value.passage for row in rows] == ["Ana.", None]
-    assert rows[1].fault == NO_PASSAGE
-    _, rows = read_unanswered(write("a.txt", "Who?\n\nWhere?\n"), passage="Here.")
-    assert [row.value for row in rows] == [
-        PassageQuestion("Who?", "Here."), None, PassageQuestion("Where?", "Here.")
+    found = read_unanswered(write("a.csv", "id,question,context\n1,Who?,Ana.\n2,Where?,\n"), passage="Here.")
+    rows = found.rows
+    assert found.columns == ("id", "question", "context")
+    assert [row.input and row.input.passage for row in rows] == ["Ana.", ""]
+    assert rows[1].error == NO_PASSAGE
+    rows = read_unanswered(write("a.txt", "Who?\n\nWhere?\n"), passage="Here.").rows
+    assert [row.input for row in rows] == [
+        PassageQuestion("Who?", "Here."), "", PassageQuestion("Where?", "Here.")
     ]  # fmt: skip
-    assert rows[1].fault == "no text for question. Fill it in, or take the record out."
-    _, rows = read_unanswered(write("a.txt", "Who?\n"))
-    assert rows[0].fault == NO_PASSAGE
+    assert rows[1].error == "no text for question. Fill it in, or take the record out."
+    rows = read_unanswered(write("a.txt", "Who?\n")).rows
+    assert rows[0].error == NO_PASSAGE

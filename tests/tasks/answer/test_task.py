@@ -304,7 +304,7 @@ def test_passages_of_a_folder_that_is_divided(tmp_path: Path) -> None:
     assert shared >= 5
     assert any(
         note
-        == f"{shared} questions of valid are about passages that are learned from: they measure less than they seem to"
+        == f"{shared} questions of valid are about passages of the training data, so that they measure less than they seem to"
         for note in splits.notes
     )
 
@@ -318,7 +318,7 @@ def test_passages_of_a_folder_that_is_divided(tmp_path: Path) -> None:
         (
             "Who?",
             {},
-            "a question needs a passage in which its answer stands: 'Who\\?' has none. Give it with --passage FILE",
+            "a question needs a passage that contains its answer: 'Who\\?' has none. Give it with --passage FILE",
         ),
         ("Who?", {"passage": "  \n"}, "a question needs a passage"),
         ("", {"passage": "a"}, "there is no question in an input"),

@@ -41,13 +41,13 @@ def test_the_gradient_is_zero_where_it_ends(strength: float, weighted: bool) -> 
 def test_what_words_add_is_the_score(kind: str) -> None:
     model = LinearTexts.fit(TEXTS, WANTED, 2, kind)
     text = "the good good unknown book, badly"
-    said = model.says(text)
+    said = model.contributions(text)
     assert [word for word, _ in said] == ["the", "good", "good", "unknown", "book", ",", "badly"]
     assert_close(sum(x for _, x in said) + model.bias, model.scores([text])[0])
-    good, bad = said[1][1], model.says("bad")[0][1]
+    good, bad = said[1][1], model.contributions("bad")[0][1]
     assert good[1] > good[0]
     assert bad[0] > bad[1]
-    assert model.says("") == []
+    assert model.contributions("") == []
 
 
 def test_a_word_by_hand() -> None:
@@ -57,7 +57,7 @@ def test_a_word_by_hand() -> None:
     bags, rows = model.table.bags(found), model.table.rows(found.keys)
     share = dict(zip(bags.columns.tolist(), bags.values.tolist(), strict=True))
     good, book, pair = (share[int(row)] * model.weights[int(row)] for row in rows)
-    first, second = (said for _, said in model.says("good book"))
+    first, second = (said for _, said in model.contributions("good book"))
     assert_close(first, good + pair / 2)
     assert_close(second, book + pair / 2)
 

@@ -1,4 +1,4 @@
-"""How good answers from a passage are, counted as SQuAD's official script counts them, and a plain baseline to compare with."""
+"""Exact match and F1 of answers, computed as in SQuAD's official script, and a baseline that learns nothing."""
 
 import math
 import re
@@ -10,12 +10,12 @@ from mirada.tasks.answer.reading import WORD
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-SENTENCE = re.compile(r"[.!?…]\s|\n")  # what a run of names does not go across
+SENTENCE = re.compile(r"[.!?…]\s|\n")  # where a run of names ends
 
 
 def answer_metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """The mean exact match and F1 of answers, in percent. Every question has its references, the best of which counts;
-    none means that there is no answer, and then only "" is right.
+    """The mean exact match and F1 of answers, in percent. For each question the best of its references counts; no references
+    mean that the passage has no answer: then only "" is right.
 
     >>> answer_metrics(["The red house!", "big red house", "", "Rome"], [["red house"], ["blue", "red house"], [], []])
     {'exact': 50.0, 'f1': 70.0}
@@ -23,17 +23,13 @@ def answer_metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) 
     Rajpurkar et al. (2016), arXiv:1606.05250, 6.1; with unanswerable questions: Rajpurkar, Jia and Liang (2018),
     arXiv:1806.03822.
     """
-    if not references:
-        return {"exact": math.nan, "f1": math.nan}
     pairs = list(zip(answers, references, strict=True))
-    return {
-        "exact": 100 * sum(exact_match(answer, wanted) for answer, wanted in pairs) / len(pairs),
-        "f1": 100 * sum(token_f1(answer, wanted) for answer, wanted in pairs) / len(pairs),
-    }
+    totals = {"exact": float(sum(exact_match(*pair) for pair in pairs)), "f1": sum(token_f1(*pair) for pair in pairs)}
+    return {name: 100 * total / len(pairs) if pairs else math.nan for name, total in totals.items()}
 
 
 def exact_match(answer: str, references: Sequence[str]) -> bool:
-    """Whether an answer is one of the references, but for case, punctuation, articles and spaces.
+    """Whether an answer equals one of the references, ignoring case, punctuation, articles and spaces.
 
     >>> exact_match("the  Eiffel Tower.", ["Eiffel tower"])
     True
@@ -42,25 +38,22 @@ def exact_match(answer: str, references: Sequence[str]) -> bool:
 
 
 def token_f1(answer: str, references: Sequence[str]) -> float:
-    """The harmonic mean of how many words of the answer are wanted and how many wanted ones it has; the best reference's.
+    """The harmonic mean of precision and recall of the words of an answer, for the best of its references.
 
     >>> token_f1("big red house", ["red house"])  # two of three words, two of two
     0.8
     """
-    return max(_one_f1(answer, reference) for reference in references or ("",))
-
-
-def _one_f1(answer: str, reference: str) -> float:
-    """F1 of bags of words: a word counts as often as both have it. Where one of them is empty, both must be."""
-    said, wanted = normalized(answer).split(), normalized(reference).split()
-    if not said or not wanted:
-        return float(said == wanted)
-    common = (Counter(said) & Counter(wanted)).total()
-    return 2 * common / (len(said) + len(wanted))
+    words, best = normalized(answer).split(), 0.0
+    for reference in references or ("",):
+        wanted = normalized(reference).split()
+        common = (Counter(words) & Counter(wanted)).total()  # each word as often as in both
+        both = bool(words and wanted)  # an empty text only matches an empty one
+        best = max(best, 2 * common / (len(words) + len(wanted)) if both else float(words == wanted))
+    return best
 
 
 def normalized(text: str) -> str:
-    """A text as it is compared: lower case, without punctuation, articles and double spaces, in the script's order.
+    """A text as it is compared: lower case, without punctuation, articles and double spaces, removed in the script's order.
 
     >>> normalized("An  apple, a day; the U.S.A.")
     'apple day usa'
@@ -69,13 +62,13 @@ def normalized(text: str) -> str:
 
 
 def window_answer(question: str, passage: str) -> tuple[int, int]:
-    """The span of the candidate that has the most words of the question around it, the rare ones counting more.
+    """The span of the candidate with the most words of the question around it, rare words counting more.
 
     score(c) = sum over words w of the question near c of log(1 + 1 / count of w in the passage)
 
-    Near are as many words on each side as the question has. Candidates are names and numbers, which are runs of words that
-    begin with a capital or a digit and that neither the question has nor the passage in small letters; where there are
-    none, single words. The first of equals is taken. Nothing is learned.
+    "Near" means within as many words on each side as the question has. Candidates are names and numbers: runs of words that
+    begin with a capital or a digit and that are neither in the question nor, in small letters, in the passage; if there are
+    none, single words. Among equal scores the first wins.
 
     >>> passage = "Ana went to Rome in 1990. After some years she left the city, and her brother Luis stayed in Bilbao."
     >>> questions = ("When did Ana go to Rome?", "In which city did her brother stay?")
@@ -91,30 +84,27 @@ def window_answer(question: str, passage: str) -> tuple[int, int]:
     counts = Counter(word for word, _, _ in words)
     weights = [math.log(1 + 1 / counts[word]) if word in asked else 0.0 for word, _, _ in words]
     reach = max(1, len(WORD.findall(question)))
-    best, span = -1.0, (words[0][1], words[0][2])
-    for first, last in _candidates(passage, words, asked):
-        near = range(max(0, first - reach), min(len(words), last + reach + 1))
-        score = sum({words[place][0]: weights[place] for place in near}.values())
-        if score > best:
-            best, span = score, (words[first][1], words[last][2])
-    return span
+
+    def score(candidate: tuple[int, int]) -> float:
+        near = range(max(0, candidate[0] - reach), min(len(words), candidate[1] + reach + 1))
+        return sum({words[place][0]: weights[place] for place in near}.values())
+
+    first, last = max(_candidates(passage, words, asked), key=score, default=(0, 0))
+    return (words[first][1], words[last][2])
 
 
 def _candidates(passage: str, words: list[tuple[str, int, int]], asked: set[str]) -> list[tuple[int, int]]:
-    """The first and last words of names and numbers that the question does not have; else of all other words."""
+    """The first and last words of names and numbers that are not in the question; if there are none, all words not in it."""
     runs: list[list[int]] = []
-    small = {
-        word for word, start, _ in words if passage[start].islower()
-    }  # some stand at the beginning of a sentence, too
+    # words in small letters somewhere: those with a capital may only begin a sentence
+    small = {word for word, start, _ in words if passage[start].islower()}
     for place, (word, start, _) in enumerate(words):
         letter = passage[start]
         if not (letter.isupper() or letter.isdigit()) or word in asked or word in small:
             continue
-        joined = runs and runs[-1][1] == place - 1 and not SENTENCE.search(passage[words[place - 1][2] : start])
-        if joined:
+        if runs and runs[-1][1] == place - 1 and not SENTENCE.search(passage[words[place - 1][2] : start]):
             runs[-1][1] = place
         else:
             runs.append([place, place])
-    if runs:
-        return [(first, last) for first, last in runs]
-    return [(place, place) for place, (word, _, _) in enumerate(words) if word not in asked]
+    others = ([place, place] for place, (word, _, _) in enumerate(words) if word not in asked)
+    return [(first, last) for first, last in runs or others]

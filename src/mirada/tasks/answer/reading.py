@@ -1,6 +1,6 @@
-"""A question and its passage as a reader is given them: tokens with their places, marks, and windows of a long passage.
+"""A question and its passage as inputs of a model: tokens with their spans, marks, and windows of a long passage.
 
-<s> question </s> <s> passage        the second <s> stands for "there is no answer here"
+<s> question </s> <s> passage        the second <s> represents "there is no answer here"
 """
 
 import re
@@ -20,19 +20,19 @@ from mirada.data.text.tokenize import END, PAD, START, Tokenizer, Vocabulary
 from mirada.errors import require
 
 WORD = re.compile(r"\w+")
-STEM = 5  # letters that words with other endings share: nation and national, habló and hablaron
+STEM = 5  # letters shared by words that only end differently: nation and national, habló and hablaron
 SAME, ALIKE = 1, 2  # how a word occurs in the other text
-SHAPES = 4  # of a word as it is written: small, capital, digit, sign
+SHAPES = 4  # of a word: lower case, capitalized, digits, punctuation
 MARKS = 3 * SHAPES
 AROUND = 3  # tokens that are neither question nor passage
-LONG = 0.99  # share of the answers that are not longer than what is searched for
-TURNS = 3  # epochs, in one of which a long passage is read where its answer is not
+LONG = 0.99  # quantile of the lengths of answers: longer spans are not searched
+TURNS = 3  # one epoch in 3 trains on a window of a long passage without the answer
 CharacterSpan = tuple[int, int]  # start and end, as in text[start:end]
 
 
 @dataclass(frozen=True)
 class PassageQuestion:
-    """A question, the passage that it is about, and where its answers stand there; no span: the passage has none.
+    """A question, its passage, and the spans of its answers there; no span: the passage has no answer.
 
     >>> PassageQuestion("Who is home?", "Ana is home.", ((0, 3),)).answers
     ('Ana',)
@@ -47,12 +47,12 @@ class PassageQuestion:
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The texts of the answers: several are references, and each of them is right."""
+        """The texts of the answers; of several references each is right."""
         return tuple(self.passage[start:end] for start, end in self.spans)
 
     @property
     def span(self) -> CharacterSpan | None:
-        """The answer that most references agree on; among equals, the first."""
+        """The most frequent span among the references; of several, the first."""
         return Counter(self.spans).most_common(1)[0][0] if self.spans else None
 
 
@@ -60,7 +60,7 @@ QuestionRecord = Record[PassageQuestion]
 
 
 class EncodedText(NamedTuple):
-    """The tokens of a text, the characters that each covers, the word that it is part of, and how that is written."""
+    """The tokens of a text; for each the characters that it covers, its word, and the shape of that word."""
 
     ids: tuple[int, ...]
     places: tuple[CharacterSpan, ...]
@@ -69,27 +69,27 @@ class EncodedText(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A question, its passage and the tokens of the answer, first and last; None: the passage has no answer."""
+    """A question and its passage as tokens, with the first and last token of the answer; None: the passage has no answer."""
 
     question: EncodedText
     passage: EncodedText
     wanted: tuple[int, int] | None = None
 
     def room(self, length: int) -> int:
-        """How many tokens of the passage fit beside the question into what a model of this length reads at once."""
+        """How many tokens of the passage fit into a window together with the question; `length` is that of the model."""
         return length - len(self.question.ids) - AROUND
 
     def first_tokens(self, length: int) -> list[int]:
-        """Where the windows of the passage begin.
+        """The first tokens of the windows of the passage.
 
-        Each begins in the middle of the one before, so that what is cut by one stands whole in another.
+        Each window starts in the middle of the one before, so that a span cut by one is complete in another.
         """
         room = self.room(length)
         stride = max(1, room // 2)
         return [number * stride for number in range(1 + -(-max(0, len(self.passage.ids) - room) // stride))]
 
     def windows(self, firsts: Sequence[int], length: int) -> list["PassageWindow"]:
-        """The question and as much of the passage as fits, from each of these tokens on."""
+        """Windows with the question and as much of the passage as fits, starting at these tokens."""
         asked = [START, *self.question.ids, END]
         before, after = [0, *marks(self.question, self.passage), 0, 0], marks(self.passage, self.question)
         windows = []
@@ -101,23 +101,20 @@ class Reading(NamedTuple):
         return windows
 
     def unreadable(self, length: int) -> str:
-        """Why a model of this length cannot read it, or nothing: half of a window is for the passage, half of that overlaps."""
+        """Why this does not fit a model of this length, or "": half of a window is for the passage, and half of that overlaps."""
         asked, most = len(self.question.ids), length // 2
         if asked + AROUND > most:
-            room = max(0, most - AROUND)
-            return (
-                f"too long: the question has {asked} tokens, at most {room} fit. Shorten it, or take a longer length."
-            )
-        if self.wanted and self.wanted[1] - self.wanted[0] >= most // 2:
-            tokens = self.wanted[1] - self.wanted[0] + 1
-            return f"too long: the answer has {tokens} tokens, at most {most // 2} fit. Take a longer length."
-        return ""
+            fit = f"at most {max(0, most - AROUND)} fit. Shorten it, or take a longer length."
+            return f"too long: the question has {asked} tokens, {fit}"
+        tokens = self.wanted[1] - self.wanted[0] + 1 if self.wanted else 0
+        long = f"too long: the answer has {tokens} tokens, at most {most // 2} fit. Take a longer length."
+        return long if tokens > most // 2 else ""
 
 
 class PassageWindow(NamedTuple):
-    """What a model reads at once: the question and a part of the passage, which is its tokens from `first` on.
+    """One input of the model: the question and the part of the passage that starts at token `first`.
 
-    `offset` is where the passage begins among the tokens; the place before it, `none`, stands for "no answer".
+    `offset` is the position in the window where the passage begins; the position before it, `none`, represents "no answer".
     """
 
     tokens: list[int]
@@ -128,57 +125,47 @@ class PassageWindow(NamedTuple):
 
     @property
     def none(self) -> int:
-        """The place that stands for "no answer"."""
+        """The position that represents "no answer"."""
         return self.offset - 1
 
     def place(self, token: int) -> int:
-        """Where a token of the passage stands in the window."""
+        """The position in the window of a token of the passage."""
         return token - self.first + self.offset
 
     def token(self, place: int) -> int:
-        """The token of the passage at a place of the window."""
+        """The token of the passage at a position of the window."""
         return place - self.offset + self.first
 
 
 def readings(values: Sequence[PassageQuestion], tokenizer: Tokenizer) -> list[Reading]:
-    """Questions with their passages as tokens; a passage that comes several times is encoded once."""
+    """Questions and their passages as tokens; a passage that is shared by several questions is encoded once."""
     passages = {text: encoded(tokenizer, text) for text in dict.fromkeys(value.passage for value in values)}
-    read = []
+    items = []
     for value in values:
-        passage = passages[value.passage]
-        wanted = covering(passage.places, value.span) if value.span else None
-        read.append(Reading(encoded(tokenizer, value.question), passage, wanted))
-    return read
+        passage, span = passages[value.passage], value.span
+        wanted = covering(passage.places, span) if span else None
+        items.append(Reading(encoded(tokenizer, value.question), passage, wanted))
+    return items
 
 
 def encoded(tokenizer: Tokenizer, text: str) -> EncodedText:
-    """The tokens of a text with what is known about each. One that covers no character, a mark of a space, is left out."""
+    """A text as tokens with their spans, words and shapes, without tokens that cover no visible character."""
     words = [(match.start(), match.end(), match.group().lower()) for match in WORD.finditer(text)]
-    ids, places, parts, shapes, at = [], [], [], [], 0
+    tokens, at = [], 0
     for piece in tokenizer.pieces(text):
         if piece.start == piece.end or not piece.text.strip():
             continue
         while at < len(words) and words[at][1] <= piece.start:
             at += 1
         inside = at < len(words) and words[at][0] < piece.end
-        ids.append(piece.id)
-        places.append((piece.start, piece.end))
-        parts.append(words[at][2] if inside else "")
-        shapes.append(_shape(text[words[at][0]] if inside else ""))
-    return EncodedText(tuple(ids), tuple(places), tuple(parts), tuple(shapes))
-
-
-def _shape(letter: str) -> int:
-    """How a word is written that begins with this letter.
-
-    >>> [_shape(letter) for letter in ("a", "Ñ", "7", "")]
-    [0, 1, 2, 3]
-    """
-    return 3 if not letter else 2 if letter.isdigit() else 1 if letter.isupper() else 0
+        letter = text[words[at][0]] if inside else ""  # the first one of the word
+        shape = 3 if not inside else 2 if letter.isdigit() else 1 if letter.isupper() else 0
+        tokens.append((piece.id, (piece.start, piece.end), words[at][2] if inside else "", shape))
+    return EncodedText._make(zip(*tokens, strict=True) if tokens else [()] * 4)
 
 
 def marks(text: EncodedText, other: EncodedText) -> list[int]:
-    """For every token, whether its word occurs in the other text, or one that begins alike, and how it is written."""
+    """A mark for every token: whether its word, or one with the same stem, occurs in the other text, and its shape."""
     known = set(other.words) - {""}
     stems = {word[:STEM] for word in known if len(word) >= STEM}
     occurs = {word: SAME if word in known else ALIKE * (word[:STEM] in stems) for word in set(text.words)}
@@ -186,7 +173,7 @@ def marks(text: EncodedText, other: EncodedText) -> list[int]:
 
 
 def covering(places: Sequence[CharacterSpan], span: CharacterSpan) -> tuple[int, int] | None:
-    """The first and last tokens that cover some of these characters; None if none does.
+    """The first and last token that overlap these characters; None if no token does.
 
     >>> covering([(0, 3), (4, 8), (8, 9)], (5, 9))
     (1, 2)
@@ -196,38 +183,32 @@ def covering(places: Sequence[CharacterSpan], span: CharacterSpan) -> tuple[int,
 
 
 def collated(windows: Sequence[PassageWindow], marked: bool) -> dict[str, Tensor]:
-    """Windows as the model is given them."""
+    """Windows as inputs of the model."""
     tokens, lengths = pad([part.tokens for part in windows], PAD)
     inputs = {"tokens": tokens, "segments": pad([part.segments for part in windows])[0], "lengths": lengths}
     return inputs | ({"marks": pad([part.marks for part in windows])[0]} if marked else {})
 
 
 class SpanFound(NamedTuple):
-    """The first and last tokens of a passage's span with its log-probability in a window; no span: nothing is there."""
+    """A span of a passage, its first and last token, with its log-probability in a window; None: no answer is there."""
 
     score: float
     window: PassageWindow
     span: tuple[int, int] | None = None
 
-    def characters(self, item: Reading) -> CharacterSpan | None:
-        """Where it stands in the passage."""
-        places = item.passage.places
-        return (places[self.span[0]][0], places[self.span[1]][1]) if self.span else None
-
-    def overlaps(self, other: "SpanFound") -> bool:
-        """Whether both have a token in common."""
-        return bool(self.span and other.span and self.span[0] <= other.span[1] and other.span[0] <= self.span[1])
-
 
 def ranked_spans(found: Sequence[SpanFound], best: int, unanswerable: bool) -> list[SpanFound]:
-    """The likeliest spans of all windows, each elsewhere than those before it; where there may be no answer, that too.
+    """The most likely spans of all windows that do not overlap better ones; with `unanswerable`, "no answer" is ranked too.
 
-    There is none in the passage if there is none in any of its windows: the one that is least sure of it counts.
+    A passage has no answer if none of its windows has one, so the lowest score of "no answer" among the windows counts.
     """
     ranked: list[SpanFound] = []
-    for span in sorted((each for each in found if each.span), key=lambda each: -each.score):
-        if len(ranked) < best and not any(map(span.overlaps, ranked)):
-            ranked.append(span)
+    tokens = set[int]()  # of the spans that are ranked
+    for each in sorted((each for each in found if each.span), key=lambda each: -each.score):
+        span = range(each.span[0], each.span[1] + 1) if each.span else ()
+        if len(ranked) < best and tokens.isdisjoint(span):
+            ranked.append(each)
+            tokens.update(span)
     if unanswerable:
         ranked.append(min((each for each in found if not each.span), key=lambda each: each.score))
         ranked.sort(key=lambda each: -each.score)
@@ -236,14 +217,14 @@ def ranked_spans(found: Sequence[SpanFound], best: int, unanswerable: bool) -> l
 
 @dataclass(frozen=True)
 class ReadingVocabulary(Vocabulary):
-    """The tokens of questions and passages, how many an answer has at most, and whether some questions have none."""
+    """The tokenizer, the most tokens of an answer, and whether some questions have no answer."""
 
     longest: int = 1
     unanswerable: bool = False
 
     @classmethod
     def of(cls, values: Sequence[PassageQuestion], options: TextOptions, start: "ReadingVocabulary | None") -> Self:
-        """What these questions teach; tokens are those of the run to start from, where there is one."""
+        """Learn from these questions; the tokenizer is that of the run to start from, if there is one."""
         texts = [*dict.fromkeys(value.passage for value in values), *(value.question for value in values)]
         tokenizer = Vocabulary.learn(texts, options, start).tokenizer
         answers = [value.passage[slice(*value.span)] for value in values if value.span]
@@ -258,14 +239,14 @@ class ReadingVocabulary(Vocabulary):
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
         longest, unanswerable = facts.get("longest"), facts.get("unanswerable")
-        whole = type(longest) is int and longest >= 1 and type(unanswerable) is bool
-        require(whole, "the facts in config.json must have longest, a number, and unanswerable, true or false")
+        valid = type(longest) is int and longest >= 1 and type(unanswerable) is bool
+        require(valid, "the facts in config.json must have longest, a number, and unanswerable, true or false")
         return cls(Vocabulary.restore({}, paths).tokenizer, (), longest, unanswerable)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Readings:
-    """Questions as the model learns from them: one window of each at a time, a function of (epoch, question)."""
+    """Questions for training: one window of each per epoch, a function of (epoch, question)."""
 
     items: Sequence[Reading]
     length: int
@@ -276,38 +257,36 @@ class Readings:
 
     @property
     def lengths(self) -> list[tuple[int, ...]]:
-        """How many tokens a window of each question has."""
+        """The number of tokens in a window of each question."""
         sizes = [len(item.question.ids) + len(item.passage.ids) + AROUND for item in self.items]
         return [(min(self.length, size),) for size in sizes]
 
     def take(self, rows: Sequence[int]) -> "Readings":
-        """Some of the questions, as a set of their own."""
+        """A subset of the questions."""
         return replace(self, items=[self.items[row] for row in rows])
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
-        """The windows of some questions in an epoch, and the places of the answers there."""
+        """The windows of some questions in an epoch, with the positions of the answers."""
         windows, starts, ends = zip(*(self.window(row, epoch) for row in rows), strict=True)
         inputs = collated(windows, self.marked)
         tokens = int(inputs["lengths"].sum())
         return Microbatch({**inputs, "starts": torch.tensor(starts), "ends": torch.tensor(ends)}, (len(rows),), tokens)
 
     def window(self, row: int, epoch: int) -> tuple[PassageWindow, int, int]:
-        """The part of a passage that is read in an epoch, and the first and last places of the answer there.
+        """The window of a passage for an epoch, and the first and last position of the answer there.
 
-        In most epochs it is one that has the answer, by turns if there are several; then one that has nothing of it.
+        In most epochs it is a window with the answer, alternating if there are several; else one without any part of it.
         """
         item = self.items[row]
-        firsts, room = item.first_tokens(self.length), item.room(self.length)
-        turn, wanted = epoch // TURNS + row, None
+        firsts, room, turn, wanted = item.first_tokens(self.length), item.room(self.length), epoch // TURNS + row, None
         if item.wanted is not None:
             start, end = item.wanted
-            holding = [first for first in firsts if first <= start and end < first + room]
             apart = [first for first in firsts if end < first or first + room <= start]
             if not apart or epoch % TURNS < TURNS - 1:
-                firsts, turn, wanted = holding, epoch, item.wanted
+                firsts = [first for first in firsts if first <= start and end < first + room]
+                turn, wanted = epoch, item.wanted
             else:
                 firsts = apart
         (window,) = item.windows([firsts[turn % len(firsts)]], self.length)
-        return (
-            (window, window.place(wanted[0]), window.place(wanted[1])) if wanted else (window, window.none, window.none)
-        )
+        start, end = map(window.place, wanted) if wanted else (window.none, window.none)
+        return window, start, end

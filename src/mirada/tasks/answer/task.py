@@ -1,14 +1,14 @@
-"""answer: a question and a passage in, the words of the passage that answer it out, with where the model looked."""
+"""answer: a question and a passage in, the words of the passage that answer it out, with the attention of the model."""
 
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
-from torch import Tensor
 
 from mirada.data.batching import in_order
 from mirada.data.options import TextOptions
@@ -17,7 +17,7 @@ from mirada.errors import require
 from mirada.models.reader import Reader, best_spans, span_mass
 from mirada.runs.answers import Answer
 from mirada.runs.ask import PassageAsk
-from mirada.runs.inputs import Question, Questions, Table
+from mirada.runs.inputs import Questions, Table
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, TextTask, sample_evenly
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 PLACES = ("start", "end")  # of an answer, in characters of its passage
 READ_AT_ONCE = 8192  # tokens
 CUT = "--truncate (in Python and JSON: truncate) cuts it."
-CANDIDATES = 20  # spans of a window for each that is asked for: most of them overlap
+CANDIDATES = 20  # spans of a window for each that is requested: most of them overlap
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionOptions(TextOptions):
-    """Words in lower case, and only the frequent ones: the others are known by their marks, and soon learned by heart."""
+    """Lower-case words by default, and only frequent ones: others are recognized by their marks, and soon memorized."""
 
     tokenizer: str = "word"
     vocab: int = 2000
@@ -82,15 +82,14 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
             return _builtin()
         from mirada.tasks.answer.questions import read_questions  # an answer needs no readers of files
 
-        splits = splits_of(source, partial(read_questions, options=options), options, group=_passage_of)
-        known = {record.value.passage for record in splits.train}
-        again = [sum(record.value.passage in known for record in part) for part in (splits.valid, splits.test)]
-        notes = [
-            f"{count:,} questions of {name} are about passages that are learned from: they measure less than they seem to"
-            for count, name in zip(again, SETS[1:], strict=True)
-            if count
-        ]
-        return replace(splits, notes=[*splits.notes, *notes])
+        # all questions about a passage are in one split
+        splits = splits_of(source, partial(read_questions, options=options), options, group=attrgetter("passage"))
+        known, notes = {record.value.passage for record in splits.train}, list(splits.notes)
+        for name, part in (("valid", splits.valid), ("test", splits.test)):
+            if count := sum(record.value.passage in known for record in part):
+                about = "are about passages of the training data, so that they measure less than they seem to"
+                notes.append(f"{count:,} questions of {name} {about}")
+        return replace(splits, notes=notes)
 
     def identity(self, value: PassageQuestion) -> bytes:
         return "\x1f".join((value.question, value.passage, str(value.spans))).encode()
@@ -111,11 +110,10 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
     def problems(self, records: Sequence[QuestionRecord], examples: Readings, config: Any) -> list[Problem]:
         problems = []
         for record, item in zip(records, examples.items, strict=True):
-            what = item.unreadable(config.length)
-            if not what and record.value.span and item.wanted is None:
-                what = "the answer has no token. Fix it, or take the record out."
-            problems += [Problem(record.where, what)] if what else []
-        return problems
+            lost = record.value.span is not None and item.wanted is None
+            what = "the answer has no token. Fix it, or take the record out." if lost else ""
+            problems.append(Problem(record.where, item.unreadable(config.length) or what))
+        return [problem for problem in problems if problem.what]
 
     def parse(self, text: str) -> PassageQuestion:
         """A question, or a question and its passage with a tab between them."""
@@ -126,11 +124,13 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         return not isinstance(given, list)  # a pair is a question and its passage
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: PassageAsk) -> list[Answer]:
-        values = [
-            _with_passage(self.parse(given) if isinstance(given, str) else given, ask.passage) for given in inputs
-        ]
+        parsed = (self.parse(given) if isinstance(given, str) else given for given in inputs)
+        values = [_with_passage(given, ask.passage) for given in parsed]
         items, length = readings(values, run.known.tokenizer), run.model.config.length
-        items = [_with_short_question(item, length) for item in items] if ask.truncate else items
+        if ask.truncate:  # half of a window is for the question
+            room = max(1, length // 2 - AROUND)
+            cut = [EncodedText._make(values[:room] for values in item.question) for item in items]
+            items = [item._replace(question=question) for item, question in zip(items, cut, strict=True)]
         for value, item in zip(values, items, strict=True):
             fault = item.unreadable(length)
             require(not fault, f"{fault} The question is {shortened(value.question)!r}. {CUT}")
@@ -147,18 +147,17 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
     def questions(self, run: Run, place: str) -> Questions:
         from mirada.tasks.answer.questions import read_unanswered
 
-        assert isinstance(run.ask, PassageAsk)
-        options = run.reading
+        options, ask = run.reading, run.ask
         assert isinstance(options, TextOptions)
-        columns, rows = read_unanswered(place, options, run.ask.passage)
-        return Questions(columns, [Question(row.where, row.value or "", row.cells, row.fault) for row in rows])
+        assert isinstance(ask, PassageAsk)
+        return read_unanswered(place, options, ask.passage)
 
     def table(self, questions: Questions, answers: Sequence[Answer]) -> Table:
         given = tuple(f"{name}_given" if name in PLACES else name for name in questions.columns)
         columns, rows = super().table(replace(questions, columns=given), answers)
         places = [[answer.more.get(name) for name in PLACES] for answer in answers]
-        shown = [["" if place is None else place for place in pair] for pair in places]
-        return (*columns, *PLACES), ((*row, *pair) for row, pair in zip(rows, shown, strict=True))
+        ends = (("" if place is None else place for place in pair) for pair in places)
+        return (*columns, *PLACES), ((*row, *pair) for row, pair in zip(rows, ends, strict=True))
 
     def measure(self, run: Run, records: Sequence[QuestionRecord]) -> tuple[dict[str, float], list[Answer]]:
         from mirada.tasks.answer.metrics import answer_metrics
@@ -168,7 +167,7 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         return answer_metrics(texts, references), answers
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[QuestionRecord]) -> dict[str, float]:
-        """The name or number around which the words of the question are densest: nothing is learned."""
+        """The name or number with the most words of the question around it: nothing is learned."""
         from mirada.tasks.answer.metrics import answer_metrics, window_answer
 
         values = [record.value for record in records]
@@ -212,38 +211,23 @@ def _builtin() -> Splits[PassageQuestion]:
     return Splits(train, valid, test)
 
 
-def _passage_of(value: PassageQuestion) -> str:
-    """What questions are grouped by: those about one passage are learned from, or measured with, together."""
-    return value.passage
-
-
 def _with_passage(given: Any, passage: str) -> PassageQuestion:
-    """An input as a question with its passage: the one that came with it, or that of the options."""
+    """An input as a question with its passage: its own, or that of the options."""
     if isinstance(given, tuple) and len(given) == 2 and all(isinstance(text, str) for text in given):
         given = PassageQuestion(*given)
     if not isinstance(given, PassageQuestion):
-        raise ValueError(
-            f"an input is a question, or a pair of a question and its passage: got {shortened(str(given))!r}"
-        )
+        shown = shortened(str(given))
+        raise ValueError(f"an input is a question, or a pair of a question and its passage: got {shown!r}")
     require(bool(given.question.strip()), "there is no question in an input. Give one, such as 'Where is Ana?'")
     value = given if given.passage else replace(given, passage=passage)
-    require(
-        bool(value.passage.strip()),
-        f"a question needs a passage in which its answer stands: {shortened(value.question)!r} has none. Give it with "
-        "--passage FILE (in Python and JSON: passage), or after the question and a tab.",
-    )
+    lacks = f"a question needs a passage that contains its answer: {shortened(value.question)!r} has none."
+    way_out = "Give it with --passage FILE (in Python and JSON: passage), or after the question and a tab."
+    require(bool(value.passage.strip()), f"{lacks} {way_out}")
     return value
 
 
-def _with_short_question(item: Reading, length: int) -> Reading:
-    """A question with its passage, cut to what a model of this length can read beside one."""
-    room = max(1, length // 2 - AROUND)
-    ids, places, words, shapes = item.question
-    return item._replace(question=EncodedText(ids[:room], places[:room], words[:room], shapes[:room]))
-
-
 def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[SpanFound]]:
-    """For every window, how likely it is that no answer is there, and the likeliest spans."""
+    """For every window, the log-probabilities of "no answer" and of the most likely spans."""
     inputs = collated(windows, run.model.config.marks > 0)
     scores = run.model(**{name: x.to(run.device) for name, x in inputs.items()})
     start, end = (side.float().log_softmax(-1).cpu() for side in scores)
@@ -251,90 +235,77 @@ def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[
     absent = (start.gather(1, none) + end.gather(1, none))[:, 0]
     start = start.scatter(1, none, -torch.inf)
     places, logs = best_spans(start, end, run.known.longest, CANDIDATES * best)
-    mass = span_mass(start, end, run.known.longest).logaddexp(absent)  # pairs of ends that are no spans do not count
+    mass = span_mass(start, end, run.known.longest).logaddexp(absent)  # normalizes over valid spans only
     absent, logs = absent - mass, logs - mass.unsqueeze(1)
-    spans_of_windows = []
+    found = []
     for part, nothing, spans, values in zip(windows, absent.tolist(), places.tolist(), logs.tolist(), strict=True):
         ranked = [(log, span) for log, span in zip(values, spans, strict=True) if log > -math.inf]
-        spans_there = [SpanFound(log, part, (part.token(first), part.token(last))) for log, (first, last) in ranked]
-        spans_of_windows.append([SpanFound(nothing, part), *spans_there])
-    return spans_of_windows
+        likely = [SpanFound(log, part, (part.token(first), part.token(last))) for log, (first, last) in ranked]
+        found.append([SpanFound(nothing, part), *likely])
+    return found
 
 
 class AnswerPlace(NamedTuple):
-    """Where an answer stands in its passage, None if it has none; where the tokens stand that were read with it; and where
-    its first and last are among what the model read, or the place that says that there is none.
-    """
+    """The span of an answer in its passage (None: no answer), and the spans of the passage's tokens in its window."""
 
     span: CharacterSpan | None
     read: Sequence[CharacterSpan]
-    ends: tuple[int, int]
 
 
 def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[SpanFound], ask: PassageAsk) -> Answer:
-    """The likeliest span of all windows, then others elsewhere; or none, where that is likelier in every window."""
+    """The most likely span of all windows and the alternatives; or no answer, where that is more likely in every window."""
     ranked = ranked_spans(found, ask.best, run.known.unanswerable)
-    require(
-        bool(ranked), "the scores of this model are not numbers: its training diverged. Train it with a smaller lr."
-    )
-    spans = [each.characters(item) for each in ranked]
+    diverged = "the scores of this model are not numbers: its training diverged. Train it with a smaller lr."
+    require(bool(ranked), diverged)
+    places = item.passage.places
+    spans = [(places[each.span[0]][0], places[each.span[1]][1]) if each.span else None for each in ranked]
     texts = [value.passage[slice(*span)] if span else "" for span in spans]
     listed = [(text, math.exp(each.score)) for text, each in zip(texts, ranked, strict=True)]
     text, score = listed[0]
     note = "" if text else f"the passage has no answer to {shortened(value.question)!r} (probability {score:.2f})"
     window = ranked[0].window
-    inputs = collated([window], run.model.config.marks > 0)
-    first, last = (window.place(token) for token in ranked[0].span) if ranked[0].span else (window.none, window.none)
-    place = AnswerPlace(spans[0], item.passage.places[window.first : window.token(len(window.tokens))], (first, last))
+    ends = tuple(map(window.place, ranked[0].span)) if ranked[0].span else (window.none, window.none)
+    place = AnswerPlace(spans[0], places[window.first : window.token(len(window.tokens))])
+    labels = partial(_passage_labels, value, item, place.read, ends, listed[0])
     answer = Answer(
         value.question, text, score, place, more=dict(zip(PLACES, spans[0] or (None, None), strict=True)), note=note,
         ranked=tuple(listed) if ask.best > 1 else (), shown=len(listed) if ask.best > 1 else 0,
-        replay=partial(_look, run, inputs, partial(_passage_labels, value, item, window, place.ends, listed[0])),
+        replay=partial(_look, run, window, labels),
     )  # fmt: skip
-    return _with_weights(answer, value, item, window) if ask.aligned else answer
-
-
-def _with_weights(answer: Answer, value: PassageQuestion, item: Reading, window: PassageWindow) -> Answer:
-    """An answer with how much every token of the question looked at those of the passage, mean of heads.
-
-    In the last layer but one, if there are several: in the last, only what the places of the passage see is used.
-    """
+    if not ask.aligned:
+        return answer
+    # the weights of the question's tokens over those of the passage, averaged over heads; of the last layer but one, if there
+    # are several: of the last layer, only the outputs at the passage are used
     seen = answer.look()
     weights = seen[seen.names[-2:][0]].weights()[0].mean(0)
-    written = tuple(value.question[slice(*place)] for place in item.question.places)
-    read = tuple(value.passage[slice(*place)] for place in answer.value.read)
+    written = tuple(value.question[slice(*span)] for span in item.question.places)
+    read = tuple(value.passage[slice(*span)] for span in place.read)
     return replace(answer, weights=weights[1 : 1 + len(written), window.offset :], written=written, read=read)
 
 
-def _look(run: Run, inputs: Mapping[str, Tensor], labels: Callable[[Any], "Labels"], methods: bool = False) -> "Seen":
-    """All attention while a window is read. Methods explain the answer's first place, then its last."""
+def _look(run: Run, window: PassageWindow, labels: Callable[[Any], "Labels"], methods: bool = False) -> "Seen":
+    """All attention over a window. Methods explain the first position of the answer, then its last."""
     from mirada.looking.explain.compare import Explained
 
-    explained = Explained(
-        lambda scores: torch.stack([scores.start, scores.end], dim=1)
-    )  # a row for each step of the labels
+    inputs = collated([window], run.model.config.marks > 0)
     given = inputs["tokens"], inputs["segments"], None, inputs.get("marks")
+    # a row for each step of the labels
+    explained = Explained(lambda scores: torch.stack([scores.start, scores.end], dim=1))
     return run.look(*given, labels=labels, methods=methods, explained=explained)
 
 
 def _passage_labels(
-    value: PassageQuestion,
-    item: Reading,
-    window: PassageWindow,
-    ends: tuple[int, int],
-    answer: tuple[str, float],
+    value: PassageQuestion, item: Reading, read: Sequence[CharacterSpan], ends: Sequence[int], answer: tuple[str, float],
     scores: Any,
-) -> "Labels":
-    """What the rows and columns of a reader are: the question, then as much of the passage as was read with it.
+) -> "Labels":  # fmt: skip
+    """The axis labels: the question, then the part of the passage in the window.
 
-    The two steps are the first and the last place of the answer, as the model ranks all places.
+    The two steps are the first and the last position of the answer, with the model's ranking of all positions.
     """
     from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, TextLabels, WrittenStep
 
-    asked = (None, *item.question.places, None)
-    read = (None, *item.passage.places[window.first : window.token(len(window.tokens))])
     text, shift = f"{value.question}\n{value.passage}", len(value.question) + 1
-    spans = (*asked, *(None if span is None else (span[0] + shift, span[1] + shift) for span in read))
+    spans = (None, *item.question.places, None, None, *((start + shift, end + shift) for start, end in read))
     marks = iter(("<s>", "</s>", "<s>"))
     tokens = tuple(next(marks) if span is None else text[slice(*span)] for span in spans)
     steps = []
@@ -343,6 +314,6 @@ def _passage_labels(
         top = shares.topk(min(RANKED, int((shares > 0).sum())))
         ranked = zip((tokens[i] for i in top.indices.tolist()), top.values.tolist(), strict=True)
         steps.append(WrittenStep(row, tokens[row], float(shares[row]), tuple(ranked), row))
-    said = tuple(f"{side}: {tokens[row]}" for side, row in zip(("first", "last"), ends, strict=True))
-    axes = {"text": TextLabels(tokens, text, spans), ANSWER: AxisLabels(said)}
+    named = tuple(f"{side}: {tokens[row]}" for side, row in zip(("first", "last"), ends, strict=True))
+    axes = {"text": TextLabels(tokens, text, spans), ANSWER: AxisLabels(named)}
     return Labels(axes, {"*": ("text", "text")}, {"input": value.question}, answer, tuple(steps))

@@ -1,4 +1,4 @@
-"""A classifier of two components, the network and a linear model of n-grams: what is learned for it, and how both are joined."""
+"""A classifier of two components, a network and a linear model of n-grams: what each run stores, and how both are combined."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,60 +22,53 @@ STRENGTH = 5.0  # of the data against the prior
 
 @dataclass(frozen=True)
 class TextClasses(Vocabulary):
-    """A tokenizer, labels and, where one is wanted, a linear model of the texts that is joined with the network.
+    """A tokenizer, labels and, optionally, a linear model of the texts that is combined with the network.
 
     scores = scales[0] x network + scales[1] x linear
 
-    The two are trained apart: a network that is trained together with a fitted linear model learns only noise. The scales
-    are fitted to the validation set after training; until then the network answers alone.
+    The two are trained separately: a network trained together with a fitted linear model learns only noise. The scales
+    are fitted to the validation set after training; until then only the network is used.
     """
 
     files: ClassVar[tuple[str, ...]] = (TOKENIZER, LINEAR)
 
     linear: LinearTexts | None = None
     scales: tuple[float, ...] = ()
-    weights: tuple[float, ...] = ()  # of the labels, where rare ones count more
+    weights: tuple[float, ...] = ()  # of the classes, where rare ones count more
 
     def with_linear(self, texts: Sequence[str], labels: Sequence[str], kind: str) -> Self:
-        """The same with a linear model of these texts, over n-grams of this kind."""
+        """A copy with a linear model fitted to these texts, over n-grams of this kind."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         classes = [numbers[label] for label in labels]
-        linear = LinearTexts.fit(texts, classes, len(self.labels), kind, STRENGTH, self.weights)
-        return replace(self, linear=linear)
+        return replace(self, linear=LinearTexts.fit(texts, classes, len(self.labels), kind, STRENGTH, self.weights))
 
     def component_scores(
         self, network: Float[Tensor, "texts classes"], texts: Sequence[str]
     ) -> dict[str, Float[Tensor, "texts classes"]]:
-        """The scores of each component alone, by name."""
+        """The scores of each component, by its name."""
         scores = {"attention": network.float().cpu()}
         return scores if self.linear is None else scores | {"words": self.linear.scores(texts)}
 
     def joined_scores(self, scores: Mapping[str, Float[Tensor, "texts classes"]]) -> Float[Tensor, "texts classes"]:
-        """The scores of the components joined; those of the network alone while the scales are not known."""
+        """The combined scores of the components; those of the network before the scales are fitted."""
         if not self.scales:
             return scores["attention"]
-        return weighted_sum(torch.stack(list(scores.values())), torch.tensor(self.scales))
-
-    def calibrated(self, scores: Mapping[str, Float[Tensor, "texts classes"]], wanted: Int[Tensor, " texts"]) -> Self:
-        """The same with the scales that predict these texts best."""
-        weights = torch.tensor(self.weights)[wanted] if self.weights else None
-        return replace(self, scales=fitted_scales(list(scores.values()), wanted, weights))
+        return torch.einsum("m,mrc->rc", torch.tensor(self.scales), torch.stack(list(scores.values())))
 
     def facts(self) -> dict[str, Any]:
-        beside = {} if self.linear is None else {"beside": self.linear.kind}
-        return super().facts() | beside | {"scales": list(self.scales), "weights": list(self.weights)}
+        kind = {} if self.linear is None else {"beside": self.linear.kind}
+        return super().facts() | kind | {"scales": list(self.scales), "weights": list(self.weights)}
 
     def contents(self) -> dict[str, bytes]:
         return super().contents() | {LINEAR: b"" if self.linear is None else self.linear.content()}
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
-        known, path = super().restore(facts, paths), paths[LINEAR]
+        known, path, wanted = super().restore(facts, paths), paths[LINEAR], "beside" in facts
         numbers = {name: facts.get(name, []) for name in ("scales", "weights")}
         for name, values in numbers.items():
             good = isinstance(values, list) and all(isinstance(x, float) for x in values)
             require(good, f"the {name} in config.json must be a list of numbers")
-        wanted = "beside" in facts
         require(not wanted or path.exists(), f"{path} is missing: this run answers with it. Restore the file.")
         linear = LinearTexts.read(path) if wanted else None
         return replace(known, linear=linear, scales=tuple(numbers["scales"]), weights=tuple(numbers["weights"]))
@@ -86,12 +79,12 @@ def fitted_scales(
     wanted: Int[Tensor, " records"],
     weights: Float[Tensor, " records"] | None = None,
 ) -> tuple[float, ...]:
-    """A positive scale for the scores of every model: the softmax of the scaled sum then predicts the wanted classes best.
+    """A positive scale for the scores of each model, so that the softmax of the scaled sum fits the wanted classes best.
 
     minimize  sum over records of cross-entropy(sum over models of scale x scores) + sum over models of log(scale x models)^2 / 2
 
-    One model: its temperature, as 1 / temperature, which changes no answer. Several: how much each has to say. The second
-    term weighs as little as one record; it keeps scales finite where few records are all right.
+    For one model it is 1 / temperature, which changes no prediction; for several, how much each contributes. The second
+    term weighs as little as one record; it keeps the scales finite where few records are all predicted correctly.
 
     Guo et al. (2017), arXiv:1706.04599; Wolpert (1992) for several models.
     """
@@ -104,17 +97,33 @@ def fitted_scales(
 
         def loss() -> Tensor:
             optimizer.zero_grad()
-            each = F.cross_entropy(weighted_sum(parts, logs.exp()), wanted, reduction="none")
-            whole = (each * counts).sum() + (logs - start).square().sum() / 2
-            (whole / len(wanted)).backward()
-            return whole / len(wanted)
+            each = F.cross_entropy(torch.einsum("m,mrc->rc", logs.exp(), parts), wanted, reduction="none")
+            total = (each * counts).sum() + (logs - start).square().sum() / 2
+            (total / len(wanted)).backward()
+            return total / len(wanted)
 
         optimizer.step(loss)
         return tuple(logs.detach().exp().tolist())
 
 
-def weighted_sum(
-    scores: Float[Tensor, "models records classes"], scales: Float[Tensor, " models"]
-) -> Float[Tensor, "records classes"]:
-    """The sum of the scores of several models, each with its scale."""
-    return torch.einsum("m,mrc->rc", scales, scores)
+def component_accuracies(by_component: Sequence[Mapping[str, str]], wanted: Sequence[str]) -> dict[str, float]:
+    """The accuracy of each component alone, from the labels that the components predict for every text."""
+    from mirada.training.metrics import accuracy  # an answer needs no metrics
+
+    return {name: accuracy([labels[name] for labels in by_component], wanted) for name in by_component[0]}
+
+
+def calibration_error(probabilities: Sequence[float], right: Sequence[bool], bins: int = 15) -> float:
+    """The expected calibration error in percent: the gap between the probability of answers and the share that is right.
+
+    ece = sum over bins of probability: (answers in it / all answers) |mean probability - share of right answers|
+
+    >>> round(calibration_error([0.9, 0.9, 0.9, 0.9, 0.6], [True, True, True, False, True]), 6)  # (4 x 0.15 + 0.4) / 5
+    20.0
+
+    Naeini, Cooper and Hauskrecht (2015); Guo et al. (2017), arXiv:1706.04599.
+    """
+    gaps = [0.0] * bins
+    for probability, hit in zip(probabilities, right, strict=True):
+        gaps[min(bins - 1, int(probability * bins))] += probability - hit
+    return 100 * sum(map(abs, gaps)) / len(right) if right else math.nan

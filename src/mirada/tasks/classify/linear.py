@@ -1,4 +1,4 @@
-"""A linear model of texts over their n-grams: a component of the classifier, and the baseline that it is compared with."""
+"""A linear model of texts over their n-grams: a component of the classifier, and the baseline it is compared with."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,12 +16,12 @@ from mirada.training.state import packed, read_checkpoint
 
 MOST_WEIGHTS = 2**22  # n-grams x classes
 MOST_SCORES = 2**25  # texts x classes
-MOST_CHARACTERS = {"letters": 3_000_000, "words": 40_000_000}  # that n-grams are learned from, in some seconds
+MOST_CHARACTERS = {"letters": 3_000_000, "words": 40_000_000}  # of the texts to learn from: a matter of seconds
 
 
 @contextmanager
 def learning() -> Iterator[None]:
-    """Gradients, also for who asks while answers are measured, and one thread: there is too little to share."""
+    """Enable gradients, also in inference mode, and use one thread: the work is too small to share."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -33,7 +33,7 @@ def learning() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class LinearTexts:
-    """Logistic regression over the n-grams of texts, weighted by tf-idf: every word has its say, and none knows of another.
+    """Logistic regression over the n-grams of texts, weighted by tf-idf: a sum of independent contributions of words.
 
     >>> model = LinearTexts.fit(["good film", "bad film", "a good book", "a bad book"], [1, 0, 1, 0], 2)
     >>> model.scores(["goodness", "so bad"]).argmax(1).tolist()
@@ -57,60 +57,57 @@ class LinearTexts:
         strength: float = STRENGTH,
         class_weights: Sequence[float] = (),
     ) -> "LinearTexts":
-        """Learn from texts with their classes, numbers below `count`; many texts without letters, too many in part."""
-        size = sum(map(len, texts))
-        kind = "words" if size > MOST_CHARACTERS["letters"] else kind
-        every = max(1, -(-size // MOST_CHARACTERS[kind]), -(-len(texts) * count // MOST_SCORES))
-        found = occurrences(texts[::every], kind)
-        table = NgramTable.learn(found, most=MOST_WEIGHTS // count)
+        """Fit to texts and their classes, numbers below `count`. Large data is read without letter n-grams, or in part."""
+        letters = sum(map(len, texts))
+        kind = "words" if letters > MOST_CHARACTERS["letters"] else kind
+        every = max(1, -(-letters // MOST_CHARACTERS[kind]), -(-len(texts) * count // MOST_SCORES))
+        ngrams = occurrences(texts[::every], kind)
+        table = NgramTable.learn(ngrams, most=MOST_WEIGHTS // count)
         with learning():
             wanted = torch.tensor(classes[::every])
             row_weights = torch.tensor(class_weights)[wanted] if class_weights else None
-            weights, bias = logistic_regression(
-                table.bags(found), wanted, len(table), count, strength=strength, row_weights=row_weights
-            )
-        return cls(kind, table, weights, bias)
+            bags, size = table.bags(ngrams), len(table)
+            learned = logistic_regression(bags, wanted, size, count, strength=strength, row_weights=row_weights)
+        return cls(kind, table, *learned)
 
     def scores(self, texts: Sequence[str]) -> Float[Tensor, "texts classes"]:
         """The scores of the classes, before the softmax."""
         return self.table.bags(occurrences(texts, self.kind)).product(self.weights) + self.bias
 
-    def says(self, text: str) -> list[tuple[str, Float[Tensor, " classes"]]]:
-        """What every word of a text adds to the scores, its pieces and half of its pairs included; their sum and the bias
-        are the scores.
+    def contributions(self, text: str) -> list[tuple[str, Float[Tensor, " classes"]]]:
+        """How much each word of a text adds to the scores, including its letter n-grams and half of its word pairs. The sum
+        of all plus the bias is the scores.
         """
-        words, found = words_of(text), occurrences([text], self.kind)
-        bags, rows = self.table.bags(found), torch.from_numpy(self.table.rows(found.keys))
+        words, ngrams = words_of(text), occurrences([text], self.kind)
+        bags, rows = self.table.bags(ngrams), torch.from_numpy(self.table.rows(ngrams.keys))
         known = rows >= 0
-        mine = torch.searchsorted(bags.columns, rows[known])  # the columns of one text are in order, each once
-        share = bags.values / mine.bincount(minlength=len(bags.columns))
+        columns = torch.searchsorted(bags.columns, rows[known])  # the columns of one text are sorted and unique
+        share = bags.values / columns.bincount(minlength=len(bags.columns))
         each = torch.zeros(len(rows), self.weights.shape[1])
-        each[known] = share[mine].unsqueeze(1) * self.weights[rows[known]]
-        places, pairs = torch.from_numpy(found.places), len(rows) - found.pairs
+        each[known] = share[columns].unsqueeze(1) * self.weights[rows[known]]
+        places, pairs = torch.from_numpy(ngrams.places), len(rows) - ngrams.pairs
         each[pairs:] /= 2
-        whole = torch.zeros(len(words), self.weights.shape[1])
-        whole.index_add_(0, places, each)
-        whole.index_add_(0, places[pairs:] + 1, each[pairs:])
-        return list(zip(words, whole, strict=True))
+        sums = torch.zeros(len(words), self.weights.shape[1])
+        sums.index_add_(0, places, each)
+        sums.index_add_(0, places[pairs:] + 1, each[pairs:])
+        return list(zip(words, sums, strict=True))
 
     def content(self) -> bytes:
-        """What its file holds."""
-        tensors = {
-            "keys": torch.from_numpy(self.table.keys.view(np.int64)),
-            "rarity": torch.from_numpy(self.table.rarity),
-        }
-        return packed(tensors | {"weights": self.weights, "bias": self.bias}, {"kind": self.kind})
+        """The content of its file."""
+        keys, rarity = torch.from_numpy(self.table.keys.view(np.int64)), torch.from_numpy(self.table.rarity)
+        tensors = {"keys": keys, "rarity": rarity, "weights": self.weights, "bias": self.bias}
+        return packed(tensors, {"kind": self.kind})
 
     @classmethod
     def read(cls, path: Path) -> "LinearTexts":
-        """What `content` wrote."""
+        """Read a file with `content`."""
         tensors, facts = read_checkpoint(path)
         table = NgramTable(tensors["keys"].numpy().view(np.uint64), tensors["rarity"].numpy())
         return cls(facts["kind"], table, tensors["weights"], tensors["bias"])
 
 
 def linear_bag_of_words(texts: Sequence[str], labels: Sequence[str], questions: Sequence[str]) -> list[str]:
-    """The answers of logistic regression over words and pairs of words, weighted by tf-idf, learned from labelled texts.
+    """Predictions of a logistic regression over words and word pairs, weighted by tf-idf, fitted to labeled texts.
 
     >>> texts, labels = ["good film", "bad film", "a good book", "a bad book"], ["yes", "no", "yes", "no"]
     >>> linear_bag_of_words(texts, labels, ["good trip", "the bad one"])

@@ -1,7 +1,7 @@
-"""The report of a classifier: classes, its two components, and the words that the network looked at."""
+"""The report of a classifier: its classes, its two components, and texts with the attention of the network."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,28 +14,27 @@ from mirada.runs.answers import Answer
 from mirada.runs.class_report import class_sections
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
-from mirada.tasks.classify.ensemble import TextClasses
+from mirada.tasks.classify.ensemble import TextClasses, component_accuracies
 from mirada.tasks.classify.linear import LinearTexts
-from mirada.tasks.classify.metrics import component_accuracies
 from mirada.tasks.classify.task import last_weights
 from mirada.training.metrics import accuracy
 
 SHOWN = 6  # examples and errors
-STRONGEST = 8  # words of a label
-MAX_SAMPLED_TEXTS = 1000  # whose words are counted for these
+STRONGEST = 8  # words per label
+MAX_SAMPLED_TEXTS = 1000  # texts in which these are counted
 
 
 def sections(run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
     """The classes, the accuracy of each component, examples and the worst errors."""
     pairs = list(zip(answers, records, strict=True))
     wrong = sorted((p for p in pairs if p[0].text != p[1].value[1]), key=lambda pair: -pair[0].score)
-    about = "The darker a word, the more the last attention layer looked at it, over all places and heads."
+    about = "The darker a word, the more attention it gets in the last layer, averaged over all positions and heads."
     given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
     return [
         *class_sections(given, wanted, run.known.labels),
-        *_component_section(run.known, records, component_accuracies(answers, wanted), accuracy(given, wanted)),
+        *_component_section(run.known, records, answers, accuracy(given, wanted)),
         Section("Examples", about, tuple(_weighed(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
-        Section("Worst errors", "Wrong answers, the surest first.", tuple(_weighed(run, *p) for p in wrong[:SHOWN])),
+        Section("Worst errors", "Most confident first.", tuple(_weighed(run, *p) for p in wrong[:SHOWN])),
     ]
 
 
@@ -46,33 +45,33 @@ def _weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
 
 
 def _component_section(
-    known: TextClasses, records: Sequence[TableRow], alone: Mapping[str, float], both: float
+    known: TextClasses, records: Sequence[TableRow], answers: Sequence[Answer], both: float
 ) -> list[Section]:
     """The accuracy of the network and of the linear model, alone and together, and the strongest words of each label."""
     if known.linear is None or not known.scales:
         return []
     names = {"attention": "the network with attention", "words": "single words, linear"}
+    alone = component_accuracies([answer.value for answer in answers], [record.value[1] for record in records])
     shares = zip(alone.items(), known.scales, strict=True)
-    rows: list[tuple[str, float, float | None]] = [(names[name], value, scale) for (name, value), scale in shares]
-    rows.append(("both", both, None))
+    rows = (*((names[name], value, scale) for (name, value), scale in shares), ("both", both, None))
     strongest = _strongest_words(known.linear, [record.value[0] for record in records[:MAX_SAMPLED_TEXTS]])
     words = tuple((label, ", ".join(some)) for label, some in zip(known.labels, strongest, strict=True))
     about = (
-        "An answer has two components: the network, whose attention the pictures show, and a linear model, to which every "
-        "word, pair of words and piece of a word adds by itself. Their scores are scaled, as fitted to the validation "
-        "set, and added."
+        "An answer combines two components: the network, whose attention is shown below, and a linear model, in which each "
+        "word, word pair and part of a word contributes independently. Their scores are added, with scales fitted to the "
+        "validation set."
     )
-    accuracies = DataTable("Alone and together", ("component", "accuracy", "scale"), tuple(rows))
+    accuracies = DataTable("Alone and together", ("component", "accuracy", "scale"), rows)
     table = DataTable("Strongest words of the linear model", ("label", "words"), words)
     return [Section("Components", about, (accuracies, table))]
 
 
 def _strongest_words(linear: LinearTexts, texts: Sequence[str]) -> list[list[str]]:
-    """For every class, the words that raise its score most against the other classes, as a mean over their occurrences."""
+    """For each class, the words that raise its score most relative to the other classes, averaged over their occurrences."""
     sums: dict[str, Tensor] = {}
     counts: Counter[str] = Counter()
     for text in texts:
-        for word, added in linear.says(text):
+        for word, added in linear.contributions(text):
             sums[word] = sums.get(word, 0) + added - added.mean()
             counts[word] += 1
     words = sorted(word for word, count in counts.items() if count > 1) or sorted(sums)

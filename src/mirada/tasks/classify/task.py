@@ -1,4 +1,4 @@
-"""classify: a text in, one of the labels it was trained with out, with the words the model looked at.
+"""classify: a text in, one of the labels of the training data out, with the words that the model attends to.
 
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
@@ -6,6 +6,7 @@ An answer imports no more than it needs: what reads files, measures, labels and 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -26,13 +27,13 @@ from mirada.runs.ask import TextRankAsk
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import Preset, TextTask
-from mirada.tasks.classify.ensemble import TextClasses
+from mirada.tasks.classify.ensemble import TextClasses, calibration_error, component_accuracies, fitted_scales
 from mirada.training.objectives import ClassLoss, class_weights
 from mirada.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
-    from mirada.looking.labels import Labels
+    from mirada.looking.labels import Labels, TextLabels
     from mirada.looking.record import Seen
 
 READ_AT_ONCE = 8192  # tokens
@@ -40,10 +41,10 @@ READ_AT_ONCE = 8192  # tokens
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyOptions(TextOptions):
-    """Words in lower case: few texts are enough for most of them.
+    """Lower-case words by default: few texts are enough to learn most of them.
 
-    `balance` lets rare labels count as much as frequent ones. `beside` is the linear model that answers together with the
-    network: over words and their pairs, over letters as well (pieces of words), or none.
+    `balance` makes rare labels count as much as frequent ones. `beside` selects the linear model that is combined with the
+    network: over words and their pairs, over letters as well (parts of words), or none.
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*TextOptions.of_files, "balance")
@@ -60,11 +61,12 @@ class ClassifyOptions(TextOptions):
 
 
 COLUMNS = ("text", "label")
-Labelled = tuple[list[int], int]  # the tokens of a text, the number of its label
+_label_of = itemgetter(1)  # of a record's fields
+Labeled = tuple[list[int], int]  # the tokens of a text, the number of its label
 
 
 class Classify(TextTask[str, Fields, TextClasses]):
-    """The labels of texts, by a network with attention and, on request, a linear model of their n-grams."""
+    """Label texts with a network with attention and, optionally, a linear model of their n-grams."""
 
     name = "classify"
     Data = ClassifyOptions
@@ -83,7 +85,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
         if source.builtin:
             sizes = {"width": 64, "hidden": 128, "depth": 2, "dropout": 0.0}
             return {"model": sizes, "recipe": recipe | {"lr": 3e-3, "smoothing": 0.0, "epochs": 12}}
-        # labelled texts are few, and soon known by heart
+        # labeled texts are few: a model soon memorizes them
         sizes = {"width": 128, "hidden": 128, "depth": 1, "dropout": 0.5}
         return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 5}, "data": {"beside": "letters"}}
 
@@ -93,8 +95,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
         from mirada.data.columns.numbers import number_first
         from mirada.runs.classes import every_class_learned, unseen_classes
 
-        splits = from_tables(source, COLUMNS, options)
-        splits = every_class_learned(splits, _label_of, parts_held_out(source))
+        splits = every_class_learned(from_tables(source, COLUMNS, options), _label_of, parts_held_out(source))
         known = sorted({_label_of(record.value) for record in splits.train}, key=number_first)
         unseen = unseen_classes([*splits.valid, *splits.test], known, _label_of) if known else []
         return replace(splits, problems=[*splits.problems, *unseen])
@@ -104,10 +105,8 @@ class Classify(TextTask[str, Fields, TextClasses]):
 
         texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
         labels = sorted(set(given), key=number_first)
-        require(
-            len(labels) > 1,
-            f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?",
-        )
+        one = f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?"
+        require(len(labels) > 1, one)
         known = TextClasses.learn(texts, options, start, labels)
         known = replace(known, weights=class_weights(given, labels)) if options.balance else known
         return known if options.beside == "none" else known.with_linear(texts, given, options.beside)
@@ -115,13 +114,13 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def sizes(self, known: TextClasses) -> dict[str, Any]:
         return {"vocab": len(known), "classes": len(known.labels)}
 
-    def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labelled]:
+    def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labeled]:
         texts = closed([record.value[0] for record in records], known, config)
         numbers = {label: number for number, label in enumerate(known.labels)}
         items = [(text, numbers.get(record.value[1], -1)) for text, record in zip(texts, records, strict=True)]
         return EncodedRecords(items, [(len(text),) for text in texts], partial(collate, weights=known.weights))
 
-    def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labelled], config: Any) -> list[Problem]:
+    def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labeled], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS[:1])
 
     def objective(self, model: Model, recipe: Recipe) -> ClassLoss:
@@ -145,15 +144,21 @@ class Classify(TextTask[str, Fields, TextClasses]):
             words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
             read = (*words, *["</s>"] * (len(item) - len(words)))
             by_component = {name: given[row] for name, given in alone.items()}
-            replay = partial(run.look, torch.tensor([item]), labels=partial(_labels_of, run, text, item, ranked[0]))
-            answers.append(Answer(text, *ranked[0], by_component, read=read, replay=replay, **ask.ranking(ranked)))
-        return [_with_weights(run, answer) for answer in answers] if ask.aligned else answers
+            replay = partial(run.look, torch.tensor([item]), labels=partial(class_labels, run, text, item, ranked[0]))
+            answer = Answer(text, *ranked[0], by_component, read=read, replay=replay, **ask.ranking(ranked))
+            if ask.aligned:  # the linear model has no weights
+                weights = last_weights(answer.look(), run.model.config, len(read))
+                answer = replace(answer, written=(answer.text,), weights=weights)
+            answers.append(answer)
+        return answers
 
     def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
         texts = [record.value[0] for record in records]
         network = network_scores(run, closed(texts, run.known, run.model.config))
         wanted = torch.tensor([run.known.labels.index(record.value[1]) for record in records])
-        return run.known.calibrated(run.known.component_scores(network, texts), wanted)
+        weights = torch.tensor(run.known.weights)[wanted] if run.known.weights else None
+        scores = run.known.component_scores(network, texts)
+        return replace(run.known, scales=fitted_scales(list(scores.values()), wanted, weights))
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
         from mirada.runs.classes import class_metrics, unseen_classes
@@ -166,18 +171,18 @@ class Classify(TextTask[str, Fields, TextClasses]):
 
     def details(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> dict[str, Any]:
         from mirada.runs.classes import class_details
-        from mirada.tasks.classify.metrics import calibration_error, component_accuracies
 
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
         right = [one == other for one, other in zip(given, wanted, strict=True)]
         ece = calibration_error([answer.score for answer in answers], right)
-        alone = component_accuracies(answers, wanted)
+        alone = component_accuracies([answer.value for answer in answers], wanted)
         return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": alone}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
-        from mirada.tasks.classify.metrics import component_lines
-
-        return [*super().detail_lines(details), *component_lines(details["alone"], details["ece"])]
+        names = {"attention": "attention alone", "words": "single words alone"}
+        alone = [(names[name], value) for name, value in details["alone"].items()] if len(details["alone"]) > 1 else []
+        lines = [f"{name:<20} {value:.2f}" for name, value in [*alone, ("calibration error", details["ece"])]]
+        return [*super().detail_lines(details), *lines]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
         from mirada.tasks.classify.linear import linear_bag_of_words
@@ -196,21 +201,10 @@ class Classify(TextTask[str, Fields, TextClasses]):
         return sections(run, records, answers)
 
 
-def _label_of(value: Fields) -> str:
-    return value[1]
-
-
 def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]:
-    """The tokens of texts, closed by the end; where a convolution needs more of them, by several."""
+    """The tokens of texts with an end token; with several, where a text is shorter than the kernel of a convolution."""
     least = config.kernel if config.encoder == "convolution" else 1
     return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in known.tokenizer.encode_all(texts)]
-
-
-def _labels_of(*given: Any) -> "Labels":
-    """The labels of an answer, which are made when it is looked at."""
-    from mirada.tasks.classify.labels import class_labels
-
-    return class_labels(*given)
 
 
 def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts classes"]:
@@ -222,21 +216,20 @@ def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts
     return scores
 
 
-def collate(items: list[Labelled], weights: Sequence[float] = ()) -> Microbatch:
-    """A padded batch of texts and their classes; `weights` are those of the classes."""
+def collate(items: list[Labeled], weights: Sequence[float] = ()) -> Microbatch:
+    """A padded batch of texts and their classes; `weights` are the weights of the classes."""
     tokens, lengths = pad([text for text, _ in items], PAD)
     classes = torch.tensor([label for _, label in items])
-    inputs = {"tokens": tokens, "lengths": lengths, "classes": classes}
-    if weights:
-        inputs["weights"] = torch.tensor(weights)[classes]
+    of_classes = {"weights": torch.tensor(weights)[classes]} if weights else {}
+    inputs = {"tokens": tokens, "lengths": lengths, "classes": classes} | of_classes
     return Microbatch(inputs, (len(items),), int(lengths.sum()))
 
 
 def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
-    """The weights of the last layer, from which the network decides, mean of heads: of the pooling query or the first place;
-    where all places are pooled alike, the mean over all of them.
+    """The weights of the last layer, averaged over heads: those of the pooling query or of the first position; where all
+    positions are pooled equally, the mean over them.
 
-    A place of a convolution reads several tokens, which share its weight.
+    A position of a convolution covers several tokens, which share its weight.
     """
     rows = slice(0, 1) if config.pool in ("first", "attention") else None
     weights = seen[seen.names[-1]].weights(rows=rows)[0].float().mean((0, 1)).cpu()
@@ -248,8 +241,23 @@ def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[T
     return shares
 
 
-def _with_weights(run: Run, answer: Answer) -> Answer:
-    """An answer with how much the network looked at every token; the linear model has no weights."""
-    return replace(
-        answer, written=(answer.text,), weights=last_weights(answer.look(), run.model.config, len(answer.read))
-    )
+def class_labels(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> "Labels":
+    """The axis labels of a classifier: tokens; after a convolution, windows of tokens."""
+    from mirada.looking.labels import AxisLabels, Labels, read_axis  # an answer is labeled when it is looked at
+
+    words = read_axis(run.known.tokenizer, text, item)
+    if run.model.config.encoder == "convolution":
+        words = windows(words, run.model.config.kernel)
+    axes: dict[str, AxisLabels] = {"text": words, "query": AxisLabels(("[query]",))}
+    places = {"pool*": ("query", "text"), "*": ("text", "text")}
+    return Labels(axes, places, {"input": text}, answer, chosen=run.known.labels.index(answer[0]))
+
+
+def windows(words: "TextLabels", size: int) -> "TextLabels":
+    """The positions of a convolution without padding: windows of `size` tokens, each with its span in the text."""
+    spans = list[tuple[int, int] | None]()
+    for first in range(len(words.tokens) - size + 1):
+        inside = [span for span in words.spans[first : first + size] if span is not None]
+        spans.append((inside[0][0], inside[-1][1]) if inside else None)
+    tokens = (" ".join(words.tokens[first : first + size]) for first in range(len(spans)))
+    return replace(words, tokens=tuple(tokens), spans=tuple(spans))

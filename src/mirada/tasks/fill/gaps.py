@@ -1,4 +1,4 @@
-"""Answers of fill: the words for a gap, ranked; without a gap, whether the second sentence follows the first."""
+"""Answers of fill: ranked words for a gap; without a gap, whether the second sentence follows the first."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mirada.data.record import TableRow
-from mirada.data.text.tokenize import END, MASK, SPECIAL, START
+from mirada.data.text.tokenize import END, MASK, SPECIAL, START, UNKNOWN, Tokenizer
 from mirada.errors import require
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
@@ -20,8 +20,9 @@ from mirada.runs.run import Run
 
 if TYPE_CHECKING:
     from mirada.looking.explain.compare import Explained
-    from mirada.looking.labels import Labels
+    from mirada.looking.labels import Labels, TextLabels
 
+BLANK = re.compile("_{3,}")
 GAP = re.compile(r"_{2,}|\[MASK\]|<mask>")
 LISTED = 5  # words for a gap
 
@@ -36,113 +37,103 @@ def with_gap(text: str) -> str:
 
 
 def askable(records: Sequence[TableRow], count: int) -> list[TableRow]:
-    """The first records whose last word can be hidden: they have one, and no gap of their own."""
+    """The first records whose last word can be hidden: those that have one, and no gap already."""
     return list(islice((r for r in records if len(GAP.findall(with_gap(r.value[0]))) == 1), count))
 
 
 def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
-    """The words for a gap, ranked; without a gap, whether the second sentence follows the first."""
+    """Ranked words for a gap; without a gap, whether the second sentence follows the first."""
     text = _shortened(run, text, ask) if ask.truncate else text
     gaps = len(GAP.findall(text))
     require(gaps <= 1, f"one gap at a time: {text!r} has {gaps}")
     if not gaps:
-        require(
-            "\t" in text,
-            f"{text!r} has no gap: write ___ for the missing word, or two sentences with a tab between them",
-        )
-        return _order(run, text, ask)
-    ranked = _candidates(run, text, ask.candidates) if ask.candidates else _likeliest(run, text, max(ask.best, LISTED))
+        none = f"{text!r} has no gap: write ___ for the missing word, or two sentences with a tab between them"
+        require("\t" in text, none)
+        from mirada.looking.explain.compare import Explained  # imports all of looking, which a gap does not need
+
+        tokens, segments = inputs = _model_inputs(run, text, 1)
+        shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
+        follows = shares[1] >= shares[0]
+        answer = ("follows" if follows else "does not follow", max(shares))
+        return _answer(run, text, ask.aligned, inputs, answer, (int(follows),), Explained(attrgetter("follows")))
+    ranked = _candidates(run, text, ask.candidates) if ask.candidates else _top_words(run, text, max(ask.best, LISTED))
     pieces = tuple(run.known.tokenizer.encode(ranked[0][0])) if ask.candidates else ()
-    inputs = _arranged(run, text, max(1, len(pieces)))
+    inputs = _model_inputs(run, text, max(1, len(pieces)))
     wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
     return _answer(run, text, ask.aligned, inputs, ranked[0], pieces, **ask.ranking(wanted))
 
 
-def _likeliest(run: Run, text: str, count: int) -> list[tuple[str, float]]:
-    """The likeliest tokens for the gap, with their probabilities."""
-    tokens, segments = _arranged(run, text, 1)
+def _top_words(run: Run, text: str, count: int) -> list[tuple[str, float]]:
+    """The most likely tokens for the gap, with their probabilities."""
+    tokens, segments = _model_inputs(run, text, 1)
     shares = run.model(tokens, None, segments).words[0, tokens[0] == MASK][0].float().softmax(-1)
     shares[: len(SPECIAL)] = 0
     top = shares.topk(min(count, len(shares)))
-    return [
-        (run.known.tokenizer.decode([token]), share)
-        for token, share in zip(top.indices.tolist(), top.values.tolist(), strict=True)
-    ]
+    words = [run.known.tokenizer.decode([token]) for token in top.indices.tolist()]
+    return list(zip(words, top.values.tolist(), strict=True))
 
 
 def _candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, float]]:
-    """The given words with their probabilities, best first; of several tokens, the geometric mean counts."""
+    """The given words with their probabilities, best first; for several tokens, the geometric mean of theirs."""
     ranked = []
     for word in words:
         ids = run.known.tokenizer.encode(word)
         require(len(ids) > 0, f"candidate {word!r} is empty")
-        tokens, segments = _arranged(run, text, len(ids))
+        tokens, segments = _model_inputs(run, text, len(ids))
         scores = run.model(tokens, None, segments).words[0, tokens[0] == MASK].float().log_softmax(-1)
         mean = scores[torch.arange(len(ids)), torch.tensor(ids, device=scores.device)].mean()
         ranked.append((word, float(mean.exp())))
     return sorted(ranked, key=lambda pair: -pair[1])
 
 
-def _order(run: Run, text: str, ask: TextRankAsk) -> Answer:
-    """Whether the second sentence follows the first."""
-    from mirada.looking.explain.compare import Explained  # it brings looking along, which no gap needs
-
-    tokens, segments = inputs = _arranged(run, text, 1)
-    shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
-    follows = shares[1] >= shares[0]
-    answer = ("follows" if follows else "does not follow", max(shares))
-    return _answer(run, text, ask.aligned, inputs, answer, (int(follows),), Explained(attrgetter("follows")))
-
-
 def _answer(
     run: Run, text: str, aligned: bool, inputs: tuple[Tensor, Tensor], answer: tuple[str, float],
     chosen: Sequence[int], explained: "Explained | None" = None, **ranking: Any,
 ) -> Answer:  # fmt: skip
-    """The answer that was read off the model's output. An `aligned` one has the weights of the place it was predicted from,
-    over all tokens: of the last layer, mean of heads.
+    """An answer with what it needs to be looked at. An `aligned` one has the weights of the position it was predicted from,
+    over all tokens: of the last layer, averaged over heads.
     """
     (tokens, segments), ids = inputs, inputs[0][0].tolist()
-    labels = partial(_labels_of, run.known.tokenizer, text, ids, answer, chosen)
+    labels = partial(_gap_labels, run.known.tokenizer, text, ids, answer, chosen)
     replay = partial(run.look, tokens, None, segments, labels=labels, explained=explained)
-    found = Answer(text, *answer, read=tuple(map(run.known.tokenizer.token, ids)), replay=replay, **ranking)
+    plain = Answer(text, *answer, read=tuple(map(run.known.tokenizer.token, ids)), replay=replay, **ranking)
     if not aligned:
-        return found
-    seen, row = found.look(), ids.index(MASK) if MASK in ids else 0
+        return plain
+    seen, row = plain.look(), ids.index(MASK) if MASK in ids else 0
     weights = seen[seen.names[-1]].weights(rows=slice(row, row + 1))[0].float().mean(0).cpu()
-    return replace(found, written=(found.text,), weights=weights)
+    return replace(plain, written=(plain.text,), weights=weights)
 
 
-def _in_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
-    """Tokens of an input and the number of the sentence that each is of: one sentence, or two with a tab between them."""
-    first, tab, second = text.partition("\t")
-    tokens = [START, *_gapped(run, first, width), END]
-    more = [*_gapped(run, second, width), END] if tab else []
-    return tokens + more, [0] * len(tokens) + [1] * len(more)
+def _tokens_and_segments(run: Run, text: str, width: int) -> tuple[list[int], list[int]]:
+    """The tokens of one sentence, or of two with a tab between them, with `width` masks for every gap; and for each token the
+    number of its sentence.
+    """
+    tokens, segments = [START], [0]
+    for number, sentence in enumerate(text.split("\t", 1)):
+        for token in run.known.tokenizer.encode_blanks(GAP.sub("___", sentence)):
+            tokens += [MASK] * width if token == MASK else [token]
+        tokens.append(END)
+        segments += [number] * (len(tokens) - len(segments))
+    return tokens, segments
 
 
-def _gapped(run: Run, text: str, width: int) -> list[int]:
-    """The tokens of a sentence, with that many masks in the place of every gap."""
-    tokens = run.known.tokenizer.encode_blanks(GAP.sub("___", text))
-    return [token for each in tokens for token in ([MASK] * width if each == MASK else [each])]
-
-
-def _arranged(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
-    """The tokens and sentence numbers of an input as the model reads them; what is too long for it is refused."""
-    tokens, segments = _in_segments(run, text, width)
+def _model_inputs(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
+    """The tokens and sentence numbers of an input as tensors; an input that is too long is an error."""
+    tokens, segments = _tokens_and_segments(run, text, width)
     run.known.fitted(tokens, run.model.config.length, text)
     return torch.tensor([tokens], device=run.device), torch.tensor([segments], device=run.device)
 
 
 def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
-    """A text cut at the end that lies farther from its gap, word by word, until the model can read it.
+    """A text cut word by word, at the end farther from its gap, until it fits the model.
 
-    Two sentences without a gap are cut away from where they meet, and something stays of both.
+    Two sentences without a gap are cut at their outer ends, and at least one word of each is kept.
     """
     most, words = run.model.config.length, text.replace("\t", " \t ").split(" ")
     width = max([1, *(len(run.known.tokenizer.encode(word)) for word in ask.candidates)])
-    while (long := len(_in_segments(run, text, width)[0])) > most:
+    while (long := len(_tokens_and_segments(run, text, width)[0])) > most:
         gap = next((place for place, word in enumerate(words) if GAP.search(word)), None)
-        least = int(gap is None and "\t" in words)  # words that stay on either side
+        least = int(gap is None and "\t" in words)  # words to keep on either side
         middle = gap if gap is not None else words.index("\t") if least else 0
         before, after = middle, len(words) - 1 - middle
         if max(before, after) <= least:
@@ -154,8 +145,57 @@ def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
     return text
 
 
-def _labels_of(*given: Any) -> "Labels":
-    """The labels of an answer, which are made when it is looked at."""
-    from mirada.tasks.fill.labels import gap_labels
+# Labels of an answer, made when it is looked at.
 
-    return gap_labels(*given)
+
+def _gap_labels(
+    known: Tokenizer, text: str, tokens: list[int], answer: tuple[str, float], chosen: Sequence[int], predicted: Any
+) -> "Labels":
+    """The axis labels: tokens of one or two sentences. Outputs are at the masks; without a mask, at the first position, which
+    predicts whether the second sentence follows. `chosen` are the tokens of a candidate, or the class of the answer.
+    """
+    from mirada.looking.labels import RANKED, Labels, WrittenStep
+
+    axes, steps = {"text": searched_axis(known, text, tokens)}, []
+    if MASK not in tokens:
+        shares = predicted.follows.float().softmax(-1)[0].tolist()
+        ranked = sorted((("follows", shares[1]), ("does not follow", shares[0])), key=lambda pair: -pair[1])
+        steps.append(WrittenStep(0, *answer, tuple(ranked), chosen[0]))
+    else:  # a step for every mask
+        first = tokens.index(MASK)
+        for row in range(first, first + max(1, len(chosen))):
+            shares = predicted.words[0, row].float().softmax(-1).cpu()
+            shares[: len(SPECIAL)] = 0
+            top = shares.topk(min(RANKED, len(shares)))
+            ranked = list(zip(map(known.token, top.indices.tolist()), top.values.tolist(), strict=True))
+            token = chosen[row - first] if chosen else int(top.indices[0])
+            written = answer if len(chosen) < 2 else (known.token(token), float(shares[token]))
+            steps.append(WrittenStep(row, *written, tuple(ranked), token))
+    return Labels(axes, {"*": ("text", "text")}, {"input": text}, answer, tuple(steps))
+
+
+def searched_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int]) -> "TextLabels":
+    """The axis of a text with blanks: each token is located at its next occurrence in the text, a mask at the next blank.
+
+    >>> tokenizer = Tokenizer.train(["Ana ve una casa."], kind="word")
+    >>> searched_axis(tokenizer, "Ana ve una ___.", tokenizer.encode_blanks("Ana ve una ___.")).spans
+    ((0, 3), (4, 6), (7, 10), (11, 14), (14, 15))
+    """
+    from mirada.looking.labels import SILENT, TextLabels
+
+    names, spans, at = [], list[tuple[int, int] | None](), 0
+    lower = text.lower() if len(text.lower()) == len(text) else text
+    for token in tokens:
+        name = tokenizer.token(token)
+        names.append(name)
+        blank = BLANK.search(text, at)
+        start, end = -1, at
+        if name == "<mask>" and blank:
+            start, end = blank.span()
+        elif token not in (*SILENT, UNKNOWN):
+            start = text.find(name, at)
+            start = start if start >= 0 else lower.find(name.lower(), at)
+            end = start + len(name)
+        spans.append((start, end) if start >= 0 else None)
+        at = end if start >= 0 else at
+    return TextLabels(tuple(names), text, tuple(spans))

@@ -1,7 +1,7 @@
-"""BERT's two tasks: restore words that were hidden, and predict whether a second sentence follows a first.
+"""BERT's two objectives: restore masked words, and predict whether a second sentence follows the first.
 
-Every choice is a function of (seed, epoch, item), never of the batch that an item is in: a batch that is split among
-processes, or padded further, gives the same numbers.
+Every random choice is a function of (seed, epoch, item), never of the batch that contains the item: splitting a batch among
+processes or padding it further changes no number.
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from mirada.errors import require
 from mirada.shapes import check_axes, check_integers, show
 from mirada.training.objectives import Objective
 
-ALONE = 4  # one text in so many is a single sentence, so that a gap can be filled without a second one
+ALONE = 4  # one text in 4 is a single sentence, so that a gap can be filled without a second one
 Sentences = tuple[list[int], list[int]]  # the tokens of both
-MASKING, PAIRING = 1, 2  # what a draw is for: the last part of its key
+MASKING, PAIRING = 1, 2  # the purpose of a draw: the last part of its key
 Tokens = Int[Tensor, "batch length"]
 
 
 class FillObjective(Objective):
-    """Cross-entropy of the hidden words, plus that of the order of sentences."""
+    """Cross-entropy of the masked words, plus that of the order of sentences."""
 
     terms = ("words", "order")
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
-        """The mean loss of the hidden words and that of the orders."""
+        """The mean loss of the masked words, and that of the orders."""
         model: Any = self.model
         wanted, follows = inputs["wanted"], inputs["follows"]
         h = model.encode(inputs["tokens"], inputs["lengths"], inputs["segments"])
@@ -46,7 +46,7 @@ class FillObjective(Objective):
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Pairs of sentences, hidden and exchanged as a function of (seed, epoch, number of the pair), however a batch is divided."""
+    """Sentence pairs, masked and exchanged as a function of (seed, epoch, index of the pair), however a batch is divided."""
 
     items: Sequence[Sentences]
     vocab: int
@@ -58,15 +58,15 @@ class SentencePairs:
 
     @property
     def lengths(self) -> list[tuple[int, ...]]:
-        """The tokens of each pair, with the start and the ends."""
+        """The number of tokens of each pair, with the start and the end tokens."""
         return [(len(first) + len(second) + 3,) for first, second in self.items]
 
     def take(self, rows: Sequence[int]) -> "SentencePairs":
-        """Some of them, as a set of their own."""
+        """A subset of the pairs."""
         return replace(self, items=[self.items[row] for row in rows])
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
-        """Some of them as the model is given them in an epoch: with hidden words and exchanged second sentences."""
+        """The inputs of some pairs in an epoch: with masked words and exchanged second sentences."""
         tokens, segments, follows = zip(*(self._arranged(row, epoch) for row in rows), strict=True)
         padded, lengths = pad(tokens, PAD)
         corrupted, wanted = mask_tokens(padded, padded >= len(SPECIAL), list(rows), self.vocab, self.seed, epoch)
@@ -79,7 +79,7 @@ class SentencePairs:
 
     def _arranged(self, row: int, epoch: int) -> tuple[list[int], list[int], int]:
         """One text: mostly a sentence with its own second or that of another item; sometimes a single sentence, with or
-        without its last mark, as people type it.
+        without its final punctuation, as people type it.
         """
         first, second = self.items[row]
         turn, alone = divmod(row + epoch, ALONE)
@@ -103,11 +103,11 @@ def mask_tokens(
     epoch: int,
     rate: float = 0.15,
 ) -> tuple[Tokens, Tokens]:
-    """Choose `rate` of each row's candidates, hide them, and want them back.
+    """Choose `rate` of the candidates of each row as prediction targets, and corrupt them.
 
-    80 % of the chosen become MASK, 10 % a random token that is not special, 10 % stay. `wanted` holds what stood there,
-    and -100 elsewhere. A row of n candidates gets round(rate n) chosen, at least one if it has any. `items` numbers the
-    rows: the same item of an epoch is always hidden in the same way.
+    80 % of the chosen become MASK, 10 % a random token that is not special, 10 % stay. `wanted` holds the original tokens
+    there, and -100 elsewhere. Of n candidates in a row, round(rate n) are chosen, at least one if there are any. `items`
+    are the indices of the rows: the same item is always masked in the same way within an epoch.
 
     >>> tokens = torch.arange(10, 20).unsqueeze(0)
     >>> hidden, wanted = mask_tokens(tokens, tokens > 10, items=[3], vocab=30, seed=0, epoch=0, rate=0.2)
@@ -126,21 +126,22 @@ def mask_tokens(
     require(vocab > len(SPECIAL), f"vocab must hold more than the {len(SPECIAL)} special tokens: got {vocab}")
     require(0 < rate <= 1, f"rate must lie in (0, 1]: got {rate}")
     tokens = tokens.long()
-    order, lot, word = _noise(items, tokens.shape[1], seed, epoch).to(tokens.device).unbind(dim=2)
+    # three random numbers of 63 bits per position; padding a row further does not change the first ones
+    rows = [drawn(3 * tokens.shape[1], seed, epoch, item, MASKING) for item in items]
+    noise = np.array(rows, dtype=np.uint64).reshape(*tokens.shape, 3) >> np.uint64(1)
+    order, action, word = torch.from_numpy(noise.astype(np.int64)).to(tokens.device).unbind(dim=2)
     rank = order.masked_fill(~candidates, torch.iinfo(torch.int64).max).argsort(dim=1, stable=True).argsort(dim=1)
-    available = candidates.sum(dim=1, keepdim=True)
-    count = (rate * available + 0.5).long().clamp(min=1)
+    count = (rate * candidates.sum(dim=1, keepdim=True) + 0.5).long().clamp(min=1)
     chosen = (rank < count) & candidates
-    lot = lot % 10
-    others = len(SPECIAL) + word % (vocab - len(SPECIAL))
-    corrupted = torch.where(chosen & (lot < 8), MASK, torch.where(chosen & (lot == 8), others, tokens))
+    action, others = action % 10, len(SPECIAL) + word % (vocab - len(SPECIAL))
+    corrupted = torch.where(chosen & (action < 8), MASK, torch.where(chosen & (action == 8), others, tokens))
     return corrupted, torch.where(chosen, tokens, IGNORED)
 
 
 def second_of(item: int, count: int, seed: int, epoch: int) -> tuple[int, bool]:
-    """Which item's second sentence stands after an item's first, and whether it is its own.
+    """Which item's second sentence follows an item's first, and whether it is its own.
 
-    Half the time it is; otherwise it is that of another of the `count` items, each as likely.
+    Half the time it is its own; otherwise that of another of the `count` items, all equally likely.
 
     >>> [second_of(item, count=10, seed=0, epoch=0) for item in range(4)]
     [(0, True), (1, True), (5, False), (1, False)]
@@ -154,10 +155,3 @@ def second_of(item: int, count: int, seed: int, epoch: int) -> tuple[int, bool]:
         return item, True
     other %= count - 1
     return other + (other >= item), False
-
-
-def _noise(items: Sequence[int], length: int, seed: int, epoch: int) -> Int[Tensor, "batch length 3"]:
-    """Three random numbers of 63 bits for every place; a longer row has the same ones at its first places."""
-    rows = [drawn(3 * length, seed, epoch, item, MASKING) for item in items]
-    noise = np.array(rows, dtype=np.uint64).reshape(len(items), length, 3)
-    return torch.from_numpy((noise >> np.uint64(1)).astype(np.int64))

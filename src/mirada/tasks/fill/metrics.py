@@ -1,7 +1,7 @@
-"""How well hidden words and the order of sentences are predicted: by the model, and by words guessed from their neighbors."""
+"""Accuracy on masked words and on the order of sentences: of the model, and of words guessed from their neighbors."""
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import torch
 
@@ -9,69 +9,62 @@ from mirada.data.batching import IGNORED, Microbatch
 from mirada.data.text.tokenize import END, START
 from mirada.runs.run import Run
 from mirada.tasks.fill.masking import Sentences
+from mirada.training.objectives import moved
 
-MOST_TOKENS = 2_000_000  # that neighbors are counted in, in some seconds
+MOST_TOKENS = 2_000_000  # of the texts in which neighbors are counted: a matter of seconds
 
 
 @torch.no_grad()
 def model_accuracy(run: Run, parts: Sequence[Microbatch]) -> dict[str, float]:
-    """The percentage of hidden words and of orders that the model predicts right."""
-    right, asked = [0, 0], [0, 0]
+    """The percentage of masked words and of orders that the model predicts correctly."""
+    right, total = [0, 0], [0, 0]
     for part in parts:
-        inputs = {name: x.to(run.device) for name, x in part.inputs.items()}
+        inputs = moved(part.inputs, run.device)
         predicted = run.model(inputs["tokens"], inputs["lengths"], inputs["segments"])
         both = ((predicted.words, inputs["wanted"]), (predicted.follows, inputs["follows"]))
         for number, (scores, wanted) in enumerate(both):
             counts = wanted != IGNORED
             right[number] += int((scores.argmax(-1) == wanted)[counts].sum())
-            asked[number] += int(counts.sum())
+            total[number] += int(counts.sum())
     names = ("word_accuracy", "order_accuracy")
-    return {name: 100 * r / max(1, a) for name, r, a in zip(names, right, asked, strict=True)}
+    return {name: 100 * r / max(1, a) for name, r, a in zip(names, right, total, strict=True)}
 
 
 def plain_accuracy(learned: Sequence[Sentences], parts: Sequence[Microbatch]) -> dict[str, float]:
-    """The same for the word that stands most often between the same two, and for the more frequent order."""
-    words = NeighborWords([START, *sentence, END] for pair in learned for sentence in pair if sentence)
+    """The same for two baselines: the most frequent word between the same two neighbors, and the more frequent order."""
+    guess = neighbor_words([START, *sentence, END] for pair in learned for sentence in pair if sentence)
     right, orders = list[bool](), list[int]()
     for part in parts:
         tokens, wanted, follows = (part.inputs[name].tolist() for name in ("tokens", "wanted", "follows"))
         for row, hidden in zip(tokens, wanted, strict=True):
             places = [place for place, token in enumerate(hidden) if token != IGNORED]
-            right += [words.guess(row[place - 1], row[place + 1]) == hidden[place] for place in places]
+            right += [guess(row[place - 1], row[place + 1]) == hidden[place] for place in places]
         orders += [answer for answer in follows if answer != IGNORED]
-    often = max(orders.count(0), orders.count(1))
-    return {
-        "word_accuracy_neighbors": 100 * sum(right) / max(1, len(right)),
-        "order_accuracy_majority": 100 * often / max(1, len(orders)),
-    }
+    majority = 100 * max(orders.count(0), orders.count(1)) / max(1, len(orders))
+    return {"word_accuracy_neighbors": 100 * sum(right) / max(1, len(right)), "order_accuracy_majority": majority}
 
 
-class NeighborWords:
-    """The token that stood most often between two others; else after the left one, else before the right one, else at all.
+def neighbor_words(texts: Iterable[list[int]]) -> Callable[[int, int], int]:
+    """A function of two tokens: the most frequent token between them in these texts; else after the first, else before the
+    second, else of all.
 
-    >>> words = NeighborWords([[1, 5, 2], [1, 5, 3], [1, 6, 2], [1, 5, 2]])
-    >>> words.guess(1, 2), words.guess(1, 9), words.guess(9, 9), words.guess(9, 3)
+    >>> guess = neighbor_words([[1, 5, 2], [1, 5, 3], [1, 6, 2], [1, 5, 2]])
+    >>> guess(1, 2), guess(1, 9), guess(9, 9), guess(9, 3)
     (5, 5, 1, 5)
     """
-
-    def __init__(self, texts: Iterable[Sequence[int]]) -> None:
-        counts: dict[Hashable, Counter[int]] = {}
-        left = MOST_TOKENS
-        for text in texts:
-            left -= len(text)
-            if left < 0:
-                break
-            for place, token in enumerate(text):
-                before, after = text[place - 1] if place else None, text[place + 1] if place + 1 < len(text) else None
-                for key in _keys(before, after):
-                    counts.setdefault(key, Counter())[token] += 1
-        self.best = {key: tokens.most_common(1)[0][0] for key, tokens in counts.items()}
-
-    def guess(self, before: int, after: int) -> int:
-        """The token for the place between two."""
-        return next(self.best[key] for key in _keys(before, after) if key in self.best)
+    counts: dict[Hashable, Counter[int]] = defaultdict(Counter)
+    remaining = MOST_TOKENS
+    for text in texts:
+        remaining -= len(text)
+        if remaining < 0:
+            break
+        for before, token, after in zip([None, *text[:-1]], text, [*text[1:], None], strict=True):
+            for key in _keys(before, after):
+                counts[key][token] += 1
+    best = {key: tokens.most_common(1)[0][0] for key, tokens in counts.items()}
+    return lambda before, after: next(best[key] for key in _keys(before, after) if key in best)
 
 
 def _keys(before: int | None, after: int | None) -> tuple[Hashable, ...]:
-    """What is known about a place, the most telling first."""
+    """The contexts of a position, most specific first."""
     return (before, after), ("after", before), ("before", after), ()

@@ -1,7 +1,8 @@
-"""Pairs of passages from plain texts: sentences that follow each other, as many as fit into two halves of a pair."""
+"""Pairs of passages from plain texts: consecutive sentences, as many as fit into the two halves of a pair."""
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from mirada.data.files.folders import files_note, texts_at
 from mirada.data.files.opening import Line, read_lines
@@ -9,17 +10,15 @@ from mirada.data.record import Problem, Read, Record, TableRow
 from mirada.errors import require
 
 SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'»”)]*\s+")
-MOST_WORDS = 48  # of a pair: tokens are not known yet, and words have few of them
+MOST_WORDS = 48  # of a pair: there is no tokenizer yet, and a word has few tokens
 
 
 def read_passages(paths: str, encoding: str = "") -> Read:
     """Pairs (first, second) of consecutive passages of text files or folders of them; a blank line ends a document."""
-    records: list[TableRow] = []
-    problems: list[Problem] = []
-    files = texts_at(paths)
+    records, problems, files = list[TableRow](), list[Problem](), texts_at(paths)
     for path in files:
         paragraph: list[Line] = []
-        for line in read_lines(path, encoding):
+        for line in chain(read_lines(path, encoding), [Line(path, "")]):  # the end of a file ends a paragraph too
             if isinstance(line, Problem):
                 problems.append(line)
             elif line.text.strip():
@@ -27,24 +26,19 @@ def read_passages(paths: str, encoding: str = "") -> Read:
             else:
                 records += _packed(paragraph)
                 paragraph = []
-        records += _packed(paragraph)
     if not records and not problems:
         raise ValueError(f"{paths} has no two sentences that follow each other: there is nothing to learn from")
     return Read(tuple(records), tuple(problems), files_note(paths, files))
 
 
-def _sentences(text: str) -> list[str]:
-    """The sentences of a text.
-
-    >>> _sentences("Ana lee. ¿Y Luis? Duerme.")
-    ['Ana lee.', '¿Y Luis?', 'Duerme.']
-    """
-    return [part.strip() for part in SENTENCE_END.split(text) if part.strip()]
-
-
 def _packed(paragraph: list[Line]) -> Iterator[TableRow]:
-    """Pairs of as many sentences as fit, divided in the middle. A sentence may span several lines."""
-    sentences = _sentences(" ".join(line.text.strip() for line in paragraph))
+    """Pairs of as many sentences as fit, divided in the middle. A sentence may span several lines.
+
+    >>> [record.value for record in _packed([Line("a.txt:1", "Ana lee. ¿Y"), Line("a.txt:2", "Luis? Duerme.")])]
+    [('Ana lee.', '¿Y Luis? Duerme.')]
+    """
+    text = " ".join(line.text.strip() for line in paragraph)
+    sentences = [part.strip() for part in SENTENCE_END.split(text) if part.strip()]
     for first, last in pack_sentences([range(len(sentence.split())) for sentence in sentences], MOST_WORDS):
         if last - first > 1:
             middle = (first + last) // 2

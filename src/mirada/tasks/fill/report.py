@@ -1,4 +1,4 @@
-"""The report of fill: gaps with their likeliest words."""
+"""The report of fill: gaps with their most likely words."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ SHOWN = 8  # gaps
 
 
 def sections(run: Run, records: Sequence[TableRow]) -> list[Section]:
-    """The likeliest words for the last word of some texts."""
+    """The most likely words in place of the last word of some texts."""
     shown = []
     for record in askable(records, SHOWN):
         text = with_gap(record.value[0])
         gap = GAP.search(text)
         word = record.value[0][gap.start() :].split()[0] if gap else ""
         shown.append(Ranked(text, run(text, best=LISTED).ranked, word.strip(".,;:!?")))
-    return [Section("Gaps", "The likeliest words for a gap, with their probabilities.", tuple(shown))]
+    return [Section("Gaps", "The most likely words for a gap, with their probabilities.", tuple(shown))]

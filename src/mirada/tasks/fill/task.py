@@ -1,18 +1,17 @@
-"""fill: a text with a gap in, the word that fits out; and whether one sentence follows another.
+"""fill: a text with a gap in, the missing word out; and whether one sentence follows another.
 
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mirada.data.batching import Bucketed
 from mirada.data.check import too_long
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Found, Problem, TableRow
-from mirada.data.text.tokenize import Tokenizer, Vocabulary
+from mirada.data.text.tokenize import Vocabulary
 from mirada.layers.model import Model
 from mirada.models.bert import BERT
 from mirada.runs.answers import Answer
@@ -50,7 +49,16 @@ class Fill(TextTask[str, Fields, Vocabulary]):
     def read(self, source: Source, options: TextOptions) -> Splits[Fields]:
         if source.builtin:
             return embedded("places")
-        return from_tables(source, COLUMNS, options, partial(_read_place, options=options))
+        from mirada.data.files.forms import form_of
+        from mirada.data.files.records import read_records
+        from mirada.tasks.fill.passages import read_passages
+
+        def read(place: str) -> Found[Fields]:
+            """Pairs of sentences from a table, or consecutive passages of text files."""
+            is_table = form_of(place).is_table
+            return read_records(place, COLUMNS, options) if is_table else read_passages(place, options.encoding)
+
+        return from_tables(source, COLUMNS, options, read)
 
     def learn(self, splits: Splits[Fields], options: TextOptions, start: Vocabulary | None) -> Vocabulary:
         return Vocabulary.learn([text for record in splits.train for text in record.value], options, start)
@@ -60,7 +68,8 @@ class Fill(TextTask[str, Fields, Vocabulary]):
 
     def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> SentencePairs:
         sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
-        return SentencePairs(list(zip(*sides, strict=True)), len(known), _marks_of(known.tokenizer))
+        ends = frozenset(number for number in range(len(known)) if known.tokenizer.token(number) in ".!?…")
+        return SentencePairs(list(zip(*sides, strict=True)), len(known), ends)
 
     def problems(self, records: Sequence[TableRow], examples: SentencePairs, config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, ("the pair",))
@@ -95,19 +104,3 @@ class Fill(TextTask[str, Fields, Vocabulary]):
         from mirada.tasks.fill.report import sections
 
         return sections(run, records)
-
-
-def _read_place(place: str, options: TextOptions) -> Found[Fields]:
-    """Pairs of sentences from a table, or from what follows each other in text files."""
-    from mirada.data.files.forms import form_of
-    from mirada.data.files.records import read_records
-    from mirada.tasks.fill.passages import read_passages
-
-    if form_of(place).is_table:
-        return read_records(place, COLUMNS, options)
-    return read_passages(place, options.encoding)
-
-
-def _marks_of(tokenizer: Tokenizer) -> frozenset[int]:
-    """The tokens that end a sentence."""
-    return frozenset(number for number in range(len(tokenizer)) if tokenizer.token(number) in ".!?…")

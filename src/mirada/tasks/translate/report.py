@@ -1,4 +1,4 @@
-"""The report of translations: examples and the worst errors, each with a map from what was written to what was read."""
+"""The report of translations: examples and the worst errors, each with its attention map from target to source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from math import isfinite, nan
 from mirada.data.record import TableRow
 from mirada.drawing.attention.weights import (
     ColorScale,
+    Rows,
     WordPiece,
     cautions,
     compared,
@@ -25,40 +26,38 @@ from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
 from mirada.tasks.translate.task import attends
 from mirada.training.metrics import sentence_chrf
-from mirada.words import number, weight
+from mirada.words import number, plural, weight
 
 SHOWN = 6  # examples and errors
-ROOMY = 14  # source tokens up to which a map has room for figures in its cells
+ROOMY = 14  # source tokens up to which the cells of a map have room for numbers
 
 
 def sections(run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
-    """Some translations and the worst errors, with what the model looked at."""
+    """Some translations and the worst errors, with their attention to the source."""
     pairs = list(zip(answers, records, strict=True))
     wrong = [pair for pair in pairs if pair[0].text != pair[1].value[1]]
     wrong.sort(key=lambda pair: sentence_chrf(pair[0].text, pair[1].value[1]))
-    about = (
-        "A row is a word that was written, a column a word that was read: the darker, the more the model looked at it."
-    )
+    about = "The darker a cell, the more attention the target word (row) paid to the source word (column)."
     return [
         Section("Examples", about if attends(run) else "", _examples(run, sample_evenly(pairs, SHOWN))),
-        Section("Worst errors", "Farthest from what was wanted (chrF).", _examples(run, wrong[:SHOWN])),
+        Section("Worst errors", "Lowest chrF first.", _examples(run, wrong[:SHOWN])),
     ]
 
 
 def _examples(run: Run, pairs: Sequence[tuple[Answer, TableRow]]) -> tuple[Item, ...]:
-    """Translations with what they looked at, for the report; in a table, where the model looks nowhere."""
+    """Translations with their attention maps; a table of texts for a model without attention."""
     if attends(run):
         return tuple(_aligned(run, record) for _, record in pairs)
-    rows = tuple((answer.input, answer.text, record.value[1]) for answer, record in pairs)
-    return (DataTable("", ("source", "written", "wanted"), rows),)
+    rows = ((answer.input, answer.text, record.value[1]) for answer, record in pairs)
+    return (DataTable("", ("source", "written", "wanted"), tuple(rows)),)
 
 
 def _aligned(run: Run, record: TableRow) -> "Aligned":
-    """A translation with what it looked at."""
+    """A translation with its attention map."""
     answer = run(record.value[0], aligned=True)
     weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())
     read, written = answer.read, answer.written
-    if run.known.tokenizer.kind != "word":  # pieces of words, with the spaces that tell where words begin
+    if run.known.tokenizer.kind != "word":  # subwords, with the spaces that mark where words begin
         read = (*map(run.known.tokenizer.spaced, run.known.tokenizer.encode(answer.input)), read[-1])
         written = tuple(map(run.known.tokenizer.spaced, answer.tokens))
     return Aligned(read, written, weights, record.value[1], score=answer.score)
@@ -66,7 +65,7 @@ def _aligned(run: Run, record: TableRow) -> "Aligned":
 
 @dataclass(frozen=True)
 class Aligned(Item):
-    """A text written while looking at another: weights[i][j] is how much written token i looked at source token j.
+    """A translation and its source: weights[i][j] is the attention of written token i to source token j.
 
     >>> Aligned(("the", "cat"), ("el", "gato"), ((0.9, 0.1),))
     Traceback (most recent call last):
@@ -75,29 +74,25 @@ class Aligned(Item):
 
     source: tuple[str, ...]
     written: tuple[str, ...]
-    weights: tuple[tuple[float, ...], ...]
+    weights: Rows
     wanted: str = ""
-    note: str = ""
     score: float | None = None
     shows_attention = True
 
     def __post_init__(self) -> None:
-        rows, tokens = len(self.weights), len(self.written)
-        plural = "row" if rows == 1 else "rows"
-        require(rows == tokens, f"weights must have a row per written token: got {rows} {plural} for {tokens} tokens")
-        columns = len(self.source)
-        for index, row in enumerate(self.weights):
-            require(
-                len(row) == columns,
-                f"weights must have a column per source token: row {index} has {len(row)} for {columns} tokens",
-            )
+        rows, tokens, columns = plural(len(self.weights), "row"), len(self.written), len(self.source)
+        same = len(self.weights) == tokens
+        require(same, f"weights must have a row per written token: got {rows} for {tokens} tokens")
+        for index, size in enumerate(map(len, self.weights)):
+            message = f"weights must have a column per source token: row {index} has {size} for {columns} tokens"
+            require(size == columns, message)
 
     @property
     def empty(self) -> bool:
         return not (self.source and self.written)
 
     def draw(self) -> Markup:
-        """Both texts, linked by the script when a token is pointed at, and the map of all weights."""
+        """Both texts, which the page's script links when a token is hovered, and the matrix of all weights."""
         source, written = pieces(self.source), pieces(self.written)
         scale = ColorScale.of(self.weights)
         texts = element(
@@ -107,42 +102,42 @@ class Aligned(Item):
             line("wanted", compared(self.wanted, text_of(self.written))) if self.wanted else None,
             class_="lines",
         )
-        wide = len(source) > ROOMY
         label = f"Weights of {len(written)} written tokens over {len(source)} source tokens"
         return element(
             "figure",
-            head(self.note, self.score),
+            head("", self.score),
             texts,
             element("p", class_="readout", aria_live="polite"),
-            scroll(_matrix(self, source, written, scale), label),
+            scroll(_matrix(self.weights, source, written, scale), label),
             element("p", scale.key(len(source)), class_="keys"),
             *(element("p", text, class_="caution") for text in cautions(self.weights, shown(source))),
-            class_="aligned card wide" if wide else "aligned card",
+            class_="aligned card wide" if len(source) > ROOMY else "aligned card",
         )
 
 
 def _strip(tokens: tuple[WordPiece, ...], side: str) -> Markup:
-    """Tokens as running text; pieces of one word touch."""
+    """Tokens as running text; subwords of one word have no space between them."""
     parts: list[str] = []
     for index, piece in enumerate(tokens):
-        parts.append(" " if piece.starts and index else "")
-        parts.append(element("span", piece.shown, class_="token" if piece.starts else "token joined"))
+        kind = "token" if piece.starts else "token joined"
+        parts += [" " if piece.starts and index else "", element("span", piece.shown, class_=kind)]
     return element("span", join(parts), class_=f"strip {side}", dir="auto", lang="", translate="no")
 
 
-def _matrix(value: Aligned, source: tuple[WordPiece, ...], written: tuple[WordPiece, ...], scale: ColorScale) -> Markup:
-    """The weights as a table, so that it can be read without colors; the last row is the mean over what was written."""
+def _matrix(weights: Rows, source: tuple[WordPiece, ...], written: tuple[WordPiece, ...], scale: ColorScale) -> Markup:
+    """The weights as a table, readable without colors; the last row is the mean over the written tokens."""
 
-    def row(name: Markup, who: str, weights: tuple[float, ...]) -> Markup:
-        titles = [f"{who} \u2192 {piece.shown}: {number(w)}" for piece, w in zip(source, weights, strict=True)]
-        cells = [_cell(w, scale, title) for w, title in zip(weights, titles, strict=True)]
+    def row(name: Markup, written: str, values: tuple[float, ...]) -> Markup:
+        cells = []
+        for piece, value in zip(source, values, strict=True):
+            title = f"{written} \u2192 {piece.shown}: {number(value)}"
+            cells.append(element("td", weight(value), class_=scale.kind(value), style=scale.style(value), title=title))
         return element("tr", element("th", name, scope="row"), *cells)
 
     columns = [element("th", element("span", _label(piece)), scope="col") for piece in source]
-    rows = [row(_label(piece), piece.shown, weights) for piece, weights in zip(written, value.weights, strict=True)]
-    means = tuple(
-        total(column) / len(rows) if all(map(isfinite, column)) else nan for column in zip(*value.weights, strict=True)
-    )
+    rows = [row(_label(piece), piece.shown, values) for piece, values in zip(written, weights, strict=True)]
+    finite = [column if all(map(isfinite, column)) else (nan,) for column in zip(*weights, strict=True)]
+    means = tuple(total(column) / len(rows) for column in finite)
     return element(
         "table",
         element("thead", element("tr", element("td", class_="corner"), *columns)),
@@ -155,9 +150,5 @@ def _matrix(value: Aligned, source: tuple[WordPiece, ...], written: tuple[WordPi
 
 
 def _label(piece: WordPiece) -> Markup:
-    """A token beside or above the map; a piece that goes on with a word begins with a dot."""
+    """A token as the header of a row or a column; a subword that continues a word begins with a dot."""
     return element("bdi", piece.shown if piece.starts else f"\u00b7{piece.shown}")
-
-
-def _cell(value: float, scale: ColorScale, title: str) -> Markup:
-    return element("td", weight(value), class_=scale.kind(value), style=scale.style(value), title=title)

@@ -1,4 +1,4 @@
-"""translate: a sentence in, the same sentence in another language out, with what the model looked at for every word.
+"""translate: a sentence in, the same sentence in another language out, with the attention of every word.
 
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mirada.looking.labels import Labels
 
 DECODED_AT_ONCE = 2048  # source tokens
-GENERAL = "general:scale=None"  # unscaled, all weight goes to the last word within some steps and stays there
+GENERAL = "general:scale=None"  # unscaled, all weight moves to the last word within a few steps and stays there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +46,12 @@ class TranslateOptions(TextOptions):
     reverse: bool = False
 
 
-Tokens = tuple[list[int], list[int]]  # of both sides
+Tokens = tuple[list[int], list[int]]  # source and target
 COLUMNS = ("source", "target")
 
 
 class Translate(TextTask[str, Fields, Vocabulary]):
-    """The sentences of one language in another one, learned from pairs."""
+    """Translate sentences from one language to another, learned from pairs."""
 
     name = "translate"
     Data = TranslateOptions
@@ -126,7 +126,7 @@ class Translate(TextTask[str, Fields, Vocabulary]):
         return translation_metrics(texts, wanted), answers
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
-        """A translation memory: the known translation of the sentence that is most alike."""
+        """A translation memory: the known translation of the most similar source sentence."""
         from mirada.tasks.translate.metrics import nearest_texts, translation_metrics
 
         known = learned()
@@ -152,7 +152,7 @@ class Translate(TextTask[str, Fields, Vocabulary]):
         ]
 
     def probe(self, run: Run, name: str, records: Sequence[TableRow]) -> dict[str, float]:
-        """The context test: a record also has the word that must be written and those that must not."""
+        """The context test: a record also has the word that must be in the translation and those that must not."""
         from mirada.tasks.translate.metrics import has_right_word
 
         answers = run([record.value[0] for record in records])
@@ -163,14 +163,14 @@ class Translate(TextTask[str, Fields, Vocabulary]):
 
 
 def _builtin() -> Splits[Fields]:
-    """Sentences of a grammar; a record of the context test has both sides, the wanted word and the wrong ones."""
+    """Sentences of a grammar. A record of the context test has source, target, the wanted word and the wrong ones."""
     splits = embedded("english_spanish")
     context = [Record(record.where, record.value[:4]) for record in splits.probes["context"]]
     return replace(splits, probes={"context": context})
 
 
 def swap_columns(splits: Splits[Fields]) -> Splits[Fields]:
-    """From the second column to the first, without the probes, which ask for words of the second."""
+    """Records from the second column to the first; without the probes, which test words of the second."""
     train, valid, test = (
         [Record(record.where, (record.value[1], record.value[0])) for record in part]
         for part in (splits.train, splits.valid, splits.test)
@@ -200,7 +200,9 @@ def _decode(
 
 
 def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) -> Answer:
-    """The best hypothesis as text, with what it looked at; unknown words are copied from where it looked most."""
+    """The best hypothesis as an answer with its attention; for unknown words, the source word with the most attention is
+    copied.
+    """
     best = ranked[0]
     read = run.known.tokenizer.pieces(text)[: len(source) - 1]  # a text may have been cut
     texts = [written_text(run.known.tokenizer, hypothesis, read) for hypothesis in ranked]
@@ -222,17 +224,17 @@ def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) 
 def _labels_of(
     tokenizer: Tokenizer, text: str, source: list[int], best: Hypothesis, written: str, logits: Tensor
 ) -> "Labels":
-    """What the rows and columns of a translation are."""
-    from mirada.looking.labels import read_axis, written_labels  # an answer is labelled when it is looked at
+    """The axis labels of a translation."""
+    from mirada.looking.labels import read_axis, written_labels  # an answer is labeled when it is looked at
 
     return written_labels("source", read_axis(tokenizer, text, source), tokenizer, best, written, text, logits)
 
 
 def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Piece]) -> str:
-    """The hypothesis as text, with words of the source in the place of unknown ones.
+    """The hypothesis as text, with source words copied in place of unknown tokens.
 
-    What is copied is the word that was looked at most while the unknown one was written: among those of the source that
-    are unknown as well (names, mostly), or if there are none, among all its words.
+    The copied word is the one with the most attention when the unknown token was written: among the source words that
+    are unknown too (names, mostly); if there are none, among all of them.
     """
     text = tokenizer.decode(hypothesis.tokens)
     if UNKNOWN not in hypothesis.tokens or hypothesis.alignment is None:
@@ -247,5 +249,5 @@ def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Pi
 
 
 def attends(run: Run) -> bool:
-    """Whether the model looks at the source while it writes: all do but the plain recurrent one."""
+    """Whether the decoder attends to the source: all models do, except the plain recurrent one."""
     return getattr(run.model.config, "attention", "") != "no"

@@ -13,4 +13,4 @@ def sections(run: Run, records: Sequence[Record[str]]) -> list[Section]:
     prompt = beginning(records[0].value)
     drawn = [(f"temperature {t:g}", run(prompt, temperature=t).text) for t in (0.5, 0.8, 1.0)]
     samples = tuple(TextSample(title, text[len(prompt) :], prompt) for title, text in drawn)
-    return [Section("Samples", "Continuations of the same beginning, from careful to wild.", samples)]
+    return [Section("Samples", "Continuations of the same beginning at rising temperatures.", samples)]

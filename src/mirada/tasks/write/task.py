@@ -3,7 +3,7 @@
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 TOKENS = 300
 VALID_SHARE = 0.1
-NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # these are no text
-MOST_WEIGHTS = 1 << 24  # that are kept with an answer
+NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # tokens that are not text
+MOST_WEIGHTS = 1 << 24  # kept with an answer
 PROMPT = 24  # characters of the sample prompts
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions(TextOptions):
-    """Characters by default: small texts have few words."""
+    """Characters as tokens by default: small texts have few different words."""
 
     tokenizer: str = "char"
 
 
 class Write(TextTask[str, str, Vocabulary]):
-    """What follows the beginning of a text, by a causal language model."""
+    """Continue a text with a causal language model."""
 
     name = "write"
     Data = WriteOptions
@@ -58,10 +58,8 @@ class Write(TextTask[str, str, Vocabulary]):
     streams = True
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
-        if (minutes or 2) < 8:
-            sizes = {"width": 128, "hidden": 512, "depth": 4, "heads": 4, "length": 64, "dropout": 0.0}
-        else:
-            sizes = {"width": 192, "hidden": 768, "depth": 4, "heads": 4, "length": 128, "dropout": 0.1}
+        width, length, dropout = (128, 64, 0.0) if (minutes or 2) < 8 else (192, 128, 0.1)
+        sizes = {"width": width, "hidden": 4 * width, "depth": 4, "heads": 4, "length": length, "dropout": dropout}
         recipe = {"lr": 2e-3, "warmup": 100, "smoothing": 0.0, "batch_tokens": 1024, "patience": 0, "average": 0}
         return {"model": sizes, "recipe": recipe if minutes else recipe | {"minutes": 2.0}}
 
@@ -84,34 +82,31 @@ class Write(TextTask[str, str, Vocabulary]):
         return TextTokens(torch.tensor([token for ids in texts for token in (START, *ids)]), config.length)
 
     def batches(self, examples: TextTokens, recipe: Recipe) -> Windows:
-        return Windows(examples.tokens, examples.reach, _windows_in(examples, recipe), recipe.seed)
+        rows = max(1, recipe.batch_tokens // examples.reach)
+        return Windows(examples.tokens, examples.reach, rows, recipe.seed)
 
     def in_order(self, examples: TextTokens, recipe: Recipe) -> list[Microbatch]:
-        windows = in_order(examples.tokens, examples.reach, _windows_in(examples, recipe))
-        return [window_part(*batch) for batch in windows]
+        rows = max(1, recipe.batch_tokens // examples.reach)
+        return [window_part(*batch) for batch in in_order(examples.tokens, examples.reach, rows)]
 
     def answer(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> list[Answer]:
         return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
 
     def write(self, run: Run, text: str, ask: WriteAsk, number: int) -> Answer:
-        """The text and what follows it, in rounds where the model's reach is shorter than what is asked for."""
-        prompt, score = _start_of(run, text), 0.0
-        written: list[int] = []
-        wanted = ask.tokens or TOKENS
-        search, stepper, rounds = ask.search(), run.stepper, list[tuple[int, int]]()
-        while len(written) < wanted:
-            state, first, room = _primed(run, stepper, [*prompt, *written])
-            begun = len(prompt) + len(written)
-            rounds.append((begun + room - 1 - run.model.config.length, begun))
-            most, numbers = min(room, wanted - len(written)), [number + len(written)]
-            (found,) = search(stepper, state, first, None, most, numbers=numbers, rules=[NEVER])
-            written += found[0].tokens
-            score += found[0].logprob
+        """The text and its continuation, in rounds if that is longer than the context of the model."""
+        search, stepper, score = ask.search(), run.stepper, 0.0
+        prompt, written, rounds = [START, *run.known.tokenizer.encode(text)], list[int](), list[tuple[int, int]]()
+        for state, first, most, start in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
+            rounds.append((start, len(prompt) + len(written)))
+            numbers = [number + len(written)]
+            ((best, *_),) = search(stepper, state, first, None, most, numbers=numbers, rules=[NEVER])
+            written += best.tokens
+            score += best.logprob
         answer = self.written(run, text, prompt, written, score)
         return _with_weights(run, answer, [*prompt, *written], rounds) if ask.aligned else answer
 
     def written(self, run: Run, text: str, prompt: list[int], written: list[int], score: float) -> Answer:
-        """The answer: the text and what was written after it, whose log-probabilities sum up to the score."""
+        """The answer: the text and the tokens written after it, whose log-probabilities add up to `score`."""
         pieces = [run.known.tokenizer.token(token) for token in (*prompt, *written)]
         seen = [*prompt, *written][-run.model.config.length :]
         answer = Answer(
@@ -123,21 +118,17 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def stream(self, run: Run, text: str, ask: WriteAsk) -> Generator[str, None, Answer | None]:
         search = ask.search()
-        if isinstance(search, Beam):  # it decides at the end
+        if isinstance(search, Beam):  # it picks the best text at the end
             return (yield from super().stream(run, text, ask))
         yield text
-        prompt, stepper, score = _start_of(run, text), run.stepper, 0.0
-        written: list[int] = []
-        wanted = ask.tokens or TOKENS
-        while len(written) < wanted:
-            state, first, room = _primed(run, stepper, [*prompt, *written])
-            begun, most = len(written), min(room, wanted - len(written))
+        stepper, score = run.stepper, 0.0
+        prompt, written = [START, *run.known.tokenizer.encode(text)], list[int]()
+        for state, first, most, _ in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
             logprobs = []
-            for choice in search.stream(stepper, state, first, None, most, number=begun, rules=[NEVER]):
-                before = [*prompt, *written]
+            for choice in search.stream(stepper, state, first, None, most, number=len(written), rules=[NEVER]):
+                yield continued(run, [*prompt, *written], [choice.token])
                 written.append(choice.token)
                 logprobs.append(choice.logprob)
-                yield continued(run, before, [choice.token])
             score += sum(logprobs)
         return self.written(run, text, prompt, written, score)
 
@@ -157,7 +148,7 @@ class Write(TextTask[str, str, Vocabulary]):
         return {"perplexity": perplexity(found["loss"])}
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[Record[str]]) -> dict[str, float]:
-        """What the last few tokens alone tell about the next one."""
+        """An n-gram model: predictions from the last few tokens."""
         from mirada.tasks.write.metrics import loss_metrics, ngram_loss
 
         known, asked = (self.examples(part, run.known, run.model.config).tokens for part in (learned(), records))
@@ -177,18 +168,18 @@ class Write(TextTask[str, str, Vocabulary]):
 
 
 def beginning(text: str) -> str:
-    """The beginning of the first whole line of a text, without a broken word at its end.
+    """The beginning of the first complete line of a text, without a partial word at its end.
 
-    >>> beginning("of a line.\\nThe whole line goes on and on\\n")
-    'The whole line goes on'
+    >>> beginning("of a line.\\nThe first complete line of it\\n")
+    'The first complete line'
     """
     rest = text.partition("\n")[2].lstrip() or text
     return rest[:PROMPT].split("\n")[0].rsplit(" ", 1)[0]
 
 
 def _labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits: Tensor) -> "Labels":
-    """What the rows and columns of a writer are: as much of the text as it reads at once. A row writes the token after it."""
-    from mirada.looking.labels import Labels, written_axis, written_steps  # an answer is labelled when it is looked at
+    """The axis labels: the tokens in the context of the model. Each row predicts the token after it."""
+    from mirada.looking.labels import Labels, written_axis, written_steps  # an answer is labeled when it is looked at
 
     known = run.known.tokenizer
     start, rest = (tokens[:1], tokens[1:]) if tokens[0] == START else ([], tokens)
@@ -200,10 +191,10 @@ def _labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits
 
 
 def _with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[tuple[int, int]]) -> Answer:
-    """An answer with the weights of every written token over all tokens before it: of the last layer, mean of heads, 0 beyond
-    the model's reach. More than `MOST_WEIGHTS` are not kept, and a note says so.
+    """An answer with the weights of every written token over all tokens before it: of the last layer, averaged over heads, 0
+    outside the model's context. If there are more than `MOST_WEIGHTS`, a note replaces them.
 
-    `rounds` are the places from which the model read, and from which it wrote.
+    `rounds` has for each round the positions of the first token read and of the first token written.
     """
     first = rounds[0][1]
     if (len(tokens) - first) * len(tokens) > MOST_WEIGHTS:
@@ -218,12 +209,12 @@ def _with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[
 
 
 def continued(run: Run, before: list[int], tokens: list[int]) -> str:
-    """What some more tokens add to a text: the first of them also has the space before it, if there is one."""
+    """The text that more tokens append, including the space before the first of them, if there is one."""
     return run.known.tokenizer.decode([*before, *tokens])[len(run.known.tokenizer.decode(before)) :]
 
 
 def _texts_of(data: Any, encoding: str) -> Found[str]:
-    """The texts of files and folders, separated by commas, and their bad lines; or the texts in memory."""
+    """The texts of files and folders (a list with commas) and their bad lines; or texts in memory."""
     from mirada.data.files.folders import files_note, texts_at
     from mirada.data.files.memory import rows_in_memory
     from mirada.data.files.opening import read_text
@@ -231,19 +222,16 @@ def _texts_of(data: Any, encoding: str) -> Found[str]:
     if not isinstance(data, str):
         found = rows_in_memory(data, ("text",))
         return Found([Record(record.where, record.value[0]) for record in found.records], found.problems, found.notes)
-    records: list[Record[str]] = []
-    problems: list[Problem] = []
-    files = texts_at(data)
+    records, problems, files = list[Record[str]](), list[Problem](), texts_at(data)
     for path in files:
         text, bad = read_text(path, encoding)
         problems += bad
-        if text.strip():
-            records.append(Record(path, text))
+        records += [Record(path, text)] if text.strip() else []
     return Found(records, problems, files_note(data, files))
 
 
 def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
-    """Every text divided: its last part is held out, as a writer is asked for what follows."""
+    """Every text divided: its end is held out, as the task is to continue texts."""
     ends = list(accumulate(shares or (1 - VALID_SHARE, VALID_SHARE)))
     parts: list[list[Record[str]]] = [[], [], []]
     for record in found.records:
@@ -254,25 +242,20 @@ def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
     return Splits(train, valid, test, problems=found.problems)
 
 
-def _windows_in(examples: TextTokens, recipe: Recipe) -> int:
-    """Windows in a batch."""
-    return max(1, recipe.batch_tokens // examples.reach)
+def _rounds(
+    run: Run, stepper: Any, prompt: list[int], written: list[int], wanted: int
+) -> Iterator[tuple[Any, Tensor, int, int]]:
+    """Rounds of writing, until `written`, which the caller extends, has as many tokens as wanted. Each round is: the state
+    after all tokens but the last, that token, how many tokens to write at most, and the position of the first token read.
 
-
-def _start_of(run: Run, text: str) -> list[int]:
-    """The tokens of a prompt, after the start."""
-    return [START, *run.known.tokenizer.encode(text)]
-
-
-def _primed(run: Run, stepper: Any, tokens: list[int]) -> tuple[Any, Tensor, int]:
-    """The state after all tokens but the last, that one, and how many more fit.
-
-    A text that fills the model's reach is continued from its last half.
+    A text that fills the context of the model is continued from its last half.
     """
     reach = run.model.config.length
-    if len(tokens) >= reach:
-        tokens = tokens[-(reach // 2) :]
-    state = stepper.start(1)
-    if len(tokens) > 1:
-        _, state = stepper.step(torch.tensor([tokens[:-1]], device=run.device), state)
-    return state, torch.tensor(tokens[-1:], device=run.device), reach - len(tokens) + 1
+    while len(written) < wanted:
+        tokens = [*prompt, *written]
+        start = len(tokens) - max(1, reach // 2) if len(tokens) >= reach else 0
+        state, tokens = stepper.start(1), tokens[start:]
+        if len(tokens) > 1:
+            _, state = stepper.step(torch.tensor([tokens[:-1]], device=run.device), state)
+        most = min(reach - len(tokens) + 1, wanted - len(written))
+        yield state, torch.tensor(tokens[-1:], device=run.device), most, start
