@@ -23,23 +23,18 @@ def manual() -> str:
 
     The Python documentation, https://docs.python.org/3/reference.
     """
-    seen: set[str] = set()
-    texts = [_topic(text, seen) for _, text in sorted(_topics().items())]
-    return "\n\n\n".join(text for text in texts if text) + "\n"
-
-
-def _topics() -> dict[str, str]:
-    """The topics of the running Python by name, as they stand."""
     try:
-        found = import_module("pydoc_data.topics").topics
+        topics: dict[str, str] = import_module("pydoc_data.topics").topics
     except ImportError:
-        found = {}
-    if not found:
+        topics = {}
+    if not topics:
         raise ValueError(
             "the built-in text is Python's own manual, and this Python ships without it (no pydoc_data.topics). "
             "Pass --data a text file, or use a Python from python.org."
         )
-    return dict(found)
+    seen: set[str] = set()
+    texts = [_topic(text, seen) for _, text in sorted(topics.items())]
+    return "\n\n\n".join(text for text in texts if text) + "\n"
 
 
 def _topic(text: str, seen: set[str]) -> str:

@@ -4,9 +4,8 @@ Every number is a function of the seed, the split and the row, made by single op
 which are rounded alike everywhere: the same samples on every machine.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, islice
 from zlib import crc32
 
 import numpy as np
@@ -56,10 +55,6 @@ class DrawnNumbers:
         """A number from `low` to `high`."""
         return float(low + (high - low) * next(self.numbers))
 
-    def near(self, value: float, share: float) -> float:
-        """A value that is too large or too small by up to a share of it."""
-        return value * self.between(1 - share, 1 + share)
-
     def below(self, many: int) -> int:
         """A whole number."""
         return int(many * next(self.numbers))
@@ -72,20 +67,15 @@ def morse(split: str, seed: int = 0) -> list[Keyed]:
     ['ho ein', 'ds m', 'ahah']
     """
     require(split in SIZES, f"a split is one of {', '.join(SIZES)}: got {split!r}")
-    number = list(SIZES).index(split)
-    numbered_texts = enumerate(islice(_texts(split, seed), SIZES[split]))
-    return [Keyed(keyed(text, seed, number, row), text) for row, text in numbered_texts]
-
-
-def _texts(split: str, seed: int) -> Iterator[str]:
-    """Random words, so that nothing but the sound tells them. A text belongs to one split by its hash."""
-    for row in count():
-        draws = DrawnNumbers(3 + 2 * LONGEST, seed, list(SIZES).index(split), row, 0)
+    number, texts, row = list(SIZES).index(split), list[str](), 0
+    while len(texts) < SIZES[split]:  # random words, so that nothing but the sound shows which they are
+        draws = DrawnNumbers(3 + 2 * LONGEST, seed, number, row, 0)
         words = 2 if next(draws.numbers) < SECOND_WORD else 1
         sizes = [1 + draws.below(LONGEST) for _ in range(words)]
         text = " ".join("".join(LETTERS[draws.below(len(LETTERS))] for _ in range(size)) for size in sizes)
-        if split_of(text) == split:
-            yield text
+        texts += [text] if split_of(text) == split else []
+        row += 1
+    return [Keyed(keyed(text, seed, number, place), text) for place, text in enumerate(texts)]
 
 
 def split_of(text: str) -> str:
@@ -123,11 +113,12 @@ def keyed(text: str, *key: int) -> Sound:
     lengths = []
     for place, (_, size) in enumerate(signs):
         pace = 1 + drift * (place / len(signs) - 0.5)
-        lengths.append(max(1, int(RATE * draws.near(size * dot * pace, HAND))))
+        lengths.append(max(1, int(RATE * (size * dot * pace * draws.between(1 - HAND, 1 + HAND)))))
     edges = [int(RATE * draws.between(0.03, 0.20)) for _ in range(2)]
     on = np.repeat([0, *(sounds for sounds, _ in signs), 0], [edges[0], *lengths, edges[1]])
     loud = draws.between(*LOUD)
-    fading = _faded(len(on), [draws.between(0.6, 1.0) for _ in range(3)])
+    levels = [draws.between(0.6, 1.0) for _ in range(3)]
+    fading = np.interp(np.arange(len(on)) / len(on), np.linspace(0, 1, len(levels)), levels)
     signal = envelope(on) * fading * tone(len(on), draws.between(*TONE), draws.between(-WANDER, WANDER))
     noise = hiss(len(on), *key, 2) * draws.between(*HISS)
     samples = np.rint(loud * (signal + noise) * 2**14) / 2**15
@@ -162,11 +153,6 @@ def tone(size: int, hertz: float, wander: float) -> NDArray[np.float64]:
     """A sine whose frequency goes up or down by a share."""
     steps = (hertz * (1 + wander * (np.arange(size) / size - 0.5)) / RATE * 2**PHASE).astype(np.int64)
     return SINE[(steps.cumsum() >> (PHASE - TABLE)) % 2**TABLE]
-
-
-def _faded(size: int, levels: Sequence[float]) -> NDArray[np.float64]:
-    """Loudness that goes from level to level."""
-    return np.interp(np.arange(size) / size, np.linspace(0, 1, len(levels)), levels)
 
 
 def hiss(size: int, *key: int) -> NDArray[np.float64]:

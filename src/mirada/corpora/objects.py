@@ -44,35 +44,9 @@ def _roof(x: Field, y: Field, top: float, bottom: float, half: float) -> Field:
     return np.maximum(sides, y - np.float32(bottom))
 
 
-def _ring(x: Field, y: Field) -> Field:
-    return np.abs(_circle(x, y, 0.68)) - np.float32(0.27)
-
-
-def square(x: Field, y: Field) -> Field:
-    """A square with its sides along the axes."""
-    return _box(x, y, 0.82, 0.82)
-
-
-def _triangle(x: Field, y: Field) -> Field:
-    return _roof(x, y, -1.0, 0.85, 1.0)
-
-
-def cross(x: Field, y: Field) -> Field:
-    """Two bars that cross each other."""
-    return np.minimum(_box(x, y, 0.3, 0.95), _box(x, y, 0.95, 0.3))
-
-
 def _heart(x: Field, y: Field) -> Field:
     lobes = _circle(np.abs(x) - np.float32(0.45), y + np.float32(0.4), 0.52)
     return np.minimum(lobes, _roof(x, -y, -1.0, 0.32, 0.98))
-
-
-def _moon(x: Field, y: Field) -> Field:
-    return np.maximum(_circle(x, y), -_circle(x - np.float32(0.55), y, 0.8))
-
-
-def _arrow(x: Field, y: Field) -> Field:
-    return np.minimum(_roof(x, y, -1.0, 0.1, 0.95), _box(x, y - np.float32(0.45), 0.3, 0.5))
 
 
 def _house(x: Field, y: Field) -> Field:
@@ -90,9 +64,15 @@ def _star(x: Field, y: Field) -> Field:
 
 
 SHAPES: dict[str, Distance] = {
-    "arrow": _arrow, "cross": cross, "heart": _heart, "house": _house, "moon": _moon, "ring": _ring, "star": _star,
-    "triangle": _triangle,
-}  # fmt: skip
+    "arrow": lambda x, y: np.minimum(_roof(x, y, -1.0, 0.1, 0.95), _box(x, y - np.float32(0.45), 0.3, 0.5)),
+    "cross": lambda x, y: np.minimum(_box(x, y, 0.3, 0.95), _box(x, y, 0.95, 0.3)),
+    "heart": _heart,
+    "house": _house,
+    "moon": lambda x, y: np.maximum(_circle(x, y), -_circle(x - np.float32(0.55), y, 0.8)),
+    "ring": lambda x, y: np.abs(_circle(x, y, 0.68)) - np.float32(0.27),
+    "star": _star,
+    "triangle": lambda x, y: _roof(x, y, -1.0, 0.85, 1.0),
+}
 
 
 def covered(distance: Field, scale: Field | float) -> Field:
@@ -187,12 +167,18 @@ def _some(rows: range, *key: int) -> tuple[UInt8[np.ndarray, "n side side 3"], I
         _paint(canvas, _shadow(cover), DARK)
         _paint(canvas, cover, _color(chance))
     classes = np.array([row % len(LABELS) for row in rows])
-    cover = _whole(chance, x, y, classes)
+    far = RADIUS[1] + 1  # from the border: the object is whole
+    cover = _shape(chance, x - chance(far, SIDE - far), y - chance(far, SIDE - far), chance(*RADIUS), classes)
     _paint(canvas, _shadow(cover), DARK)
     _paint(canvas, cover, _color(chance))
     canvas += chance.grain().transpose(1, 0, 2, 3)
     pixels = np.clip(np.rint(canvas), 0, 255).astype(np.uint8)
-    return np.ascontiguousarray(pixels.transpose(1, 2, 3, 0)), _boxes_of(cover)
+    columns, lines = (
+        cover.max(axis) >= 0.25 for axis in (1, 2)
+    )  # where the object covers a quarter of a pixel or more
+    left, top = columns.argmax(1), lines.argmax(1)
+    right, bottom = SIDE - columns[:, ::-1].argmax(1), SIDE - lines[:, ::-1].argmax(1)
+    return np.ascontiguousarray(pixels.transpose(1, 2, 3, 0)), np.stack([left, top, right, bottom], -1)
 
 
 def _background(chance: PictureChance, x: Field, y: Field) -> Canvas:
@@ -231,12 +217,6 @@ def _stroke(chance: PictureChance, x: Field, y: Field) -> Field:
     return covered(np.maximum(np.abs(u) - chance(3, 12), np.abs(v) - chance(0.4, 1.1)), 1.0)
 
 
-def _whole(chance: PictureChance, x: Field, y: Field, classes: Int[np.ndarray, " n"]) -> Field:
-    """A shape, all of it in the picture."""
-    far = RADIUS[1] + 1
-    return _shape(chance, x - chance(far, SIDE - far), y - chance(far, SIDE - far), chance(*RADIUS), classes)
-
-
 def _fragment(chance: PictureChance, x: Field, y: Field) -> Field:
     """Less than half of a shape, cut along a line."""
     x, y, radius = x - chance(0, SIDE), y - chance(0, SIDE), chance(*RADIUS)
@@ -263,11 +243,3 @@ def _shadow(cover: Field) -> Field:
     wide = np.pad(cover, ((0, 0), (1, 1), (1, 1)))
     across = np.maximum(np.maximum(wide[:, :, :-2], wide[:, :, 2:]), wide[:, :, 1:-1])
     return np.maximum(np.maximum(across[:, :-2], across[:, 2:]), across[:, 1:-1]) * np.float32(0.75)
-
-
-def _boxes_of(cover: Field) -> Int[np.ndarray, "n 4"]:
-    """Left, top, right and bottom of the pixels that are covered by a quarter or more."""
-    columns, rows = (cover.max(axis) >= 0.25 for axis in (1, 2))
-    left, top = columns.argmax(1), rows.argmax(1)
-    right, bottom = SIDE - columns[:, ::-1].argmax(1), SIDE - rows[:, ::-1].argmax(1)
-    return np.stack([left, top, right, bottom], -1)

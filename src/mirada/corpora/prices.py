@@ -38,7 +38,8 @@ def prices(days: int = DAYS, seed: int = 0) -> Prices:
     >>> data.dates[:2], data.prices[:2].tolist()
     (('2010-01-04', '2010-01-05'), [[99.57, 95.15, 109.95], [99.68, 94.22, 109.13]])
     """
-    noise = _normal(days + LAG, 3, seed)
+    uniform = drawn((days + LAG) * 3 * SUMMED, seed).reshape(days + LAG, 3, SUMMED) >> np.uint64(40)
+    noise = uniform.sum(-1, dtype=np.uint64).astype(np.float64) / 2.0**24 - SUMMED / 2  # nearly normal
     news = drawn(days + LAG, seed, 1)
     chance = news % np.uint64(1000) < int(1000 * NEWS)
     jumps = np.where(chance, np.where(news >> np.uint64(63) == 1, JUMP, -JUMP), 0.0)
@@ -51,21 +52,11 @@ def prices(days: int = DAYS, seed: int = 0) -> Prices:
         heard = moves[day - LAG] if day >= LAG else 0.0
         a *= 1 + (RISE if heard > 0 else FALL) * heard + 0.004 * noise[day, 0] + _back(a, 0.05)
         rows.append((a, b, c))
-    return Prices(_business_days(days), np.array(rows[LAG:]).round(2))
+    every = (START + timedelta(days=number) for number in range(2 * days + 7))
+    business_days = tuple(day.isoformat() for day in every if day.weekday() < 5)[:days]
+    return Prices(business_days, np.array(rows[LAG:]).round(2))
 
 
 def _back(price: float, strength: float) -> float:
     """The pull to the level."""
     return strength * (LEVEL - price) / LEVEL
-
-
-def _normal(rows: int, columns: int, seed: int) -> NDArray[np.float64]:
-    """Nearly normal numbers, by the sums of uniform ones."""
-    raw = drawn(rows * columns * SUMMED, seed).reshape(rows, columns, SUMMED) >> np.uint64(40)
-    return raw.sum(-1, dtype=np.uint64).astype(np.float64) / 2.0**24 - SUMMED / 2
-
-
-def _business_days(count: int) -> tuple[str, ...]:
-    """The days from Monday to Friday."""
-    every = (START + timedelta(days=number) for number in range(2 * count + 7))
-    return tuple(day.isoformat() for day in every if day.weekday() < 5)[:count]

@@ -107,9 +107,7 @@ def _things(rng: Random, direction: tuple[int, int]) -> tuple[Thing, Thing]:
     (color, other), (shape, another) = (_two(rng, tuple(names)) for names in (COLORS, SHAPES))
     small, large = (low + rng.random() * (high - low) for low, high in (SMALL, LARGE))
     while True:
-        x0, y0, x1, y1 = (
-            half + 1 + rng.random() * (SIDE - 2 * half - 2) for half in (small, small, large, large)
-        )  # fmt: skip
+        x0, y0, x1, y1 = (half + 1 + rng.random() * (SIDE - 2 * half - 2) for half in (small, small, large, large))
         dx, dy = x0 - x1, y0 - y1
         along, across = (dx * direction[0], abs(dy)) if direction[0] else (dy * direction[1], abs(dx))
         if along > small + large and across < along / 2:
@@ -137,15 +135,10 @@ def _painted(things: tuple[Thing, ...], seed: int, number: int) -> UInt8[np.ndar
     for place, thing in enumerate(things):
         color = np.array(COLORS[thing.color]) + tones[3 * place + 3 : 3 * place + 6] % (2 * JITTER + 1) - JITTER
         top, left = int(thing.y - thing.half), int(thing.x - thing.half)
-        covered = _coverage(thing, top, left)[..., None]
+        side = min(int(2 * thing.half) + 2, SIDE - top, SIDE - left)
+        steps = (np.arange(side * FINE) + 0.5) / FINE
+        u, v = np.meshgrid((left + steps - thing.x) / thing.half, (top + steps - thing.y) / thing.half)
+        covered = SHAPES[thing.shape](u, v).reshape(side, FINE, side, FINE).mean((1, 3))[..., None]
         part = picture[top : top + len(covered), left : left + len(covered)]
         part += covered * (color - part)
     return np.clip(np.rint(picture) + grain % (2 * GRAIN + 1) - GRAIN, 0, 255).astype(np.uint8)
-
-
-def _coverage(thing: Thing, top: int, left: int) -> Plane:
-    """How much of every pixel of a square a thing covers, from 0 to 1."""
-    side = min(int(2 * thing.half) + 2, SIDE - top, SIDE - left)
-    steps = (np.arange(side * FINE) + 0.5) / FINE
-    u, v = np.meshgrid((left + steps - thing.x) / thing.half, (top + steps - thing.y) / thing.half)
-    return SHAPES[thing.shape](u, v).reshape(side, FINE, side, FINE).mean((1, 3))

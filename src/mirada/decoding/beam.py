@@ -61,9 +61,8 @@ class Beam(Search):
         sums = torch.zeros(len(batch), dtype=torch.float64, device=tokens.device)
         for length in range(max(call.most)):
             rows, width = len(sums), len(sums) // len(batch)
-            logits, normal, state = call.step(
-                tokens, state, SoFar(length, call.end, trail.texts(rows) if call.reads else [])
-            )  # fmt: skip
+            texts = [trail.back(row, length)[0] for row in range(rows)] if call.reads else []
+            logits, normal, state = call.step(tokens, state, SoFar(length, call.end, texts))
             look = call.stepper.alignment(state) if call.align or self.coverage else None
             covered, penalties = self.cover(covered, look, rows)
             candidates = self.candidates(logits, sums - normal, len(batch))
@@ -72,7 +71,8 @@ class Beam(Search):
             going = list(range(len(batch))) if len(going) > CROWD * len(batch) else going
             batch = [batch[place] for place in going]
             front = [text for place in going for text in assign_rows(live[place], place * width, width, self.size)]
-            trail.add(front, look if call.align else None)
+            trail.steps.append(front)
+            trail.looks.append(look if call.align else None)
             if not front:
                 break
             tokens = torch.tensor([text.token for text in front], device=tokens.device)
@@ -117,10 +117,6 @@ class Beam(Search):
         logs = torch.where(look > 0, look.clamp(max=1), 1).log()
         return look, (self.coverage * logs.double().sum(1)).tolist()
 
-    def mean(self, logprob: float, steps: int) -> float:
-        """The first term of the score."""
-        return logprob / steps**self.length_penalty
-
 
 class Candidate(NamedTuple):
     """A row of the batch, one more token, and the log-probability of both."""
@@ -164,7 +160,11 @@ class Ranking:
             elif rank < size:
                 self.keep(candidate, penalties, length + 1, finished=True)
         live = live[:size]
-        self.done = not live or self.settled(live[0].logprob)
+        self.done = not live or len(self.ended) >= size
+        if not self.done and len(self.ended) >= self.beam.best:  # can a text that is continued overtake the best?
+            scores = sorted((text.score for text in self.ended), reverse=True)
+            bound = live[0].logprob / self.call.most[self.entry] ** self.beam.length_penalty
+            self.done = scores[self.beam.best - 1] >= bound
         if not self.done and length + 1 == self.call.most[self.entry]:
             self.done = True
             for candidate in live:
@@ -173,16 +173,8 @@ class Ranking:
 
     def keep(self, last: Candidate, penalties: list[float], steps: int, finished: bool) -> None:
         """Note a text that is no longer continued."""
-        self.ended.append(Ended(self.beam.mean(last.logprob, steps) + penalties[last.row], steps, finished, last))
-
-    def settled(self, logprob: float) -> bool:
-        """Whether a text that goes on with this log-probability, or with less, comes too late."""
-        if len(self.ended) >= self.beam.size:
-            return True
-        if len(self.ended) < self.beam.best:
-            return False
-        scores = sorted((text.score for text in self.ended), reverse=True)
-        return scores[self.beam.best - 1] >= self.beam.mean(logprob, self.call.most[self.entry])
+        score = last.logprob / steps**self.beam.length_penalty + penalties[last.row]
+        self.ended.append(Ended(score, steps, finished, last))
 
     def best(self) -> list[Ended]:
         """The best ones, best first."""
@@ -215,11 +207,6 @@ class Backpointers:
     steps: list[list[Candidate]] = field(default_factory=list)
     looks: list[Float[Tensor, "rows keys"] | None] = field(default_factory=list)
 
-    def add(self, front: list[Candidate], look: Float[Tensor, "rows keys"] | None) -> None:
-        """Note what goes on after one more step."""
-        self.steps.append(front)
-        self.looks.append(look)
-
     def back(self, row: int, steps: int) -> tuple[list[int], list[int]]:
         """The tokens that lead to a row after some steps, and the rows passed on the way, that one included."""
         tokens, rows = [], [row]
@@ -229,14 +216,9 @@ class Backpointers:
             rows.append(row)
         return tokens[::-1], rows[::-1]
 
-    def texts(self, rows: int) -> list[list[int]]:
-        """What is written in every row now."""
-        return [self.back(row, len(self.steps))[0] for row in range(rows)]
-
     def hypothesis(self, text: Ended) -> Hypothesis:
         """A text that has ended, written out."""
         tokens, rows = self.back(text.last.row, text.steps - 1)
         looks = [look[row] for look, row in zip(self.looks, rows, strict=False) if look is not None]
         tokens = tokens if text.finished else [*tokens, text.last.token]
-        alignment = stacked(looks) if looks else None
-        return Hypothesis(tokens, text.last.logprob, text.score, text.finished, alignment)
+        return Hypothesis(tokens, text.last.logprob, text.score, text.finished, stacked(looks) if looks else None)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mirada.decoding.search import CROWD, Hypothesis, Rule, Search, SearchCall, SoFar, Stepper, prepare, stacked, topk
+from mirada.decoding.search import CROWD, Hypothesis, Rule, Search, SearchCall, SoFar, Stepper, stacked, topk
 from mirada.errors import require
 
 
@@ -31,9 +31,7 @@ class SingleHypothesis(Search):
     """
 
     @abstractmethod
-    def choose(
-        self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int
-    ) -> Int[Tensor, " rows"]:  # fmt: skip
+    def choose(self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int) -> Int[Tensor, " rows"]:
         """The next token of every row, whose texts have these numbers and this length."""
 
     def search(self, call: SearchCall) -> list[list[Hypothesis]]:
@@ -43,7 +41,14 @@ class SingleHypothesis(Search):
             looks.append(look)
             for choice in choices:
                 paths[choice.entry].append(choice)
-        return [[_hypothesis(path, looks if call.align else None, call.end)] for path in paths]
+        hypotheses = []
+        for path in paths:
+            logprob, finished = sum(choice.logprob for choice in path), path[-1].token == call.end
+            tokens = [choice.token for choice in (path[:-1] if finished else path)]
+            seen = [look[choice.row] for look, choice in zip(looks, path, strict=False) if look is not None]
+            alignment = stacked(seen) if call.align else None
+            hypotheses.append([Hypothesis(tokens, logprob, logprob / len(path), finished, alignment)])
+        return hypotheses
 
     def stream(
         self,
@@ -60,7 +65,7 @@ class SingleHypothesis(Search):
 
         The arguments are those of a call, and the mean of the log-probabilities is its score.
         """
-        call = prepare(stepper, state, first, end, most, False, rules, [number] * len(first))
+        call = SearchCall(stepper, state, first, end, most, False, rules, [number] * len(first))
         require(len(first) == 1, f"a stream is of one text: got first of batch={len(first)}. Call the search instead.")
         return (choices[0] for choices, _ in self.steps(call))
 
@@ -76,7 +81,11 @@ class SingleHypothesis(Search):
             logits, normal, state = call.step(tokens, state, so_far)
             tokens = self.choose(logits, [call.numbers[entry] for entry in entries], length)
             look = call.stepper.alignment(state) if call.align else None
-            choices = _written(call, entries, going, (tokens, logits, normal), length)
+            chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
+            ids, normals = tokens.tolist(), normal.tolist()
+            choices = [Choice(entries[row], row, ids[row], chosen[row] - normals[row]) for row in going]
+            for choice in choices:
+                call.check_logprob(choice.logprob, choice.entry, length)
             yield choices, look
             going = [c.row for c in choices if c.token != call.end and length + 1 < call.most[c.entry]]
             if not going:
@@ -88,29 +97,6 @@ class SingleHypothesis(Search):
                 state, tokens = call.stepper.reorder(state, rows), tokens.index_select(0, rows)
                 entries = [entries[row] for row in going]
                 going = list(range(len(entries)))
-
-
-def _written(
-    call: SearchCall, entries: list[int], going: list[int], step: tuple[Tensor, Tensor, Tensor], length: int
-) -> list[Choice]:
-    """What the rows that go on have written: `step` has their tokens, the scores and the normalizers."""
-    tokens, logits, normal = step
-    chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
-    ids, normals = tokens.tolist(), normal.tolist()
-    choices = [Choice(entries[row], row, ids[row], chosen[row] - normals[row]) for row in going]
-    for choice in choices:
-        call.check_logprob(choice.logprob, choice.entry, length)
-    return choices
-
-
-def _hypothesis(path: list[Choice], looks: list[Tensor | None] | None, end: int | None) -> Hypothesis:
-    """The text of a path; `looks` has those of every row in every step, if they are wanted."""
-    logprob, finished = sum(choice.logprob for choice in path), path[-1].token == end
-    tokens = [choice.token for choice in (path[:-1] if finished else path)]
-    alignment = None
-    if looks is not None:
-        alignment = stacked([look[choice.row] for look, choice in zip(looks, path, strict=False) if look is not None])
-    return Hypothesis(tokens, logprob, logprob / len(path), finished, alignment)
 
 
 # Greedy search: the likeliest token, again and again.

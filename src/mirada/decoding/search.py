@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -79,8 +79,7 @@ def stacked(looks: Sequence[Float[Tensor, " keys"]]) -> Float[Tensor, "steps key
 NEVER = -torch.inf
 
 
-@dataclass(frozen=True, eq=False)
-class SoFar:
+class SoFar(NamedTuple):
     """Where a search is: how many tokens every text has, the token that ends one, and the texts if a rule reads them."""
 
     length: int
@@ -255,7 +254,7 @@ class Search(ABC):
         Returns:
             A list of hypotheses for every entry.
         """
-        call = prepare(stepper, state, first, end, most, align, rules, numbers)
+        call = SearchCall(stepper, state, first, end, most, align, rules, numbers)
         with torch.inference_mode():
             return self.search(call) if len(first) else []
 
@@ -264,19 +263,44 @@ class Search(ABC):
         """The same, of a call whose arguments fit together."""
 
 
-@dataclass(frozen=True, eq=False)
 class SearchCall:
-    """What a search was called with, checked and complete."""
+    """What a search was called with, checked and complete: `most` and `numbers` have one per entry."""
 
-    stepper: Stepper
-    state: Any
-    first: Int[Tensor, " batch"]
-    end: int | None
-    most: list[int]
-    align: bool
-    rules: tuple[Rule, ...]
-    numbers: list[int]
-    reads: bool  # whether a rule looks at what was written
+    def __init__(
+        self,
+        stepper: Stepper,
+        state: Any,
+        first: Int[Tensor, " batch"],
+        end: int | None,
+        most: int | Sequence[int],
+        align: bool,
+        rules: Sequence[Rule],
+        numbers: Sequence[int] | None,
+    ) -> None:
+        kind, is_stepper = type(stepper).__name__, isinstance(stepper, Stepper)
+        require(is_stepper, f"a search needs a model with start, step, reorder and alignment: got {kind}")
+        require(
+            not getattr(stepper, "training", False),
+            f"{kind} is in training mode, where dropout would change its words. Call model.eval() first.",
+        )
+        check_axes("first", first, "batch")
+        check_integers("first", first)
+        require(end is None or end >= 0, f"end must be a token or None: got {end}")
+        batch = len(first)
+        self.most = [most] * batch if isinstance(most, int) else list(most)
+        count = len(self.most)
+        require(count == batch, f"most must be one number, or one per entry: got {count} for batch={batch}")
+        require(all(limit >= 1 for limit in self.most), f"most must be at least 1: got {most}")
+        self.numbers = list(range(batch)) if numbers is None else list(numbers)
+        count = len(self.numbers)
+        require(count == batch, f"numbers must have one per entry: got {count} for batch={batch}")
+        for rule in rules:
+            require(isinstance(rule, Rule), f"rules must be values such as Forbid([0]) or AtLeast(3): got {rule!r}")
+        self.stepper, self.state, self.first, self.end, self.align = stepper, state, first, end, align
+        self.rules, self.reads = (
+            tuple(rules),
+            any(rule.reads for rule in rules),
+        )  # whether one looks at what was written
 
     def step(
         self, tokens: Int[Tensor, " rows"], state: Any, so_far: SoFar
@@ -287,7 +311,10 @@ class SearchCall:
         """
         logits, state = self.stepper.step(tokens, state)
         if so_far.length == 0:
-            self.check_vocabulary(logits)
+            check_axes("the scores of a step", logits, "rows vocab")
+            vocab = logits.shape[1]
+            if self.end is not None and not self.end < vocab:
+                raise ValueError(f"end must be a token of the vocabulary of {vocab}: got {self.end}")
         if logits.dtype in HALVES:
             logits = logits.float()
         normal = logits.logsumexp(-1)
@@ -295,13 +322,6 @@ class SearchCall:
         for rule in self.rules:
             rule.apply(logits, so_far)
         return logits, normal, state
-
-    def check_vocabulary(self, logits: Float[Tensor, "rows vocab"]) -> None:
-        """Require scores in which the end can be found."""
-        check_axes("the scores of a step", logits, "rows vocab")
-        vocab = logits.shape[1]
-        if self.end is not None and not self.end < vocab:
-            raise ValueError(f"end must be a token of the vocabulary of {vocab}: got {self.end}")
 
     def check_logprob(self, logprob: float, entry: int, length: int) -> None:
         """Require a token that can be written."""
@@ -315,36 +335,3 @@ class SearchCall:
                 f"no token may come next, after {length} tokens of text {self.numbers[entry]}: the rules "
                 f"{list(self.rules)} take all of them away. Leave one out."
             )
-
-
-def prepare(
-    stepper: Stepper,
-    state: Any,
-    first: Int[Tensor, " batch"],
-    end: int | None,
-    most: int | Sequence[int],
-    align: bool,
-    rules: Sequence[Rule],
-    numbers: Sequence[int] | None,
-) -> SearchCall:
-    """Check what a search was called with."""
-    kind = type(stepper).__name__
-    require(isinstance(stepper, Stepper), f"a search needs a model with start, step, reorder and alignment: got {kind}")
-    require(
-        not getattr(stepper, "training", False),
-        f"{kind} is in training mode, where dropout would change its words. Call model.eval() first.",
-    )
-    check_axes("first", first, "batch")
-    check_integers("first", first)
-    require(end is None or end >= 0, f"end must be a token or None: got {end}")
-    batch = len(first)
-    limits = [most] * batch if isinstance(most, int) else list(most)
-    require(len(limits) == batch, f"most must be one number, or one per entry: got {len(limits)} for batch={batch}")
-    require(all(limit >= 1 for limit in limits), f"most must be at least 1: got {most}")
-    given = list(range(batch)) if numbers is None else list(numbers)
-    require(len(given) == batch, f"numbers must have one per entry: got {len(given)} for batch={batch}")
-    for rule in rules:
-        require(isinstance(rule, Rule), f"rules must be values such as Forbid([0]) or AtLeast(3): got {rule!r}")
-    return SearchCall(
-        stepper, state, first, end, limits, align, tuple(rules), given, reads=any(rule.reads for rule in rules)
-    )  # fmt: skip

@@ -15,7 +15,7 @@ from torch import Tensor
 from mirada.attention.cache import Cache, writable
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
-from mirada.engine.fits import Half, PositionTable, joined
+from mirada.engine.fits import Half, PositionTable, joined, sublayers_of
 from mirada.engine.state import Decoding, Index, Rows, Scores
 from mirada.layers import stack
 from mirada.layers.norm import LayerNorm, Norm
@@ -38,19 +38,17 @@ class Packed(NamedTuple):
 
 def pack(half: Half) -> Packed:
     """The weights of a stack, of the norm behind it and of an output."""
+    pieces = []  # in the order of a step: before the two matrices of each sublayer, its norm
+    for layer in half.layers:
+        for norm, scale, first, last in sublayers_of(layer):
+            pieces += [norm_weights(norm, scale), panels(*joined(*first)), panels(*joined(last))]
+    if half.stack.norm is not None:
+        pieces.append(norm_weights(half.stack.norm, 1.0))
     return Packed(
-        _together(_in_order(half)),
+        _together(pieces),
         [panels(*joined(cross.heads.key, cross.heads.value)) for cross in half.across],  # type: ignore[arg-type]
         None if half.output is None else _together([panels(*joined(half.output))]),
     )
-
-
-def _in_order(half: Half) -> list[Numbers]:
-    """The weights of a stack in the order of a step: before the two matrices of each sublayer, its norm."""
-    pieces = []
-    for norm, scale, first, last in half.sublayers:
-        pieces += [norm_weights(norm, scale), panels(*joined(*first)), panels(*joined(last))]
-    return pieces if half.stack.norm is None else [*pieces, norm_weights(half.stack.norm, 1.0)]
 
 
 def _together(pieces: list[Numbers]) -> Numbers:
@@ -84,8 +82,6 @@ def padded(n: int) -> int:
 
 LONGEST = 128  # places of a source; a fused kernel reads longer ones as quickly
 
-Room = Float[Tensor, "batch heads keys dim"]
-
 
 class Buffers:
     """Memory for C to work in, of one decoding or of one pass."""
@@ -110,7 +106,7 @@ class Compiled:
         self.half, shape = half, half.shape
         self.packed, self.positions = pack(half), PositionTable(half)
         self.words = half.words.weight.detach()
-        self.blank = decode.DecodeStep(
+        self.blank = decode.DecodeStep(  # a job that knows the weights: every decoding and pass has a copy
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(half.stack.layers),
             activation=decode.ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
             last_norm=half.stack.norm is not None, weights=self.packed.stack.data_ptr(),
@@ -118,10 +114,6 @@ class Compiled:
             words=self.words.data_ptr(),
             work=sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),
         )  # fmt: skip
-
-    def job(self) -> decode.DecodeStep:
-        """A job that knows the weights, for one decoding or pass."""
-        return decode.DecodeStep.from_buffer_copy(self.blank)
 
     def refuses(self, tokens: Int[Tensor, "batch length"]) -> str | None:
         """Why these tokens cannot be read in one call; None if they can."""
@@ -137,7 +129,8 @@ class Compiled:
         self, tokens: Int[Tensor, "batch length"], padding: Padding | None
     ) -> Float[Tensor, "batch length width"] | None:
         """What an encoder makes of tokens that it does not refuse; None if one of them is not in the vocabulary."""
-        job, tokens, (batch, length) = self.job(), tokens.contiguous(), tokens.shape
+        job, tokens = decode.DecodeStep.from_buffer_copy(self.blank), tokens.contiguous()
+        batch, length = tokens.shape
         positions = self.positions.up_to(length - 1)
         lengths = None if padding is None else padding.lengths.to(torch.int64, copy=True)
         if lengths is not None:
@@ -150,15 +143,15 @@ class Compiled:
         del buffers  # not before
         return states if done else None
 
-    def remember(self, memory: Float[Tensor, "batch keys width"]) -> list[tuple[Room, Room]]:
-        """Keys and values of a memory, for every layer: both from one product."""
-        job, (batch, length, width) = self.blank, memory.shape
-        made = memory.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
-        rows, columns = memory.reshape(batch * length, width), 2 * job.heads * job.dim
+    def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
+        """Keys and values of a source, for every layer: both from one product."""
+        job, (batch, length, width) = self.blank, states.shape
+        made = states.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
+        rows, columns = states.reshape(batch * length, width), 2 * job.heads * job.dim
         for matrix, room in zip(self.packed.sources, made, strict=True):
             decode.product(rows, matrix, columns, out=room.view(len(rows), columns))
         keys, values = made.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
-        return list(zip(keys.unbind(0), values.unbind(0), strict=True))
+        return [Memory(k, v, cross.score, padding) for k, v, cross in zip(keys, values, self.half.across, strict=True)]
 
     def begin(self, batch: int, sources: list[Memory]) -> "CompiledDecoding":
         """A decoding of that many rows, over these sources if there are any. What is not written yet is never read."""
@@ -174,11 +167,22 @@ class CompiledDecoding(Decoding):
 
     def __init__(self, compiled: Compiled, caches: list[Cache], sources: list[Memory]) -> None:
         super().__init__(caches, sources)
-        self.compiled, self.job = compiled, compiled.job()
+        self.compiled, self.job = compiled, decode.DecodeStep.from_buffer_copy(compiled.blank)
         self.writers: Int[Tensor, "places rows"] | None = None
         self.bound = 0  # the threads that the job has buffers for; 0: it does not know the caches either
         if sources:
-            self.bind_sources(sources)
+            tensors = [room for memory in sources for room in (memory.keys, memory.values)]
+            assert len({(room.shape, room.stride()) for room in tensors}) == 1
+            assert tensors[0].stride(3) == 1
+            job, padding = self.job, sources[0].padding
+            self.places = addresses(tensors)
+            job.sources, job.source_count = ctypes.addressof(self.places), tensors[0].shape[0]
+            job.source_length = tensors[0].shape[2]
+            job.source_row, job.source_head, job.source_place, _ = tensors[0].stride()
+            if padding is not None:
+                self.lengths = padding.lengths.to(torch.int64, copy=True)
+                check_lengths(self.lengths, *tensors[0].shape[::2])
+                job.lengths = self.lengths.data_ptr()
 
     def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows] | None:
         job, words, writers = self.job, self.compiled.words, self.writers
@@ -207,21 +211,6 @@ class CompiledDecoding(Decoding):
         self.job.cache_row, self.job.cache_head = heads * length * dim, length * dim
         self.job.caches, self.bound = ctypes.addressof(self.rooms), threads
 
-    def bind_sources(self, sources: list[Memory]) -> None:
-        """Tell the job where the sources are."""
-        tensors = [room for memory in sources for room in (memory.keys, memory.values)]
-        assert len({(room.shape, room.stride()) for room in tensors}) == 1
-        assert tensors[0].stride(3) == 1
-        job, padding = self.job, sources[0].padding
-        self.places = addresses(tensors)
-        job.sources, job.source_count = ctypes.addressof(self.places), tensors[0].shape[0]
-        job.source_length = tensors[0].shape[2]
-        job.source_row, job.source_head, job.source_place, _ = tensors[0].stride()
-        if padding is not None:
-            self.lengths = padding.lengths.to(torch.int64, copy=True)
-            check_lengths(self.lengths, *tensors[0].shape[::2])
-            job.lengths = self.lengths.data_ptr()
-
     def reserve(self, length: int) -> bool:
         moved = super().reserve(length)
         if moved:
@@ -237,9 +226,7 @@ class CompiledDecoding(Decoding):
             self.writers = torch.cat([*before, own])
             return
         self.settle()
-        with writable():
-            for cache in self.caches:
-                cache.keys, cache.values = (cache.moved(room, index) for room in (cache.keys, cache.values))
+        super().move(index)
 
     def settle(self) -> None:
         self.bound = 0  # who comes next may need more room

@@ -39,9 +39,8 @@ class Snapshot:
         self.buffers = [vars(module)["_buffers"] for module in modules]
         public = [
             (own, name, value, vars(twin)[name])
-            for own, twin in zip(self.owns, copy.modules(), strict=True)
-            for name, value in own.items()
-            if name[0] != "_" and name != "training"
+            for own, twin, module in zip(self.owns, copy.modules(), modules, strict=True)
+            for name, value in _public(module).items()
         ]
         self.named = [(own, name) for own, name, value, _ in public if isinstance(value, PLAIN)]
         self.plain = [value for _, _, value, _ in public if isinstance(value, PLAIN)]
@@ -113,7 +112,7 @@ class Engine:
         if not isinstance(self.stepper, PackedStepper):
             return model is self.stepper and refuses(model) == self.reason
         known = self.snapshot is not None and self.snapshot.same(model)
-        if not known and (refuses(model) is not None or not _alike(model, self.stepper.model)):
+        if not known and (refuses(model) is not None or _contents(model) != _contents(self.stepper.model)):
             return False
         if self.mark is not None:
             return checksum(list(model.parameters())) == self.mark
@@ -164,24 +163,15 @@ def fast(model: Any) -> Engine:
     return Engine(stepper, mark=mark, snapshot=Snapshot(model, stepper.model))
 
 
-def _alike(one: nn.Module, other: nn.Module) -> bool:
-    """Whether two models that engines take have the same modules with the same values, and weights of the same kind."""
-    ours, theirs = dict(one.named_modules()), dict(other.named_modules())
-    if ours.keys() != theirs.keys():
-        return False
-    for path, module in ours.items():
-        if type(module) is not type(theirs[path]) or _values(module) != _values(theirs[path]):
-            return False
-    weights, known = dict(one.named_parameters()), dict(other.named_parameters())
-    return weights.keys() == known.keys() and all(
-        (weight.shape, weight.dtype, weight.device) == (known[name].shape, known[name].dtype, known[name].device)
-        for name, weight in weights.items()
-    )
-
-
-def _values(module: nn.Module) -> dict[str, object]:
-    """What stands in a module beside parameters, modules and hooks. Whether it is in training does not matter."""
+def _public(module: nn.Module) -> dict[str, object]:
+    """The attributes of a module other than parameters, modules, hooks and whether it is in training."""
     return {name: value for name, value in vars(module).items() if name[0] != "_" and name != "training"}
+
+
+def _contents(model: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The modules of a model with their attributes, and the shape, dtype and device of its weights."""
+    modules = {path: (type(module), _public(module)) for path, module in model.named_modules()}
+    return modules, {name: (x.shape, x.dtype, x.device) for name, x in model.named_parameters()}
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:

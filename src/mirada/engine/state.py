@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.cache import Cache, entries
+from mirada.attention.cache import Cache, entries, writable
 from mirada.attention.memory import Memory
 from mirada.layers.stack import DecoderState
 
@@ -31,13 +31,14 @@ class Decoding(ABC):
         a token is not in the vocabulary.
         """
 
-    @abstractmethod
     def move(self, index: Index) -> None:
         """Let row b go on from what row index[b] has."""
+        with writable():
+            for cache in self.caches:
+                cache.keys, cache.values = (cache.moved(room, index) for room in (cache.keys, cache.values))
 
-    @abstractmethod
-    def settle(self) -> None:
-        """Bring every row's keys and values to the row itself, where others expect them."""
+    def settle(self) -> None:  # noqa: B027
+        """Bring every row's keys and values to the row itself, where others expect them. `move` has done so here."""
 
     def reserve(self, length: int) -> bool:
         """Make room for that many places; whether something moved."""
@@ -103,13 +104,9 @@ class EngineState:
         """The state after a step whose top attention was asked with that."""
         for cache in self.decoding.caches:
             cache.filled += 1
-        return EngineState(
-            self.owner, self.decoding, self.filled + 1, self.reorders, asked.unsqueeze(1), self.entry
-        )  # fmt: skip
+        return EngineState(self.owner, self.decoding, self.filled + 1, self.reorders, asked.unsqueeze(1), self.entry)
 
     def for_modules(self, stack: nn.Module, layers: list[int]) -> DecoderState:
         """The same state as a stack of modules knows it, with the memories of these layers. They share their caches."""
         memories = [self.decoding.memory(layer, self.entry) for layer in layers]
-        return DecoderState(
-            stack, self.decoding.caches, memories, self.filled, self.reorders, self.asked, self.entry
-        )  # fmt: skip
+        return DecoderState(stack, self.decoding.caches, memories, self.filled, self.reorders, self.asked, self.entry)

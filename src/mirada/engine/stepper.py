@@ -10,15 +10,16 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.cache import Cache, writable
+from mirada.attention.cache import Cache
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
 from mirada.engine.compiled import Compiled, check_lengths
-from mirada.engine.fits import Half, PositionTable, Sublayer, anatomy, joined
+from mirada.engine.fits import Half, PositionTable, Sublayer, anatomy, joined, sublayers_of
 from mirada.engine.state import Decoding, EngineState, Index, Rows, Scores
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.model import as_padding, check_state
 from mirada.layers.stack import DecoderState, caches
+from mirada.models.transformer import SourceMemory
 from mirada.native.library import serves
 from mirada.shapes import check_axes
 
@@ -43,9 +44,7 @@ class Eager:
     def __init__(self, half: Half) -> None:
         self.half, self.shape, self.positions = half, half.shape, PositionTable(half)
         self.activation = ACTIVATIONS[self.shape.activation]
-        size = 3 if self.shape.cross else 2
-        parts = half.sublayers
-        self.layers = [parts[first : first + size] for first in range(0, len(parts), size)]
+        self.layers = [sublayers_of(layer) for layer in half.layers]
         self.queries = [joined(*sublayers[0].first) for sublayers in self.layers]
         for (weight, bias), sublayers in zip(self.queries, self.layers, strict=True):
             own = slice(self.shape.heads * self.shape.dim)
@@ -55,6 +54,10 @@ class Eager:
     def begin(self, batch: int, sources: list[Memory]) -> "EagerDecoding":
         """A decoding of that many rows, over these sources if there are any."""
         return EagerDecoding(self, caches(self.half.stack.layers, batch), sources)
+
+    def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
+        """Keys and values of a source, for every layer."""
+        return [cross.remember(states, padding=padding) for cross in self.half.across]
 
 
 class EagerDecoding(Decoding):
@@ -76,14 +79,6 @@ class EagerDecoding(Decoding):
         x = x * half.words.scale if rows is None else torch.add(rows[place], x, alpha=half.words.scale)
         h, asked = self.through(x, entry)
         return F.linear(h, half.output.weight, half.output.bias), asked
-
-    def move(self, index: Index) -> None:
-        with writable():
-            for cache in self.caches:
-                cache.keys, cache.values = (cache.moved(room, index) for room in (cache.keys, cache.values))
-
-    def settle(self) -> None:
-        """They stand there always: `move` moves them."""
 
     def through(self, x: Rows, entry: Index | None) -> tuple[Rows, Rows]:
         """The outputs of the stack, and what its top attention was asked with."""
@@ -201,7 +196,12 @@ class PackedStepper:
         with _unmixed():
             rows = self.one_each(tokens, state)
             result = None if rows is None else state.decoding.step(rows, state.entry)
-            return self.step_modules(tokens, state) if result is None else (result[0], state.after(result[1]))
+            if result is not None:
+                return result[0], state.after(result[1])
+            state.decoding.settle()  # through the modules of the copy, in the same caches
+            before = state.for_modules(self.parts.decoder.stack, list(range(len(state.decoding.sources))))
+            logits, after = self.model.step(tokens, before)
+            return logits, replace(state, filled=after.filled, asked=after.asked)
 
     def one_each(self, tokens: Tensor, state: EngineState) -> Int[Tensor, " batch"] | None:
         """The tokens of a step of one call: one int64 of every row, at a place that has a position; else None."""
@@ -212,13 +212,6 @@ class PackedStepper:
             tokens = tokens[:, 0]
         fits = tokens.shape == keys.shape[:1] and len(tokens) > 0 and self.decoder.positions.reaches(state.filled)
         return tokens if fits else None
-
-    def step_modules(self, tokens: Tensor, state: EngineState) -> tuple[Float[Tensor, "batch vocab"], EngineState]:
-        """A step through the modules of the copy, in the same caches."""
-        state.decoding.settle()
-        before = state.for_modules(self.parts.decoder.stack, list(range(len(state.decoding.sources))))
-        logits, after = self.model.step(tokens, before)
-        return logits, replace(state, filled=after.filled, asked=after.asked)
 
     def reorder(self, state: EngineState | DecoderState, index: Int[Tensor, " entries"]) -> EngineState | DecoderState:
         """The state in which entry b goes on from what entry index[b] has."""
@@ -232,10 +225,9 @@ class PackedStepper:
         check_state(state, EngineState, self)
         if not state.decoding.sources:  # it looks at its own text, which is in the caches
             state.decoding.settle()
+        top = [-1] if state.decoding.sources else []
         with _unmixed():
-            return self.model.alignment(
-                state.for_modules(self.parts.decoder.stack, [-1] if state.decoding.sources else [])
-            )
+            return self.model.alignment(state.for_modules(self.parts.decoder.stack, top))
 
 
 class SourceStepper(PackedStepper):
@@ -244,8 +236,8 @@ class SourceStepper(PackedStepper):
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)
         with torch.inference_mode(False), torch.no_grad():
-            known = self.parts.reader is not None and isinstance(self.decoder, Compiled)
-            self.reader = Compiled(self.parts.reader) if known else None  # type: ignore[arg-type]
+            half = self.parts.reader if isinstance(self.decoder, Compiled) else None
+            self.reader = None if half is None else Compiled(half)
 
     def encode(self, *inputs: Any, **named: Any) -> Any:
         """What the model's own `encode` gives. Short texts are read in one call."""
@@ -258,13 +250,12 @@ class SourceStepper(PackedStepper):
     def read(self, source: Tokens, lengths: Int[Tensor, " batch"] | None = None) -> Any:
         """Read texts with one call, or with the modules if that refuses them."""
         assert self.reader is not None
-        assert self.parts.encoded is not None
         check_axes("source", source, "batch length")
         if self.reader.refuses(source) is None:
             padding = as_padding(lengths, *source.shape)
             states = self.reader.read(source, padding)
             if states is not None:
-                return self.parts.encoded(states, padding)
+                return SourceMemory(states, padding)  # only a Transformer has a reader
         return self.model.encode(source, lengths)
 
     def start(self, memory: Any) -> EngineState | DecoderState:  # type: ignore[override]
@@ -278,28 +269,18 @@ class SourceStepper(PackedStepper):
             if not self.takes_source(states, padding):
                 return self.model.start(memory)
             padding = None if padding is None else Padding(padding.lengths.clone())  # it may be changed by who has it
-            sources = self.remember(states.detach(), padding)
+            sources = self.decoder.remember(states.detach(), padding)
             return EngineState(self, self.decoder.begin(states.shape[0], sources))
 
     def takes_source(self, states: Tensor, padding: Padding | None) -> bool:
         """Whether this is what the decoder can look at: no source is empty, all sizes fit."""
         like, width = self.parts.decoder.words.weight, self.parts.decoder.shape.width
-        if not isinstance(states, Tensor) or states.ndim != 3 or states.shape[2] != width or not states.numel():
+        fits = isinstance(states, Tensor) and states.ndim == 3 and states.shape[2] == width and states.numel() > 0
+        if not fits or (states.dtype, states.device) != (like.dtype, like.device):
             return False
-        if (states.dtype, states.device) != (like.dtype, like.device):
-            return False
-        if padding is None:
-            return True
-        check_lengths(padding.lengths, *states.shape[:2])
-        return int(padding.lengths.min()) > 0
-
-    def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
-        """What every layer remembers of the source."""
-        across = self.parts.decoder.across
-        if isinstance(self.decoder, Compiled):
-            rooms = zip(self.decoder.remember(states), across, strict=True)
-            return [Memory(keys, values, cross.score, padding) for (keys, values), cross in rooms]
-        return [cross.remember(states, padding=padding) for cross in across]
+        if padding is not None:
+            check_lengths(padding.lengths, *states.shape[:2])
+        return padding is None or int(padding.lengths.min()) > 0
 
 
 def _check_traced() -> None:

@@ -6,7 +6,7 @@ the same table can be read in both directions.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from einops import EinopsError, rearrange
@@ -15,21 +15,15 @@ from torch import Tensor, nn
 from mirada.errors import require, unknown
 from mirada.shapes import show
 
+Model = TypeVar("Model", bound=nn.Module)
 AS_IS = "as is"
 REVERSED = "reversed"  # the rows in the opposite order
 SHOWN = 3  # names in an error; a wrong checkpoint may lack hundreds
 
 ACTIVATIONS = {  # Hugging Face's words to ours
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu-tanh",
-    "gelu_fast": "gelu-tanh",
-    "gelu_accurate": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "gelu_python_tanh": "gelu-tanh",
-    "silu": "silu",
-    "swish": "silu",
+    **{"relu": "relu", "gelu": "gelu", "gelu_python": "gelu", "silu": "silu", "swish": "silu"},
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_accurate"), "gelu-tanh"),
+    **dict.fromkeys(("gelu_pytorch_tanh", "gelu_python_tanh"), "gelu-tanh"),
 }
 
 
@@ -61,6 +55,12 @@ class Row(NamedTuple):
             if found := pattern.fullmatch(name):
                 ours = tuple(_fill_in(other, found.groupdict()) for other in self.names)
                 yield Row(ours, _fill_in(self.theirs, found.groupdict()), self.how)
+
+    @staticmethod
+    def attention(ours: str, theirs: str, *projections: str) -> "list[Row]":
+        """The rows of an attention layer, whose projections of query, key, value and output have these names of theirs."""
+        parts = ("query", "key", "value", "out")
+        return [Row(f"{ours}.heads.{a}.*", f"{theirs}.{b}.*") for a, b in zip(parts, projections, strict=True)]
 
     def convert(self, tensor: Tensor) -> tuple[Tensor, ...]:
         """What each of ours gets of a tensor of theirs.
@@ -95,20 +95,22 @@ class WeightTable(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
-def copy_weights(model: nn.Module, table: WeightTable, weights: Mapping[str, Tensor]) -> None:
-    """Fill every parameter of a model from a checkpoint, and use every tensor of the checkpoint.
+def copy_weights(model: Model, table: WeightTable, weights: Mapping[str, Tensor]) -> Model:
+    """The model, with every parameter filled from a checkpoint of which every tensor is used.
 
     >>> table = WeightTable("Theirs", (Row("weight", "kernel", "i o -> o i"), Row("bias", "bias")))
     >>> layer = nn.Linear(2, 3)
-    >>> copy_weights(layer, table, {"kernel": torch.ones(2, 3), "bias": torch.zeros(3)})
-    >>> layer(torch.ones(2)).tolist()
+    >>> copy_weights(layer, table, {"kernel": torch.ones(2, 3), "bias": torch.zeros(3)})(torch.ones(2)).tolist()
     [2.0, 2.0, 2.0]
     >>> copy_weights(layer, table, {"kernel": torch.ones(2, 3), "beta": torch.zeros(3)})
     Traceback (most recent call last):
     ValueError: the weights must be those of a Theirs with this configuration. Missing: bias. Left over: beta. ...
     """
     parameters = dict(model.named_parameters(remove_duplicate=False))
-    held = _bare_names(weights, table.prefix)
+    held: dict[str, str] = {}  # every name without the prefix, and as it stands in the checkpoint
+    for full in weights:
+        other = held.setdefault(full.removeprefix(table.prefix), full)
+        require(other == full, f"two tensors have one name: {other} and {full}. Keep one of them.")
     rows = [row for pattern in table.rows for row in pattern.written_out(parameters)]
     _check_complete(table, rows, parameters, held)
     filled: dict[nn.Parameter, str] = {}
@@ -116,7 +118,11 @@ def copy_weights(model: nn.Module, table: WeightTable, weights: Mapping[str, Ten
         if row.theirs not in held:
             continue  # another name of the same tensor is there: that was checked
         theirs = held[row.theirs]
-        _check_weights(theirs, weights[theirs])
+        require(
+            weights[theirs].is_floating_point(),
+            f"{theirs} must hold floating-point numbers: got {weights[theirs].dtype}. "
+            "Save the checkpoint without quantization.",
+        )
         for ours, value in zip(row.names, row.convert(weights[theirs]), strict=True):
             parameter = parameters[ours]
             require(
@@ -132,6 +138,7 @@ def copy_weights(model: nn.Module, table: WeightTable, weights: Mapping[str, Ten
                     f"{filled[parameter]} and {theirs} must be equal: they are one parameter here, {ours}, "
                     "but differ in the checkpoint. Was it saved with tied weights?"
                 )
+    return model
 
 
 def _check_complete(
@@ -147,38 +154,14 @@ def _check_complete(
     missing = [" or ".join(names) for names in sources.values() if not any(name in held for name in names)]
     ignored = [_expression(pattern) for pattern in table.ignored]
     wanted = {row.theirs for row in rows}
-    left = [
-        full
-        for name, full in held.items()
-        if name not in wanted and not any(pattern.fullmatch(name) for pattern in ignored)
-    ]
-    problems = [f"{word}: {_shortened(found)}." for word, found in (("Missing", missing), ("Left over", left)) if found]
+    unused = [held[name] for name in held if name not in wanted and not any(p.fullmatch(name) for p in ignored)]
+    listed = {"Missing": missing, "Left over": unused}
+    problems = [f"{word}: {_shortened(names)}." for word, names in listed.items() if names]
     require(
         not problems,
         f"the weights must be those of a {table.source} with this configuration. {' '.join(problems)} "
         f"Load the weights and the config.json of one {table.source}.",
     )
-
-
-def _check_weights(name: str, tensor: Tensor) -> None:
-    """Require real numbers: a quantized checkpoint holds codes."""
-    require(
-        tensor.is_floating_point(),
-        f"{name} must hold floating-point numbers: got {tensor.dtype}. Save the checkpoint without quantization.",
-    )
-
-
-def _bare_names(weights: Mapping[str, Tensor], prefix: str) -> dict[str, str]:
-    """Every name without the prefix, and as it stands in the checkpoint.
-
-    >>> _bare_names({"bert.pooler.bias": torch.zeros(2), "cls.bias": torch.zeros(3)}, "bert.")
-    {'pooler.bias': 'bert.pooler.bias', 'cls.bias': 'cls.bias'}
-    """
-    held: dict[str, str] = {}
-    for full in weights:
-        other = held.setdefault(full.removeprefix(prefix), full)
-        require(other == full, f"two tensors have one name: {other} and {full}. Keep one of them.")
-    return held
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
@@ -205,15 +188,25 @@ def setting(theirs: Mapping[str, Any], key: str) -> Any:
     return theirs[key]
 
 
-def expect(theirs: Mapping[str, Any], key: str, ours: Any, absent: Any = None) -> None:
-    """Require a setting to be as our model has it. Where it is absent it is `absent`; as ours, unless that is given.
+def settings(theirs: Mapping[str, Any], **keys: str) -> dict[str, Any]:
+    """Our arguments, each from the setting of theirs with that key.
 
-    >>> expect({"is_decoder": True}, "is_decoder", False)
+    >>> settings({"n_embd": 8, "n_layer": 2}, width="n_embd", depth="n_layer")
+    {'width': 8, 'depth': 2}
+    """
+    return {ours: setting(theirs, key) for ours, key in keys.items()}
+
+
+def expect(theirs: Mapping[str, Any], **required: Any) -> None:
+    """Require settings that our model has in one form only; one that is absent is taken to have it.
+
+    >>> expect({"is_decoder": True}, is_decoder=False)
     Traceback (most recent call last):
     ValueError: is_decoder must be False: got True. Our model has no other form.
     """
-    value = theirs.get(key, ours if absent is None else absent)
-    require(value == ours, f"{key} must be {ours!r}: got {value!r}. Our model has no other form.")
+    for key, ours in required.items():
+        value = theirs.get(key, ours)
+        require(value == ours, f"{key} must be {ours!r}: got {value!r}. Our model has no other form.")
 
 
 def expect_equal(theirs: Mapping[str, Any], *keys: str, absent: Any = None) -> Any:

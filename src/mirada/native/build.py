@@ -26,6 +26,7 @@ THREADS = "-fopenmp"
 COMPILERS = ("cc", "gcc", "clang")
 LONGEST_BUILD = 120  # seconds
 REMEMBERED = 24 * 3600  # seconds that a failed build is not tried again
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class NotBuiltError(Exception):
@@ -62,17 +63,12 @@ def plans() -> list[BuildRecipe]:
         raise NotBuiltError(f"there is no C compiler ({', '.join(COMPILERS)})")
     if not hasattr(os, "geteuid"):
         raise NotBuiltError("this system has no owners of files, so none can be known to be ours")
-    version = _version_of(compiler)
-    return [BuildRecipe(compiler, version, flags) for flags in ((*FLAGS, THREADS), FLAGS)]
-
-
-def _version_of(compiler: str) -> str:
-    """The first line that the compiler says about itself."""
     try:
-        said = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_BUILD)
+        printed = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_BUILD).stdout
     except (OSError, subprocess.SubprocessError) as failed:
         raise NotBuiltError(f"{compiler} does not run: {failed}") from failed
-    return next(iter(said.stdout.splitlines()), "").strip()
+    version = next(iter(printed.splitlines()), "").strip()
+    return [BuildRecipe(compiler, version, flags) for flags in ((*FLAGS, THREADS), FLAGS)]
 
 
 def build(plan: BuildRecipe) -> Path:
@@ -97,7 +93,9 @@ def _compiled(plan: BuildRecipe, folder: Path, key: str, failure: Path) -> Path:
         made = Path(scratch) / "made"
         try:
             done = subprocess.run(plan.command(made), capture_output=True, text=True, timeout=LONGEST_BUILD)
-            reason = None if done.returncode == 0 and made.exists() else _first_error(done.stderr)
+            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["it says nothing"]
+            error = next((line for line in lines if "error" in line), lines[0])
+            reason = None if done.returncode == 0 and made.exists() else error
         except subprocess.SubprocessError as failed:
             reason = str(failed)
         if reason is not None:
@@ -118,12 +116,6 @@ def named(folder: Path, key: str, contents: bytes) -> Path:
     return folder / f"mirada-{key}-{hashlib.sha256(contents).hexdigest()[:32]}.so"
 
 
-def _first_error(text: str) -> str:
-    """The first line of a compiler's complaint that says what is wrong."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[0] if lines else "it says nothing")
-
-
 def _private_folder() -> Path:
     """Where libraries are kept: the user's own, and nobody else may write there, or put another folder in its place."""
     folder = cache_home() / "mirada"
@@ -131,16 +123,12 @@ def _private_folder() -> Path:
     folder = folder.resolve()
     if not stat.S_ISDIR(folder.stat().st_mode) or not ours(folder):
         raise NotBuiltError(f"{folder} must be yours and writable by nobody else: chown it, or chmod go-w")
-    for above in folder.parents:
-        if not _safe_above(above.stat()):
+    for above in folder.parents:  # nobody but this user and root may rename what is in them; others may add (sticky)
+        about = above.stat()
+        writable = about.st_mode & WRITABLE_BY_OTHERS and not about.st_mode & stat.S_ISVTX
+        if writable or about.st_uid not in (0, os.geteuid()):
             raise NotBuiltError(f"{folder} can be replaced by others, who may write to {above}: set XDG_CACHE_HOME")
     return folder
-
-
-def _safe_above(about: os.stat_result) -> bool:
-    """Whether nobody but this user and root may rename what is in a folder: others may not write there, or only add (sticky)."""
-    writable = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not about.st_mode & stat.S_ISVTX
-    return about.st_uid in (0, os.geteuid()) and not writable
 
 
 def cache_home() -> Path:
@@ -150,17 +138,18 @@ def cache_home() -> Path:
         return chosen
     try:
         home = Path.home()
+        if home.is_absolute() and home.is_dir():
+            return home / ".cache"
+        reason = f"HOME={str(home)!r}"
     except (RuntimeError, KeyError) as unknown:
-        raise NotBuiltError(f"there is no home folder to keep it in ({unknown}): set XDG_CACHE_HOME") from unknown
-    if not home.is_absolute() or not home.is_dir():
-        raise NotBuiltError(f"there is no home folder to keep it in (HOME={str(home)!r}): set XDG_CACHE_HOME")
-    return home / ".cache"
+        reason = str(unknown)
+    raise NotBuiltError(f"there is no home folder to keep it in ({reason}): set XDG_CACHE_HOME")
 
 
 def ours(path: Path) -> bool:
     """Whether a file or folder belongs to this user, and nobody else may write to it."""
     about = path.stat()
-    return about.st_uid == os.geteuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return about.st_uid == os.geteuid() and not about.st_mode & WRITABLE_BY_OTHERS
 
 
 def sources() -> list[Path]:

@@ -20,11 +20,8 @@ def edges_forward(
     """The weights, a softmax over the edges of each target, and the sums of weighted values."""
     nodes, heads, dim = values.shape
     _check_all(values, [scores, kept], [values], offsets, [source])
-    weights, output, threads = (
-        torch.empty_like(scores),
-        torch.empty_like(values),
-        threads_for(len(source) * heads * dim),
-    )
+    weights, output = torch.empty_like(scores), torch.empty_like(values)
+    threads = threads_for(len(source) * heads * dim)
     room = scores.new_empty(threads, 2, heads)
     tensors = offsets, source, scores, values, kept, weights, output, room
     function = getattr(loaded(), f"edges_forward_{REALS[values.dtype]}")

@@ -20,9 +20,8 @@ from mirada.native.structures import DecodeStep, ShortAttention, layout
 WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them
 PLAIN = (Tensor, nn.Parameter)
 
-_number, _pointer, _float, _double, _bits = (
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_float, ctypes.c_double, ctypes.c_uint64,
-)  # fmt: skip
+_number, _bits, _pointer = ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p
+_float, _double = ctypes.c_float, ctypes.c_double
 SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # what each function gives and takes
     "dropout": (None, [_number, _pointer, _pointer, _pointer, _bits, _number, _float, _number]),
     "cross_entropy": (None, [_number, _number, _pointer, _pointer, _pointer, _double, _pointer, _number]),

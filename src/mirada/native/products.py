@@ -36,9 +36,8 @@ def called(layer: nn.Module, x: Tensor) -> Tensor:
     >>> bool((called(layer, x) == layer(x)).all())
     True
     """
-    if torch.compiler.is_compiling() or type(layer) is not nn.Linear:
-        return layer(x)
-    if x.numel() * layer.out_features < LEAST or not faster():
+    plain = type(layer) is nn.Linear and not torch.compiler.is_compiling()
+    if not plain or x.numel() * layer.out_features < LEAST or not faster():  # type: ignore[operator]
         return layer(x)
     weight, bias = layer._parameters.get("weight"), layer._parameters.get("bias")
     given = [x, weight] if bias is None else [x, weight, bias]
@@ -66,10 +65,9 @@ def untouched(layer: nn.Module) -> bool:
     hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
     if nn.Linear.forward is not LINEAR_FORWARD:
         return False
-    own = {"forward", "__call__", "_call_impl", "_slow_forward", "weight", "bias", "_compiled_call_impl"} & vars(
-        layer
-    ).keys()
-    return not hooks and not everywhere._has_any_global_hook() and all(vars(layer)[name] is None for name in own)
+    names = ("forward", "__call__", "_call_impl", "_slow_forward", "weight", "bias", "_compiled_call_impl")
+    own = any(vars(layer).get(name) is not None for name in names)
+    return not hooks and not own and not everywhere._has_any_global_hook()
 
 
 class _LinearProduct(torch.autograd.Function):

@@ -10,16 +10,10 @@ SHORT_LONGEST = 128  # places of short attention at most
 SHORT_WIDEST = 128  # numbers in its vectors at most
 SHORT_LANES = 16  # their number is a multiple of this
 
-DEFINED = tuple(
-    f"-D{name}={value}"
-    for name, value in {
-        "SHORT_LONGEST": SHORT_LONGEST,
-        "SHORT_WIDEST": SHORT_WIDEST,
-        "SHORT_LANES": SHORT_LANES,
-        "ACTIVATION_COUNT": len(ACTIVATIONS),
-        **{name.upper().replace("-", "_"): number for number, name in enumerate(ACTIVATIONS)},
-    }.items()
-)
+NUMBERS = {"SHORT_LONGEST": SHORT_LONGEST, "SHORT_WIDEST": SHORT_WIDEST, "SHORT_LANES": SHORT_LANES}
+NUMBERS["ACTIVATION_COUNT"] = len(ACTIVATIONS)
+NUMBERS |= {name.upper().replace("-", "_"): number for number, name in enumerate(ACTIVATIONS)}
+DEFINED = tuple(f"-D{name}={value}" for name, value in NUMBERS.items())
 
 
 def _numbers(*names: str) -> list[tuple[str, type]]:
@@ -34,10 +28,8 @@ class DecodeStep(ctypes.Structure):
     """What `decode_step` in decode.c is told."""
 
     _fields_ = (
-        _numbers(
-            "width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length"
-        )
-        + _numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
+        _numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm")
+        + _numbers("length", "rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + _numbers("source_row", "source_head", "source_place")
         + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
         + [("enlarged", ctypes.c_float)]
