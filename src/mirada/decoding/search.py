@@ -19,26 +19,51 @@ from mirada.shapes import check_axes, check_integers
 
 @runtime_checkable
 class Stepper(Protocol):
-    """A model that goes on token by token. `memory` is what it made of a source; `state` is its own affair.
+    """A model that writes token by token: what a search needs of it. `state` may be of any type.
 
-    A step may reuse the room of the state it is given: go on from the state that it returns. Its scores belong to who asked
-    for them: a search writes minus infinity over those of tokens that must not be written.
+    A step may reuse the memory of the state it is given: continue from the state that it returns. The caller may change the
+    returned scores: a search overwrites those of forbidden tokens with minus infinity.
+
+    >>> from mirada.models.gpt import GPT, GPTConfig
+    >>> model = GPT(GPTConfig.tiny()).eval()
+    >>> isinstance(model, Stepper)
+    True
+    >>> logits, state = model.step(torch.tensor([3]), model.start(1))
+    >>> logits.shape
+    torch.Size([1, 13])
     """
 
     def start(self, memory: Any) -> Any:
-        """The state before the first token."""
+        """The state before the first token.
+
+        Args:
+            memory: what the model's encoder returned for the sources; without a source, the number of texts.
+        """
 
     def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
-        """The scores of every next token after these, and the state that leads on."""
+        """The scores of every possible next token, and the next state.
+
+        Args:
+            tokens: the last token of every text.
+            state: the state before these tokens.
+        """
 
     def reorder(self, state: Any, index: Int[Tensor, " entries"]) -> Any:
-        """The state in which entry b goes on from what entry index[b] has: the step of a beam search.
+        """The state in which entry b continues from entry index[b], as a beam search needs it.
 
-        There may be more of them than before (a beam opens) or fewer (texts have ended).
+        There may be more entries than before (a beam opens) or fewer (texts have ended).
+
+        Args:
+            state: the state after a step.
+            index: the entry from which each new entry continues.
         """
 
     def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
-        """Where the model looked in the last step: weights over the places of the source."""
+        """Where the model looked in the last step: weights over the places of the source.
+
+        Args:
+            state: the state after that step.
+        """
 
 
 # What a search returns.
@@ -46,12 +71,19 @@ class Stepper(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A text that a search proposes.
+    """A text that a search returns.
 
-    `tokens` has neither the start nor the end. `logprob` is the sum of the model's own log-probabilities, untouched by rules,
-    temperature or penalties; the end counts if it was reached, which is what `finished` says. `score` is what a search ranks
-    by. `alignment` says where the model looked, if that was asked: a row for every token, then one for the end if it was
-    reached. Where the places grow with the text (GPT), those not written yet have weight 0.
+    Args:
+        tokens: the tokens, without the start and the end.
+        logprob: the sum of the model's own log-probabilities, unchanged by rules, temperature or penalties. The end counts if
+            it was reached.
+        score: what the search ranks by.
+        finished: whether the end was reached.
+        alignment: where the model looked, if that was asked for: a row for every token, then one for the end if it was
+            reached. Where the places grow with the text (GPT), those not written yet have weight 0.
+
+    >>> Hypothesis([5, 7], logprob=-1.5, score=-0.5, finished=True).tokens
+    [5, 7]
     """
 
     tokens: list[int]
@@ -88,13 +120,27 @@ class SoFar(NamedTuple):
 
 
 class Rule(ABC):
-    """Takes tokens away, in place: their scores become minus infinity."""
+    """Forbids tokens, in place: their scores become minus infinity. A rule that needs the texts so far sets `reads`.
 
-    reads: ClassVar[bool] = False  # whether it looks at what was written
+    >>> class Even(Rule):
+    ...     def apply(self, logits, so_far):
+    ...         logits[:, 1::2] = -torch.inf
+    >>> logits = torch.zeros(1, 3)
+    >>> Even().apply(logits, SoFar(length=0, end=None, texts=[]))
+    >>> logits
+    tensor([[0., -inf, 0.]])
+    """
+
+    reads: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
-        """Take away what must not come next, in each row."""
+        """Set the scores of the tokens that must not come next to minus infinity, in each row.
+
+        Args:
+            logits: the scores of the next token of every text; changed in place.
+            so_far: the length of the texts, their end token, and the texts themselves if `reads` is set.
+        """
 
 
 @dataclass(frozen=True)
@@ -220,7 +266,14 @@ CROWD = (
 
 
 class Search(ABC):
-    """A way to go on from a state: a value that is called with a model and the state it starts from."""
+    """A way to continue texts from a state: a value that is called with a model and the state to start from.
+
+    `Greedy`, `Sample` and `Beam` are searches; another one implements `search(call)`.
+
+    >>> from mirada.decoding import Beam, Greedy
+    >>> [isinstance(search, Search) for search in (Greedy(), Beam(size=4))]
+    [True, True]
+    """
 
     def __call__(
         self,
@@ -236,20 +289,15 @@ class Search(ABC):
     ) -> list[list[Hypothesis]]:
         """The hypotheses of every entry, best first.
 
-        `state` is `stepper.start(memory)` and `first` the start token of every entry; after a prompt, the state after all
-        of it but its last token, and that token. `end` is the token that ends a text (None: nothing does). A text takes at
-        most `most` steps, one number or one per entry; the end takes a step too. `align` asks for alignments. `numbers`
-        are the entries' numbers in a larger whole (a file, say): what is drawn at random depends on them alone.
-
         Args:
             stepper: the model, or an engine's stepper.
             state: `stepper.start(memory)`, or the state after a prompt without its last token.
             first: the start token of every entry, or the last token of its prompt.
             end: the token that ends a text; None if nothing does.
-            most: the most steps of a text, one number or one per entry.
+            most: the most steps of a text, one number or one per entry; the end takes a step too.
             align: whether the hypotheses get alignments.
             rules: what must not be written, such as `Forbid([0])`.
-            numbers: the numbers of the entries in a larger whole.
+            numbers: the numbers of the entries in the file or list that they come from: random draws depend on them alone.
 
         Returns:
             A list of hypotheses for every entry.

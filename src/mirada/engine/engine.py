@@ -81,16 +81,27 @@ def _described(weight: Tensor | None) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Engine:
-    """What `fast` made of a model: `stepper` is what a search steps, `reason` says why that is the model itself.
+    """What `fast` returns: `stepper` is what a search steps, `reason` says why that is the model itself.
 
     Unless there is a reason, the stepper holds a copy of the weights as they were then, and steps as the model does in
-    evaluation: what is done to the model afterwards does not reach it. `holds` tells whether anything was done.
+    evaluation mode: later changes of the model do not reach it. `holds` tells whether the model was changed.
+
+    Args:
+        stepper: what a search steps.
+        reason: why the stepper is the model itself; None if it is a packed copy.
+        mark: the checksum of the packed weights, if they are compiled.
+        snapshot: the modules and values of the model when it was packed.
+
+    >>> from mirada.models.gpt import GPT, GPTConfig
+    >>> made = fast(GPT(GPTConfig.tiny()))
+    >>> made.reason is None, made.stepper.start(1).batch
+    (True, 1)
     """
 
     stepper: Stepper
     reason: str | None = None
-    mark: int | None = None  # the checksum of what was packed, where it is compiled
-    snapshot: Snapshot | None = None  # what the model consisted of then
+    mark: int | None = None
+    snapshot: Snapshot | None = None
 
     def holds(self, model: nn.Module) -> bool:
         """Whether the model still is what was packed: the same modules with the same values, and every number the same.

@@ -18,9 +18,18 @@ from mirada.layers.axes import Axes
 def from_keras(layer: Any) -> Attention | Axes:
     """Our layer with a copy of the weights of a built Keras 3 layer, and the same outputs.
 
-    Knows `Attention` (both score modes), `AdditiveAttention` and `MultiHeadAttention`; one with `attention_axes` becomes an
-    `Axes`. Mind the order: Keras calls `layer([query, value, key])` or `layer(query, value, key)`, we call
+    Mind the order of the inputs: Keras calls `layer([query, value, key])` or `layer(query, value, key)`, we call
     `ours(query, memory=key, values=value)`.
+
+    Args:
+        layer: an `Attention` (either score mode), an `AdditiveAttention` or a `MultiHeadAttention` that has weights.
+
+    Returns:
+        An `Attention`; an `Axes` for a `MultiHeadAttention` with `attention_axes`.
+
+    >>> from_keras(torch.nn.Linear(2, 2))
+    Traceback (most recent call last):
+    ValueError: unknown Keras layer 'Linear'; known: AdditiveAttention, Attention, MultiHeadAttention.
     """
     makers = {
         "Attention": _from_single_head,

@@ -13,7 +13,13 @@ def from_torch(layer: nn.MultiheadAttention) -> Attention:
     """Our layer with a copy of the weights of a PyTorch layer, and the same outputs.
 
     Ours always takes (batch, n, width). `layer(q, k, v, key_padding_mask=p)` is `ours(q, memory=k, values=v, where=...)` with
-    `Padding(lengths)` or `Dense(~p.unsqueeze(1))`; mind the sign: PyTorch's True hides, ours shows.
+    `Padding(lengths)` or `Dense(~p.unsqueeze(1))`; mind the sign: True hides a key in PyTorch and shows it here.
+
+    Args:
+        layer: a `torch.nn.MultiheadAttention` without `add_bias_kv` and `add_zero_attn`.
+
+    Returns:
+        An `Attention` with `MultiHead` heads, in the mode (training or evaluation), dtype and device of the layer.
 
     >>> ours = from_torch(nn.MultiheadAttention(8, 2, batch_first=True))
     >>> ours(torch.zeros(1, 3, 8)).shape
