@@ -16,21 +16,21 @@ from mirada.errors import require
 class Beam(Search):
     """Keep the `size` likeliest texts of each entry, continue them all, and return the `best` ones.
 
-    score = logprob / steps^length_penalty + coverage * sum over places of log(min(what was looked at it, 1))
+    score = logprob / steps^length_penalty + coverage * sum over places of log(min(total attention weight of the place, 1))
 
-    Steps are the tokens and the end. With `length_penalty=1` the first term is the mean log-probability of a step, a number
-    that can be read; 0 prefers short texts, as probabilities do. Coverage asks that every place of the source has been
-    looked at; places with no weight at all, such as padding, do not count, so it suits attention over the whole source.
+    Steps are the tokens and the end. With `length_penalty=1` the first term is the mean log-probability of a step, which is
+    easy to read; 0 prefers short texts, as probabilities do. Coverage favors texts that attended to every place of the
+    source; places with no weight at all, such as padding, do not count, so it suits attention over the whole source.
 
     In a step a text is finished if its end is among the `size` best continuations. An entry stops when `size` texts are
-    finished, or when none that goes on can overtake the `best` finished ones: its logprob cannot rise, so its score stays
-    below logprob / most^length_penalty. A text that reached the limit without its end ranks behind all that have theirs.
+    finished, or when no unfinished text can overtake the `best` finished ones: its logprob cannot rise, so its score stays
+    below logprob / most^length_penalty. A text that reached the limit without an end ranks behind all finished ones.
 
     Args:
-        size: texts that are kept per entry.
+        size: the texts that are kept per entry.
         length_penalty: how much long texts are favored.
-        coverage: how much a source that was looked at everywhere is favored.
-        best: how many texts come back.
+        coverage: how much texts that attended to all of the source are favored.
+        best: how many texts are returned.
 
     >>> from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
     >>> model = Seq2Seq(Seq2SeqConfig.tiny()).eval()
@@ -87,9 +87,9 @@ class Beam(Search):
     def candidates(
         self, logits: Float[Tensor, "rows vocab"], sums: Float[Tensor, " rows"], entries: int
     ) -> "list[list[Candidate]]":
-        """The 2 size likeliest continuations of each entry: at most `size` of them end. `sums` have the normalizer taken off.
+        """The 2 size likeliest continuations of each entry: at most `size` of them end. The normalizer is subtracted in `sums`.
 
-        Those of an entry are among those of its rows, which can be found before anything is normalized.
+        They are among the likeliest of each of its rows, which are known without normalizing all scores.
         """
         width, wanted = len(logits) // entries, 2 * self.size
         values, ids = topk(logits, min(wanted, logits.shape[1]))
@@ -105,13 +105,13 @@ class Beam(Search):
     def cover(
         self, covered: Float[Tensor, "rows keys"] | None, look: Float[Tensor, "rows keys"] | None, rows: int
     ) -> tuple[Float[Tensor, "rows keys"] | None, list[float]]:
-        """How much every row has looked at every place after one more look, and the penalties of that."""
+        """The total attention weight of every place in every row after one more step, and the penalties for it."""
         if not self.coverage or look is None:
             return None, [0.0] * rows
         if covered is not None:
             require(
                 covered.shape == look.shape,
-                f"coverage needs a source: this model looks at its own text, {look.shape[1]} places now. Use coverage=0.",
+                f"coverage needs a source: this model attends to its own text, {look.shape[1]} places now. Use coverage=0.",
             )
             look = covered + look
         logs = torch.where(look > 0, look.clamp(max=1), 1).log()
@@ -127,7 +127,7 @@ class Candidate(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A text that is no longer continued. `last` has the end, or the token at the limit, and the row it was written in."""
+    """A text that is no longer continued. `last` has the end, or the token at the limit, and the row of the batch."""
 
     score: float
     steps: int
@@ -137,7 +137,7 @@ class Ended(NamedTuple):
 
 @dataclass(eq=False)
 class Ranking:
-    """The texts of an entry that have ended, and whether more are looked for."""
+    """The texts of an entry that have ended, and whether the search is done for it."""
 
     beam: Beam
     call: SearchCall
@@ -146,7 +146,7 @@ class Ranking:
     done: bool = False
 
     def sift(self, candidates: list[Candidate], penalties: list[float], length: int) -> list[Candidate]:
-        """Keep what ends here, and give what goes on, best first: nothing if the entry is done."""
+        """Keep the texts that end here, and return those to continue, best first: none if the entry is done."""
         if self.done:
             return []
         if math.isnan(candidates[0].logprob) or not self.ended:
@@ -172,7 +172,7 @@ class Ranking:
         return [] if self.done else live
 
     def keep(self, last: Candidate, penalties: list[float], steps: int, finished: bool) -> None:
-        """Note a text that is no longer continued."""
+        """Add a text that is no longer continued."""
         score = last.logprob / steps**self.beam.length_penalty + penalties[last.row]
         self.ended.append(Ended(score, steps, finished, last))
 
@@ -182,9 +182,9 @@ class Ranking:
 
 
 def assign_rows(live: list[Candidate], start: int, width: int, size: int) -> list[Candidate]:
-    """The next `size` rows of an entry that had `width` of them from `start` on; rows without a text are impossible.
+    """The next `size` rows of an entry that had `width` rows from `start` on; rows without a text get probability 0.
 
-    A text stays in the row it comes from if it can: where all do, no state needs to be copied.
+    A text stays in its row if it can: where all do, no state needs to be copied.
     """
     rows = [Candidate(-math.inf, start + min(seat, width - 1), token=0) for seat in range(size)]
     free, late = set(range(size)), []
@@ -202,13 +202,13 @@ def assign_rows(live: list[Candidate], start: int, width: int, size: int) -> lis
 
 @dataclass(frozen=True, eq=False)
 class Backpointers:
-    """What went on after every step, and where its rows had looked: texts are read from their ends, never copied."""
+    """The texts that were continued after every step, and their attention: a text is read back from its end, never copied."""
 
     steps: list[list[Candidate]] = field(default_factory=list)
     looks: list[Float[Tensor, "rows keys"] | None] = field(default_factory=list)
 
     def back(self, row: int, steps: int) -> tuple[list[int], list[int]]:
-        """The tokens that lead to a row after some steps, and the rows passed on the way, that one included."""
+        """The tokens that lead to a row after some steps, and the rows on the way, that one included."""
         tokens, rows = [], [row]
         for front in reversed(self.steps[:steps]):
             tokens.append(front[row].token)

@@ -14,7 +14,7 @@ from torch import Tensor
 from mirada.errors import require
 from mirada.shapes import check_axes, check_integers
 
-# The one interface between searches and models: whatever can take a step can be searched.
+# The one interface between searches and models: a search works with every model that can take a step.
 
 
 @runtime_checkable
@@ -94,25 +94,25 @@ class Hypothesis:
 
 
 def stacked(looks: Sequence[Float[Tensor, " keys"]]) -> Float[Tensor, "steps keys"]:
-    """The looks of a text as one matrix; later ones may be longer.
+    """The attention weights of a text's steps as one matrix; later ones may be longer.
 
     >>> stacked([torch.tensor([1.0]), torch.tensor([0.3, 0.7])])
     tensor([[1.0000, 0.0000],
             [0.3000, 0.7000]])
     """
     keys = max(len(look) for look in looks)
-    with torch.inference_mode(False), torch.no_grad():  # an ordinary tensor, that anything may be done with
+    with torch.inference_mode(False), torch.no_grad():  # an ordinary tensor, also for autograd
         return torch.stack([look if len(look) == keys else F.pad(look, (0, keys - len(look))) for look in looks])
 
 
-# What a text must not be: rules that take tokens away before one is chosen.
+# Rules: they forbid tokens before one is chosen.
 
 
 NEVER = -torch.inf
 
 
 class SoFar(NamedTuple):
-    """Where a search is: how many tokens every text has, the token that ends one, and the texts if a rule reads them."""
+    """The texts of a search so far: their length, the token that ends one, and the texts if a rule reads them."""
 
     length: int
     end: int | None
@@ -228,8 +228,8 @@ class NoRepeat(Rule):
 
 
 BLOCK = 64  # tokens whose largest score is found first
-MANY = 1 << 15  # scores from which the detour pays, if there are
-FEW = 4  # times more blocks than tokens wanted
+MANY = 1 << 15  # scores from which searching blocks first is faster, if there are
+FEW = 4  # times more blocks than wanted tokens
 
 
 def topk(
@@ -261,7 +261,7 @@ def topk(
 
 HALVES = (torch.float16, torch.bfloat16)
 CROWD = (
-    0.75  # entries that have ended stay in the batch while the others are more than this share: leaving costs a copy
+    0.75  # entries that have ended stay in the batch while more than this share continues: removing them costs a copy
 )
 
 
@@ -308,7 +308,11 @@ class Search(ABC):
 
     @abstractmethod
     def search(self, call: "SearchCall") -> list[list[Hypothesis]]:
-        """The same, of a call whose arguments fit together."""
+        """The hypotheses of every entry, of a call whose arguments were checked.
+
+        Args:
+            call: the arguments of the call.
+        """
 
 
 class SearchCall:
@@ -329,7 +333,7 @@ class SearchCall:
         require(is_stepper, f"a search needs a model with start, step, reorder and alignment: got {kind}")
         require(
             not getattr(stepper, "training", False),
-            f"{kind} is in training mode, where dropout would change its words. Call model.eval() first.",
+            f"{kind} is in training mode, where dropout would change its output. Call model.eval() first.",
         )
         check_axes("first", first, "batch")
         check_integers("first", first)
@@ -353,7 +357,7 @@ class SearchCall:
     def step(
         self, tokens: Int[Tensor, " rows"], state: Any, so_far: SoFar
     ) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, " rows"], Any]:
-        """The scores that the rules leave, what makes the model's own into log-probabilities, and the next state.
+        """The scores after the rules, the normalizer of the model's own scores, and the next state.
 
         log p(token) = logits[token] - normal;  normal = log sum over all tokens of exp(logits)
         """
@@ -366,13 +370,13 @@ class SearchCall:
         if logits.dtype in HALVES:
             logits = logits.float()
         normal = logits.logsumexp(-1)
-        normal = torch.add(normal, normal, alpha=0)  # infinity is not a number from here on
+        normal = torch.add(normal, normal, alpha=0)  # infinity becomes NaN here
         for rule in self.rules:
             rule.apply(logits, so_far)
         return logits, normal, state
 
     def check_logprob(self, logprob: float, entry: int, length: int) -> None:
-        """Require a token that can be written."""
+        """Raise a ValueError if the chosen token is impossible: its log-probability is NaN or minus infinity."""
         if math.isnan(logprob):
             raise ValueError(
                 f"the model's scores are not numbers, after {length} tokens of text {self.numbers[entry]}. "
@@ -381,5 +385,5 @@ class SearchCall:
         if logprob == -math.inf:
             raise ValueError(
                 f"no token may come next, after {length} tokens of text {self.numbers[entry]}: the rules "
-                f"{list(self.rules)} take all of them away. Leave one out."
+                f"{list(self.rules)} forbid all of them. Remove one."
             )

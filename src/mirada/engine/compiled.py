@@ -1,7 +1,7 @@
 """A step, or a pass over short sources, as one call of compiled C: float32 on a CPU.
 
-C is handed sizes that were checked: of weights by `fits.py`, of tokens, entries and lengths where they come in. What it reads
-belongs to the engine or to the decoding, so that nobody else can change it.
+C receives sizes that were checked: of weights by `fits.py`, of tokens, entries and lengths where they are passed in. The
+memory that it reads belongs to the engine or to the decoding, so that nobody else can change it.
 """
 
 import ctypes
@@ -25,11 +25,11 @@ from mirada.native.library import address, addresses, threads_for
 # Weights in the form in which `decode.c` reads them: float32, in panels of columns.
 
 
-Numbers = Float[Tensor, " _"]  # as many as there are
+Numbers = Float[Tensor, " _"]
 
 
 class Packed(NamedTuple):
-    """All that C reads of a half, except its words and positions."""
+    """The weights of a half as C reads them, without its embedding and positions."""
 
     stack: Numbers
     sources: list[Numbers]  # keys and values of each layer that looks at a source
@@ -37,7 +37,7 @@ class Packed(NamedTuple):
 
 
 def pack(half: Half) -> Packed:
-    """The weights of a stack, of the norm behind it and of an output."""
+    """The packed weights of a stack, of the norm after it and of the output."""
     pieces = []  # in the order of a step: before the two matrices of each sublayer, its norm
     for layer in half.layers:
         for norm, scale, first, last in sublayers_of(layer):
@@ -52,14 +52,14 @@ def pack(half: Half) -> Packed:
 
 
 def _together(pieces: list[Numbers]) -> Numbers:
-    """All numbers one after the other, in large pages of memory where they can be had."""
+    """All numbers in one tensor, in large pages of memory where the system has them."""
     room = pieces[0].new_empty(sum(len(piece) for piece in pieces))
     decode.enlarge(room)
     return torch.cat(pieces, out=room)
 
 
 def norm_weights(norm: Norm, scale: float) -> Numbers:
-    """A norm's weights, after its eps and the scale of the attention behind it."""
+    """A norm's eps, the scale of the attention after it, then its weights."""
     weight = norm.weight.detach()
     shift = norm.bias.detach() if isinstance(norm, LayerNorm) else torch.zeros_like(weight)
     small = weight.new_zeros(decode.panel())
@@ -69,14 +69,14 @@ def norm_weights(norm: Norm, scale: float) -> Numbers:
 
 
 def panels(weight: Float[Tensor, "out inner"], bias: Float[Tensor, " out"]) -> Numbers:
-    """A matrix in panels of columns, and its bias behind it."""
+    """A matrix in panels of columns, followed by its bias."""
     room = padded(len(weight)) - len(weight)
     columns = F.pad(weight, (0, 0, 0, room)).view(-1, decode.panel(), weight.shape[1]).transpose(1, 2)
     return torch.cat([columns.flatten(), F.pad(bias, (0, room))])
 
 
 def padded(n: int) -> int:
-    """As many as fill whole panels."""
+    """The number rounded up to whole panels."""
     return -(-n // decode.panel()) * decode.panel()
 
 
@@ -84,7 +84,7 @@ LONGEST = 128  # places of a source; a fused kernel reads longer ones as quickly
 
 
 class Buffers:
-    """Memory for C to work in, of one decoding or of one pass."""
+    """The work buffers of C for one decoding or one pass."""
 
     def __init__(self, job: decode.DecodeStep, rows: int, threads: int, places: int) -> None:
         inner = job.heads * job.dim
@@ -98,7 +98,7 @@ class Buffers:
 
 
 class Compiled:
-    """The packed weights of a half: read by all decodings, written by nobody."""
+    """The packed weights of a half: shared by all decodings and never written."""
 
     name = "compiled"
 
@@ -128,7 +128,7 @@ class Compiled:
     def read(
         self, tokens: Int[Tensor, "batch length"], padding: Padding | None
     ) -> Float[Tensor, "batch length width"] | None:
-        """What an encoder makes of tokens that it does not refuse; None if one of them is not in the vocabulary."""
+        """The encoder's states of tokens that it does not refuse; None if a token is not in the vocabulary."""
         job, tokens = decode.DecodeStep.from_buffer_copy(self.blank), tokens.contiguous()
         batch, length = tokens.shape
         positions = self.positions.up_to(length - 1)
@@ -140,7 +140,7 @@ class Compiled:
         job.length, job.tokens, job.position = length, tokens.data_ptr(), address(positions)
         job.lengths, job.output = address(lengths), states.data_ptr()
         done = decode.step(job)
-        del buffers  # not before
+        del buffers  # C has used them until here
         return states if done else None
 
     def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
@@ -154,22 +154,22 @@ class Compiled:
         return [Memory(k, v, cross.score, padding) for k, v, cross in zip(keys, values, self.half.across, strict=True)]
 
     def begin(self, batch: int, sources: list[Memory]) -> "CompiledDecoding":
-        """A decoding of that many rows, over these sources if there are any. What is not written yet is never read."""
+        """A decoding of that many rows, over these sources if there are any. Entries that were not written are never read."""
         job = self.blank
-        with torch.inference_mode(False):  # room made in inference mode could not be written outside it
+        with torch.inference_mode(False):  # a tensor made in inference mode could not be written outside it
             rooms = self.words.new_empty(job.depth, 2, batch, job.heads, stack.ROOM, job.dim)
             caches = [Cache(*room.unbind(0)) for room in rooms.unbind(0)]
         return CompiledDecoding(self, caches, sources)
 
 
 class CompiledDecoding(Decoding):
-    """Steps of a decoding, one call each. A reorder moves nothing: `writers` says in which row a row's places were written."""
+    """Steps of a decoding, one call each. A reorder copies nothing: `writers` holds the row where each place was written."""
 
     def __init__(self, compiled: Compiled, caches: list[Cache], sources: list[Memory]) -> None:
         super().__init__(caches, sources)
         self.compiled, self.job = compiled, decode.DecodeStep.from_buffer_copy(compiled.blank)
         self.writers: Int[Tensor, "places rows"] | None = None
-        self.bound = 0  # the threads that the job has buffers for; 0: it does not know the caches either
+        self.bound = 0  # the threads that its buffers and addresses are for; 0: it has none
         if sources:
             tensors = [room for memory in sources for room in (memory.keys, memory.values)]
             assert len({(room.shape, room.stride()) for room in tensors}) == 1
@@ -201,7 +201,7 @@ class CompiledDecoding(Decoding):
         return (logits, asked) if decode.step(job) else None
 
     def bind(self, threads: int) -> None:
-        """Tell the job where the caches are, and give it buffers."""
+        """Write the addresses of the caches and of new buffers into the job."""
         rooms = [room for cache in self.caches for room in (cache.keys, cache.values)]
         rows, heads, length, dim = rooms[0].shape
         assert {room.shape for room in rooms} == {rooms[0].shape}
@@ -221,7 +221,7 @@ class CompiledDecoding(Decoding):
         filled = self.caches[0].filled
         if index.shape[0] == self.caches[0].keys.shape[0] and filled:
             new = filled - (0 if self.writers is None else self.writers.shape[0])
-            own = index.expand(new, -1)  # what was written since the last time stands in its own row
+            own = index.expand(new, -1)  # places written since the last reorder are in their own row
             before = [] if self.writers is None else [self.writers.index_select(1, index)]
             self.writers = torch.cat([*before, own])
             return
@@ -229,7 +229,7 @@ class CompiledDecoding(Decoding):
         super().move(index)
 
     def settle(self) -> None:
-        self.bound = 0  # who comes next may need more room
+        self.bound = 0  # the next user of the caches may enlarge them
         if self.writers is None:
             return
         writers, self.writers = self.writers.T, None
@@ -241,7 +241,7 @@ class CompiledDecoding(Decoding):
 
 
 def check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> None:
-    """Require a length per source that lies in it: C trusts the lengths that it is given."""
+    """Require one length per source, within the source: C does not check lengths."""
     low, high = (int(bound) for bound in lengths.aminmax()) if len(lengths) else (0, 0)
     if lengths.shape != (batch,) or low < 0 or high > length:
         raise ValueError(

@@ -15,15 +15,15 @@ from mirada.engine.stepper import PackedStepper, SourceStepper
 from mirada.errors import require
 from mirada.native.decode import checksum
 
-# Whether a model still is the one that was packed, asked before every decoding, so it must take little time.
+# Whether a model is still the one that was packed: checked before every decoding, so it must be quick.
 
 
-PLAIN = (int, float, str, bool, type(None))  # a value of these can only be replaced, never changed
+PLAIN = (int, float, str, bool, type(None))  # immutable: such a value can only be replaced
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 class Snapshot:
-    """What a model consisted of, in flat lists: they are compared often. `copy` is the copy that was packed."""
+    """The parts of a model in flat lists, which are quick to compare. `copy` is the copy that was packed."""
 
     def __init__(self, model: nn.Module, copy: nn.Module) -> None:
         modules = list(model.modules())
@@ -48,7 +48,7 @@ class Snapshot:
         self.shapes = list(map(_described, self.weights))
 
     def same(self, model: nn.Module) -> bool:
-        """Whether nothing was replaced, added or hooked."""
+        """Whether nothing was replaced or added, and no hook was registered."""
         weights = [weight for table in self.tables for weight in table.values()]
         return (
             self.model() is model
@@ -68,12 +68,12 @@ class Snapshot:
 
 
 def _identical(ours: list[Any], theirs: list[Any]) -> bool:
-    """Whether two lists hold the very same things."""
+    """Whether two lists hold the same objects."""
     return len(ours) == len(theirs) and all(map(operator.is_, ours, theirs))
 
 
 def _described(weight: Tensor | None) -> tuple[Any, ...]:
-    """What `weight.data = other` and `model.to` change in a parameter, beside its numbers."""
+    """What `weight.data = other` and `model.to` change in a parameter, other than its numbers."""
     if weight is None:
         return ()
     return type(weight), weight.data_ptr(), weight.shape, weight.dtype, weight.is_cpu, weight.is_contiguous()
@@ -104,9 +104,9 @@ class Engine:
     snapshot: Snapshot | None = None
 
     def holds(self, model: nn.Module) -> bool:
-        """Whether the model still is what was packed: the same modules with the same values, and every number the same.
+        """Whether the model is still what was packed: the same modules with the same attributes and the same numbers.
 
-        It reads all weights, so that no write is missed: not one through `.data`, nor one of a fused optimizer.
+        It reads all weights, so that no write is missed, even through `.data` or by a fused optimizer.
 
         Args:
             model: the model that was packed, or another.
@@ -138,9 +138,9 @@ class Engine:
 
 
 def fast(model: Any) -> Engine:
-    """An engine for a model: fast steps if it is of a kind that engines know, else the model itself and the reason.
+    """An engine for a model: fast steps for the models that engines know, otherwise the model itself and the reason.
 
-    The weights are copied and packed here. Make an engine once and keep it; make another when it no longer `holds` the model.
+    The weights are copied and packed here. Make an engine once and keep it; make another when `holds(model)` is False.
 
     Args:
         model: a model with start, step, reorder and alignment, such as `GPT` or `Transformer`.
@@ -169,7 +169,7 @@ def fast(model: Any) -> Engine:
     if reason is not None:
         return Engine(model, reason)
     stepper = SourceStepper(model) if hasattr(model, "encode") else PackedStepper(model)
-    # of the copy: whoever writes to the model meanwhile is found out
+    # of the copy: a write to the model in the meantime is detected by `holds`
     mark = checksum(list(stepper.model.parameters())) if stepper.backend == "compiled" else None
     return Engine(stepper, mark=mark, snapshot=Snapshot(model, stepper.model))
 

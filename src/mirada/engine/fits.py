@@ -1,7 +1,7 @@
-"""What an engine takes, and why not the rest: modules that are exactly known, with nothing attached to them.
+"""Which models an engine takes, and why not the others: modules that it knows exactly, with nothing attached to them.
 
-Whoever stands in a module's place (an adapter, a quantized layer, a subclass, a parametrization) computes something else, so
-types must be the very ones of these tables, not subclasses of them.
+A replacement for a module (an adapter, a quantized layer, a subclass, a parametrization) computes something else, so types must
+be exactly those of these tables, not subclasses of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,10 +33,10 @@ from mirada.models.transcriber import Transcriber, TransformerBody
 from mirada.models.transformer import Transformer
 from mirada.native.structures import ACTIVATIONS
 
-# A model taken apart: what a decoding step goes through, in its order.
+# The parts of a model that a decoding step runs through, in order.
 
 
-FIRST = 64  # positions of which sines are made at once; more are made when they are needed
+FIRST = 64  # positions whose sines are computed at first; more follow when they are needed
 
 
 class Shape(NamedTuple):
@@ -53,9 +53,9 @@ class Shape(NamedTuple):
 
 
 class Sublayer(NamedTuple):
-    """One residual part of a layer: x + last(f(first(norm(x)))), or the norm of x + last(f(first(x))).
+    """One residual part of a layer: x + last(f(first(norm(x)))), or norm(x + last(f(first(x)))).
 
-    The `first` are joined: queries, keys and values come from one product.
+    The layers in `first` are joined: queries, keys and values come from one product.
     """
 
     norm: Norm
@@ -66,7 +66,7 @@ class Sublayer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """A stack with what stands before it: half an encoder-decoder, or a whole decoder-only model."""
+    """A stack with its embedding and output: half an encoder-decoder, or a whole decoder-only model."""
 
     words: TokenEmbedding
     place: AddPosition
@@ -80,18 +80,18 @@ class Half:
 
     @property
     def across(self) -> list[Attention]:
-        """The attentions over the source, of a decoder that looks at one."""
+        """The cross-attentions of a decoder that has them."""
         return [layer.cross for layer in self.layers if isinstance(layer, DecoderLayer)]
 
     @property
     def shape(self) -> Shape:
-        """The sizes that all layers have."""
+        """The sizes of its layers, which are all equal."""
         return _shape_of(self.layers[0])
 
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """What decodes in a model, what reads its source if an engine can, and states and padding of what `encode` returns."""
+    """The half that decodes, the half that reads the source if an engine can, and how to get states and padding of a memory."""
 
     decoder: Half
     reader: Half | None = None
@@ -99,7 +99,7 @@ class Anatomy:
 
 
 def anatomy(model: nn.Module) -> Anatomy:
-    """The parts of a model that `fits` takes."""
+    """The parts of a model of a known type."""
     match model:
         case Transformer():
             return Anatomy(
@@ -144,7 +144,7 @@ def sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
 
 
 def joined(*linears: nn.Linear | Output) -> tuple[Tensor, Tensor]:
-    """Weight and bias of several linear layers of one input, as those of one; no copy of a single one's weight."""
+    """Weight and bias of several linear layers that read the same input, joined; those of a single one are not copied."""
     weights = [linear.weight.detach() for linear in linears]
     biases = [
         weight.new_zeros(len(weight)) if linear.bias is None else linear.bias.detach()
@@ -154,7 +154,7 @@ def joined(*linears: nn.Linear | Output) -> tuple[Tensor, Tensor]:
 
 
 class PositionTable:
-    """What a position adds at place 0, 1, 2, ... It grows by being replaced, so that threads may read it while it does."""
+    """What a position adds at place 0, 1, 2, ... To grow, the table is replaced, so that other threads may read it meanwhile."""
 
     def __init__(self, half: Half) -> None:
         self.position, self.like = half.place.position, half.words.weight
@@ -164,11 +164,11 @@ class PositionTable:
             self.most, self.table = len(self.position.table), self.position.table.detach()
 
     def reaches(self, last: int) -> bool:
-        """Whether there are positions for all places up to that one."""
+        """Whether there is a position for every place up to this one."""
         return self.most is None or last < self.most
 
     def up_to(self, last: int) -> Float[Tensor, "places width"] | None:
-        """The vectors of all places up to one that it `reaches`, or further; None: nothing is added."""
+        """The vectors of all places up to this one at least, which it must reach; None: nothing is added."""
         table = self.table
         if isinstance(self.position, Sinusoidal) and (table is None or last >= len(table)):
             with torch.inference_mode(False):
@@ -186,7 +186,7 @@ Kinds = tuple[type, ...]
 NORMS: Kinds = (LayerNorm, RMSNorm)
 LINEAR: Kinds = (nn.Linear,)
 HALF: dict[str, Kinds] = {"layers": (Layers,), "norm": (NOTHING, *NORMS)}
-# the modules inside a module, by name, and what each of them may be
+# the child modules of a module, by name, and the types that each may have
 CHILDREN: dict[type, dict[str, Kinds]] = {
     Transformer: {
         "source_words": (TokenEmbedding,), "target_words": (TokenEmbedding,), "source_place": (AddPosition,),
@@ -233,7 +233,7 @@ PARAMETERS: dict[type, set[str]] = {
     LayerNorm: {"weight", "bias"}, RMSNorm: {"weight"}, TokenEmbedding: {"weight"},
     Output: {"weight", "bias"}, Learned: {"table"},
 }  # fmt: skip
-NO_BIAS = (nn.Linear, nn.Conv1d, nn.Conv2d, Output)  # what may do without one
+NO_BIAS = (nn.Linear, nn.Conv1d, nn.Conv2d, Output)  # their bias may be absent
 INSIDE = {kind for inside in CHILDREN.values() for kinds in inside.values() for kind in kinds}
 KNOWN: set[Any] = {*CHILDREN, *MEMBERS, *PARAMETERS, *INSIDE} - {NOTHING}
 FORWARDS: dict[Any, object] = {kind: kind.forward for kind in KNOWN}  # as they were at import: some replace them
@@ -245,14 +245,14 @@ def refuses(model: nn.Module) -> str | None:
 
 
 def _reasons(model: nn.Module) -> Iterator[str]:
-    """Why an engine cannot take this model. Only the first reason is asked for: each check relies on those before it."""
+    """Why an engine cannot take this model. Only the first reason counts: each check relies on those before it."""
     if type(model) not in (Transformer, GPT, Transcriber, captioner.Captioner):
         yield f"no engine knows a {type(model).__name__}"
     if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
         yield "a forward hook is registered for all modules"
     for kind, forward in FORWARDS.items():
         if kind.forward is not forward:
-            yield f"somebody replaced the forward of {kind.__name__}"
+            yield f"the forward of {kind.__name__} was replaced"
     yield from _reasons_inside(model, "")
     parts = anatomy(model)
     for name, half, causal in (("the decoder", parts.decoder, True), ("the encoder", parts.reader, False)):
@@ -262,7 +262,7 @@ def _reasons(model: nn.Module) -> Iterator[str]:
 
 
 def _reasons_inside(module: nn.Module, path: str) -> Iterator[str]:
-    """Why this module, or one inside it, is not exactly known, or does not compute what its type does."""
+    """Why this module, or one inside it, is not exactly known, or may compute something else than its type does."""
     kind, inside, name = type(module), module._modules, path or type(module).__name__
     if module._forward_hooks or module._forward_pre_hooks:
         yield f"{name} has a forward hook"
@@ -270,7 +270,7 @@ def _reasons_inside(module: nn.Module, path: str) -> Iterator[str]:
         if callable(getattr(kind, attribute, None)):
             yield f"{name} has a {attribute} of its own"
         if isinstance(value, Tensor):
-            yield f"{name} keeps a tensor {attribute!r} beside its parameters"
+            yield f"{name} keeps a tensor {attribute!r} that is not a parameter"
     if module._buffers:
         yield f"{name} has a buffer {min(module._buffers)!r}"
     parameters = PARAMETERS.get(kind, set())
@@ -292,7 +292,7 @@ def _reasons_inside(module: nn.Module, path: str) -> Iterator[str]:
 
 
 def _reasons_half(half: Half, causal: bool) -> Iterator[str]:
-    """Why a stack and what stands before and after it cannot be stepped as one."""
+    """Why a stack with its embedding and output cannot be stepped as one."""
     layers = half.layers
     for layer in layers:
         yield from _reasons_layer(layer, causal)
@@ -326,7 +326,7 @@ def _reasons_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> Iterator
 
 
 def _reasons_sizes(half: Half) -> Iterator[str]:
-    """Why a weight does not have the size that its place asks for: C trusts the sizes that it is given."""
+    """Why a weight does not have the size that its place requires: C does not check sizes."""
     width, heads, dim, hidden, *_ = half.shape
     inner, table, position = heads * dim, half.words.weight, half.place.position
     wanted: list[tuple[str, nn.Module | None, tuple[int, ...]]] = [("words", half.words, (len(table), width))]

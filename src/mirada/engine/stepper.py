@@ -1,4 +1,4 @@
-"""What a search steps in a model's stead: the model's steps with a packed copy of its weights."""
+"""Steppers, which a search steps in place of the model: the model's steps with a packed copy of its weights."""
 
 import copy
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -23,12 +23,11 @@ from mirada.models.transformer import SourceMemory
 from mirada.native.library import serves
 from mirada.shapes import check_axes
 
-# A step in plain PyTorch, in as few calls as possible: for other devices and dtypes, and where there is no
-# compiler.
+# A step in plain PyTorch, in as few calls as possible: for other devices and dtypes, and where there is no compiler.
 
 
 class EagerSource(NamedTuple):
-    """A source as products read it, each by `times` neighboring rows. The keys are scaled, `bias` hides padding."""
+    """The keys and values of a source, each read by `times` neighboring rows. Keys are scaled, `bias` hides padding."""
 
     keys: Float[Tensor, "sources_heads dim keys"]
     values: Float[Tensor, "sources_heads keys dim"]
@@ -37,7 +36,7 @@ class EagerSource(NamedTuple):
 
 
 class Eager:
-    """A decoder as products of matrices. Single matrices are those of the half; only joined ones are made here."""
+    """A decoder as products of matrices: those of the model, except the joined ones of queries, keys and values."""
 
     name = "plain PyTorch"
 
@@ -81,7 +80,7 @@ class EagerDecoding(Decoding):
         return F.linear(h, half.output.weight, half.output.bias), asked
 
     def through(self, x: Rows, entry: Index | None) -> tuple[Rows, Rows]:
-        """The outputs of the stack, and what its top attention was asked with."""
+        """The outputs of the stack, and the input of its top layer's attention."""
         if self.prepared is None or self.prepared[0] is not entry:
             self.prepared = (entry, [self.source(n, memory, entry) for n, memory in enumerate(self.sources)])
         for number, (own, *across, feed) in enumerate(self.eager.layers):
@@ -97,7 +96,7 @@ class EagerDecoding(Decoding):
         return x if norm is None else norm(x), asked
 
     def before(self, x: Rows, sublayer: Sublayer) -> Rows:
-        """What a sublayer reads."""
+        """The input of a sublayer."""
         return x if self.shape.post else sublayer.norm.forward(x)
 
     def after(self, x: Rows, y: Float[Tensor, "rows inner"], sublayer: Sublayer) -> Rows:
@@ -123,7 +122,7 @@ class EagerDecoding(Decoding):
         return mixed.view(-1, heads, times, dim).transpose(1, 2).reshape(-1, heads * dim)
 
     def source(self, number: int, memory: Memory, entry: Index | None) -> EagerSource:
-        """The memory of a layer as the entries read it."""
+        """The keys and values of a layer for these entries."""
         times = 1 if entry is None else neighbors(entry)
         if entry is not None:
             memory = memory.reorder(entry[::times])
@@ -138,12 +137,12 @@ class EagerDecoding(Decoding):
 
 
 def _linear(x: Tensor, layer: nn.Linear) -> Tensor:
-    """What the layer computes, without calling it."""
+    """The output of the layer, without calling the module."""
     return F.linear(x, layer.weight, layer.bias)
 
 
 def neighbors(entry: Int[Tensor, " rows"]) -> int:
-    """How many rows in a row read the same source, everywhere: the size of a beam.
+    """How many consecutive rows read the same source, if the number is the same throughout: the size of a beam.
 
     >>> neighbors(torch.tensor([0, 0, 0, 2, 2, 2])), neighbors(torch.tensor([0, 0, 1]))
     (3, 1)
@@ -158,10 +157,10 @@ NOTHING = nullcontext()
 
 
 class PackedStepper:
-    """The steps of a model without a source, such as GPT, with weights of its own.
+    """The steps of a model without a source, such as GPT, with its own copy of the weights.
 
-    Beside the packed weights it keeps a copy of the model in evaluation, through whose modules it goes where one call would
-    not do: prompts of several tokens, empty sources, alignments, and tokens that are refused with the modules' own words.
+    Next to the packed weights it keeps a copy of the model in evaluation mode. It calls its modules where one call of C is not
+    enough: for prompts of several tokens, empty sources and alignments, and to let them refuse wrong tokens with their message.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -172,7 +171,7 @@ class PackedStepper:
 
     @property
     def backend(self) -> str:
-        """What takes the steps."""
+        """The name of what computes the steps."""
         return self.decoder.name
 
     def start(self, memory: int = 1) -> EngineState | DecoderState:
@@ -186,7 +185,7 @@ class PackedStepper:
     def step(
         self, tokens: Int[Tensor, " batch"] | Tokens, state: EngineState | DecoderState
     ) -> tuple[Float[Tensor, "batch vocab"], EngineState | DecoderState]:
-        """The scores of every next token after these, and the state that leads on."""
+        """The scores of every possible next token, and the next state."""
         if isinstance(state, DecoderState):
             with _unmixed():
                 return self.model.step(tokens, state)
@@ -204,7 +203,7 @@ class PackedStepper:
             return logits, replace(state, filled=after.filled, asked=after.asked)
 
     def one_each(self, tokens: Tensor, state: EngineState) -> Int[Tensor, " batch"] | None:
-        """The tokens of a step of one call: one int64 of every row, at a place that has a position; else None."""
+        """The tokens, if one call can take the step: one int64 per row, at a place that has a position; else None."""
         keys = state.decoding.caches[0].keys
         if type(tokens) is not Tensor or tokens.dtype != torch.int64 or tokens.device != keys.device:
             return None
@@ -214,7 +213,7 @@ class PackedStepper:
         return tokens if fits else None
 
     def reorder(self, state: EngineState | DecoderState, index: Int[Tensor, " entries"]) -> EngineState | DecoderState:
-        """The state in which entry b goes on from what entry index[b] has."""
+        """The state in which entry b continues from entry index[b]."""
         return state.reorder(index)
 
     def alignment(self, state: EngineState | DecoderState) -> Float[Tensor, "batch keys"]:
@@ -223,7 +222,7 @@ class PackedStepper:
             with _unmixed():
                 return self.model.alignment(state)
         check_state(state, EngineState, self)
-        if not state.decoding.sources:  # it looks at its own text, which is in the caches
+        if not state.decoding.sources:  # it attends to its own text, which is in the caches
             state.decoding.settle()
         top = [-1] if state.decoding.sources else []
         with _unmixed():
@@ -231,7 +230,7 @@ class PackedStepper:
 
 
 class SourceStepper(PackedStepper):
-    """The same of a model that reads a source first."""
+    """The steps of a model that reads a source first."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)
@@ -240,7 +239,7 @@ class SourceStepper(PackedStepper):
             self.reader = None if half is None else Compiled(half)
 
     def encode(self, *inputs: Any, **named: Any) -> Any:
-        """What the model's own `encode` gives. Short texts are read in one call."""
+        """The result of the model's own `encode`. Short texts are read in one call."""
         _check_traced()
         with _unmixed():
             if self.reader is not None:
@@ -248,7 +247,7 @@ class SourceStepper(PackedStepper):
             return self.model.encode(*inputs, **named)
 
     def read(self, source: Tokens, lengths: Int[Tensor, " batch"] | None = None) -> Any:
-        """Read texts with one call, or with the modules if that refuses them."""
+        """Read texts with one call, or with the modules if the call refuses them."""
         assert self.reader is not None
         check_axes("source", source, "batch length")
         if self.reader.refuses(source) is None:
@@ -259,21 +258,21 @@ class SourceStepper(PackedStepper):
         return self.model.encode(source, lengths)
 
     def start(self, memory: Any) -> EngineState | DecoderState:  # type: ignore[override]
-        """The state before the first token: the source's keys and values are made here, once."""
+        """The state before the first token: the source's keys and values are computed here, once."""
         assert self.parts.source is not None
         if not isinstance(memory, tuple):
-            return self.model.start(memory)  # which says what is wrong
+            return self.model.start(memory)  # which raises an error that names the problem
         _check_traced()
         with _unmixed():
             states, padding = self.parts.source(memory)
             if not self.takes_source(states, padding):
                 return self.model.start(memory)
-            padding = None if padding is None else Padding(padding.lengths.clone())  # it may be changed by who has it
+            padding = None if padding is None else Padding(padding.lengths.clone())  # the caller may change its own
             sources = self.decoder.remember(states.detach(), padding)
             return EngineState(self, self.decoder.begin(states.shape[0], sources))
 
     def takes_source(self, states: Tensor, padding: Padding | None) -> bool:
-        """Whether this is what the decoder can look at: no source is empty, all sizes fit."""
+        """Whether the decoder can attend to these states: no source is empty, all sizes fit."""
         like, width = self.parts.decoder.words.weight, self.parts.decoder.shape.width
         fits = isinstance(states, Tensor) and states.ndim == 3 and states.shape[2] == width and states.numel() > 0
         if not fits or (states.dtype, states.device) != (like.dtype, like.device):
@@ -284,7 +283,7 @@ class SourceStepper(PackedStepper):
 
 
 def _check_traced() -> None:
-    """Raise a ValueError where there are no numbers to work on."""
+    """Raise a ValueError while a function is traced or transformed: there are no numbers to compute with."""
     traced = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack()
     if traced or torch._C._functorch.peek_interpreter_stack() is not None:
         raise ValueError("an engine cannot be traced, compiled or transformed: step the model itself")
