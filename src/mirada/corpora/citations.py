@@ -1,4 +1,4 @@
-"""Papers that cite each other: what a paper is about shows in whom it cites, less in its own words."""
+"""Papers that cite each other: the topic of a paper shows in its citations more than in its own words."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ GENERAL = (
 )
 SURVEY = "survey overview taxonomy trends"
 PAPERS = 1800
-SURVEYS = 0.08  # share of papers that tell about all topics: their citations say little
-WORDS = 12  # of a paper, about
-OWN = 0.2  # of its words that are of its topic; as many come from the topics of others
-CITED, FAITHFUL = 3, 0.78  # papers that a paper cites, and the share of them that is of its own topic
-LABELLED, VALID = 20, 300  # papers of every topic to learn from; all to validate on; the others are for the test
+SURVEYS = 0.08  # share of papers about all topics: their citations say little
+WORDS = 12  # of a paper, approximately
+OWN = 0.2  # share of its words that belong to its topic; as many come from any topic
+CITED, FAITHFUL = 3, 0.78  # papers that a paper cites, and the share of them on its own topic
+LABELLED, VALID = 20, 300  # training papers of each topic; validation papers of all topics; the others are the test set
 
 
 Share = Callable[[int], NDArray[np.float64]]  # draws so many numbers in [0, 1)
@@ -42,7 +42,7 @@ Share = Callable[[int], NDArray[np.float64]]  # draws so many numbers in [0, 1)
 
 @dataclass(frozen=True, eq=False)
 class Citations:
-    """Papers p1, p2, ... with their topics, the words in them (0 or 1), who cites whom, and the part each is in."""
+    """Papers p1, p2, ... with their topics, the words in them (0 or 1), their citations, and the split of each."""
 
     names: tuple[str, ...]
     topics: tuple[str, ...]
@@ -88,7 +88,7 @@ def citations(seed: int = 0) -> Citations:
 
 
 def _word_table(share: Share, topic: NDArray, survey: NDArray, words: list[str]) -> NDArray[np.float32]:
-    """Which words are in which paper: some of its topic, as many of the others' topics, and the rest of no topic."""
+    """Which words are in which paper: some of its topic, as many of any topic, and the others of no topic."""
     places = {word: place for place, word in enumerate(words)}
     own = [np.array([places[word] for word in text.split()]) for text in TOPICS.values()]
     general = np.array([places[word] for word in GENERAL.split()])

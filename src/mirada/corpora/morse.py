@@ -1,7 +1,7 @@
-"""Morse code as it is heard on the radio: short words keyed by hand, in noise, on a tone that drifts.
+"""Morse code as on the radio: short words keyed by hand, in noise, on a tone that drifts.
 
-Every number is a function of the seed, the split and the row, made by single operations on whole numbers and on doubles,
-which are rounded alike everywhere: the same samples on every machine.
+Every number is a function of the seed, the split and the row, computed by single operations on integers and doubles that are
+rounded in the same way everywhere: the samples are equal on every machine.
 """
 
 from collections.abc import Iterator
@@ -19,34 +19,34 @@ CODE = {
     "a": ".-", "d": "-..", "e": ".", "h": "....", "i": "..", "m": "--", "n": "-.", "o": "---", "r": ".-.", "s": "...",
     "t": "-", "u": "..-",
 }  # fmt: skip
-LETTERS = "".join(CODE)  # a dozen: enough for words, and for every length of a sign
+LETTERS = "".join(CODE)  # a dozen: enough for words, with codes of every length
 SIZES = {"train": 6000, "valid": 300, "test": 500}
 RATE = 4000  # samples a second
 SECOND_WORD = 0.25  # the share of texts with two words
 LONGEST = 5  # letters of a word
 DOT = (0.045, 0.080)  # seconds of a dot, the unit: a dash has 3, a gap between letters 3, between words 7
-DRIFT = 0.2  # by how much the speed may change from the beginning to the end
-HAND = 0.15  # by how much a sign or a gap may be too long or too short
+DRIFT = 0.2  # how much the speed may change from the beginning to the end
+HAND = 0.15  # how much a sign or a gap may be too long or too short
 TONE = (450.0, 850.0)  # hertz
-WANDER = 0.08  # by how much the tone may rise or fall
+WANDER = 0.08  # how much the tone may rise or fall
 LOUD = (0.15, 0.5)  # amplitude of the tone
 HISS = (0.05, 0.9)  # of the noise, as a share of the tone's
-RAMP = 16  # samples in which a tone comes and goes
-PHASE, TABLE = 32, 12  # bits of the phase, and those of them that are looked up
+RAMP = 16  # samples in which a tone fades in or out
+PHASE, TABLE = 32, 12  # bits of the phase, and how many of them index the table
 SINE = np.rint(2**15 * np.sin(np.arange(2**TABLE) * (2 * np.pi / 2**TABLE))) / 2**15
-OWN = 3  # the number of the split of texts that are asked for
+OWN = 3  # the split number of texts that a user types
 
 
 @dataclass(frozen=True, eq=False)
 class Keyed:
-    """A text and how it sounds."""
+    """A text and its sound."""
 
     sound: Sound
     text: str
 
 
 class DrawnNumbers:
-    """Numbers from 0 to 1 that are a function of a key, taken one after the other."""
+    """Numbers in [0, 1) that are a function of a key, drawn one after the other."""
 
     def __init__(self, many: int, *key: int) -> None:
         self.numbers = iter((drawn(many, *key) >> np.uint64(11)) * 2.0**-53)
@@ -79,7 +79,7 @@ def morse(split: str, seed: int = 0) -> list[Keyed]:
 
 
 def split_of(text: str) -> str:
-    """The split that a text belongs to; single letters are for learning.
+    """The split that a text belongs to; single letters are in train.
 
     >>> split_of("e"), split_of("sos"), split_of("ahah")
     ('train', 'train', 'valid')
@@ -89,7 +89,7 @@ def split_of(text: str) -> str:
 
 
 def spelled(text: str) -> Sound:
-    """The sound of any text of letters and spaces, keyed and disturbed as the recordings are.
+    """The sound of any text of letters and spaces, with the variation and noise of the recordings.
 
     >>> spelled("sos").rate
     4000
@@ -144,13 +144,13 @@ def units(text: str) -> Iterator[tuple[int, int]]:
 
 
 def envelope(on: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How loud a tone is that comes and goes in some moments: the mean of the last ones."""
+    """The loudness of a tone that fades in and out: the moving average of the last samples."""
     total = np.concatenate([np.zeros(RAMP, dtype=np.int64), on.cumsum()])
     return (total[RAMP:] - total[:-RAMP]) / RAMP
 
 
 def tone(size: int, hertz: float, wander: float) -> NDArray[np.float64]:
-    """A sine whose frequency goes up or down by a share."""
+    """A sine whose frequency rises or falls by a share."""
     steps = (hertz * (1 + wander * (np.arange(size) / size - 0.5)) / RATE * 2**PHASE).astype(np.int64)
     return SINE[(steps.cumsum() >> (PHASE - TABLE)) % 2**TABLE]
 

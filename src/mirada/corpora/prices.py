@@ -1,4 +1,4 @@
-"""Prices of three companies, day by day: what B's price does, A's does some weeks later; C goes its own way."""
+"""Daily prices of three companies: A's price follows B's some weeks later; C is independent."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from mirada.data.batching import drawn
 
 COMPANIES = ("A", "B", "C")
-DAYS = 4000  # on which prices are made, from Monday to Friday
+DAYS = 4000  # trading days, from Monday to Friday
 START = date(2010, 1, 4)
 LAG = 20  # days after which A follows
-LEVEL = 100.0  # to which all prices return, slowly
-NEWS, JUMP = 0.06, 0.04  # share of days with news about B, and how far they move its price
+LEVEL = 100.0  # to which all prices slowly return
+NEWS, JUMP = 0.06, 0.04  # share of days with news about B, and how much they move its price
 RISE, FALL = 0.9, 0.3  # shares of B's rises and falls that reach A
-SUMMED = 12  # uniform numbers in a nearly normal one: sums are the same on every machine, logarithms need not be
+SUMMED = 12  # uniform numbers whose sum is nearly normal: sums are equal on every machine, logarithms need not be
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +27,12 @@ class Prices:
 
 
 def prices(days: int = DAYS, seed: int = 0) -> Prices:
-    """A makes what it buys from B: the moves of B's price reach A's after twenty days, rises more than falls.
+    """A buys its material from B: moves of B's price reach A's price after twenty days, rises more than falls.
 
     r_A(t) = pass(r_B(t - 20)) + return to the level + noise, with pass(r) = 0.9 r for a rise and 0.3 r for a fall
 
-    B and C move by chance and return to their level. So A's next days are in B's last ones, and nowhere else: neither the
-    last price nor a linear model of A's own past can know them.
+    B and C move at random and return to their level. So only B's last days predict A's next days: neither the last price nor a
+    linear model of A's own past can.
 
     >>> data = prices()
     >>> data.dates[:2], data.prices[:2].tolist()

@@ -27,7 +27,7 @@ TABLE = WeightTable(
         Row("gap.*", "cls.predictions.transform.dense.*"),
         Row("gap_norm.*", "cls.predictions.transform.LayerNorm.*"),
         Row("output.bias", "cls.predictions.bias"),
-        Row("output.*", "cls.predictions.decoder.*"),  # the words and the bias once more
+        Row("output.*", "cls.predictions.decoder.*"),  # the embedding and the bias again
         Row("pool.*", "pooler.dense.*"),
         # their class 0 is "follows", ours is 1
         Row("order.*", "cls.seq_relationship.*", REVERSED),

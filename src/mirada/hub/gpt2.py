@@ -8,7 +8,7 @@ from torch import Tensor
 from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, expect_equal, settings, softmax
 from mirada.models.gpt import GPT, GPTConfig
 
-# their linear layers keep W as (in, out), and one of them makes queries, keys and values side by side
+# their linear layers store W as (in, out), and one of them computes queries, keys and values together
 TRANSPOSED = "i o -> o i"
 HEADS, QKV = "decoder.layers.{n}.self.heads", ("query", "key", "value")
 

@@ -1,4 +1,4 @@
-"""From Keras' attention layers to ours. Keras itself is not imported: a layer brings its configuration and weights."""
+"""From Keras' attention layers to ours. Keras itself is not imported: a layer has its configuration and weights."""
 
 from typing import Any, Literal
 
@@ -66,7 +66,7 @@ def _from_multi_head(layer: Any) -> Attention | Axes:
     """Keras `MultiHeadAttention`, with any `attention_axes`."""
     config, weights = layer.get_config(), _named_weights(layer)
     gated = config.get("use_gate")
-    require(not gated, "a Keras MultiHeadAttention with use_gate=True has no equal here: build it without")
+    require(not gated, "a Keras MultiHeadAttention with use_gate=True has no equivalent here: build it without")
     out = weights["attention_output/kernel"]
     require(out.ndim == 3, f"output_shape must be one size: got {config['output_shape']}")
     heads = MultiHead(

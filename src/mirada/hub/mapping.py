@@ -1,7 +1,7 @@
-"""From a foreign checkpoint to a model of ours: the table of a format, and the one function that follows it.
+"""From a checkpoint of another library to our model: the table of a format, and the function that follows it.
 
-A format is a table of rows (our name, their name, how a tensor changes on the way). Nothing in a row is a program, so that
-the same table can be read in both directions.
+A format is a table of rows (our name, their name, how a tensor is rearranged). Rows hold no code, so that the same table can be
+read in both directions.
 """
 
 import re
@@ -20,7 +20,7 @@ AS_IS = "as is"
 REVERSED = "reversed"  # the rows in the opposite order
 SHOWN = 3  # names in an error; a wrong checkpoint may lack hundreds
 
-ACTIVATIONS = {  # Hugging Face's words to ours
+ACTIVATIONS = {  # Hugging Face's names to ours
     **{"relu": "relu", "gelu": "gelu", "gelu_python": "gelu", "silu": "silu", "swish": "silu"},
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_accurate"), "gelu-tanh"),
     **dict.fromkeys(("gelu_pytorch_tanh", "gelu_python_tanh"), "gelu-tanh"),
@@ -28,11 +28,11 @@ ACTIVATIONS = {  # Hugging Face's words to ours
 
 
 class Row(NamedTuple):
-    """A tensor of theirs and the parameter of ours, or the several, that it fills.
+    """A tensor of theirs and the parameter of ours, or several, that it fills.
 
     In names `{n}` is the number of a layer, and `*` is weight and bias alike. `how` is "as is", "reversed" (the rows in the
-    opposite order), or the axes in the notation of einops, theirs -> ours; where there are several of ours, the axis `parts`
-    counts them. Read from right to left the same notation leads back.
+    opposite order), or the axes in the notation of einops, theirs -> ours; the axis `parts` counts several of ours. Read from
+    right to left, the same notation converts ours to theirs.
 
     >>> row = Row("layers.{n}.feed.weight", "h.{n}.mlp.weight", "i o -> o i")
     >>> list(row.written_out(["layers.0.feed.weight", "layers.1.feed.weight", "words.weight"]))[1].theirs
@@ -63,7 +63,7 @@ class Row(NamedTuple):
         return [Row(f"{ours}.heads.{a}.*", f"{theirs}.{b}.*") for a, b in zip(parts, projections, strict=True)]
 
     def convert(self, tensor: Tensor) -> tuple[Tensor, ...]:
-        """What each of ours gets of a tensor of theirs.
+        """A tensor of theirs, converted to each of our parameters.
 
         >>> q, k, v = Row(("q", "k", "v"), "qkv", "(parts o) -> parts o").convert(torch.arange(6))
         >>> k
@@ -82,11 +82,11 @@ class Row(NamedTuple):
 class WeightTable(NamedTuple):
     """All rows of a format.
 
-    Several rows may name one parameter: because it has two names in our model (tied), or because a format has two spellings;
-    the first is the one that files have today. A checkpoint needs one of them, and those it has must be equal.
+    Several rows may name one parameter: because it has two names in our model (tied), or because a format has two spellings,
+    of which the first is current. A checkpoint needs one of them; if it has several, they must be equal.
 
-    `source` is the class of theirs whose checkpoints the table describes, `prefix` may stand before any name, and the
-    `ignored` hold nothing that is learned.
+    `source` is their class whose checkpoints the table describes, `prefix` may precede any name, and the `ignored` tensors
+    hold nothing that is learned.
     """
 
     source: str
@@ -116,7 +116,7 @@ def copy_weights(model: Model, table: WeightTable, weights: Mapping[str, Tensor]
     filled: dict[nn.Parameter, str] = {}
     for row in rows:
         if row.theirs not in held:
-            continue  # another name of the same tensor is there: that was checked
+            continue  # the tensor has another name here: that was checked
         theirs = held[row.theirs]
         require(
             weights[theirs].is_floating_point(),
@@ -144,7 +144,7 @@ def copy_weights(model: Model, table: WeightTable, weights: Mapping[str, Tensor]
 def _check_complete(
     table: WeightTable, rows: list[Row], parameters: Mapping[str, nn.Parameter], held: Mapping[str, str]
 ) -> None:
-    """Require a tensor for every parameter, and a place for every tensor."""
+    """Require a tensor for every parameter, and a parameter for every tensor."""
     sources: dict[nn.Parameter, list[str]] = {parameter: [] for parameter in parameters.values()}
     for row in rows:
         for name in row.names:
@@ -165,13 +165,13 @@ def _check_complete(
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """The regular expression of a name with `{n}` and `*`; each may stand in it once."""
+    """The regular expression of a name with `{n}` and `*`, each at most once."""
     escaped = re.escape(pattern)
     return re.compile(escaped.replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\*", r"(?P<part>weight|bias)"))
 
 
 def _fill_in(pattern: str, found: Mapping[str, str]) -> str:
-    """A name with the number and the part that another was found to have."""
+    """A name with the layer number and the part (weight or bias) of a match filled in."""
     return pattern.replace("{n}", found.get("n", "{n}")).replace("*", found.get("part", "*"))
 
 
@@ -198,7 +198,7 @@ def settings(theirs: Mapping[str, Any], **keys: str) -> dict[str, Any]:
 
 
 def expect(theirs: Mapping[str, Any], **required: Any) -> None:
-    """Require settings that our model has in one form only; one that is absent is taken to have it.
+    """Require settings that our model has with one value only; an absent one is assumed to have it.
 
     >>> expect({"is_decoder": True}, is_decoder=False)
     Traceback (most recent call last):
@@ -210,17 +210,17 @@ def expect(theirs: Mapping[str, Any], **required: Any) -> None:
 
 
 def expect_equal(theirs: Mapping[str, Any], *keys: str, absent: Any = None) -> Any:
-    """The one value of several settings, which our model does not tell apart."""
+    """The one value of several settings, for which our model has a single setting."""
     values = [setting(theirs, key) if absent is None else theirs.get(key, absent) for key in keys]
     require(
         all(value == values[0] for value in values),
-        f"{', '.join(keys)} must be equal, for our model has one setting for them: got {', '.join(map(str, values))}",
+        f"{', '.join(keys)} must be equal, because our model has one setting for them: got {', '.join(map(str, values))}",
     )
     return values[0]
 
 
 def activation(theirs: Mapping[str, Any], key: str, absent: str) -> str:
-    """Our word for the activation of a Hugging Face configuration.
+    """Our name for the activation of a Hugging Face configuration.
 
     >>> activation({"hidden_act": "gelu_new"}, "hidden_act", absent="gelu")
     'gelu-tanh'
@@ -232,5 +232,5 @@ def activation(theirs: Mapping[str, Any], key: str, absent: str) -> str:
 
 
 def softmax(dropout: float) -> str:
-    """Our spelling of a softmax whose weights are dropped at that rate in training."""
+    """Our spelling of a softmax with that dropout rate on its weights."""
     return f"softmax:{float(dropout)!r}" if dropout else "softmax"

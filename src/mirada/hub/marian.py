@@ -34,7 +34,7 @@ TABLE = WeightTable(
         Row("output.weight", "lm_head.weight"),
         Row("output.bias", "final_logits_bias", "1 v -> v"),
     ),
-    # sines and cosines, which both compute
+    # sines and cosines, which both sides compute
     ignored=("encoder.embed_positions.weight", "decoder.embed_positions.weight"),
 )
 
@@ -74,8 +74,8 @@ def config(theirs: Mapping[str, Any]) -> TransformerConfig:
 def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Transformer:
     """Our model of their configuration and weights, in evaluation mode.
 
-    Their `final_logits_bias` is a constant, our bias of the output can be trained; a checkpoint may also have none. They
-    begin a target with the padding token.
+    Their `final_logits_bias` is constant, our output bias is trainable; a checkpoint may also have none. In Marian a target
+    begins with the padding token.
 
     Junczys-Dowmunt et al. (2018), arXiv:1804.00344.
     """
@@ -84,7 +84,7 @@ def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Transforme
 
 
 def _tied(theirs: Mapping[str, Any]) -> str:
-    """Which tables are one: of the source's words, the target's words and the output."""
+    """Which tables are shared: source embedding, target embedding and output."""
     shared, output = theirs.get("share_encoder_decoder_embeddings", True), theirs.get("tie_word_embeddings", True)
     require(
         output or not shared,

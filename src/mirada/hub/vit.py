@@ -35,7 +35,7 @@ TABLE = WeightTable(
         Row("encoder.norm.*", "layernorm.*"),
         Row("classes.*", "classifier.*"),
     ),
-    ignored=("pooler.dense.*",),  # no class is decided by it
+    ignored=("pooler.dense.*",),  # the classifier does not use it
 )
 
 
@@ -73,7 +73,7 @@ def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> ViT:
 
 
 def _side(theirs: Mapping[str, Any], key: str) -> int:
-    """The side of a square, which they may give as two numbers."""
+    """The side of a square, which may be given as two numbers."""
     value = setting(theirs, key)
     height, width = value if isinstance(value, list | tuple) else (value, value)
     require(

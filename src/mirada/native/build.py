@@ -1,8 +1,8 @@
-"""All C files, compiled into one library on first use, and kept in the user's private cache folder.
+"""All C files, compiled into one library on first use and kept in the user's private cache folder.
 
-The file's name holds a key of all that decides what is compiled, and a hash of the file: a file that was cut short, damaged or
-put there by somebody else is never loaded. It appears whole or not at all, whoever else is compiling. A build that failed is
-remembered for a day, so that not every process tries in vain.
+The file's name holds a key of everything that affects the build, and a hash of the file: a truncated or damaged file, or one of
+another user, is never loaded. It is written atomically, also while other processes compile. A failed build is remembered for a
+day, so that later processes do not try again in vain.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class NotBuiltError(Exception):
-    """There is no library; the message says why."""
+    """The library was not built; the message says why."""
 
 
 @dataclass(frozen=True)
 class BuildRecipe:
-    """All that decides what is compiled."""
+    """Everything that affects the build."""
 
     compiler: str
     version: str
@@ -43,26 +43,26 @@ class BuildRecipe:
 
     @cached_property
     def key(self) -> str:
-        """A name for the library that these settings make."""
+        """A name for the library that is built with these settings."""
         decides = [self.compiler, self.version, *self.flags, *SHARED, *DEFINED, _processor()]
         text = "\0".join([*decides, *(f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in sources())])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def command(self, target: Path) -> list[str]:
-        """The call of the compiler."""
+        """The command of the compiler."""
         files = [str(path) for path in sources() if path.suffix == ".c"]
         return [self.compiler, *self.flags, *SHARED, *DEFINED, "-I", str(HERE), "-o", str(target), *files, "-lm"]
 
 
 def plans() -> list[BuildRecipe]:
-    """What to try, one after the other: with threads, and without."""
+    """The builds to try, in order: with threads, then without."""
     if os.environ.get("MIRADA_NATIVE") == "0":
         raise NotBuiltError("MIRADA_NATIVE=0 turns it off")
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         raise NotBuiltError(f"there is no C compiler ({', '.join(COMPILERS)})")
     if not hasattr(os, "geteuid"):
-        raise NotBuiltError("this system has no owners of files, so none can be known to be ours")
+        raise NotBuiltError("this system has no owners of files, so the owner of a library cannot be checked")
     try:
         printed = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_BUILD).stdout
     except (OSError, subprocess.SubprocessError) as failed:
@@ -72,7 +72,7 @@ def plans() -> list[BuildRecipe]:
 
 
 def build(plan: BuildRecipe) -> Path:
-    """The library of that plan, made if it is not there."""
+    """The library of a recipe, built if it does not exist."""
     try:
         folder, key = _private_folder(), plan.key
         for path in sorted(folder.glob(f"mirada-{key}-*.so")):
@@ -88,7 +88,7 @@ def build(plan: BuildRecipe) -> Path:
 
 
 def _compiled(plan: BuildRecipe, folder: Path, key: str, failure: Path) -> Path:
-    """Compile, in a folder of its own, and move the result to its place at once."""
+    """Compile in a temporary folder, and move the result to its place atomically."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "made"
         try:
@@ -112,12 +112,12 @@ def _compiled(plan: BuildRecipe, folder: Path, key: str, failure: Path) -> Path:
 
 
 def named(folder: Path, key: str, contents: bytes) -> Path:
-    """The place of a library with these contents."""
+    """The path of a library with these contents."""
     return folder / f"mirada-{key}-{hashlib.sha256(contents).hexdigest()[:32]}.so"
 
 
 def _private_folder() -> Path:
-    """Where libraries are kept: the user's own, and nobody else may write there, or put another folder in its place."""
+    """The folder of the libraries: it belongs to the user, and nobody else may write to it or replace it."""
     folder = cache_home() / "mirada"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder = folder.resolve()
@@ -132,7 +132,7 @@ def _private_folder() -> Path:
 
 
 def cache_home() -> Path:
-    """$XDG_CACHE_HOME, or ~/.cache; a relative path would be another place in every folder, so it is ignored."""
+    """$XDG_CACHE_HOME, or ~/.cache. A relative path is ignored: it would differ with the working directory."""
     chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if chosen.is_absolute():
         return chosen
@@ -159,7 +159,7 @@ def sources() -> list[Path]:
 
 @cache
 def _processor() -> str:
-    """What the compiled code depends on: code made for one processor may not run on another."""
+    """The features of the processor: code compiled for one processor may not run on another."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line for line in lines if line.startswith(("flags", "Features")))

@@ -10,12 +10,12 @@ from torch import Tensor
 from mirada.native.library import address, check, loaded, threads_for
 from mirada.native.structures import ACTIVATIONS
 
-WORK = 16  # multiplications that a number's way through memory is worth
+WORK = 16  # multiplications that take as long as reading and writing a number
 KINDS = ACTIVATIONS[:3]  # silu is used by decoding only
 
 
 def dropout(x: Tensor, base: Tensor | None, seed: int, dropped: int, scale: float) -> Tensor:
-    """x with numbers zeroed, with a chance of `dropped` in 256, and the others scaled; a base of the same shape is added.
+    """x with numbers zeroed with probability `dropped` / 256 and the others scaled; a base of the same shape is added.
 
     The same seed zeroes the same numbers.
     """
@@ -49,7 +49,7 @@ def cross_entropy_backward_(
 
 
 def activate_(h: Float[Tensor, "n width"], bias: Float[Tensor, " width"], kind: str) -> Float[Tensor, "n width"]:
-    """act(h + bias), with act one of `KINDS`; h becomes what `activate_backward` wants of it."""
+    """act(h + bias), with act one of `KINDS`; h becomes the input of `activate_backward`."""
     bias = bias.contiguous()
     check("h", h, h.shape, torch.float32)
     check("bias", bias, h.shape[1:], torch.float32)
@@ -62,7 +62,7 @@ def activate_(h: Float[Tensor, "n width"], bias: Float[Tensor, " width"], kind: 
 def activate_backward(
     grad: Float[Tensor, "n width"], h: Float[Tensor, "n width"], kind: str
 ) -> tuple[Float[Tensor, "n width"], Float[Tensor, " width"]]:
-    """The gradient before the activation, from that after it, and its sum over the rows."""
+    """The gradient before the activation, from the one after it, and its sum over the rows."""
     grad, threads = grad.contiguous(), threads_for(WORK * h.numel())
     check("h", h, h.shape, torch.float32)
     check("gradient", grad, h.shape, torch.float32)
