@@ -23,10 +23,10 @@ def dropout(x: Tensor, base: Tensor | None, seed: int, dropped: int, scale: floa
     check("x", x, x.shape, torch.float32)
     if base is not None:
         check("base", base, x.shape, torch.float32)
-    made = torch.empty_like(x)
+    output = torch.empty_like(x)
     threads = threads_for(WORK * x.numel())
-    loaded().dropout(x.numel(), x.data_ptr(), address(base), made.data_ptr(), seed, dropped, scale, threads)
-    return made
+    loaded().dropout(x.numel(), x.data_ptr(), address(base), output.data_ptr(), seed, dropped, scale, threads)
+    return output
 
 
 def cross_entropy_backward_(
@@ -43,8 +43,8 @@ def cross_entropy_backward_(
     if bias is not None:
         check("bias", bias, (vocab,), torch.float32)
     losses = logits.new_empty(rows, dtype=torch.float64)
-    given = logits.data_ptr(), address(bias), targets.data_ptr(), smoothing, losses.data_ptr()
-    loaded().cross_entropy(rows, vocab, *given, threads_for(WORK * logits.numel()))
+    arguments = logits.data_ptr(), address(bias), targets.data_ptr(), smoothing, losses.data_ptr()
+    loaded().cross_entropy(rows, vocab, *arguments, threads_for(WORK * logits.numel()))
     return losses
 
 
@@ -53,10 +53,10 @@ def activate_(h: Float[Tensor, "n width"], bias: Float[Tensor, " width"], kind: 
     bias = bias.contiguous()
     check("h", h, h.shape, torch.float32)
     check("bias", bias, h.shape[1:], torch.float32)
-    made = h if kind == "relu" else torch.empty_like(h)
-    given = h.data_ptr(), bias.data_ptr(), made.data_ptr()
-    loaded().linear_activation(KINDS.index(kind), *h.shape, *given, threads_for(WORK * h.numel()))
-    return made
+    output = h if kind == "relu" else torch.empty_like(h)
+    arguments = h.data_ptr(), bias.data_ptr(), output.data_ptr()
+    loaded().linear_activation(KINDS.index(kind), *h.shape, *arguments, threads_for(WORK * h.numel()))
+    return output
 
 
 def activate_backward(
@@ -67,6 +67,6 @@ def activate_backward(
     check("h", h, h.shape, torch.float32)
     check("gradient", grad, h.shape, torch.float32)
     d_h, sums = torch.empty_like(h), h.new_zeros(threads, h.shape[1])
-    given = grad.data_ptr(), h.data_ptr(), d_h.data_ptr(), sums.data_ptr()
-    loaded().linear_activation_backward(KINDS.index(kind), *h.shape, *given, threads)
+    arguments = grad.data_ptr(), h.data_ptr(), d_h.data_ptr(), sums.data_ptr()
+    loaded().linear_activation_backward(KINDS.index(kind), *h.shape, *arguments, threads)
     return d_h, sums.sum(0)
