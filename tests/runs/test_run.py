@@ -65,7 +65,7 @@ def test_the_next_answer_has_the_weights_as_they_are(run: Run, change: Callable[
 
 
 @pytest.mark.parametrize("ask", [{}, {"beam": 3}], ids=str)
-def test_tokens_stay_the_same_while_somebody_looks_and_no_step_is_taken_twice(run: Run, ask: dict) -> None:
+def test_tokens_stay_the_same_inside_look_and_no_step_is_taken_twice(run: Run, ask: dict) -> None:
     plain = [answer.text for answer in run(SENTENCES, **ask)]
     with look(run.model) as seen:
         looked = [answer.text for answer in run(SENTENCES, **ask)]

@@ -51,7 +51,7 @@ def connected() -> tuple[BoundedProtocol, Transport]:
 
 
 @pytest.mark.parametrize("how", ["paused", "closing"])
-def test_a_response_that_nobody_takes_is_given_up(how: str) -> None:
+def test_a_response_that_is_not_read_is_cancelled(how: str) -> None:
     async def main() -> None:
         protocol, transport = connected()
         transport.untaken = 100_000

@@ -57,7 +57,7 @@ def test_32_clients_lose_no_request_and_get_what_the_run_answers(live: Start, tr
     assert sum(batches.counts) < 32 * 8  # some were answered together
 
 
-def test_a_full_queue_is_told_with_when_to_ask_again(live: Start) -> None:
+def test_a_full_queue_is_reported_with_when_to_try_again(live: Start) -> None:
     server = live("translate", limits=Limits(queue=1))
     gate = threading.Event()
 
