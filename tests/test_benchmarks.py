@@ -1,4 +1,4 @@
-"""Benchmarks are run by hand: what they import from mirada must still be there when somebody does."""
+"""Benchmarks are run by hand: what they import from mirada must still exist."""
 
 import ast
 from importlib import import_module

@@ -349,7 +349,7 @@ class ByQuery(ALiBi):
 
 
 class Beside(ALiBi):
-    """A constant bias, and something collected beside the values."""
+    """A constant bias, and something collected with the values."""
 
     def spread(self, weights: Tensor, places: Places) -> Tensor:
         return weights.square().sum(-1, keepdim=True).expand(*weights.shape[:3], DIM)

@@ -164,7 +164,7 @@ def entropy_case(dice: random.Random, figures: Figures) -> None:
 
 
 def dropout_case(dice: random.Random, figures: Figures) -> None:
-    """Every number is x scaled or zero, the same for the same seed, about as many as told, and a base is added."""
+    """Every number is x scaled or zero, the same for the same seed, about as many as requested, and a base is added."""
     from mirada.native.passes import dropout
 
     x, base = torch.randn(dice.randint(1, 5000)), None
@@ -220,7 +220,7 @@ def convolution_case(dice: random.Random, figures: Figures) -> None:
 
 
 def decode_case(dice: random.Random, figures: Figures) -> None:
-    """The scores of every next token of a GPT, step by step in C, beside the whole text at once by the formulas."""
+    """The scores of every next token of a GPT, step by step in C, and those of the whole text at once by the formulas."""
     from mirada import engine
     from mirada.models.gpt import GPT, GPTConfig
 

@@ -1,4 +1,4 @@
-"""`run --data FILE -o OUT`: every row of a file answered, in its place, beside what was there."""
+"""`run --data FILE -o OUT`: every row of a file is answered, in its place, next to its columns."""
 
 import csv
 import json

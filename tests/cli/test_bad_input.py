@@ -354,7 +354,7 @@ def test_a_full_disk_is_reported_before_training(
 def test_a_disk_that_fills_up_loses_nothing(
     mirada: Command, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run goes on from its last checkpoint when there is room again."""
+    """The run resumes from its last checkpoint when there is space again."""
     real, count = os.fsync, 0
 
     def full(number: int) -> None:

@@ -1,4 +1,4 @@
-"""`mirada look`: in the terminal, as a page, a plot or a record; and every mistake on the way told in a line."""
+"""`mirada look`: in the terminal, as a page, a plot or a record; and every mistake is reported in one line."""
 
 import re
 from base64 import b64decode

@@ -1,4 +1,4 @@
-"""`mirada serve`: what is wrong is told before anything is loaded, and its help needs neither torch nor Starlette."""
+"""`mirada serve`: errors are reported before anything is loaded, and its help needs neither torch nor Starlette."""
 
 import subprocess
 import sys

@@ -83,7 +83,7 @@ class LoRA(nn.Module):
 
 
 class Tripled(nn.Linear):
-    """A linear layer of somebody else."""
+    """A linear layer of another library."""
 
     def forward(self, x: Tensor) -> Tensor:
         return 3 * super().forward(x)

@@ -170,7 +170,7 @@ def test_infinity_stays() -> None:
 
 
 class Doubled(nn.Linear):
-    """A linear layer of somebody else."""
+    """A linear layer of another library."""
 
     def forward(self, x: Tensor) -> Tensor:
         return 2 * super().forward(x)

@@ -1,4 +1,4 @@
-"""Models of Hugging Face transformers beside ours: generation is one picture, places count on, methods and gradients work."""
+"""Models of Hugging Face transformers: generation is one picture, places are numbered on, methods and gradients work."""
 
 from typing import Any
 

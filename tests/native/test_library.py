@@ -31,7 +31,7 @@ needs_compiler = pytest.mark.skipif(library.library() is None, reason=f"nothing 
 
 
 class Own(Tensor):
-    """A tensor of somebody else, who may mean something else by its numbers."""
+    """A tensor subclass of another library, whose numbers may mean something else."""
 
 
 ODD = {

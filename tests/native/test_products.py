@@ -1,4 +1,4 @@
-"""Products by oneDNN: equal to PyTorch's own, forward and backward, and out of the way wherever anybody watches."""
+"""Products by oneDNN: equal to PyTorch's own, forward and backward, and not used where hooks or other observers are attached."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The folder of a run may come from somebody else: going on with it writes nothing outside of it."""
+"""The folder of a run may come from somebody else: resuming it writes nothing outside of it."""
 
 import os
 import shutil

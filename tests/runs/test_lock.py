@@ -53,7 +53,7 @@ def test_the_second_owner_learns_who_the_first_is(tmp_path: Path) -> None:
 
 
 def test_a_removed_lock_does_not_protect(tmp_path: Path) -> None:
-    """Whoever opens the file just before its owner removes it must not own what nobody else can see."""
+    """A process that opens the file just before its owner removes it must not own a file that others cannot see."""
     with owned(tmp_path, ALONE):
         (tmp_path / LOCK).unlink()
         with owned(tmp_path, ALONE):

@@ -1,4 +1,4 @@
-"""A run answers with the weights that its model has now, whoever changed them, whoever looks, and from any thread."""
+"""A run answers with the weights that its model has now, also after they were changed, inside `look`, and from any thread."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ def run(folder: Path) -> Run:
 
 
 def through_modules(run: Run, **ask) -> list[tuple[str, float]]:
-    """What the run answers while somebody looks: the model itself takes every step."""
+    """The answer of the run inside `look`: the model itself takes every step."""
     with look(run.model):
         return [(answer.text, answer.score) for answer in run(SENTENCES, **ask)]
 

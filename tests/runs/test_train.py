@@ -1,4 +1,4 @@
-"""A training from its order to its last file: what is refused before it starts, and what it goes on from."""
+"""A training from its request to its last file: what is refused before it starts, and what it resumes from."""
 
 import json
 import shutil

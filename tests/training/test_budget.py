@@ -110,7 +110,7 @@ def test_a_larger_budget_is_used_after_an_early_end(tmp_path: Path) -> None:
 
 
 def test_a_decision_of_the_clock_is_saved_when_it_is_made(tmp_path: Path) -> None:
-    """A run that is killed after the machine became slow goes on as was decided."""
+    """A run that is killed after the machine became slow resumes with the decided number of steps."""
 
     class Killed(Exception):  # noqa: N818
         pass

@@ -1,4 +1,4 @@
-"""A run goes on only from what is whole: the rest is made again, or refused before the first step."""
+"""A run resumes only from intact files: the others are made again, or refused before the first step."""
 
 import os
 import signal
@@ -81,7 +81,7 @@ def test_missing_best_weights_are_refused_before_the_first_step(tmp_path: Path, 
 
 
 def test_weights_of_another_moment_are_refused(tmp_path: Path) -> None:
-    """An old copy that somebody put back."""
+    """An old copy that was put back."""
     stopped(tmp_path, average=0)
     path = tmp_path / "model.safetensors"
     assert step_of(path) == 30
@@ -129,7 +129,7 @@ def test_a_run_without_its_checkpoint_says_that_it_starts_over(tmp_path: Path) -
 
 
 def another_run(folder: Path, step: int) -> None:
-    """Whole weights of the same model from another training, in the place of ours, with a step that is told."""
+    """Intact weights of the same model from another training, in place of ours, with a given step."""
     path = folder / "model.safetensors"
     save_weights(path, {name: value + 1 for name, value in load_file(path).items()}, step=step)
 

@@ -1,4 +1,4 @@
-"""Every route: what the API answers is what the run answers, and what is wrong with a request is told in JSON."""
+"""Every route: the API answers as the run does, and errors of a request are reported in JSON."""
 
 import base64
 import io

@@ -12,7 +12,7 @@ from mirada.web.protocol import BoundedProtocol, bounded
 
 
 class Transport(asyncio.Transport):
-    """A connection whose client takes as much as it is told to."""
+    """A connection whose client reads as much as the test sets."""
 
     def __init__(self) -> None:
         super().__init__()

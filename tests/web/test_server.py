@@ -107,7 +107,7 @@ def test_an_answer_that_takes_too_long_is_given_up(live: Start) -> None:
 
 
 def test_looking_is_given_up_too(live: Start, trial: Trial) -> None:
-    """A comparison of methods takes a pass for every place of the input: it must not hold the model when nobody waits."""
+    """A comparison of methods takes a pass for every place of the input: it must not occupy the model when no client waits."""
     server, run = live("translate", limits=Limits(seconds=0.5)), trial("translate").run
     passes: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Tables as people have them: what is recognized, and what is left alone."""
+"""Tables as users have them: what is recognized, and what is not touched."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Arrays of npz files: what is damaged, encrypted, packed otherwise or claims too much is told with its file."""
+"""Arrays of npz files: what is damaged, encrypted, packed otherwise or too large is reported with its file."""
 
 import io
 import struct

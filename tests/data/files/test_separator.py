@@ -1,4 +1,4 @@
-"""What divides lines, by what it makes of them."""
+"""The separator is recognized by the columns that it yields."""
 
 from pathlib import Path
 

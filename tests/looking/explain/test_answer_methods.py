@@ -1,4 +1,4 @@
-"""The methods beside an answer explain that answer, whatever the network by itself would have said."""
+"""The methods shown with an answer explain that answer, also if the network alone would answer differently."""
 
 from collections.abc import Callable
 from pathlib import Path

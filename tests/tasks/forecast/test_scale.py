@@ -1,4 +1,4 @@
-"""What a run knows of its series: in its files and back; what somebody changed in them is named."""
+"""What a run knows of its series, written to files and read back; changes in the files are named."""
 
 import json
 import os
