@@ -72,15 +72,15 @@ def citations(seed: int = 0) -> Citations:
     survey = share(PAPERS) < SURVEYS
     features = _word_table(share, topic, survey, words)
     edges = _cited(share, topic, survey)
-    order, parts, rest = np.argsort(share(PAPERS), kind="stable"), [""] * PAPERS, 0
+    order, parts, others = np.argsort(share(PAPERS), kind="stable"), [""] * PAPERS, 0
     labelled = [0] * len(TOPICS)
     for number in order.tolist():
         labelled[topic[number]] += 1
         if labelled[topic[number]] <= LABELLED:
             parts[number] = "train"
         else:
-            parts[number] = "valid" if rest < VALID else "test"
-            rest += 1
+            parts[number] = "valid" if others < VALID else "test"
+            others += 1
     return Citations(
         tuple(f"p{number}" for number in range(1, PAPERS + 1)), tuple(names[t] for t in topic), tuple(words), features,
         np.unique(np.concatenate([edges, edges[::-1]], axis=1), axis=1), tuple(parts),
@@ -90,14 +90,14 @@ def citations(seed: int = 0) -> Citations:
 def _word_table(share: Share, topic: NDArray, survey: NDArray, words: list[str]) -> NDArray[np.float32]:
     """Which words are in which paper: some of its topic, as many of any topic, and the others of no topic."""
     places = {word: place for place, word in enumerate(words)}
-    own = [np.array([places[word] for word in text.split()]) for text in TOPICS.values()]
+    by_topic = [np.array([places[word] for word in text.split()]) for text in TOPICS.values()]
     general = np.array([places[word] for word in GENERAL.split()])
     topical = [places[word] for word in SURVEY.split()]
     table = np.zeros((PAPERS, len(words)), np.float32)
     for number in range(PAPERS):
         kind, which, other = (share(WORDS) for _ in range(3))
         for k, w, o in zip(kind, which, other, strict=True):
-            group = own[topic[number]] if k < OWN else own[int(o * len(own))] if k < 3 * OWN else general
+            group = by_topic[topic[number]] if k < OWN else by_topic[int(o * len(by_topic))] if k < 3 * OWN else general
             table[number, group[int(w * len(group))]] = 1
         if survey[number]:
             table[number, topical] = share(len(topical)) < 0.7

@@ -67,10 +67,10 @@ class Beam(Search):
             covered, penalties = self.cover(covered, look, rows)
             candidates = self.candidates(logits, sums - normal, len(batch))
             live = [ranking.sift(few, penalties, length) for ranking, few in zip(batch, candidates, strict=True)]
-            going = [place for place, texts in enumerate(live) if texts]
-            going = list(range(len(batch))) if len(going) > CROWD * len(batch) else going
-            batch = [batch[place] for place in going]
-            front = [text for place in going for text in assign_rows(live[place], place * width, width, self.size)]
+            active = [place for place, texts in enumerate(live) if texts]
+            active = list(range(len(batch))) if len(active) > CROWD * len(batch) else active
+            batch = [batch[place] for place in active]
+            front = [text for place in active for text in assign_rows(live[place], place * width, width, self.size)]
             trail.steps.append(front)
             trail.looks.append(look if call.align else None)
             if not front:
@@ -186,17 +186,17 @@ def assign_rows(live: list[Candidate], start: int, width: int, size: int) -> lis
 
     A text stays in its row if it can: where all do, no state needs to be copied.
     """
-    rows = [Candidate(-math.inf, start + min(seat, width - 1), token=0) for seat in range(size)]
-    free, late = set(range(size)), []
+    rows = [Candidate(-math.inf, start + min(slot, width - 1), token=0) for slot in range(size)]
+    free, moved = set(range(size)), []
     for text in live:
-        seat = text.row - start
-        if seat in free:
-            free.remove(seat)
-            rows[seat] = text
+        slot = text.row - start
+        if slot in free:
+            free.remove(slot)
+            rows[slot] = text
         else:
-            late.append(text)
-    for seat, text in zip(sorted(free), late, strict=False):
-        rows[seat] = text
+            moved.append(text)
+    for slot, text in zip(sorted(free), moved, strict=False):
+        rows[slot] = text
     return rows
 
 

@@ -73,7 +73,7 @@ class SingleHypothesis(Search):
     def steps(self, call: SearchCall) -> Iterator[tuple[list[Choice], Float[Tensor, "rows keys"] | None]]:
         """Step by step, the choice of every entry that has not ended, and the attention of the rows of the batch."""
         entries = list(range(len(call.most)))  # the entry in each row
-        going = entries  # the rows whose entries have not ended
+        active = entries  # the rows whose entries have not ended
         texts: list[list[int]] = [[] for _ in entries]
         tokens, state = call.first, call.state
         for length in range(max(call.most)):
@@ -83,20 +83,20 @@ class SingleHypothesis(Search):
             look = call.stepper.alignment(state) if call.align else None
             chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
             ids, normals = tokens.tolist(), normal.tolist()
-            choices = [Choice(entries[row], row, ids[row], chosen[row] - normals[row]) for row in going]
+            choices = [Choice(entries[row], row, ids[row], chosen[row] - normals[row]) for row in active]
             for choice in choices:
                 call.check_logprob(choice.logprob, choice.entry, length)
             yield choices, look
-            going = [c.row for c in choices if c.token != call.end and length + 1 < call.most[c.entry]]
-            if not going:
+            active = [c.row for c in choices if c.token != call.end and length + 1 < call.most[c.entry]]
+            if not active:
                 return
             for choice in choices:
                 texts[choice.entry].append(choice.token)
-            if len(going) <= CROWD * len(entries):
-                rows = torch.tensor(going, device=tokens.device)
+            if len(active) <= CROWD * len(entries):
+                rows = torch.tensor(active, device=tokens.device)
                 state, tokens = call.stepper.reorder(state, rows), tokens.index_select(0, rows)
-                entries = [entries[row] for row in going]
-                going = list(range(len(entries)))
+                entries = [entries[row] for row in active]
+                active = list(range(len(entries)))
 
 
 # Greedy search: the likeliest token at every step.

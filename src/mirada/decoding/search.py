@@ -248,13 +248,13 @@ def topk(
     if logits.numel() < MANY or blocks < FEW * count:
         values, ids = logits.max(-1, keepdim=True) if count == 1 else logits.topk(count)
         return values, ids
-    whole = blocks * BLOCK
+    complete = blocks * BLOCK
     # raw views in a hot path: (rows, vocab) to (rows, blocks, tokens of a block)
-    peaks = logits[:, :whole].view(rows, blocks, BLOCK).amax(-1)
+    peaks = logits[:, :complete].view(rows, blocks, BLOCK).amax(-1)
     best = peaks.topk(count, sorted=False).indices.unsqueeze(-1)
     ids = (best * BLOCK + torch.arange(BLOCK, device=logits.device)).flatten(1)
-    if whole < vocab:
-        ids = torch.cat([ids, torch.arange(whole, vocab, device=logits.device).expand(rows, -1)], dim=1)
+    if complete < vocab:
+        ids = torch.cat([ids, torch.arange(complete, vocab, device=logits.device).expand(rows, -1)], dim=1)
     values, at = logits.gather(1, ids).topk(count)
     return values, ids.gather(1, at)
 

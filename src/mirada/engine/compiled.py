@@ -146,11 +146,11 @@ class Compiled:
     def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
         """Keys and values of a source, for every layer: both from one product."""
         job, (batch, length, width) = self.blank, states.shape
-        made = states.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
+        projected = states.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
         rows, columns = states.reshape(batch * length, width), 2 * job.heads * job.dim
-        for matrix, room in zip(self.packed.sources, made, strict=True):
+        for matrix, room in zip(self.packed.sources, projected, strict=True):
             decode.product(rows, matrix, columns, out=room.view(len(rows), columns))
-        keys, values = made.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
+        keys, values = projected.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
         return [Memory(k, v, cross.score, padding) for k, v, cross in zip(keys, values, self.half.across, strict=True)]
 
     def begin(self, batch: int, sources: list[Memory]) -> "CompiledDecoding":

@@ -29,22 +29,22 @@ class Snapshot:
         modules = list(model.modules())
         self.model = ref(model)
         self.modules, self.kinds = [ref(module) for module in modules], list(map(type, modules))
-        self.owns = [vars(module) for module in modules]
-        self.sizes = list(map(len, self.owns))
+        self.attrs = [vars(module) for module in modules]
+        self.sizes = list(map(len, self.attrs))
         self.hooks = [vars(module)[name] for module in modules for name in HOOKS]
         self.children = [vars(module)["_modules"] for module in modules]
-        self.inner = [child for own in self.children for child in own.values()]
+        self.inner = [child for table in self.children for child in table.values()]
         self.tables = [vars(module)["_parameters"] for module in modules]
         self.weights = [weight for table in self.tables for weight in table.values()]
         self.buffers = [vars(module)["_buffers"] for module in modules]
         public = [
-            (own, name, value, vars(twin)[name])
-            for own, twin, module in zip(self.owns, copy.modules(), modules, strict=True)
+            (attrs, name, value, vars(twin)[name])
+            for attrs, twin, module in zip(self.attrs, copy.modules(), modules, strict=True)
             for name, value in _public(module).items()
         ]
-        self.named = [(own, name) for own, name, value, _ in public if isinstance(value, PLAIN)]
+        self.named = [(attrs, name) for attrs, name, value, _ in public if isinstance(value, PLAIN)]
         self.plain = [value for _, _, value, _ in public if isinstance(value, PLAIN)]
-        self.others = [(own, name, twin) for own, name, value, twin in public if not isinstance(value, PLAIN)]
+        self.others = [(attrs, name, twin) for attrs, name, value, twin in public if not isinstance(value, PLAIN)]
         self.shapes = list(map(_described, self.weights))
 
     def same(self, model: nn.Module) -> bool:
@@ -56,13 +56,13 @@ class Snapshot:
             and not everywhere._global_forward_pre_hooks
             and all(kind.forward is forward for kind, forward in FORWARDS.items())
             and [type(module()) for module in self.modules] == self.kinds
-            and list(map(len, self.owns)) == self.sizes
+            and list(map(len, self.attrs)) == self.sizes
             and not any(self.hooks)
             and not any(self.buffers)
-            and _identical([child for own in self.children for child in own.values()], self.inner)
+            and _identical([child for table in self.children for child in table.values()], self.inner)
             and _identical(weights, self.weights)
-            and _identical([own.get(name) for own, name in self.named], self.plain)
-            and all(own.get(name) == twin for own, name, twin in self.others)
+            and _identical([attrs.get(name) for attrs, name in self.named], self.plain)
+            and all(attrs.get(name) == twin for attrs, name, twin in self.others)
             and list(map(_described, weights)) == self.shapes
         )
 
@@ -93,8 +93,8 @@ class Engine:
         snapshot: the modules and values of the model when it was packed.
 
     >>> from mirada.models.gpt import GPT, GPTConfig
-    >>> made = fast(GPT(GPTConfig.tiny()))
-    >>> made.reason is None, made.stepper.start(1).batch
+    >>> engine = fast(GPT(GPTConfig.tiny()))
+    >>> engine.reason is None, engine.stepper.start(1).batch
     (True, 1)
     """
 
@@ -113,11 +113,11 @@ class Engine:
 
         >>> from mirada.models.gpt import GPT, GPTConfig
         >>> model = GPT(GPTConfig.tiny())
-        >>> made = fast(model)
-        >>> made.holds(model)
+        >>> engine = fast(model)
+        >>> engine.holds(model)
         True
         >>> model.words.weight.data[3, 5] += 1
-        >>> made.holds(model)
+        >>> engine.holds(model)
         False
         """
         if not isinstance(self.stepper, PackedStepper):

@@ -46,9 +46,9 @@ class Eager:
         self.layers = [sublayers_of(layer) for layer in half.layers]
         self.queries = [joined(*sublayers[0].first) for sublayers in self.layers]
         for (weight, bias), sublayers in zip(self.queries, self.layers, strict=True):
-            own = slice(self.shape.heads * self.shape.dim)
-            weight[own] *= sublayers[0].scale
-            bias[own] *= sublayers[0].scale
+            queries = slice(self.shape.heads * self.shape.dim)
+            weight[queries] *= sublayers[0].scale
+            bias[queries] *= sublayers[0].scale
 
     def begin(self, batch: int, sources: list[Memory]) -> "EagerDecoding":
         """A decoding of that many rows, over these sources if there are any."""
@@ -83,10 +83,10 @@ class EagerDecoding(Decoding):
         """The outputs of the stack, and the input of its top layer's attention."""
         if self.prepared is None or self.prepared[0] is not entry:
             self.prepared = (entry, [self.source(n, memory, entry) for n, memory in enumerate(self.sources)])
-        for number, (own, *across, feed) in enumerate(self.eager.layers):
-            asked = self.before(x, own)
+        for number, (attention, *across, feed) in enumerate(self.eager.layers):
+            asked = self.before(x, attention)
             mixed = self.attend_to_itself(F.linear(asked, *self.eager.queries[number]), self.caches[number])
-            x = self.after(x, mixed, own)
+            x = self.after(x, mixed, attention)
             for sublayer in across:
                 asked = self.before(x, sublayer)
                 mixed = self.attend_to_source(_linear(asked, sublayer.first[0]), self.prepared[1][number])

@@ -52,9 +52,9 @@ class Row(NamedTuple):
         """The row once for every layer, weight and bias that is among these names of ours."""
         pattern = _expression(self.names[0])
         for name in names:
-            if found := pattern.fullmatch(name):
-                ours = tuple(_fill_in(other, found.groupdict()) for other in self.names)
-                yield Row(ours, _fill_in(self.theirs, found.groupdict()), self.how)
+            if match := pattern.fullmatch(name):
+                ours = tuple(_fill_in(other, match.groupdict()) for other in self.names)
+                yield Row(ours, _fill_in(self.theirs, match.groupdict()), self.how)
 
     @staticmethod
     def attention(ours: str, theirs: str, *projections: str) -> "list[Row]":
@@ -170,16 +170,16 @@ def _expression(pattern: str) -> re.Pattern[str]:
     return re.compile(escaped.replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\*", r"(?P<part>weight|bias)"))
 
 
-def _fill_in(pattern: str, found: Mapping[str, str]) -> str:
+def _fill_in(pattern: str, parts: Mapping[str, str]) -> str:
     """A name with the layer number and the part (weight or bias) of a match filled in."""
-    return pattern.replace("{n}", found.get("n", "{n}")).replace("*", found.get("part", "*"))
+    return pattern.replace("{n}", parts.get("n", "{n}")).replace("*", parts.get("part", "*"))
 
 
 def _shortened(names: list[str]) -> str:
     """The first few different names, and how many more there are."""
     names = list(dict.fromkeys(names))
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def setting(theirs: Mapping[str, Any], key: str) -> Any:

@@ -90,23 +90,23 @@ def build(plan: BuildRecipe) -> Path:
 def _compiled(plan: BuildRecipe, folder: Path, key: str, failure: Path) -> Path:
     """Compile in a temporary folder, and move the result to its place atomically."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = Path(scratch) / "made"
+        output = Path(scratch) / "output"
         try:
-            done = subprocess.run(plan.command(made), capture_output=True, text=True, timeout=LONGEST_BUILD)
+            done = subprocess.run(plan.command(output), capture_output=True, text=True, timeout=LONGEST_BUILD)
             lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["it says nothing"]
             error = next((line for line in lines if "error" in line), lines[0])
-            reason = None if done.returncode == 0 and made.exists() else error
+            reason = None if done.returncode == 0 and output.exists() else error
         except subprocess.SubprocessError as failed:
             reason = str(failed)
         if reason is not None:
             reason = f"{plan.compiler} failed: {reason}"
-            made.write_text(reason, encoding="utf-8")
-            made.chmod(0o600)
-            os.replace(made, failure)
+            output.write_text(reason, encoding="utf-8")
+            output.chmod(0o600)
+            os.replace(output, failure)
             raise NotBuiltError(reason)
-        made.chmod(0o700)
-        target = named(folder, key, made.read_bytes())
-        os.replace(made, target)
+        output.chmod(0o700)
+        target = named(folder, key, output.read_bytes())
+        os.replace(output, target)
     failure.unlink(missing_ok=True)
     return target
 

@@ -41,10 +41,10 @@ def edges_backward(
     d_scores, d_values = torch.empty_like(weights), torch.empty_like(values)
     threads, real = threads_for(len(source) * heads * dim), REALS[values.dtype]
     room = weights.new_empty(threads, heads)
-    given = offsets, source, weights, kept, values, grad, d_scores, room
-    getattr(loaded(), f"edges_score_gradient_{real}")(nodes, heads, dim, *map(address, given), threads)
-    rest = starts, order, target, weights, kept, grad, d_values
-    getattr(loaded(), f"edges_value_gradient_{real}")(nodes, heads, dim, *map(address, rest), threads)
+    for_scores = offsets, source, weights, kept, values, grad, d_scores, room
+    getattr(loaded(), f"edges_score_gradient_{real}")(nodes, heads, dim, *map(address, for_scores), threads)
+    for_values = starts, order, target, weights, kept, grad, d_values
+    getattr(loaded(), f"edges_value_gradient_{real}")(nodes, heads, dim, *map(address, for_values), threads)
     return d_scores, d_values
 
 

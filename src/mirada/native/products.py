@@ -40,9 +40,9 @@ def called(layer: nn.Module, x: Tensor) -> Tensor:
     if not plain or x.numel() * layer.out_features < LEAST or not faster():  # type: ignore[operator]
         return layer(x)
     weight, bias = layer._parameters.get("weight"), layer._parameters.get("bias")
-    given = [x, weight] if bias is None else [x, weight, bias]
+    tensors = [x, weight] if bias is None else [x, weight, bias]
     fits = x.ndim > 1 and weight is not None and x.shape[-1] == weight.shape[1] and untouched(layer)
-    if not fits or torch.is_autocast_enabled("cpu") or not serves(*given):  # type: ignore[arg-type]
+    if not fits or torch.is_autocast_enabled("cpu") or not serves(*tensors):  # type: ignore[arg-type]
         return layer(x)
     return _LinearProduct.apply(x.flatten(0, -2), weight, bias).unflatten(0, x.shape[:-1])
 
@@ -66,8 +66,8 @@ def untouched(layer: nn.Module) -> bool:
     if nn.Linear.forward is not LINEAR_FORWARD:
         return False
     names = ("forward", "__call__", "_call_impl", "_slow_forward", "weight", "bias", "_compiled_call_impl")
-    own = any(vars(layer).get(name) is not None for name in names)
-    return not hooks and not own and not everywhere._has_any_global_hook()
+    overridden = any(vars(layer).get(name) is not None for name in names)
+    return not hooks and not overridden and not everywhere._has_any_global_hook()
 
 
 class _LinearProduct(torch.autograd.Function):
@@ -82,10 +82,10 @@ class _LinearProduct(torch.autograd.Function):
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         rows, weight, bias = ctx.saved_tensors
         if not serves(grad) or torch.is_grad_enabled():  # batched gradients, or gradients of gradients
-            again = torch.is_grad_enabled()
+            nested = torch.is_grad_enabled()
             with torch.enable_grad():
                 wanted = [x for x, needed in zip((rows, weight, bias), ctx.needs_input_grad, strict=True) if needed]
-                gradients = iter(torch.autograd.grad(F.linear(rows, weight, bias), wanted, grad, create_graph=again))
+                gradients = iter(torch.autograd.grad(F.linear(rows, weight, bias), wanted, grad, create_graph=nested))
             return tuple(next(gradients) if needed else None for needed in ctx.needs_input_grad)
         x, w, b = ctx.needs_input_grad
         return (
