@@ -55,8 +55,8 @@ def main() -> None:
     parser.add_argument("--tasks", default=",".join(CATALOG))
     parser.add_argument("--busy", type=int, default=0)
     given = parser.parse_args()
-    beside = f", beside {given.busy} busy" if given.busy else ""
-    print(f"{cpu()}, {os.cpu_count()} cores{beside}\n")
+    load = f", next to {given.busy} busy processes" if given.busy else ""
+    print(f"{cpu()}, {os.cpu_count()} cores{load}\n")
     print("| task | minutes | to the last step, of the budget | steps | measuring and report, s | note |")
     print("|---|---|---|---|---|---|", flush=True)
     for minutes in map(float, given.minutes.split(",")):

@@ -93,7 +93,7 @@ def translate(rounds: int, threads: int) -> None:
 
 
 def write(rounds: int, threads: int) -> None:
-    """A GPT that goes on from one token."""
+    """A GPT that continues from one token."""
     theirs = peers.gpt2_writer(VOCAB, width=384, heads=6, depth=6, length=256)
     model = gpt2.load(theirs.config.to_dict(), theirs.state_dict())
     steps = 4 * STEPS

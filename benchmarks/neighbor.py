@@ -1,4 +1,4 @@
-"""Training beside a busy process: `python benchmarks/neighbor.py` prints quiet and busy speeds, ours and nn.Transformer's.
+"""Training next to a busy process: `python benchmarks/neighbor.py` prints quiet and busy speeds, ours and nn.Transformer's.
 
 The builtin translation, a whole `mirada train` with a fixed number of steps in a process of its own; beside it a plain loop
 around `nn.Transformer` of the same size on batches of the same shape. Both run alone and beside processes that only count.
@@ -88,7 +88,7 @@ def main() -> None:
         f"mirada, threads={cores}": lambda: ours(given.steps, f"threads={cores}"),
         "nn.Transformer": lambda: theirs(given.steps),
     }
-    places = {"quiet": 0, "beside one busy process": 1, f"beside {cores}": cores}
+    places = {"quiet": 0, "next to one busy process": 1, f"next to {cores}": cores}
     speeds: dict[tuple[str, str], list[float]] = {}
     threads: dict[tuple[str, str], set[int]] = {}
     for turn in range(given.rounds):

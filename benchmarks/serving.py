@@ -1,4 +1,4 @@
-"""The server under load, beside `mirada run` in batches of 32 and beside one request at a time, in ratios of one run.
+"""The server under load, compared with `mirada run` in batches of 32 and with one request at a time, in ratios of one run.
 
     python benchmarks/serving.py                    a translation run trained for a moment (about two minutes in all)
     python benchmarks/serving.py runs/translate     a run of one's own that translates, classifies or fills

@@ -107,7 +107,7 @@ def random_batches(pairs: list[Pair]) -> Callable[[int], Microbatch]:
 
 
 def contestant(name: str, orders: Connection) -> None:
-    """A process that trains when it is told to: (first step, how many), answered with true target tokens per second."""
+    """A process that trains on request: (first step, how many), answered with true target tokens per second."""
     pairs = sentence_pairs()
     buckets = Buckets([(len(source) + 1, len(target) + 1) for source, target in pairs], TOKENS, 0)
 

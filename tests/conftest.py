@@ -53,7 +53,7 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 @pytest.fixture(autouse=True, scope="session")
 def _session() -> None:
-    """What all modules share is made before any of them: with one thread, as whoever compares with it computes."""
+    """Fixtures that all modules share are made first, with one thread, as the tests that compare with them compute."""
     torch.set_num_threads(1)
 
 

@@ -1,4 +1,4 @@
-"""Benchmarks are run by hand: what they import from mirada must still be there when somebody does."""
+"""Benchmarks are run by hand: what they import from mirada must still exist."""
 
 import ast
 from importlib import import_module
@@ -12,7 +12,7 @@ SIBLINGS = {path.stem for path in SCRIPTS}
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_finds_the_others_beside_it(path: Path) -> None:
+def test_a_script_finds_the_others_next_to_it(path: Path) -> None:
     """`python benchmarks/x.py` has its own folder in the path, and not the one above."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}

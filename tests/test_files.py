@@ -37,7 +37,7 @@ def test_nobody_can_foresee_the_name_beside(tmp_path: Path, monkeypatch: pytest.
     assert precious.read_text() == "precious"
 
 
-def test_whoever_stops_a_write_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(handle: int) -> None:
         raise KeyboardInterrupt
 
@@ -74,7 +74,7 @@ def test_what_leads_out_of_a_folder_is_refused(tmp_path: Path, kind: str) -> Non
     require_own([tmp_path / "nothing"])
 
 
-def test_reading_is_bounded_and_waits_for_nobody(tmp_path: Path) -> None:
+def test_reading_is_bounded_and_never_blocks(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12345")
     assert read_whole(tmp_path / "file", 5) == b"12345"
     with pytest.raises(ValueError, match=r"file has 5 bytes, and at most 4 are read"):
@@ -92,6 +92,6 @@ def test_values_are_counted_before_they_are_made(content: str) -> None:
             parsed(one)
 
 
-def test_a_home_that_nobody_knows_of_is_left_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_home_is_not_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ana")
     assert (str(expanded("~/run")), str(expanded("~nobody-here/run"))) == ("/home/ana/run", "~nobody-here/run")

@@ -36,7 +36,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """Every command of a block, and the comment behind it; a line that ends with a backslash goes on."""
+    """Every command of a block, and the comment behind it; a line that ends with a backslash continues."""
     lines = text.replace("\\\n", " ").splitlines()
     pairs = [re.split(r"  # ", line, maxsplit=1) for line in lines if line.strip() and not line.startswith("#")]
     return [(pair[0].strip(), pair[1] if len(pair) > 1 else "") for pair in pairs]

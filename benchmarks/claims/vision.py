@@ -1,4 +1,4 @@
-"""The Vision Transformer beside a convolution: `python benchmarks/claims/vision.py [FIGURE] [--data IMAGES,LABELS]`.
+"""The Vision Transformer compared with a convolution: `python benchmarks/claims/vision.py [FIGURE] [--data IMAGES,LABELS]`.
 
 Three models of about the same number of parameters learn from few and from more pictures, with the same steps of the same
 batches: a ViT as in the paper (a patch becomes a vector by one linear layer), the same with two convolutions in its place

@@ -479,7 +479,7 @@ def test_a_remembered_memory_is_that_memory(layer):
     assert_close(seen[""].weights(), layer.weights(x, memory=memory, where=Padding(lengths)))
 
 
-def test_a_remembered_memory_needs_nothing_beside_it():
+def test_a_remembered_memory_needs_nothing_else():
     layer = Attention(MultiHead(6, heads=2))
     remembered = layer.remember(torch.randn(2, 5, 6))
     with pytest.raises(ValueError, match="brings its own values"):

@@ -376,7 +376,7 @@ def test_decoding_with_a_window_reads_the_end_of_the_cache_only() -> None:
 
 @pytest.mark.parametrize("huge", [3e38, 1e30, -3e38])
 @pytest.mark.parametrize("where", [Padding([5, 2]), Padding([5, 2]) & Causal()], ids=str)
-def test_huge_numbers_that_nobody_sees_change_nothing(huge, where):
+def test_huge_numbers_that_no_query_sees_change_nothing(huge, where):
     q, k, v = (torch.randn(2, 1, 5, 4) for _ in range(3))
     wanted = None
     for hidden in (0.0, huge):

@@ -173,7 +173,7 @@ class Previous(Ahead):
         return places.j == places.i - 1
 
 
-def test_what_is_said_beside_the_set_holds() -> None:
+def test_what_is_said_next_to_the_set_holds() -> None:
     q, k, v = (torch.randn(1, HEADS, 300, DIM) for _ in "qkv")
     layer = Attention(Split(WIDTH, HEADS), where=Renamed(8))
     assert (Renamed(8).band, Renamed(8).homogeneous, Renamed(8).reflexive) == ((8, 0), True, False)
@@ -349,7 +349,7 @@ class ByQuery(ALiBi):
 
 
 class Beside(ALiBi):
-    """A constant bias, and something collected beside the values."""
+    """A constant bias, and something collected with the values."""
 
     def spread(self, weights: Tensor, places: Places) -> Tensor:
         return weights.square().sum(-1, keepdim=True).expand(*weights.shape[:3], DIM)

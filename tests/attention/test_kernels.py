@@ -456,7 +456,7 @@ HEAD_MASK = torch.rand(1, 3, 5, 5, generator=torch.Generator().manual_seed(5)) <
     ids=str,
 )
 @pytest.mark.parametrize("first", [True, False])
-def test_heads_of_their_own_beside_another_set_that_differs_by_head(other: Neighborhood, first: bool) -> None:
+def test_own_heads_next_to_another_set_that_differs_by_head(other: Neighborhood, first: bool) -> None:
     own = PerHead(Causal(), Window(2, 1), Causal())
     where = own & other if first else other & own
     q, k, v = (torch.randn(2, 3, 5, 4) for _ in range(3))

@@ -737,7 +737,7 @@ class Slotted(Neighborhood):
         return (places.column % self.n == 0).expand(1, 1, places.queries, places.keys)
 
 
-def test_what_stands_in_slots_counts_too() -> None:
+def test_attributes_in_slots_count_too() -> None:
     assert Slotted(2) == Slotted(2)
     assert (Slotted(2) & Slotted(3)).dense(1, 7).flatten().tolist() == [True, False, False, False, False, False, True]
     assert repr(Slotted(3)) == "Slotted(n=3)"

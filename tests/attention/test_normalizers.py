@@ -138,7 +138,7 @@ def test_softmax_of_an_empty_row_is_zeros_with_a_finite_gradient():
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_an_empty_row_makes_no_nan_even_on_the_way(name):
-    """A NaN that a later step hides would still stop anybody who trains with anomaly detection."""
+    """A NaN that a later step hides would still stop a training with anomaly detection."""
     some = scores().requires_grad_()
     with torch.autograd.set_detect_anomaly(True):
         (SMOOTH[name][0](some, mask()) * numbers(KEYS)).sum().backward()

@@ -532,7 +532,7 @@ def test_positions_print_what_they_were_made_of():
 
 @pytest.mark.parametrize("position", [Rotary(DIM), ALiBi(HEADS), Relative(DIM, 2), LocalGaussian(DIM, 2)], ids=repr)
 def test_positions_in_pieces_of_queries(position):
-    """A query at position p stands at row p: computing some rows alone gives those rows."""
+    """A query at position p is row p: computing some rows alone gives those rows."""
     (q, k, v), position = inputs(), position.double()
     where = Window(3, 2)
     whole = attend(q, k, v, where=where, position=position)

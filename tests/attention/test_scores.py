@@ -365,7 +365,7 @@ def test_offset_of_an_empty_batch():
     assert Offset(3, 5)(nothing, nothing).shape == (0, HEADS, 15, 15)
 
 
-def test_offset_beside_numbers_of_another_precision():
+def test_offset_with_numbers_of_another_precision():
     score = Offset(3, 5, heads=HEADS)
     q, k, v = (numbers(BATCH, HEADS, 15, DIM_Q, seed=seed) for seed in range(3))
     exact = Offset(3, 5, heads=HEADS).double()

@@ -1,4 +1,4 @@
-"""Mutants of run folders: loaded, gone on with and checked, they are refused, repaired, or give what the whole one gives."""
+"""Mutants of run folders: loaded, resumed and checked, they are refused, repaired, or give the results of the intact one."""
 
 import json
 import os
@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 def made(task: str, home: Path) -> Path:
-    """A run that has ended, and beside it the same, stopped on its way."""
+    """A run that has ended, and the same run, stopped before its end."""
     whole = home / f"whole-{task}"
     if not (whole / "report.html").exists():
         shutil.rmtree(whole, ignore_errors=True)

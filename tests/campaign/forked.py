@@ -17,7 +17,7 @@ MOST = 1 << 10  # MB beyond what the process began with
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a task ended: done (with a value), refused (as users are told), traceback, hang, or memory."""
+    """How a task ended: done (with a value), refused (with the message that users see), traceback, hang, or memory."""
 
     kind: str
     value: Any = None

@@ -149,7 +149,7 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {"relu": relu, 
 
 def entropy_case(dice: random.Random, figures: Figures) -> None:
     """-(1 - s) log p_t - s mean log p with its gradient, compiled."""
-    from mirada.native.cross_entropy import cross_entropy_backward_
+    from mirada.native.passes import cross_entropy_backward_
 
     rows, vocab, s = dice.randint(1, 20), dice.randint(2, 60), dice.choice((0.0, 0.1, 0.5))
     logits, bias = 4 * torch.randn(rows, vocab), torch.randn(vocab) if dice.random() < 0.5 else None
@@ -164,8 +164,8 @@ def entropy_case(dice: random.Random, figures: Figures) -> None:
 
 
 def dropout_case(dice: random.Random, figures: Figures) -> None:
-    """Every number is x scaled or zero, the same for the same seed, about as many as told, and a base is added."""
-    from mirada.native.dropout import dropout
+    """Every number is x scaled or zero, the same for the same seed, about as many as requested, and a base is added."""
+    from mirada.native.passes import dropout
 
     x, base = torch.randn(dice.randint(1, 5000)), None
     base = torch.randn_like(x) if dice.random() < 0.5 else None
@@ -220,7 +220,7 @@ def convolution_case(dice: random.Random, figures: Figures) -> None:
 
 
 def decode_case(dice: random.Random, figures: Figures) -> None:
-    """The scores of every next token of a GPT, step by step in C, beside the whole text at once by the formulas."""
+    """The scores of every next token of a GPT, step by step in C, and those of the whole text at once by the formulas."""
     from mirada import engine
     from mirada.models.gpt import GPT, GPTConfig
 

@@ -1,4 +1,4 @@
-"""Runs that are killed with -9 at random moments, in one process or two, and gone on with: they end with the same bits."""
+"""Runs that are killed with -9 at random moments, in one process or two, and resumed: they end with the same bits."""
 
 import os
 import random

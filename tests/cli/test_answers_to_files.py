@@ -1,4 +1,4 @@
-"""`run --data FILE -o OUT`: every row of a file answered, in its place, beside what was there."""
+"""`run --data FILE -o OUT`: every row of a file is answered, in its place, next to its columns."""
 
 import csv
 import json
@@ -13,7 +13,7 @@ from tests.cli.conftest import Command, Made
 from tests.runs.small import QUICK, reviews, trained
 
 
-def test_answers_stand_beside_what_was_in_the_file(mirada: Command, made: Made, tmp_path: Path) -> None:
+def test_answers_stand_next_to_what_was_in_the_file(mirada: Command, made: Made, tmp_path: Path) -> None:
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text('id,review,score\n1,"the song, was lovely",9\n2,,8\n3,an awful day,7\n', encoding="utf-8")
     done = mirada("run", made.classify, "--data", source, "-o", out)
@@ -74,7 +74,7 @@ def test_without_a_file_the_answers_are_printed(mirada: Command, made: Made, tmp
         (("--data", "in.csv", "-o", "out.csv", "colums=2"), "Did you mean 'columns'?"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_is_written(
+def test_what_is_impossible_is_reported_before_anything_is_written(
     mirada: Command,
     made: Made,
     tmp_path: Path,
@@ -197,7 +197,7 @@ def test_a_blank_cell_of_a_table_is_an_error(mirada: Command, made: Made, tmp_pa
     assert "error" in json.loads(done.out.splitlines()[1])
 
 
-def test_what_stands_beside_the_inputs_of_json_stays_what_it_is(mirada: Command, made: Made, tmp_path: Path) -> None:
+def test_what_stands_next_to_the_inputs_of_json_stays_what_it_is(mirada: Command, made: Made, tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     given = [{"id": 5, "text": "an awful day", "more": {"a": [1, 2.5]}, "none": None}, {"id": 6, "late": True}]
     source.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")

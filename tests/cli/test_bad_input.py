@@ -342,7 +342,7 @@ def test_the_wrong_task(mirada: Command, made: Made, copy: Path, tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
-def test_a_full_disk_is_told_before_training(
+def test_a_full_disk_is_reported_before_training(
     mirada: Command, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mirada.training.state.shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9})())
@@ -354,7 +354,7 @@ def test_a_full_disk_is_told_before_training(
 def test_a_disk_that_fills_up_loses_nothing(
     mirada: Command, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run goes on from its last checkpoint when there is room again."""
+    """The run resumes from its last checkpoint when there is space again."""
     real, count = os.fsync, 0
 
     def full(number: int) -> None:
@@ -380,7 +380,7 @@ def test_more_memory_than_there_is(mirada: Command, files: Path) -> None:
     assert_refused(done, "the model is far larger than the memory", "width=1,000,000,000", "take smaller ones")
 
 
-def test_memory_that_runs_out_is_told(mirada: Command, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_runs_out_is_reported(mirada: Command, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*given: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes.")
 
@@ -389,7 +389,7 @@ def test_memory_that_runs_out_is_told(mirada: Command, files: Path, monkeypatch:
     assert_refused(done, "there is not enough memory", "Take a smaller batch_tokens, width", code=1)
 
 
-def test_a_bug_is_told_in_two_lines_and_debug_shows_it(
+def test_a_bug_is_reported_in_two_lines_and_debug_shows_it(
     mirada: Command, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*words: object) -> None:

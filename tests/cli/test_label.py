@@ -38,7 +38,7 @@ def test_training_tells_what_it_reads_and_reaches(mirada: Command, place: str, t
     assert mirada("eval", tmp_path / "run", "--json").code == 0
 
 
-def test_nodes_are_asked_for_by_name(mirada: Command, made: Path) -> None:
+def test_nodes_are_requested_by_name(mirada: Command, made: Path) -> None:
     done = mirada("run", made, "even4", "--json")
     (found,) = [json.loads(line) for line in done.out.splitlines()]
     assert {"input", "text", "score", "ranked", "neighbors"} == set(found)

@@ -1,4 +1,4 @@
-"""`mirada look`: in the terminal, as a page, a plot or a record; and every mistake on the way told in a line."""
+"""`mirada look`: in the terminal, as a page, a plot or a record; and every mistake is reported in one line."""
 
 import re
 from base64 import b64decode
@@ -86,7 +86,7 @@ def test_two_records_on_one_page(mirada: Command, record: Path, tmp_path: Path) 
     assert mirada("look", record, record).out.count("mean of 2 heads") == 2
 
 
-def test_another_input_beside_it(mirada: Command, made: Made, tmp_path: Path) -> None:
+def test_another_input_next_to_it(mirada: Command, made: Made, tmp_path: Path) -> None:
     done = mirada("look", made.translate, SENTENCE, "--against", "we buy a cat.", "-o", tmp_path / "x.html")
     assert done.code == 0
     assert [seen.labels.made["input"] for seen in records_of(tmp_path / "x.html")] == [SENTENCE, "we buy a cat."]
@@ -157,7 +157,7 @@ def test_every_task_draws_in_a_terminal_and_on_a_page(task: str, mirada: Command
         assert (tmp_path / name).stat().st_size > 1000
 
 
-def test_colors_where_they_are_asked_for(mirada: Command, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colors_on_request(mirada: Command, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLORTERM", "truecolor")
     assert "\x1b[38;2;" in mirada("look", record).out
@@ -201,7 +201,9 @@ def test_colors_where_they_are_asked_for(mirada: Command, record: Path, monkeypa
         (("--example", "black-cat", "RUN"), "takes no further input"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told(words: tuple, told: str, mirada: Command, made: Made, tmp_path: Path, monkeypatch) -> None:
+def test_mistakes_are_reported(
+    words: tuple, told: str, mirada: Command, made: Made, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.attn").write_bytes(b"PK no zip")
     done = mirada("look", *(made.translate if word == "RUN" else word for word in words))

@@ -96,9 +96,7 @@ def test_the_name_of_a_file_is_no_question(mirada: Command, folder: Path, passag
     assert f'mirada run {folder} "QUESTION" --passage {passage}; if it holds questions: ' in done.err
 
 
-def test_a_question_that_is_too_long_is_cut_where_that_is_asked_for(
-    mirada: Command, folder: Path, passage: Path
-) -> None:
+def test_a_question_that_is_too_long_is_cut_on_request(mirada: Command, folder: Path, passage: Path) -> None:
     long = "Who has the key? " + "please " * 60
     refused = mirada("run", folder, long, "--passage", passage)
     assert refused.code == 1

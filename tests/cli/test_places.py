@@ -65,7 +65,7 @@ def test_a_hint_has_the_command(mirada: Command, files: Path, line: str, message
     assert not Path("runs").exists()
 
 
-def test_what_nobody_can_tell_lists_the_tasks(mirada: Command, files: Path) -> None:
+def test_an_unknown_task_lists_the_tasks(mirada: Command, files: Path) -> None:
     Path("x.npz").write_bytes(b"PK\x03\x04")
     assert_refused(mirada("train", "x.npz"), "mirada train TASK --data x.npz. TASK is one of ", "classify")
 

@@ -32,7 +32,7 @@ def test_two_runs_stand_side_by_side_with_what_differs(mirada: Command, made: Ma
     assert cells["tokenizer"] == ["word", "bpe"]
 
 
-def test_steps_that_were_made_are_told_from_those_that_were_asked_for(capsys: pytest.CaptureFixture) -> None:
+def test_completed_steps_are_distinguished_from_requested_ones(capsys: pytest.CaptureFixture) -> None:
     row = {"task": "classify", "model": "transformer", "data": "builtin", "minutes": 0.1, "metrics": {}}
     rows = [row | {"folder": name, "steps": 17, "settings": {"steps": steps}} for name, steps in (("a", 30), ("b", 0))]
     print_side_by_side(rows)
@@ -85,7 +85,7 @@ ODD = ('{"a":' * 100_000, "[" * 100_000, "[]", "7", '{"task": 7, "name": "x"}', 
 
 
 @pytest.mark.parametrize("content", ODD, ids=lambda content: content[:30])
-def test_settings_of_somebody_elses_are_listed_as_broken(mirada: Command, tmp_path: Path, content: str) -> None:
+def test_foreign_settings_are_listed_as_broken(mirada: Command, tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content, encoding="utf-8")
     done = mirada("runs", tmp_path.parent, "--json")
     assert (done.code, done.err) == (0, "")
@@ -93,7 +93,7 @@ def test_settings_of_somebody_elses_are_listed_as_broken(mirada: Command, tmp_pa
     assert mirada("runs", tmp_path).code == 0
 
 
-def test_a_pipe_makes_nobody_wait(mirada: Command, tmp_path: Path, made: Made) -> None:
+def test_a_pipe_does_not_block(mirada: Command, tmp_path: Path, made: Made) -> None:
     run = Path(shutil.copytree(made.classify, tmp_path / "run"))
     for name in ("metrics.jsonl", "config.json"):
         (run / name).unlink()

@@ -1,4 +1,4 @@
-"""`mirada serve`: what is wrong is told before anything is loaded, and its help needs neither torch nor Starlette."""
+"""`mirada serve`: errors are reported before anything is loaded, and its help needs neither torch nor Starlette."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def test_help_needs_neither_torch_nor_the_web() -> None:
     assert "mirada serve runs/translate" in shown.stdout
 
 
-def test_what_is_wrong_is_told_in_a_line(
+def test_errors_are_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert "no such folder" in failed(monkeypatch, capsys, tmp_path / "nowhere")

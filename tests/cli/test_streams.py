@@ -27,7 +27,7 @@ def shell(redirect: str, *words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_a_closed_input_is_told(made: Made) -> None:
+def test_a_closed_input_is_reported(made: Made) -> None:
     done = shell("<&-", "run", made.translate)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "mirada: there is no input: standard input is closed. Give one as an argument, or open it\n"
@@ -116,7 +116,7 @@ def full(*given: object) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_is_told_with_its_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_with_its_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(tmp_path)._replace(free=5000)
     for module in (files.shutil, checkpoint.shutil):
         monkeypatch.setattr(module, "disk_usage", lambda folder: usage)

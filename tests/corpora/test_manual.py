@@ -45,7 +45,7 @@ def test_every_long_paragraph_that_ships_is_there() -> None:
 
 
 @pytest.mark.parametrize("stripped", [None, type("Empty", (), {"topics": {}})])
-def test_a_python_without_its_manual_is_told_the_way_out(monkeypatch: pytest.MonkeyPatch, stripped: object) -> None:
+def test_a_python_without_its_manual_names_the_way_out(monkeypatch: pytest.MonkeyPatch, stripped: object) -> None:
     monkeypatch.setitem(sys.modules, "pydoc_data.topics", stripped)  # None: the import fails
     with pytest.raises(ValueError, match=r"ships without it .* Pass --data a text file"):
         manual()

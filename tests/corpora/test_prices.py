@@ -23,7 +23,7 @@ def test_fewer_days_are_business_days_with_positive_prices() -> None:
     assert (prices().prices > 0).all()
 
 
-def test_a_follows_b_after_the_lag_and_nobody_else() -> None:
+def test_a_follows_b_after_the_lag_and_nothing_else() -> None:
     moves = np.diff(np.log(prices().prices), axis=0)
     a, b, c = moves.T
 

@@ -96,7 +96,7 @@ def test_a_box_holds_the_color_that_its_word_says_and_nothing_is_outside(data: S
         assert scene.pixels[outside].min() > 200
 
 
-def test_shapes_are_told_apart_by_their_pixels() -> None:
+def test_shapes_are_distinguished_by_their_pixels() -> None:
     """No two shapes of one size have nearly the same mask."""
     steps = (np.arange(60) + 0.5) / 30 - 1
     masks = {name: shape(*np.meshgrid(steps, steps)) for name, shape in SHAPES.items()}

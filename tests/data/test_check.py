@@ -73,7 +73,7 @@ def test_laws_of_holding_out(texts: list[int], share: float, most: int) -> None:
     assert len(valid) <= max(min(share * len(whole), most), smallest)
 
 
-def test_as_many_are_held_out_as_were_asked_for() -> None:
+def test_as_many_are_held_out_as_requested() -> None:
     whole = records(*((f"text {number}",) for number in range(1000)))
     assert len(held_out(whole)[1]) == 50
     assert len(held_out(whole, share=0.2)[1]) == 200

@@ -34,7 +34,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("length", [480, 700, 2000])
-def test_a_line_that_is_too_long_is_named_and_reading_goes_on(tmp_path: Path, small: None, length: int) -> None:
+def test_a_line_that_is_too_long_is_named_and_reading_continues(tmp_path: Path, small: None, length: int) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("one\tuno\n" + "x" * length + "\ttwo\nthree\ttres\n" + "y" * length)
     found = list(scan(path))
@@ -58,7 +58,7 @@ def test_a_text_may_be_one_long_line(tmp_path: Path, small: None, text: str) -> 
     assert read_text(tmp_path / "x.txt") == (text, [])
 
 
-def test_what_goes_on_without_a_blank_for_ever_is_no_text(tmp_path: Path, small: None) -> None:
+def test_an_endless_line_without_a_blank_is_not_text(tmp_path: Path, small: None) -> None:
     (tmp_path / "x.txt").write_text("one\ntwo\n" + "x" * 6000)
     with pytest.raises(ValueError, match=r"x\.txt:3: more than .* MB without a blank"):
         read_text(tmp_path / "x.txt")
@@ -180,7 +180,7 @@ LONG = b'{"source":"a","target":"b","x":"' + b"word " * 3_000_000 + b'"}\n'
         pytest.param(LONG, 25, 250, id="text"),
     ],
 )
-def test_what_stands_beside_good_records_takes_no_memory(tmp_path: Path, piece: bytes, count: int, most: int) -> None:
+def test_what_stands_next_to_good_records_takes_no_memory(tmp_path: Path, piece: bytes, count: int, most: int) -> None:
     path = bomb(tmp_path / "x.jsonl.gz", piece, count)
 
     def read() -> None:
@@ -218,5 +218,5 @@ def test_json_that_is_nested_deeply(tmp_path: Path) -> None:
                 assert problems or name in told
 
 
-def test_the_bounds_are_those_that_are_told() -> None:
+def test_the_bounds_are_those_that_are_reported() -> None:
     assert (LONGEST_LINE, text.ENDLESS, record.MOST_PROBLEMS) == (16 << 20, 256 << 20, 1_000_000)

@@ -224,12 +224,12 @@ def test_a_text_with_the_separator_in_it_is_not_cut(
     assert "Put a text with a , in it in quotes" in found.problems[0].what
 
 
-def test_a_column_that_names_a_language_beside_texts_does_not_hide_a_header(tmp_path: Path) -> None:
+def test_a_column_that_names_a_language_next_to_texts_does_not_hide_a_header(tmp_path: Path) -> None:
     rows = [("source_lang", "target_lang", "source_text", "target_text"), *(("en", "es", *pair) for pair in SENTENCES)]
     assert [record.value for record in read(tmp_path / "a.csv", table(rows), PAIR).records] == SENTENCES
 
 
-def test_an_unknown_separator_is_asked_for(tmp_path: Path) -> None:
+def test_an_unknown_separator_is_requested(tmp_path: Path) -> None:
     found = read(tmp_path / "a.csv", "".join(f"{a.replace(',', '')}:{b}\n" for a, b in ROWS))
     assert found.problems[0].what.endswith("If something else divides the cells, say it: separator=.")
     assert len(read(tmp_path / "a.csv", "".join(f"{a}:{b}\n" for a, b in ROWS), separator=":").records) == len(ROWS)

@@ -178,7 +178,7 @@ def test_coverage_does_not_depend_on_padding():
 
 def test_coverage_needs_a_source():
     model, start, _, _ = subject("gpt")
-    with pytest.raises(ValueError, match="coverage needs a source: this model looks at its own text"):
+    with pytest.raises(ValueError, match="coverage needs a source: this model attends to its own text"):
         Beam(2, coverage=0.1)(model, start(), FIRST, None, 4)
 
 

@@ -1,4 +1,4 @@
-"""What every search checks before it begins, and what it makes of scores that are not numbers."""
+"""What every search checks before it begins, and how it treats scores that are not numbers."""
 
 import pytest
 import torch

@@ -33,7 +33,7 @@ def test_models_stream(search, name):
 
 
 @torch.no_grad()
-def test_a_stream_goes_on_from_a_prompt():
+def test_a_stream_continues_a_prompt():
     model, _, _, full = subject("gpt")
     prompt = torch.tensor([[4, 8, 2, 7]])
     _, state = model.step(prompt[:, :-1], model.start(1))
@@ -52,7 +52,7 @@ def test_a_stream_takes_a_step_when_it_is_asked(search):
 
 
 @searches
-def test_nobody_else_is_put_into_inference_mode(search):
+def test_the_caller_is_not_put_into_inference_mode(search):
     table = Table(random_table(5, 5))
     for _ in search.stream(table, table.start(1), torch.tensor([0]), None, 4):
         assert not torch.is_inference_mode_enabled()
@@ -60,7 +60,7 @@ def test_nobody_else_is_put_into_inference_mode(search):
     assert table.inference
 
 
-def test_a_stream_is_of_one_text_and_says_so_at_once():
+def test_a_stream_of_several_texts_is_refused_at_once():
     table = Table(random_table(5, 5))
     with pytest.raises(ValueError, match=r"a stream is of one text: got first of batch=2\. Call the search instead"):
         Greedy().stream(table, table.start(2), torch.tensor([0, 0]), 3, 4)

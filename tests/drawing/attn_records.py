@@ -1,4 +1,4 @@
-"""Records of attention written by hand from docs/attn.md, with the exact weights beside them: what a page is tested with."""
+"""Records of attention written by hand from docs/attn.md, with their exact weights, to test pages with."""
 
 import json
 import zlib

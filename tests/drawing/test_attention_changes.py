@@ -49,7 +49,7 @@ def recorded(attention: Attention, x: torch.Tensor) -> bytes:
 
 
 def really(attention: Attention, x: torch.Tensor, changes: list[dict[str, Any]]) -> np.ndarray:
-    """The weights of a run under the changes; a weight that could not be forced is told at the end, and not here."""
+    """The weights of a run under the changes; a weight that could not be forced is reported at the end, and not here."""
     with torch.no_grad(), suppress(ValueError), intervene(attention, changes_from(changes)):
         found = attention.weights(x)[0].numpy()
     return found

@@ -56,7 +56,7 @@ def test_one_point_is_a_dot_with_a_ring() -> None:
     assert ring.text == "loss, highest: 1.25 at 0"
 
 
-def test_missing_values_leave_gaps_and_are_told() -> None:
+def test_missing_values_leave_gaps_and_are_reported() -> None:
     root = page_of(Chart("Loss", (curve(1.0, 2.0, NAN, 3.0, None, 2.0, 1.0, INF),)))
     lines = [len((node.attributes["points"] or "").split()) for node in root.all("polyline")]
     assert lines == [2, 2]

@@ -48,7 +48,7 @@ def numbers(*shape: int, like: Any) -> Tensor:
 
 
 def read(model: Any, stepper: Any, batch: int, lengths: Tensor | None = None) -> Any:
-    """What a stepper makes of that many sources; of a model without one, their number."""
+    """The memory of that many sources; for a model without a source, their number."""
     if isinstance(model, GPT):
         return batch
     if isinstance(model, Transformer):

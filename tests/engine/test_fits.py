@@ -83,7 +83,7 @@ class LoRA(nn.Module):
 
 
 class Tripled(nn.Linear):
-    """A linear layer of somebody else."""
+    """A linear layer of another library."""
 
     def forward(self, x: Tensor) -> Tensor:
         return 3 * super().forward(x)
@@ -243,7 +243,7 @@ OTHERS: dict[str, Callable[[Transformer], object]] = {
     "decoder.layers.0.feed.widen has no parameter 'weight'": replaced("decoder.layers.0.feed.widen.weight", None),
     "decoder.layers.0.feed is NoneType": replaced("decoder.layers.0.feed", None),
     "decoder.norm has a buffer 'extra'": lambda model: model.decoder.norm.register_buffer("extra", torch.zeros(1)),
-    "decoder.norm keeps a tensor 'shift' beside its parameters": lambda model: setattr(
+    "decoder.norm keeps a tensor 'shift' that is not a parameter": lambda model: setattr(
         model.decoder.norm, "shift", torch.zeros(1)
     ),
 }
@@ -303,7 +303,7 @@ def test_a_forward_that_was_replaced_for_all_is_a_reason(monkeypatch: pytest.Mon
     model, before = gpt(), nn.Linear.forward
     made = engine.fast(model)
     monkeypatch.setattr(nn.Linear, "forward", lambda own, x: 2 * before(own, x))
-    assert engine.fast(model).reason == "somebody replaced the forward of Linear"
+    assert engine.fast(model).reason == "the forward of Linear was replaced"
     assert not made.holds(model)
 
 

@@ -421,7 +421,7 @@ def test_lengths_may_change_after_a_source_was_read(way: str) -> None:
 
 
 @torch.no_grad()
-def test_what_stands_in_the_padding_reaches_nobody(way: str) -> None:
+def test_values_in_the_padding_reach_no_output(way: str) -> None:
     stepper = engine.fast(transformer()).stepper
     memory = stepper.encode(words(3, 7), LENGTHS)
     spoiled = memory.states.masked_fill(torch.arange(7).view(1, 7, 1) >= LENGTHS.view(3, 1, 1), torch.nan)

@@ -81,7 +81,7 @@ def test_many_gradients_at_once(kind: str) -> None:
 
 
 @pytest.mark.parametrize("frozen", ["weight", "bias"])
-def test_gradients_only_where_they_are_asked_for(frozen: str, kind: str) -> None:
+def test_gradients_only_on_request(frozen: str, kind: str) -> None:
     layer = nn.Linear(4, 11)
     getattr(layer, frozen).requires_grad_(False)
     linear_activation(layer, torch.randn(7, 4), kind).sum().backward()
@@ -170,7 +170,7 @@ def test_infinity_stays() -> None:
 
 
 class Doubled(nn.Linear):
-    """A linear layer of somebody else."""
+    """A linear layer of another library."""
 
     def forward(self, x: Tensor) -> Tensor:
         return 2 * super().forward(x)

@@ -88,7 +88,7 @@ def test_one_that_is_far_too_large_is_refused_at_once(sizes: dict[str, int]) -> 
     assert time.monotonic() - began < 5
 
 
-def test_one_that_does_not_fit_is_told_with_its_size() -> None:
+def test_one_that_does_not_fit_is_reported_with_its_size() -> None:
     config = StairsConfig(width=500)
     needed = 4 * 4 * 2 * (500 * 500 + 500) + 12
     require_memory(Stairs, config, needed)

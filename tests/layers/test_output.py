@@ -135,7 +135,7 @@ def test_targets_may_be_small_integers() -> None:
 
 
 @pytest.mark.parametrize("needs", [(True, False, False), (False, True, False), (False, False, True)])
-def test_gradients_only_where_they_are_asked_for(needs: tuple[bool, ...]) -> None:
+def test_gradients_only_on_request(needs: tuple[bool, ...]) -> None:
     inputs = [numbers(7, WIDTH), numbers(VOCAB, WIDTH, seed=1), numbers(VOCAB, seed=2)]
     wanted = both(*inputs, words(7))[1][1:]
     for x, needed in zip(inputs, needs, strict=True):

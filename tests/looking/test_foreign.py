@@ -1,4 +1,4 @@
-"""Models of Hugging Face transformers beside ours: generation is one picture, places count on, methods and gradients work."""
+"""Models of Hugging Face transformers: generation is one picture, places are numbered on, methods and gradients work."""
 
 from typing import Any
 
@@ -126,7 +126,7 @@ def test_where_the_first_query_stands() -> None:
 
 
 @torch.no_grad()
-def test_dropout_is_told() -> None:
+def test_dropout_is_reported() -> None:
     model = bert(attention_probs_dropout_prob=0.25)[0]
     for training, expected in ((True, 0.25), (False, 0.0)):
         model.train(training)
@@ -179,7 +179,7 @@ def test_gradients_are_those_of_the_weights() -> None:
 
 
 @pytest.mark.parametrize("make", [gpt2, llama, marian, t5], ids=["gpt2", "llama", "marian", "t5"])
-def test_methods_beside_each_other(make: Any) -> None:
+def test_methods_next_to_each_other(make: Any) -> None:
     model = made(make)
     decoder = make in (marian, t5)
     given = {"input_ids": TOKENS[:1]} | ({"decoder_input_ids": TARGETS[:1]} if decoder else {})

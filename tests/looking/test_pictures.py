@@ -124,7 +124,7 @@ def test_what_was_seen_prints_plainly(seen: Seen) -> None:
     assert "\x1b" not in "".join(lines)
 
 
-def test_changes_are_told(seen: Seen) -> None:
+def test_changes_are_reported(seen: Seen) -> None:
     seen.labelled(Labels(changes=({"layer": "cross", "do": "DropHead", "head": 1},)))
     assert "What if: DropHead in cross (head 1)." in seen.view().cautions
 

@@ -396,7 +396,7 @@ class Counter:
         self.seen += 1
 
 
-def test_a_block_that_another_thread_ends_meanwhile_hides_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_another_thread_ends_meanwhile_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list that is changed while it is gone through skips an entry: here another block ends at that moment."""
     q, me = torch.zeros(1, 1, 2, 4), threading.get_ident()
     for watch in (draws, partial(observed, Counter())):

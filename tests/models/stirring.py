@@ -12,7 +12,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def stirred(model: M, dtype: torch.dtype, strength: float = 0.2) -> M:
-    """A model in evaluation in which no parameter and no running average stands at its neutral start."""
+    """A model in evaluation in which no parameter and no running average has its neutral initial value."""
     model = model.to(dtype)
     with torch.no_grad():
         for parameter in model.parameters():

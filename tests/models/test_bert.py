@@ -1,4 +1,4 @@
-"""BERT: only hidden words count, everybody sees everybody, and padding nobody."""
+"""BERT: only masked words count, every word sees every word, and padding none."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Classifiers: three encoders, five pools, the lectures' programs by hand, and padding that nobody counts."""
+"""Classifiers: three encoders, five pools, the lectures' programs by hand, and padding that does not count."""
 
 import pytest
 import torch

@@ -68,7 +68,7 @@ def test_steps_keep_the_precision_of_the_model(projection, dtype):
 
 @pytest.mark.parametrize("position", ["learned", "rotary", "alibi"])
 @torch.no_grad()
-def test_steps_go_on_past_the_first_room_of_the_caches(position):
+def test_steps_continue_beyond_the_first_size_of_the_caches(position):
     model, texts = made(config(position=position, length=3 * ROOM)), words(BATCH, 2 * ROOM + 3)
     full, state = model(texts), model.start(BATCH)
     assert [cache.length for cache in state.caches] == [ROOM, ROOM]

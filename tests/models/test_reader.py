@@ -90,7 +90,7 @@ def test_the_question_changes_the_scores():
 
 
 @torch.no_grad()
-def test_a_mark_is_a_vector_beside_the_word():
+def test_a_mark_is_a_vector_next_to_the_word():
     model, texts, kept = made(config(marks=3)), words(BATCH, LENGTH), []
     marks = torch.arange(LENGTH).expand(BATCH, LENGTH) % 3
     model.encoder.register_forward_pre_hook(lambda module, inputs: kept.append(inputs[0]))

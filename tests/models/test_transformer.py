@@ -73,7 +73,7 @@ def test_every_score_looks_back_with_every_kind_of_heads(score, projection):
 
 
 @torch.no_grad()
-def test_steps_go_on_past_the_first_room_of_the_caches():
+def test_steps_continue_beyond_the_first_size_of_the_caches():
     steps = ROOM + 3
     for position in ("learned", "rotary"):
         model = made(config(position=position, length=ROOM + 5))

@@ -15,10 +15,8 @@ from pathlib import Path
 import torch
 
 from mirada.native import build, decode, library
-from mirada.native.cross_entropy import cross_entropy_backward_
-from mirada.native.dropout import dropout
 from mirada.native.edges import edges_backward, edges_forward
-from mirada.native.linear_activation import KINDS, activate_, activate_backward
+from mirada.native.passes import KINDS, activate_, activate_backward, cross_entropy_backward_, dropout
 from mirada.native.short import short_backward, short_forward
 from mirada.native.structures import ACTIVATIONS
 from tests.native.stack import Shape, Stack, decoded, packed, read

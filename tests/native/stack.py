@@ -1,4 +1,4 @@
-"""A random stack of Transformer layers, as decode.c is told of it and as a formula in float64."""
+"""A random stack of Transformer layers, as arguments of decode.c and as a formula in float64."""
 
 import ctypes
 import math
@@ -70,7 +70,7 @@ class Stack:
         return torch.cat([small, F.pad(norm[0], (0, room)), F.pad(shift, (0, room))])
 
     def job(self, rows: int, places: int, threads: int, **more: int | None) -> tuple[DecodeStep, list[Tensor]]:
-        """What C is told, and the memory that must outlive it; the first of it is the output."""
+        """The arguments of C, and the memory that must outlive them; its first tensor is the output."""
         shape, inner = self.shape, self.shape.heads * self.shape.dim
         per_row = sum(map(padded, (shape.width, shape.width, 3 * inner, inner, shape.hidden)))
         kept = [

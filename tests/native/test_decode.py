@@ -206,7 +206,7 @@ def test_a_step_that_does_not_fit_its_memory_is_not_taken(expected: str, changed
 
 @needs_compiler
 @pytest.mark.parametrize("token", [-1, 5, 2**40])
-def test_a_token_that_is_no_word_is_told(token: int) -> None:
+def test_a_token_that_is_no_word_is_reported(token: int) -> None:
     job, _kept = a_step(tokens=torch.tensor([0, token]), vocab=5, words=torch.zeros(5, 4), input=None)
     assert not decode.step(job)
 

@@ -10,10 +10,8 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from mirada.native import library
-from mirada.native.cross_entropy import cross_entropy_backward_
-from mirada.native.dropout import dropout
 from mirada.native.edges import edges_forward
-from mirada.native.linear_activation import activate_, activate_backward
+from mirada.native.passes import activate_, activate_backward, cross_entropy_backward_, dropout
 from mirada.native.short import short_backward, short_forward
 from mirada.native.structures import (
     ACTIVATIONS,
@@ -33,7 +31,7 @@ needs_compiler = pytest.mark.skipif(library.library() is None, reason=f"nothing 
 
 
 class Own(Tensor):
-    """A tensor of somebody else, who may mean something else by its numbers."""
+    """A tensor subclass of another library, whose numbers may mean something else."""
 
 
 ODD = {

@@ -1,4 +1,4 @@
-"""Products by oneDNN: equal to PyTorch's own, forward and backward, and out of the way wherever anybody watches."""
+"""Products by oneDNN: equal to PyTorch's own, forward and backward, and not used where hooks or other observers are attached."""
 
 import pytest
 import torch
@@ -79,7 +79,7 @@ def test_only_what_is_needed_has_a_gradient(asked: list[str]) -> None:
     assert_close(layer.bias.grad, torch.full((OUT,), float(ROWS)))
 
 
-def test_whoever_watches_sees_the_layer_called(asked: list[str]) -> None:
+def test_hooks_see_the_layer_called(asked: list[str]) -> None:
     layer, x = pair()
     seen: list[int] = []
     handle = layer.register_forward_hook(lambda module, given, out: seen.append(1))

@@ -47,7 +47,7 @@ def weights(theirs: nn.Module) -> dict[str, torch.Tensor]:
 
 @pytest.fixture
 def texts() -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and segments. The padding token 0 stands only in padding: its row of their table gets no gradient."""
+    """Tokens and segments. The padding token 0 occurs only in padding: its row of their table gets no gradient."""
     tokens = torch.randint(1, VOCAB, (BATCH, LENGTH)).masked_fill(~REAL, 0)
     return tokens, torch.randint(3, (BATCH, LENGTH))
 

@@ -289,7 +289,7 @@ def test_the_importance_of_every_head() -> None:
     assert all(len(row) == 3 and (row > 0).all() for row in found.by_layer.values())
 
 
-def test_a_layer_that_does_not_attend_is_told() -> None:
+def test_a_layer_that_does_not_attend_is_reported() -> None:
     model, given = bert()
     with pytest.raises(ValueError, match=r"unknown layer 'encoder\.layer\.1\.attention\.sel'.*Did you mean"):  # noqa: SIM117
         with intervene(model, {"encoder.layer.1.attention.sel": DropHead(0)}):

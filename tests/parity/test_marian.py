@@ -37,7 +37,7 @@ def their_model(**settings: object) -> nn.Module:
 
 
 def texts() -> tuple[torch.Tensor, torch.Tensor]:
-    """Sources and targets. The padding token stands only in padding: its row of their table gets no gradient."""
+    """Sources and targets. The padding token occurs only in padding: its row of their table gets no gradient."""
     source = torch.randint(PAD, (BATCH, SOURCE)).masked_fill(~REAL, PAD)
     return source, torch.randint(PAD, (BATCH, TARGET)).masked_fill(~TARGET_REAL, PAD)
 

@@ -52,7 +52,7 @@ def test_a_label_that_only_held_out_records_have_is_learned_from() -> None:
     assert every_class_learned(whole, lambda fields: fields[1], ("valid", "test")) is whole
 
 
-def test_the_test_part_gives_what_nobody_else_has_and_others_divisions_stay() -> None:
+def test_the_test_part_has_the_remainder_and_other_divisions_stay() -> None:
     train, valid = [Record("a:1", "yes")], [Record("a:2", "seldom"), Record("a:3", "yes")]
     test = [Record("a:4", "seldom"), Record("a:5", "rare"), Record("a:6", "yes")]
     splits = every_class_learned(Splits(train, valid, test), str, ("valid", "test"))

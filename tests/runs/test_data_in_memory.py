@@ -126,7 +126,7 @@ def test_what_the_command_does_python_does(tmp_path: Path) -> None:
         [{"id": 1, "Review": "good film", "stars": 5}, {"id": 2, "Review": "bad film", "stars": 1}],
     ],
 )
-def test_usual_names_serve_and_are_told(data: object) -> None:
+def test_usual_names_serve_and_are_reported(data: object) -> None:
     found = rows_in_memory(data, ("text", "label"))
     assert [record.value for record in found.records] == [("good film", "5"), ("bad film", "1")]
     assert found.notes == ("text is Review, label is stars",)

@@ -1,4 +1,4 @@
-"""The folder of a run may come from somebody else: going on with it writes nothing outside of it."""
+"""The folder of a run may come from somebody else: resuming it writes nothing outside of it."""
 
 import os
 import shutil
@@ -79,7 +79,7 @@ def test_measuring_writes_its_plot_into_the_folder(run: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "metrics.jsonl"])
-def test_a_pipe_in_the_place_of_a_file_makes_nobody_wait(run: Path, name: str) -> None:
+def test_a_pipe_in_place_of_a_file_does_not_block(run: Path, name: str) -> None:
     (run / name).unlink()
     os.mkfifo(run / name)
     if name == "metrics.jsonl":

@@ -10,7 +10,7 @@ from mirada.runs.integrity import inspect
 from tests.runs.small import QUICK, pairs, reviews, trained, write_rows
 
 
-def test_a_pipe_makes_nobody_wait(tmp_path: Path) -> None:
+def test_a_pipe_does_not_block(tmp_path: Path) -> None:
     run = trained("translate", write_rows(tmp_path / "pairs.tsv", pairs()), tmp_path / "run", *QUICK).folder
     assert not any(wrong for _, wrong in inspect(run))
     (run / "metrics.jsonl").unlink()
@@ -29,7 +29,7 @@ def bad(folder: Path) -> dict[str, str]:
     return {name: wrong for name, wrong in inspect(folder) if wrong}
 
 
-def test_weights_of_another_run_are_told(tmp_path: Path) -> None:
+def test_weights_of_another_run_are_reported(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "pairs.tsv", pairs())
     one, two = (trained("translate", data, tmp_path / f"run-{seed}", *QUICK, seed=seed).folder for seed in (0, 1))
     assert not bad(one)
@@ -54,7 +54,7 @@ def test_a_run_of_several_seeds_is_whole_with_all_of_them(seeds: Path) -> None:
 @pytest.mark.parametrize("name", ["seeds.json", "model.safetensors", "seed-5/model.safetensors", "seed-4/config.json",
                                   "seed-4/checkpoints/last.safetensors"])  # fmt: skip
 @pytest.mark.parametrize("spoil", ["cut", "gone", "pipe"])
-def test_a_damaged_file_of_several_seeds_is_told(seeds: Path, tmp_path: Path, name: str, spoil: str) -> None:
+def test_a_damaged_file_of_several_seeds_is_reported(seeds: Path, tmp_path: Path, name: str, spoil: str) -> None:
     folder = Path(shutil.copytree(seeds, tmp_path / "run"))
     content = (folder / name).read_bytes()
     (folder / name).unlink()
@@ -65,7 +65,7 @@ def test_a_damaged_file_of_several_seeds_is_told(seeds: Path, tmp_path: Path, na
     assert name in bad(folder)
 
 
-def test_a_seed_that_is_elsewhere_or_gone_is_told(seeds: Path, tmp_path: Path) -> None:
+def test_a_seed_that_is_elsewhere_or_gone_is_reported(seeds: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(seeds, tmp_path / "run"))
     shutil.rmtree(folder / "seed-4")
     assert "seed-4/config.json" in bad(folder)

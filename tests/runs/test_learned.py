@@ -40,7 +40,7 @@ def test_exactly_the_records_of_the_training(run: Run) -> None:
     assert [record.where for record in learned_from(run)] == [record.where for record in run.splits().train]
 
 
-def test_other_data_has_the_same_baselines_beside_its_figures(run: Run, others: str) -> None:
+def test_other_data_has_the_same_baselines_next_to_its_metrics(run: Run, others: str) -> None:
     found = run.measure(others)
     assert set(found) == {"accuracy", "macro_f1", "accuracy_linear", "accuracy_majority"}
     labels = [record.value[1] for record in run.splits().train]

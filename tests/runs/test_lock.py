@@ -36,7 +36,7 @@ def other_owner(folder: Path) -> int:
     return child
 
 
-def test_the_second_owner_is_told_who_the_first_is(tmp_path: Path) -> None:
+def test_the_second_owner_learns_who_the_first_is(tmp_path: Path) -> None:
     child = other_owner(tmp_path)
     try:
         assert is_owned(tmp_path)
@@ -52,8 +52,8 @@ def test_the_second_owner_is_told_who_the_first_is(tmp_path: Path) -> None:
     assert not (tmp_path / LOCK).exists()
 
 
-def test_a_lock_that_was_removed_protects_nobody(tmp_path: Path) -> None:
-    """Whoever opens the file just before its owner removes it must not own what nobody else can see."""
+def test_a_removed_lock_does_not_protect(tmp_path: Path) -> None:
+    """A process that opens the file just before its owner removes it must not own a file that others cannot see."""
     with owned(tmp_path, ALONE):
         (tmp_path / LOCK).unlink()
         with owned(tmp_path, ALONE):
@@ -86,7 +86,7 @@ def test_a_pipe_in_the_place_of_a_lock_is_refused(tmp_path: Path) -> None:
         owned(tmp_path, ALONE).__enter__()
 
 
-def test_a_training_that_came_so_far_as_to_have_settings_is_told_too(tmp_path: Path, data: str) -> None:
+def test_a_training_that_has_settings_is_listed_too(tmp_path: Path, data: str) -> None:
     child = other_owner(tmp_path)
     try:
         (tmp_path / "config.json").write_text("{}")

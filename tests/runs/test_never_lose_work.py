@@ -41,7 +41,7 @@ def metrics_log(folder: Path) -> list[dict]:
 
 
 def wait_for(process: subprocess.Popen[str], folder: Path, lines: int) -> None:
-    """Wait until a run has told so many steps; none: until its settings are there."""
+    """Wait until a run has logged that many steps; 0: until its settings are written."""
     wanted, end = folder / ("metrics.jsonl" if lines else "config.json"), time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < end:
         if wanted.exists() and wanted.read_bytes().count(b"\n") >= lines:

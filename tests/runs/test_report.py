@@ -18,7 +18,7 @@ def test_the_report_tells_how_the_data_was_read(tmp_path: Path) -> None:
     assert "columns=remark,again" in (run.folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_what_the_data_decided_is_told_too(tmp_path: Path) -> None:
+def test_what_the_data_decided_is_reported_too(tmp_path: Path) -> None:
     rows = "\n".join(f"2024-01-{day:02},{day % 5}" for day in range(1, 32))
     (tmp_path / "days.csv").write_text(f"day,A\n{rows}\n", encoding="utf-8")
     keys = ("width=8", "hidden=8", "heads=2", "depth=1", "steps=2", "validate=1", "patch=2", "warmup=1", "threads=1")

@@ -57,7 +57,7 @@ def test_a_folder_with_a_run_is_not_written_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors", "metrics.jsonl", "report.html"])
-def test_files_of_somebody_else_are_not_written_over(tmp_path: Path, name: str) -> None:
+def test_files_of_others_are_not_overwritten(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("precious")
     with pytest.raises(ValueError, match=f"has a {name} that is of no run and would be lost"):
         request("translate", out=str(tmp_path)).folder()
@@ -158,7 +158,7 @@ def test_what_cannot_start_from_a_run_is_refused(tmp_path: Path, order: dict, me
         (None, r"is not the folder of a run: it has no config.json"),
     ],
 )
-def test_settings_that_cannot_be_read_are_told(tmp_path: Path, content: str | None, message: str) -> None:
+def test_settings_that_cannot_be_read_are_reported(tmp_path: Path, content: str | None, message: str) -> None:
     if content is not None:
         (tmp_path / "config.json").write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=message):

@@ -41,7 +41,7 @@ def stopped(data: str, folder: Path) -> None:
         execute(request("translate", data, *QUICK, out=str(folder)), stop, quiet)
 
 
-def test_a_restart_goes_on_and_says_so(tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_resumes_and_says_so(tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_torchrun(monkeypatch, 0)
     stopped(data, tmp_path / "run")
     by_torchrun(monkeypatch, 1)
@@ -54,9 +54,7 @@ def test_a_restart_goes_on_and_says_so(tmp_path: Path, data: str, monkeypatch: p
     assert all((tmp_path / "run" / name).read_bytes() == (whole.folder / name).read_bytes() for name in names)
 
 
-def test_a_restart_goes_on_with_nothing_that_it_did_not_begin(
-    tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_restart_resumes_only_what_it_began(tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused command is restarted, too: what was refused then is refused again."""
     trained("translate", data, tmp_path / "old", *QUICK)
     by_torchrun(monkeypatch, 0)

@@ -1,4 +1,4 @@
-"""A run answers with the weights that its model has now, whoever changed them, whoever looks, and from any thread."""
+"""A run answers with the weights that its model has now, also after they were changed, inside `look`, and from any thread."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ def run(folder: Path) -> Run:
 
 
 def through_modules(run: Run, **ask) -> list[tuple[str, float]]:
-    """What the run answers while somebody looks: the model itself takes every step."""
+    """The answer of the run inside `look`: the model itself takes every step."""
     with look(run.model):
         return [(answer.text, answer.score) for answer in run(SENTENCES, **ask)]
 
@@ -65,7 +65,7 @@ def test_the_next_answer_has_the_weights_as_they_are(run: Run, change: Callable[
 
 
 @pytest.mark.parametrize("ask", [{}, {"beam": 3}], ids=str)
-def test_tokens_stay_the_same_while_somebody_looks_and_no_step_is_taken_twice(run: Run, ask: dict) -> None:
+def test_tokens_stay_the_same_inside_look_and_no_step_is_taken_twice(run: Run, ask: dict) -> None:
     plain = [answer.text for answer in run(SENTENCES, **ask)]
     with look(run.model) as seen:
         looked = [answer.text for answer in run(SENTENCES, **ask)]

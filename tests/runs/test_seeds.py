@@ -70,7 +70,7 @@ def test_all_is_printed(data: str, tmp_path: Path) -> None:
     assert lines[-1].startswith("mean ± standard deviation of 2 seeds: accuracy ")
 
 
-def test_a_command_that_was_stopped_goes_on_with_the_seeds_that_are_left(
+def test_a_command_that_was_stopped_resumes_with_the_remaining_seeds(
     folder: Path, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[int] = []
@@ -142,7 +142,9 @@ BROKEN = (
 
 
 @pytest.mark.parametrize("content", BROKEN, ids=lambda content: content[:60])
-def test_a_file_of_seeds_that_is_broken_is_told_before_the_first_step(data: str, tmp_path: Path, content: str) -> None:
+def test_a_file_of_seeds_that_is_broken_is_reported_before_the_first_step(
+    data: str, tmp_path: Path, content: str
+) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "seeds.json").write_text(content)

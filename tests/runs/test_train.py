@@ -1,4 +1,4 @@
-"""A training from its order to its last file: what is refused before it starts, and what it goes on from."""
+"""A training from its request to its last file: what is refused before it starts, and what it resumes from."""
 
 import json
 import shutil
@@ -41,7 +41,7 @@ def resume(folder: Path, data: str = "", **order) -> Run:
     return execute(request("translate", data=data, out=str(folder), resume=True, **order), quiet, quiet)
 
 
-def test_what_is_said_and_what_is_told(tmp_path: Path, data: str) -> None:
+def test_what_is_printed_and_what_is_logged(tmp_path: Path, data: str) -> None:
     said: list[str] = []
     told: list[str] = []
     execute(request("translate", data=data, out=str(tmp_path / "run"), keys=QUICK), told.append, said.append)
@@ -68,7 +68,7 @@ def rewrite(folder: Path, described: dict) -> None:
     (folder / "config.json").write_text(json.dumps(described), encoding="utf-8")
 
 
-def test_the_code_that_computes_is_recorded_and_another_one_is_told(made: Run, copy: Path) -> None:
+def test_the_code_that_computes_is_recorded_and_a_change_is_reported(made: Run, copy: Path) -> None:
     described = json.loads((made.folder / "config.json").read_text(encoding="utf-8"))
     assert described["native"] == library.identity()
     rewrite(copy, described | {"native": "compiled-elsewhere", "checksum": None})
@@ -93,7 +93,7 @@ def test_a_finished_run_can_be_resumed_and_changes_nothing(made: Run, copy: Path
     assert len(read_metrics(copy / "metrics.jsonl")) == len(read_metrics(made.folder / "metrics.jsonl"))
 
 
-def test_data_that_changed_cannot_be_gone_on_with(tmp_path: Path, copy: Path, data: str) -> None:
+def test_a_run_on_changed_data_cannot_be_resumed(tmp_path: Path, copy: Path, data: str) -> None:
     other = write_rows(tmp_path / "other.tsv", pairs()[:-1])
     before = {path.name: path.read_bytes() for path in copy.iterdir() if path.is_file()}
     with pytest.raises(ValueError, match="the data has changed since this run was started"):
@@ -101,7 +101,7 @@ def test_data_that_changed_cannot_be_gone_on_with(tmp_path: Path, copy: Path, da
     assert {path.name: path.read_bytes() for path in copy.iterdir() if path.is_file()} == before
 
 
-def test_data_that_moved_can_be_gone_on_with(tmp_path: Path, copy: Path) -> None:
+def test_data_that_moved_can_be_resumed(tmp_path: Path, copy: Path) -> None:
     moved = write_rows(tmp_path / "moved.tsv", pairs())
     assert resume(copy, moved).source.data == moved
     assert load(copy).source.data == moved
@@ -183,7 +183,7 @@ def test_a_broken_run_cannot_be_loaded(copy: Path, name: str, message: str) -> N
         load(copy)
 
 
-def test_the_tokenizer_of_another_run_is_told(tmp_path: Path, copy: Path, data: str) -> None:
+def test_the_tokenizer_of_another_run_is_reported(tmp_path: Path, copy: Path, data: str) -> None:
     other = trained("translate", data, tmp_path / "other", *SIZES, "steps=1", "tokenizer=char")
     shutil.copy(other.folder / "tokenizer.json", copy)
     with pytest.raises(
@@ -198,14 +198,14 @@ def test_the_tokenizer_of_another_run_is_told(tmp_path: Path, copy: Path, data: 
         load(copy)
 
 
-def test_a_folder_that_is_no_run_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"is not a folder. A run's folder is what `mirada train` printed"):
         load(tmp_path / "nothing")
     with pytest.raises(ValueError, match=r"is not the folder of a run: it has no config.json"):
         load(tmp_path)
 
 
-def test_a_device_that_is_not_there_is_told(made: Run) -> None:
+def test_a_device_that_is_not_there_is_reported(made: Run) -> None:
     with pytest.raises(ValueError, match=r"device 'gpu' cannot be used here: .*Use --device cpu"):
         load(made.folder, "gpu")
 
@@ -321,7 +321,9 @@ def test_settings_that_cannot_work_leave_no_folder(tmp_path: Path, data: str, ke
     assert not (tmp_path / "run").exists()
 
 
-def test_no_room_is_told_before_anything_is_written(tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_is_reported_before_anything_is_written(
+    tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mirada.training.state.shutil.disk_usage", lambda folder: type("Usage", (), {"free": 9})())
     with pytest.raises(ValueError, match=r"has \d+ bytes left and the run needs about [\d.]+ MB"):
         trained("translate", data, tmp_path / "run", *QUICK)
@@ -329,7 +331,7 @@ def test_no_room_is_told_before_anything_is_written(tmp_path: Path, data: str, m
 
 
 @pytest.mark.parametrize("place", ["file", "file/below", "/proc/below"])
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, data: str, place: str) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path, data: str, place: str) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ValueError, match=r"cannot be written: .*Choose another folder with --out"):
         trained("translate", data, tmp_path / place, *QUICK)
@@ -341,7 +343,7 @@ def test_a_model_that_diverges_says_what_to_do(tmp_path: Path, data: str) -> Non
         trained("translate", data, tmp_path / "run", *SIZES, "steps=9", "validate=3", "lr=1e30", "clip=0", "warmup=0")
 
 
-def test_ctrl_c_before_the_first_step_tells_how_to_go_on(
+def test_ctrl_c_before_the_first_step_says_how_to_resume(
     tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(self) -> None:
@@ -354,7 +356,7 @@ def test_ctrl_c_before_the_first_step_tells_how_to_go_on(
     assert resume(tmp_path / "run").folder == tmp_path / "run"
 
 
-def test_settings_that_were_edited_are_refused_and_a_newer_version_is_told(copy: Path) -> None:
+def test_settings_that_were_edited_are_refused_and_a_newer_version_is_reported(copy: Path) -> None:
     described = json.loads((copy / "config.json").read_text(encoding="utf-8"))
     (copy / "config.json").write_text(json.dumps(described, indent=7, sort_keys=True))
     assert load(copy), "the layout is nobody's business"
@@ -370,9 +372,7 @@ def test_settings_that_were_edited_are_refused_and_a_newer_version_is_told(copy:
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:40])])
-def test_a_log_that_is_lost_is_told_and_the_run_goes_on(
-    made: Run, copy: Path, damage: Callable[[Path], object]
-) -> None:
+def test_a_lost_log_is_reported_and_the_run_continues(made: Run, copy: Path, damage: Callable[[Path], object]) -> None:
     damage(copy / "metrics.jsonl")
     lines: list[str] = []
     execute(request("translate", out=str(copy), resume=True), lines.append, quiet)

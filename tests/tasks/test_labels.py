@@ -34,7 +34,7 @@ def check_texts(labels: Labels) -> None:
 
 
 def check_steps(labels: Labels, seen: Seen) -> None:
-    """What was written stands on a row, with a probability among the ranked ones."""
+    """The written token is on a row, with its probability among the ranked ones."""
     most = max(sizes(seen[name])[0] for name in seen.names)
     for step in labels.outputs:
         assert 0 <= step.row < most

@@ -20,7 +20,7 @@ def test_the_most_frequent_label() -> None:
     assert majority(["a", "b", "b"]) == "b"
 
 
-def test_rows_of_numbers_are_told_apart_whatever_their_scale() -> None:
+def test_rows_of_numbers_are_distinguished_whatever_their_scale() -> None:
     draws = torch.Generator().manual_seed(3)
     centers = torch.tensor([[0.0, 0.0, 5.0], [4.0, 0.0, 5.0], [0.0, 4.0, 5.0]])
     numbers = torch.arange(60) % 3

@@ -35,7 +35,7 @@ def test_what_is_planned_fits_and_validations_take_a_tenth(
     assert 0 < plan.share <= 1
 
 
-def test_an_interval_that_was_asked_for_stays() -> None:
+def test_an_interval_that_was_requested_stays() -> None:
     assert within(60, Pace(1.0, 10.0), epoch=100, every=5) == StepPlan(20, 5)
 
 
@@ -79,7 +79,7 @@ def test_what_came_before_the_training_counts(tmp_path: Path) -> None:
     assert clock.now - 1000 < 33
 
 
-def test_a_budget_that_is_too_short_is_told(tmp_path: Path) -> None:
+def test_a_budget_that_is_too_short_is_reported(tmp_path: Path) -> None:
     shown: list[str] = []
     timed_training(tmp_path, 0.5, lambda now: 3.0, 0.01, print_progress=shown.append).run()
     assert any("0.5 minutes are too short for this: give at least 1." in line for line in shown), shown
@@ -110,7 +110,7 @@ def test_a_larger_budget_is_used_after_an_early_end(tmp_path: Path) -> None:
 
 
 def test_a_decision_of_the_clock_is_saved_when_it_is_made(tmp_path: Path) -> None:
-    """A run that is killed after the machine became slow goes on as was decided."""
+    """A run that is killed after the machine became slow resumes with the decided number of steps."""
 
     class Killed(Exception):  # noqa: N818
         pass

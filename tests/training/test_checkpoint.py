@@ -46,7 +46,7 @@ def test_a_missing_checkpoint_is_refused(tmp_path: Path) -> None:
         read_checkpoint(tmp_path / "nothing")
 
 
-def test_room_is_asked_for(tmp_path: Path) -> None:
+def test_room_is_requested(tmp_path: Path) -> None:
     check_room(tmp_path / "new" / "deep", 1)
     assert (tmp_path / "new" / "deep").is_dir()
     assert list((tmp_path / "new" / "deep").iterdir()) == []

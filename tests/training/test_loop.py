@@ -90,7 +90,7 @@ def test_a_crash_at_any_moment_changes_nothing(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_the_run_goes_on_later(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_saves_and_the_run_can_be_resumed(tmp_path: Path, number: signal.Signals) -> None:
     whole = toy_training(tmp_path / "whole")
     whole.run()
     stopped = toy_training(tmp_path / "stopped")
@@ -250,20 +250,20 @@ def test_evaluation_weighs_parts_by_what_they_count() -> None:
     torch.testing.assert_close(evaluate(objective, parts, loop.ProcessGroup())["loss"], whole)
 
 
-def test_no_room_is_told_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_is_reported_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = type("Usage", (), {"free": 10})()
     monkeypatch.setattr("mirada.training.state.shutil.disk_usage", lambda folder: usage)
     with pytest.raises(ValueError, match=r"has 10 bytes left and the run needs about"):
         toy_training(tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_training(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_before_training(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ValueError, match=r"cannot be written.*--out"):
         toy_training(tmp_path / "file")
 
 
-def test_a_checkpoint_cut_in_half_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_cut_in_half_is_reported(tmp_path: Path) -> None:
     toy_training(tmp_path).run()
     path = tmp_path / "checkpoints" / "last.safetensors"
     content = path.read_bytes()

@@ -34,7 +34,7 @@ def test_a_resumed_log_is_cut_where_the_checkpoint_was(tmp_path: Path) -> None:
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 20]
 
 
-def test_a_log_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_log_that_is_gone_is_reported(tmp_path: Path) -> None:
     lines: list[str] = []
     MetricsLog(tmp_path / "m.jsonl", 10, "", lines.append)
     assert read_metrics(tmp_path / "m.jsonl") == []
@@ -49,7 +49,7 @@ def test_a_log_that_is_gone_is_told(tmp_path: Path) -> None:
         (lambda content: content.replace(b"2", b"7"), ["was changed since"], [1, 7]),
     ],
 )
-def test_a_log_that_is_not_what_it_was_is_told(tmp_path: Path, change, told: list[str], steps: list[int]) -> None:
+def test_a_changed_log_is_reported(tmp_path: Path, change, told: list[str], steps: list[int]) -> None:
     path, lines = tmp_path / "m.jsonl", []
     log = MetricsLog(path)
     for step in (1, 2):

@@ -1,4 +1,4 @@
-"""What is made small where classes are told apart or tokens written: by hand, whole and in parts."""
+"""The losses of classification and of writing tokens: by hand, in one piece and in parts."""
 
 import torch
 import torch.nn.functional as F

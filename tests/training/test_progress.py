@@ -1,4 +1,4 @@
-"""What a person is told while a run goes on, with a clock of our own."""
+"""The messages of a running training, with a clock of the test."""
 
 from io import StringIO
 

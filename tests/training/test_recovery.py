@@ -1,4 +1,4 @@
-"""A run goes on only from what is whole: the rest is made again, or refused before the first step."""
+"""A run resumes only from intact files: the others are made again, or refused before the first step."""
 
 import os
 import signal
@@ -74,14 +74,14 @@ def test_the_best_weights_are_made_again_from_the_kept_ones(tmp_path: Path, dama
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_the_best_weights_that_nobody_has_are_refused_before_the_first_step(tmp_path: Path, damage) -> None:
+def test_missing_best_weights_are_refused_before_the_first_step(tmp_path: Path, damage) -> None:
     stopped(tmp_path, average=0)
     damage(tmp_path / "model.safetensors")
     assert steps_taken(tmp_path, average=0) == 0
 
 
 def test_weights_of_another_moment_are_refused(tmp_path: Path) -> None:
-    """An old copy that somebody put back."""
+    """An old copy that was put back."""
     stopped(tmp_path, average=0)
     path = tmp_path / "model.safetensors"
     assert step_of(path) == 30
@@ -129,7 +129,7 @@ def test_a_run_without_its_checkpoint_says_that_it_starts_over(tmp_path: Path) -
 
 
 def another_run(folder: Path, step: int) -> None:
-    """Whole weights of the same model from another training, in the place of ours, with a step that is told."""
+    """Intact weights of the same model from another training, in place of ours, with a given step."""
     path = folder / "model.safetensors"
     save_weights(path, {name: value + 1 for name, value in load_file(path).items()}, step=step)
 
@@ -160,7 +160,7 @@ def test_weights_of_another_run_are_written_again_where_ours_are_kept(tmp_path: 
 
 
 @pytest.mark.parametrize("replace", [another_run, another_model])
-def test_weights_of_another_run_beside_one_that_has_ended(tmp_path: Path, replace) -> None:
+def test_weights_of_another_run_next_to_one_that_has_ended(tmp_path: Path, replace) -> None:
     toy_training(tmp_path).run()
     before = load_file(tmp_path / "model.safetensors")
     replace(tmp_path, -1)
@@ -200,7 +200,7 @@ def test_weights_that_pretend_to_be_of_a_later_moment_are_found_out_at_the_end(t
         training.run()
 
 
-def test_another_number_of_processes_is_told(tmp_path: Path) -> None:
+def test_another_number_of_processes_is_reported(tmp_path: Path) -> None:
     """Each process draws for its own part of a batch, so with dropout the numbers are others."""
     stopped(tmp_path, dropout=0.5)
     last = tmp_path / "checkpoints" / "last.safetensors"

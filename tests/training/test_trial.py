@@ -28,7 +28,7 @@ def test_one_thread_must_be_clearly_faster(alone: float, together: float, wanted
     assert torch.get_num_threads() == wanted
 
 
-def test_a_number_that_was_asked_for_is_taken_and_told_before_the_first_step(
+def test_a_number_that_was_requested_is_taken_and_reported_before_the_first_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mirada.training.plan.faster_threads", lambda *given: 1 / 0)
@@ -53,7 +53,7 @@ def test_the_variable_of_openmp_is_respected(tmp_path: Path, monkeypatch: pytest
     assert settled == [1]
 
 
-def test_otherwise_the_faster_way_is_taken_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_otherwise_the_faster_way_is_taken_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("mirada.training.plan.faster_threads", lambda *given: 1)
     torch.set_num_threads(2)

@@ -50,7 +50,7 @@ class Rows:
 
 
 class Clock:
-    """Time that passes only where somebody says so."""
+    """A clock that advances only on demand."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -60,7 +60,7 @@ class Clock:
 
 
 class TimedDistance(Distance):
-    """A step and a batch of a validation take as long as they are told to."""
+    """A step and a batch of a validation take a given time."""
 
     def __init__(self, model: nn.Module, clock: Clock, step: Callable[[float], float], batch: float) -> None:
         super().__init__(model)

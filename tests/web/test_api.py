@@ -1,4 +1,4 @@
-"""Every route: what the API answers is what the run answers, and what is wrong with a request is told in JSON."""
+"""Every route: the API answers as the run does, and errors of a request are reported in JSON."""
 
 import base64
 import io
@@ -97,7 +97,7 @@ def test_health_tells_what_to_send_in_words_of_the_api(client: Client, task: str
     assert ("passage" in run["takes"]) == (task == "answer")
 
 
-def test_several_runs_are_told_apart_by_name(client: Client) -> None:
+def test_several_runs_are_distinguished_by_name(client: Client) -> None:
     web = client("classify", "translate")
     status, found = post(web, inputs=["a good film"], run="classify")
     assert status == 200
@@ -286,7 +286,7 @@ def test_a_what_if_changes_the_answer_and_only_this_one(client: Client, trial: T
     assert "no key 999" in error["error"]
 
 
-def test_other_methods_stand_beside_the_weights_where_there_are_any(client: Client, trial: Trial) -> None:
+def test_other_methods_stand_next_to_the_weights_where_there_are_any(client: Client, trial: Trial) -> None:
     response = sent(client("translate"), "translate", trial("translate").given, "/api/look", methods=True)
     manifest = json.loads(zipfile.ZipFile(io.BytesIO(response.content)).read("manifest.json"))
     assert {"attention", "ablation"} <= {matrix["name"] for matrix in manifest["methods"]["matrices"]}
@@ -389,7 +389,7 @@ def test_a_log_of_what_went_wrong_cannot_move_the_cursor(capsys: pytest.CaptureF
     assert all(letter.isprintable() or letter in "\n\t" for letter in log)
 
 
-def test_what_is_not_there_is_told_in_json(client: Client) -> None:
+def test_what_does_not_exist_is_reported_in_json(client: Client) -> None:
     web = client("classify")
     assert web.get("/nowhere").json() == {"error": "there is no such page"}
     refused = web.delete("/api/run")

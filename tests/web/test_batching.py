@@ -1,4 +1,4 @@
-"""Works that want the same are computed together, nobody is lost, and who leaves frees a place."""
+"""Equal requests are computed together, none is lost, and a client that disconnects frees its place."""
 
 import asyncio
 import threading

@@ -85,7 +85,7 @@ def test_a_token_is_wanted_for_everything_that_tells_something(client: Client) -
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/static/app.js", "/api/health", "/nowhere"])
-def test_browsers_are_told_to_be_careful(client: Client, path: str) -> None:
+def test_security_headers_are_sent(client: Client, path: str) -> None:
     headers = client("classify").get(path).headers
     assert headers["content-security-policy"] == POLICY
     assert "unsafe" not in POLICY

@@ -12,7 +12,7 @@ from mirada.web.protocol import BoundedProtocol, bounded
 
 
 class Transport(asyncio.Transport):
-    """A connection whose client takes as much as it is told to."""
+    """A connection whose client reads as much as the test sets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ def connected() -> tuple[BoundedProtocol, Transport]:
 
 
 @pytest.mark.parametrize("how", ["paused", "closing"])
-def test_a_response_that_nobody_takes_is_given_up(how: str) -> None:
+def test_a_response_that_is_not_read_is_cancelled(how: str) -> None:
     async def main() -> None:
         protocol, transport = connected()
         transport.untaken = 100_000

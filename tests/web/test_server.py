@@ -57,7 +57,7 @@ def test_32_clients_lose_no_request_and_get_what_the_run_answers(live: Start, tr
     assert sum(batches.counts) < 32 * 8  # some were answered together
 
 
-def test_a_full_queue_is_told_with_when_to_ask_again(live: Start) -> None:
+def test_a_full_queue_is_reported_with_when_to_try_again(live: Start) -> None:
     server = live("translate", limits=Limits(queue=1))
     gate = threading.Event()
 
@@ -107,7 +107,7 @@ def test_an_answer_that_takes_too_long_is_given_up(live: Start) -> None:
 
 
 def test_looking_is_given_up_too(live: Start, trial: Trial) -> None:
-    """A comparison of methods takes a pass for every place of the input: it must not hold the model when nobody waits."""
+    """A comparison of methods takes a pass for every place of the input: it must not occupy the model when no client waits."""
     server, run = live("translate", limits=Limits(seconds=0.5)), trial("translate").run
     passes: list[float] = []
 

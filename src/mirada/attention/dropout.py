@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from mirada.attention.transforms import forward_mode
-from mirada.native import dropout as compiled
+from mirada.native import passes as compiled
 from mirada.native.library import serves
 
 STEPS = 256  # a random byte decides

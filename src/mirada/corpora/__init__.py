@@ -1,1 +1,1 @@
-"""The embedded data sets, generated."""
+"""The embedded data sets: generated texts, and code that draws or computes the others."""

@@ -1,6 +1,8 @@
-"""Papers that cite each other: what a paper is about shows in whom it cites, less in its own words."""
+"""Papers that cite each other: the topic of a paper shows in its citations more than in its own words."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +30,19 @@ GENERAL = (
 )
 SURVEY = "survey overview taxonomy trends"
 PAPERS = 1800
-SURVEYS = 0.08  # share of papers that tell about all topics: their citations say little
-WORDS = 12  # of a paper, about
-OWN = 0.2  # of its words that are of its topic; as many come from the topics of others
-CITED, FAITHFUL = 3, 0.78  # papers that a paper cites, and the share of them that is of its own topic
-LABELLED, VALID = 20, 300  # papers of every topic to learn from; all to validate on; the others are for the test
+SURVEYS = 0.08  # share of papers about all topics: their citations say little
+WORDS = 12  # of a paper, approximately
+OWN = 0.2  # share of its words that belong to its topic; as many come from any topic
+CITED, FAITHFUL = 3, 0.78  # papers that a paper cites, and the share of them on its own topic
+LABELLED, VALID = 20, 300  # training papers of each topic; validation papers of all topics; the others are the test set
+
+
+Share = Callable[[int], NDArray[np.float64]]  # draws so many numbers in [0, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Citations:
-    """Papers p1, p2, ... with their topics, the words in them (0 or 1), who cites whom, and the part each is in."""
+    """Papers p1, p2, ... with their topics, the words in them (0 or 1), their citations, and the split of each."""
 
     names: tuple[str, ...]
     topics: tuple[str, ...]
@@ -57,77 +62,58 @@ def citations(seed: int = 0) -> Citations:
     ('p1', 'databases', 'train')
     """
     names, words = list(TOPICS), " ".join((*TOPICS.values(), GENERAL, SURVEY)).split()
-    chance = Chance(seed)
-    topic = chance.below(len(names), PAPERS)
-    survey = chance.share(PAPERS) < SURVEYS
-    features = _word_table(chance, topic, survey, words)
-    edges = _cited(chance, topic, survey)
+    calls = count(1)
+
+    def share(size: int) -> NDArray[np.float64]:
+        """Random numbers in [0, 1), the same on every machine."""
+        return (drawn(size, seed, 14, next(calls)) >> np.uint64(11)) / 2.0**53
+
+    topic = (share(PAPERS) * len(names)).astype(np.int64)
+    survey = share(PAPERS) < SURVEYS
+    features = _word_table(share, topic, survey, words)
+    edges = _cited(share, topic, survey)
+    order, parts, others = np.argsort(share(PAPERS), kind="stable"), [""] * PAPERS, 0
+    labelled = [0] * len(TOPICS)
+    for number in order.tolist():
+        labelled[topic[number]] += 1
+        if labelled[topic[number]] <= LABELLED:
+            parts[number] = "train"
+        else:
+            parts[number] = "valid" if others < VALID else "test"
+            others += 1
     return Citations(
         tuple(f"p{number}" for number in range(1, PAPERS + 1)), tuple(names[t] for t in topic), tuple(words), features,
-        np.unique(np.concatenate([edges, edges[::-1]], axis=1), axis=1), _parts_of(chance, topic),
+        np.unique(np.concatenate([edges, edges[::-1]], axis=1), axis=1), tuple(parts),
     )  # fmt: skip
 
 
-class Chance:
-    """Random numbers that are a function of a seed, the same on every machine."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed, self.calls = seed, 0
-
-    def share(self, count: int) -> NDArray[np.float64]:
-        """Numbers in [0, 1)."""
-        self.calls += 1
-        return (drawn(count, self.seed, 14, self.calls) >> np.uint64(11)) / 2.0**53
-
-    def below(self, top: int, count: int) -> NDArray[np.int64]:
-        """Whole numbers in [0, top)."""
-        return (self.share(count) * top).astype(np.int64)
-
-
-def _word_table(chance: Chance, topic: NDArray, survey: NDArray, words: list[str]) -> NDArray[np.float32]:
-    """Which words are in which paper: some of its topic, as many of the others' topics, and the rest of no topic."""
+def _word_table(share: Share, topic: NDArray, survey: NDArray, words: list[str]) -> NDArray[np.float32]:
+    """Which words are in which paper: some of its topic, as many of any topic, and the others of no topic."""
     places = {word: place for place, word in enumerate(words)}
-    own = [np.array([places[word] for word in text.split()]) for text in TOPICS.values()]
+    by_topic = [np.array([places[word] for word in text.split()]) for text in TOPICS.values()]
     general = np.array([places[word] for word in GENERAL.split()])
     topical = [places[word] for word in SURVEY.split()]
     table = np.zeros((PAPERS, len(words)), np.float32)
     for number in range(PAPERS):
-        kind, which, other = (chance.share(WORDS) for _ in range(3))
+        kind, which, other = (share(WORDS) for _ in range(3))
         for k, w, o in zip(kind, which, other, strict=True):
-            group = own[topic[number]] if k < OWN else own[int(o * len(own))] if k < 3 * OWN else general
+            group = by_topic[topic[number]] if k < OWN else by_topic[int(o * len(by_topic))] if k < 3 * OWN else general
             table[number, group[int(w * len(group))]] = 1
         if survey[number]:
-            table[number, topical] = chance.share(len(topical)) < 0.7
+            table[number, topical] = share(len(topical)) < 0.7
     return table
 
 
-def _cited(chance: Chance, topic: NDArray, survey: NDArray) -> NDArray[np.int64]:
+def _cited(share: Share, topic: NDArray, survey: NDArray) -> NDArray[np.int64]:
     """Sources and targets of the citations; a survey cites four times as many papers, of any topic."""
     groups = [np.flatnonzero(topic == t) for t in range(len(TOPICS))]
-    sources, targets = [], []
+    edges = []
     for number in range(PAPERS):
-        count = CITED * (4 if survey[number] else 1)
-        faithful, which = chance.share(count), chance.share(count)
+        cited = CITED * (4 if survey[number] else 1)
+        faithful, which = share(cited), share(cited)
         for f, w in zip(faithful, which, strict=True):
             group = groups[topic[number]] if f < FAITHFUL and not survey[number] else np.arange(PAPERS)
             other = int(group[int(w * len(group))])
             if other != number:
-                sources.append(number)
-                targets.append(other)
-    return np.array([sources, targets], dtype=np.int64)
-
-
-def _parts_of(chance: Chance, topic: NDArray) -> tuple[str, ...]:
-    """A few papers of every topic to learn from, some to validate on, the others for the test."""
-    order, parts = np.argsort(chance.share(PAPERS), kind="stable"), [""] * PAPERS
-    taken = [0] * len(TOPICS)
-    rest = []
-    for number in order.tolist():
-        if taken[topic[number]] < LABELLED:
-            taken[topic[number]] += 1
-            parts[number] = "train"
-        else:
-            rest.append(number)
-    for place, number in enumerate(rest):
-        parts[number] = "valid" if place < VALID else "test"
-    return tuple(parts)
+                edges.append((number, other))
+    return np.array(edges, dtype=np.int64).T

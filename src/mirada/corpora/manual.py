@@ -1,17 +1,17 @@
-"""The Python language manual that ships inside CPython: text to learn to write from."""
+"""The Python language manual that ships with CPython: training text for `write`."""
 
 from importlib import import_module
 
-# Topics quote each other: a fifth of the text is there twice. A longer paragraph is kept once, so that the end of
-# the text, held out, is not already in its beginning; "For example:" may come again.
+# Topics quote each other: a fifth of the text occurs twice. A long paragraph is kept once, so that the held-out end of
+# the text is not already in its beginning; "For example:" may be repeated.
 LONG = 60
 
 
 def manual() -> str:
-    """The help topics of CPython (`pydoc_data.topics`) in the order of their names, each headed by its title.
+    """The help topics of CPython (`pydoc_data.topics`) in the order of their names, each under its title.
 
-    Plain text with "\\n" line ends and two blank lines between topics; no long paragraph comes twice. The text
-    belongs to the running Python, so two versions give two texts: 378 thousand characters in Python 3.11, 402 in
+    Plain text with "\\n" line ends and two blank lines between topics; no long paragraph occurs twice. The text
+    comes with the running Python, so two versions give two texts: 378 thousand characters in Python 3.11, 402 in
     3.12, 419 in 3.13.
 
     >>> print(manual()[:133])
@@ -23,23 +23,18 @@ def manual() -> str:
 
     The Python documentation, https://docs.python.org/3/reference.
     """
-    seen: set[str] = set()
-    texts = [_topic(text, seen) for _, text in sorted(_topics().items())]
-    return "\n\n\n".join(text for text in texts if text) + "\n"
-
-
-def _topics() -> dict[str, str]:
-    """The topics of the running Python by name, as they stand."""
     try:
-        found = import_module("pydoc_data.topics").topics
+        topics: dict[str, str] = import_module("pydoc_data.topics").topics
     except ImportError:
-        found = {}
-    if not found:
+        topics = {}
+    if not topics:
         raise ValueError(
             "the built-in text is Python's own manual, and this Python ships without it (no pydoc_data.topics). "
             "Pass --data a text file, or use a Python from python.org."
         )
-    return dict(found)
+    seen: set[str] = set()
+    texts = [_topic(text, seen) for _, text in sorted(topics.items())]
+    return "\n\n\n".join(text for text in texts if text) + "\n"
 
 
 def _topic(text: str, seen: set[str]) -> str:
@@ -57,7 +52,7 @@ def _topic(text: str, seen: set[str]) -> str:
             continue
         seen.add(paragraph)
         if kept and _underline(paragraph) and _underline(kept[-1]) == _underline(paragraph):
-            kept.pop()  # all below that heading was known
+            kept.pop()  # the section below that heading was known
         kept.append(paragraph)
     if kept and _underline(kept[-1]):
         kept.pop()

@@ -1,12 +1,11 @@
-"""Morse code as it is heard on the radio: short words keyed by hand, in noise, on a tone that drifts.
+"""Morse code as on the radio: short words keyed by hand, in noise, on a tone that drifts.
 
-Every number is a function of the seed, the split and the row, made by single operations on whole numbers and on doubles,
-which are rounded alike everywhere: the same samples on every machine.
+Every number is a function of the seed, the split and the row, computed by single operations on integers and doubles that are
+rounded in the same way everywhere: the samples are equal on every machine.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, islice
 from zlib import crc32
 
 import numpy as np
@@ -20,34 +19,34 @@ CODE = {
     "a": ".-", "d": "-..", "e": ".", "h": "....", "i": "..", "m": "--", "n": "-.", "o": "---", "r": ".-.", "s": "...",
     "t": "-", "u": "..-",
 }  # fmt: skip
-LETTERS = "".join(CODE)  # a dozen: enough for words, and for every length of a sign
+LETTERS = "".join(CODE)  # a dozen: enough for words, with codes of every length
 SIZES = {"train": 6000, "valid": 300, "test": 500}
 RATE = 4000  # samples a second
 SECOND_WORD = 0.25  # the share of texts with two words
 LONGEST = 5  # letters of a word
 DOT = (0.045, 0.080)  # seconds of a dot, the unit: a dash has 3, a gap between letters 3, between words 7
-DRIFT = 0.2  # by how much the speed may change from the beginning to the end
-HAND = 0.15  # by how much a sign or a gap may be too long or too short
+DRIFT = 0.2  # how much the speed may change from the beginning to the end
+HAND = 0.15  # how much a sign or a gap may be too long or too short
 TONE = (450.0, 850.0)  # hertz
-WANDER = 0.08  # by how much the tone may rise or fall
+WANDER = 0.08  # how much the tone may rise or fall
 LOUD = (0.15, 0.5)  # amplitude of the tone
 HISS = (0.05, 0.9)  # of the noise, as a share of the tone's
-RAMP = 16  # samples in which a tone comes and goes
-PHASE, TABLE = 32, 12  # bits of the phase, and those of them that are looked up
+RAMP = 16  # samples in which a tone fades in or out
+PHASE, TABLE = 32, 12  # bits of the phase, and how many of them index the table
 SINE = np.rint(2**15 * np.sin(np.arange(2**TABLE) * (2 * np.pi / 2**TABLE))) / 2**15
-OWN = 3  # the number of the split of texts that are asked for
+OWN = 3  # the split number of texts that a user types
 
 
 @dataclass(frozen=True, eq=False)
 class Keyed:
-    """A text and how it sounds."""
+    """A text and its sound."""
 
     sound: Sound
     text: str
 
 
 class DrawnNumbers:
-    """Numbers from 0 to 1 that are a function of a key, taken one after the other."""
+    """Numbers in [0, 1) that are a function of a key, drawn one after the other."""
 
     def __init__(self, many: int, *key: int) -> None:
         self.numbers = iter((drawn(many, *key) >> np.uint64(11)) * 2.0**-53)
@@ -55,10 +54,6 @@ class DrawnNumbers:
     def between(self, low: float, high: float) -> float:
         """A number from `low` to `high`."""
         return float(low + (high - low) * next(self.numbers))
-
-    def near(self, value: float, share: float) -> float:
-        """A value that is too large or too small by up to a share of it."""
-        return value * self.between(1 - share, 1 + share)
 
     def below(self, many: int) -> int:
         """A whole number."""
@@ -72,24 +67,19 @@ def morse(split: str, seed: int = 0) -> list[Keyed]:
     ['ho ein', 'ds m', 'ahah']
     """
     require(split in SIZES, f"a split is one of {', '.join(SIZES)}: got {split!r}")
-    number = list(SIZES).index(split)
-    numbered_texts = enumerate(islice(_texts(split, seed), SIZES[split]))
-    return [Keyed(keyed(text, seed, number, row), text) for row, text in numbered_texts]
-
-
-def _texts(split: str, seed: int) -> Iterator[str]:
-    """Random words, so that nothing but the sound tells them. A text belongs to one split by its hash."""
-    for row in count():
-        draws = DrawnNumbers(3 + 2 * LONGEST, seed, list(SIZES).index(split), row, 0)
+    number, texts, row = list(SIZES).index(split), list[str](), 0
+    while len(texts) < SIZES[split]:  # random words, so that nothing but the sound shows which they are
+        draws = DrawnNumbers(3 + 2 * LONGEST, seed, number, row, 0)
         words = 2 if next(draws.numbers) < SECOND_WORD else 1
         sizes = [1 + draws.below(LONGEST) for _ in range(words)]
         text = " ".join("".join(LETTERS[draws.below(len(LETTERS))] for _ in range(size)) for size in sizes)
-        if split_of(text) == split:
-            yield text
+        texts += [text] if split_of(text) == split else []
+        row += 1
+    return [Keyed(keyed(text, seed, number, place), text) for place, text in enumerate(texts)]
 
 
 def split_of(text: str) -> str:
-    """The split that a text belongs to; single letters are for learning.
+    """The split that a text belongs to; single letters are in train.
 
     >>> split_of("e"), split_of("sos"), split_of("ahah")
     ('train', 'train', 'valid')
@@ -99,7 +89,7 @@ def split_of(text: str) -> str:
 
 
 def spelled(text: str) -> Sound:
-    """The sound of any text of letters and spaces, keyed and disturbed as the recordings are.
+    """The sound of any text of letters and spaces, with the variation and noise of the recordings.
 
     >>> spelled("sos").rate
     4000
@@ -123,11 +113,12 @@ def keyed(text: str, *key: int) -> Sound:
     lengths = []
     for place, (_, size) in enumerate(signs):
         pace = 1 + drift * (place / len(signs) - 0.5)
-        lengths.append(max(1, int(RATE * draws.near(size * dot * pace, HAND))))
+        lengths.append(max(1, int(RATE * (size * dot * pace * draws.between(1 - HAND, 1 + HAND)))))
     edges = [int(RATE * draws.between(0.03, 0.20)) for _ in range(2)]
     on = np.repeat([0, *(sounds for sounds, _ in signs), 0], [edges[0], *lengths, edges[1]])
     loud = draws.between(*LOUD)
-    fading = _faded(len(on), [draws.between(0.6, 1.0) for _ in range(3)])
+    levels = [draws.between(0.6, 1.0) for _ in range(3)]
+    fading = np.interp(np.arange(len(on)) / len(on), np.linspace(0, 1, len(levels)), levels)
     signal = envelope(on) * fading * tone(len(on), draws.between(*TONE), draws.between(-WANDER, WANDER))
     noise = hiss(len(on), *key, 2) * draws.between(*HISS)
     samples = np.rint(loud * (signal + noise) * 2**14) / 2**15
@@ -153,20 +144,15 @@ def units(text: str) -> Iterator[tuple[int, int]]:
 
 
 def envelope(on: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How loud a tone is that comes and goes in some moments: the mean of the last ones."""
+    """The loudness of a tone that fades in and out: the moving average of the last samples."""
     total = np.concatenate([np.zeros(RAMP, dtype=np.int64), on.cumsum()])
     return (total[RAMP:] - total[:-RAMP]) / RAMP
 
 
 def tone(size: int, hertz: float, wander: float) -> NDArray[np.float64]:
-    """A sine whose frequency goes up or down by a share."""
+    """A sine whose frequency rises or falls by a share."""
     steps = (hertz * (1 + wander * (np.arange(size) / size - 0.5)) / RATE * 2**PHASE).astype(np.int64)
     return SINE[(steps.cumsum() >> (PHASE - TABLE)) % 2**TABLE]
-
-
-def _faded(size: int, levels: Sequence[float]) -> NDArray[np.float64]:
-    """Loudness that goes from level to level."""
-    return np.interp(np.arange(size) / size, np.linspace(0, 1, len(levels)), levels)
 
 
 def hiss(size: int, *key: int) -> NDArray[np.float64]:

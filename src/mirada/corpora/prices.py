@@ -1,4 +1,4 @@
-"""Prices of three companies, day by day: what B's price does, A's does some weeks later; C goes its own way."""
+"""Daily prices of three companies: A's price follows B's some weeks later; C is independent."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from mirada.data.batching import drawn
 
 COMPANIES = ("A", "B", "C")
-DAYS = 4000  # on which prices are made, from Monday to Friday
+DAYS = 4000  # trading days, from Monday to Friday
 START = date(2010, 1, 4)
 LAG = 20  # days after which A follows
-LEVEL = 100.0  # to which all prices return, slowly
-NEWS, JUMP = 0.06, 0.04  # share of days with news about B, and how far they move its price
+LEVEL = 100.0  # to which all prices slowly return
+NEWS, JUMP = 0.06, 0.04  # share of days with news about B, and how much they move its price
 RISE, FALL = 0.9, 0.3  # shares of B's rises and falls that reach A
-SUMMED = 12  # uniform numbers in a nearly normal one: sums are the same on every machine, logarithms need not be
+SUMMED = 12  # uniform numbers whose sum is nearly normal: sums are equal on every machine, logarithms need not be
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,18 +27,19 @@ class Prices:
 
 
 def prices(days: int = DAYS, seed: int = 0) -> Prices:
-    """A makes what it buys from B: the moves of B's price reach A's after twenty days, rises more than falls.
+    """A buys its material from B: moves of B's price reach A's price after twenty days, rises more than falls.
 
     r_A(t) = pass(r_B(t - 20)) + return to the level + noise, with pass(r) = 0.9 r for a rise and 0.3 r for a fall
 
-    B and C move by chance and return to their level. So A's next days are in B's last ones, and nowhere else: neither the
-    last price nor a linear model of A's own past can know them.
+    B and C move at random and return to their level. So only B's last days predict A's next days: neither the last price nor a
+    linear model of A's own past can.
 
     >>> data = prices()
     >>> data.dates[:2], data.prices[:2].tolist()
     (('2010-01-04', '2010-01-05'), [[99.57, 95.15, 109.95], [99.68, 94.22, 109.13]])
     """
-    noise = _normal(days + LAG, 3, seed)
+    uniform = drawn((days + LAG) * 3 * SUMMED, seed).reshape(days + LAG, 3, SUMMED) >> np.uint64(40)
+    noise = uniform.sum(-1, dtype=np.uint64).astype(np.float64) / 2.0**24 - SUMMED / 2  # nearly normal
     news = drawn(days + LAG, seed, 1)
     chance = news % np.uint64(1000) < int(1000 * NEWS)
     jumps = np.where(chance, np.where(news >> np.uint64(63) == 1, JUMP, -JUMP), 0.0)
@@ -51,21 +52,11 @@ def prices(days: int = DAYS, seed: int = 0) -> Prices:
         heard = moves[day - LAG] if day >= LAG else 0.0
         a *= 1 + (RISE if heard > 0 else FALL) * heard + 0.004 * noise[day, 0] + _back(a, 0.05)
         rows.append((a, b, c))
-    return Prices(_business_days(days), np.array(rows[LAG:]).round(2))
+    every = (START + timedelta(days=number) for number in range(2 * days + 7))
+    business_days = tuple(day.isoformat() for day in every if day.weekday() < 5)[:days]
+    return Prices(business_days, np.array(rows[LAG:]).round(2))
 
 
 def _back(price: float, strength: float) -> float:
     """The pull to the level."""
     return strength * (LEVEL - price) / LEVEL
-
-
-def _normal(rows: int, columns: int, seed: int) -> NDArray[np.float64]:
-    """Nearly normal numbers, by the sums of uniform ones."""
-    raw = drawn(rows * columns * SUMMED, seed).reshape(rows, columns, SUMMED) >> np.uint64(40)
-    return raw.sum(-1, dtype=np.uint64).astype(np.float64) / 2.0**24 - SUMMED / 2
-
-
-def _business_days(count: int) -> tuple[str, ...]:
-    """The days from Monday to Friday."""
-    every = (START + timedelta(days=number) for number in range(2 * count + 7))
-    return tuple(day.isoformat() for day in every if day.weekday() < 5)[:count]

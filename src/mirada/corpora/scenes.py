@@ -1,4 +1,4 @@
-"""Drawn scenes: two things on a light ground, what is to be said about them, and where they are."""
+"""Drawn scenes: two things on a light background, their caption, and their boxes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Plane = Float[np.ndarray, "side side"]
 
 SIDE = 48  # pixels
 SIZES = (5000, 300, 600)
-HELD_OUT = 6  # one of so many sentences is only in the test split
+HELD_OUT = 6  # one in so many sentences is only in the test split
 COLORS = {
     "red": (216, 40, 36), "green": (40, 150, 60), "blue": (36, 84, 216), "yellow": (244, 200, 40),
     "purple": (140, 60, 170), "black": (40, 40, 44),
@@ -32,8 +32,8 @@ SHAPES: dict[str, Callable[[Plane, Plane], Bool[np.ndarray, "side side"]]] = {  
 }
 RELATIONS = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}
 SMALL, LARGE = (5.0, 6.5), (8.5, 11.0)  # half a side, in pixels
-FINE = 3  # points along a side of a pixel that are asked whether they are in a shape
-JITTER, GRAIN = 14, 6  # how far a color may be off, and a pixel of the ground
+FINE = 3  # sample points along each side of a pixel
+JITTER, GRAIN = 14, 6  # the largest deviation of a color, and of a pixel
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Scenes:
-    """No sentence of `test` is in the others: who knows all the pictures by heart is wrong there."""
+    """No sentence of `test` occurs in the other splits: memorizing the training set does not help there."""
 
     train: tuple[Scene, ...]
     valid: tuple[Scene, ...]
@@ -81,7 +81,7 @@ def scenes(seed: int = 0) -> Scenes:
 
 
 def drawn_scenes(seed: int, held_out: bool) -> Iterator[Scene]:
-    """Scenes without end whose sentences are held out for the test, or whose are not."""
+    """Endless scenes whose sentences are held out for the test, or are not."""
     rng, number = Random(seed), 0
     while True:
         relation = _pick(rng, tuple(RELATIONS))
@@ -93,23 +93,21 @@ def drawn_scenes(seed: int, held_out: bool) -> Iterator[Scene]:
 
 
 def is_held_out(caption: str) -> bool:
-    """Whether a sentence is only in the test split: a property of its letters."""
+    """Whether a sentence is only in the test split: a function of its text."""
     return in_hash_order(caption)[0] % HELD_OUT == 0
 
 
 def _pick(rng: Random, names: tuple[str, ...]) -> str:
-    """One of some names. Only `random()` is promised to give the same numbers in every Python."""
+    """One of some names. Only `random()` is guaranteed to return the same numbers in every version of Python."""
     return names[int(rng.random() * len(names))]
 
 
 def _things(rng: Random, direction: tuple[int, int]) -> tuple[Thing, Thing]:
-    """A small thing that lies in a direction from a large one, clearly: they do not touch, and the angle is small."""
+    """A small thing clearly in a direction from a large one: they do not touch, and the angle is small."""
     (color, other), (shape, another) = (_two(rng, tuple(names)) for names in (COLORS, SHAPES))
     small, large = (low + rng.random() * (high - low) for low, high in (SMALL, LARGE))
     while True:
-        x0, y0, x1, y1 = (
-            half + 1 + rng.random() * (SIDE - 2 * half - 2) for half in (small, small, large, large)
-        )  # fmt: skip
+        x0, y0, x1, y1 = (half + 1 + rng.random() * (SIDE - 2 * half - 2) for half in (small, small, large, large))
         dx, dy = x0 - x1, y0 - y1
         along, across = (dx * direction[0], abs(dy)) if direction[0] else (dy * direction[1], abs(dx))
         if along > small + large and across < along / 2:
@@ -129,7 +127,7 @@ def _boxes(thing: Thing) -> dict[str, Box]:
 
 
 def _painted(things: tuple[Thing, ...], seed: int, number: int) -> UInt8[np.ndarray, "side side 3"]:
-    """The picture of some things: edges are smooth, colors and ground vary a little."""
+    """The picture of some things: edges are smooth, colors and background vary a little."""
     noise = drawn(SIDE * SIDE * 3 // 8 + 2, seed, number).view(np.uint8)
     tones, grain = noise[:16].astype(int), noise[16:].reshape(SIDE, SIDE, 3).astype(int)
     picture = np.empty((SIDE, SIDE, 3))
@@ -137,15 +135,10 @@ def _painted(things: tuple[Thing, ...], seed: int, number: int) -> UInt8[np.ndar
     for place, thing in enumerate(things):
         color = np.array(COLORS[thing.color]) + tones[3 * place + 3 : 3 * place + 6] % (2 * JITTER + 1) - JITTER
         top, left = int(thing.y - thing.half), int(thing.x - thing.half)
-        covered = _coverage(thing, top, left)[..., None]
+        side = min(int(2 * thing.half) + 2, SIDE - top, SIDE - left)
+        steps = (np.arange(side * FINE) + 0.5) / FINE
+        u, v = np.meshgrid((left + steps - thing.x) / thing.half, (top + steps - thing.y) / thing.half)
+        covered = SHAPES[thing.shape](u, v).reshape(side, FINE, side, FINE).mean((1, 3))[..., None]
         part = picture[top : top + len(covered), left : left + len(covered)]
         part += covered * (color - part)
     return np.clip(np.rint(picture) + grain % (2 * GRAIN + 1) - GRAIN, 0, 255).astype(np.uint8)
-
-
-def _coverage(thing: Thing, top: int, left: int) -> Plane:
-    """How much of every pixel of a square a thing covers, from 0 to 1."""
-    side = min(int(2 * thing.half) + 2, SIDE - top, SIDE - left)
-    steps = (np.arange(side * FINE) + 0.5) / FINE
-    u, v = np.meshgrid((left + steps - thing.x) / thing.half, (top + steps - thing.y) / thing.half)
-    return SHAPES[thing.shape](u, v).reshape(side, FINE, side, FINE).mean((1, 3))

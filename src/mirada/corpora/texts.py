@@ -1,6 +1,6 @@
-"""The embedded texts: what translate, classify, fill and answer learn where no data is given.
+"""The embedded texts: the training data of translate, classify, fill and answer if none is given.
 
-They are tables that `python -m tools.corpora.tables` writes in the repository, where their generators stand.
+They are tables that `python -m tools.corpora.tables` generates in the repository.
 """
 
 from collections import defaultdict
@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def embedded_texts(corpus: str) -> dict[str, list[tuple[str, ...]]]:
-    """The rows of a corpus, by the set they belong to: train, valid, test and whatever else it has.
+    """The rows of a corpus by split: train, valid, test and others.
 
-    - `english_spanish`: (English, Spanish); in the set `context` also the Spanish word that is wanted, the wrong ones with "|"
-      between them, and the English word they translate
+    - `english_spanish`: (English, Spanish); in the split `context` also the right Spanish word, the wrong ones separated by
+      "|", and the English word that they translate
     - `sentiment`: (text, label)
     - `places`: (first sentence, second sentence)
-    - `stories`: (number of the story, question), and the start and end of the answer in the story if it has one; the set
-      `story` has the stories
+    - `stories`: (number of the story, question), and the start and end of the answer in the story if it has one; the
+      split `story` has the stories
 
     >>> embedded_texts("sentiment")["valid"][1]
     ('In her latest novel, there was not a single silly chapter.', 'positive')

@@ -16,21 +16,21 @@ from mirada.errors import require
 class Beam(Search):
     """Keep the `size` likeliest texts of each entry, continue them all, and return the `best` ones.
 
-    score = logprob / steps^length_penalty + coverage * sum over places of log(min(what was looked at it, 1))
+    score = logprob / steps^length_penalty + coverage * sum over places of log(min(total attention weight of the place, 1))
 
-    Steps are the tokens and the end. With `length_penalty=1` the first term is the mean log-probability of a step, a number
-    that can be read; 0 prefers short texts, as probabilities do. Coverage asks that every place of the source has been
-    looked at; places with no weight at all, such as padding, do not count, so it suits attention over the whole source.
+    Steps are the tokens and the end. With `length_penalty=1` the first term is the mean log-probability of a step, which is
+    easy to read; 0 prefers short texts, as probabilities do. Coverage favors texts that attended to every place of the
+    source; places with no weight at all, such as padding, do not count, so it suits attention over the whole source.
 
     In a step a text is finished if its end is among the `size` best continuations. An entry stops when `size` texts are
-    finished, or when none that goes on can overtake the `best` finished ones: its logprob cannot rise, so its score stays
-    below logprob / most^length_penalty. A text that reached the limit without its end ranks behind all that have theirs.
+    finished, or when no unfinished text can overtake the `best` finished ones: its logprob cannot rise, so its score stays
+    below logprob / most^length_penalty. A text that reached the limit without an end ranks behind all finished ones.
 
     Args:
-        size: texts that are kept per entry.
+        size: the texts that are kept per entry.
         length_penalty: how much long texts are favored.
-        coverage: how much a source that was looked at everywhere is favored.
-        best: how many texts come back.
+        coverage: how much texts that attended to all of the source are favored.
+        best: how many texts are returned.
 
     >>> from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
     >>> model = Seq2Seq(Seq2SeqConfig.tiny()).eval()
@@ -61,18 +61,18 @@ class Beam(Search):
         sums = torch.zeros(len(batch), dtype=torch.float64, device=tokens.device)
         for length in range(max(call.most)):
             rows, width = len(sums), len(sums) // len(batch)
-            logits, normal, state = call.step(
-                tokens, state, SoFar(length, call.end, trail.texts(rows) if call.reads else [])
-            )  # fmt: skip
+            texts = [trail.back(row, length)[0] for row in range(rows)] if call.reads else []
+            logits, normal, state = call.step(tokens, state, SoFar(length, call.end, texts))
             look = call.stepper.alignment(state) if call.align or self.coverage else None
             covered, penalties = self.cover(covered, look, rows)
             candidates = self.candidates(logits, sums - normal, len(batch))
             live = [ranking.sift(few, penalties, length) for ranking, few in zip(batch, candidates, strict=True)]
-            going = [place for place, texts in enumerate(live) if texts]
-            going = list(range(len(batch))) if len(going) > CROWD * len(batch) else going
-            batch = [batch[place] for place in going]
-            front = [text for place in going for text in assign_rows(live[place], place * width, width, self.size)]
-            trail.add(front, look if call.align else None)
+            active = [place for place, texts in enumerate(live) if texts]
+            active = list(range(len(batch))) if len(active) > CROWD * len(batch) else active
+            batch = [batch[place] for place in active]
+            front = [text for place in active for text in assign_rows(live[place], place * width, width, self.size)]
+            trail.steps.append(front)
+            trail.looks.append(look if call.align else None)
             if not front:
                 break
             tokens = torch.tensor([text.token for text in front], device=tokens.device)
@@ -87,9 +87,9 @@ class Beam(Search):
     def candidates(
         self, logits: Float[Tensor, "rows vocab"], sums: Float[Tensor, " rows"], entries: int
     ) -> "list[list[Candidate]]":
-        """The 2 size likeliest continuations of each entry: at most `size` of them end. `sums` have the normalizer taken off.
+        """The 2 size likeliest continuations of each entry: at most `size` of them end. The normalizer is subtracted in `sums`.
 
-        Those of an entry are among those of its rows, which can be found before anything is normalized.
+        They are among the likeliest of each of its rows, which are known without normalizing all scores.
         """
         width, wanted = len(logits) // entries, 2 * self.size
         values, ids = topk(logits, min(wanted, logits.shape[1]))
@@ -105,21 +105,17 @@ class Beam(Search):
     def cover(
         self, covered: Float[Tensor, "rows keys"] | None, look: Float[Tensor, "rows keys"] | None, rows: int
     ) -> tuple[Float[Tensor, "rows keys"] | None, list[float]]:
-        """How much every row has looked at every place after one more look, and the penalties of that."""
+        """The total attention weight of every place in every row after one more step, and the penalties for it."""
         if not self.coverage or look is None:
             return None, [0.0] * rows
         if covered is not None:
             require(
                 covered.shape == look.shape,
-                f"coverage needs a source: this model looks at its own text, {look.shape[1]} places now. Use coverage=0.",
+                f"coverage needs a source: this model attends to its own text, {look.shape[1]} places now. Use coverage=0.",
             )
             look = covered + look
         logs = torch.where(look > 0, look.clamp(max=1), 1).log()
         return look, (self.coverage * logs.double().sum(1)).tolist()
-
-    def mean(self, logprob: float, steps: int) -> float:
-        """The first term of the score."""
-        return logprob / steps**self.length_penalty
 
 
 class Candidate(NamedTuple):
@@ -131,7 +127,7 @@ class Candidate(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A text that is no longer continued. `last` has the end, or the token at the limit, and the row it was written in."""
+    """A text that is no longer continued. `last` has the end, or the token at the limit, and the row of the batch."""
 
     score: float
     steps: int
@@ -141,7 +137,7 @@ class Ended(NamedTuple):
 
 @dataclass(eq=False)
 class Ranking:
-    """The texts of an entry that have ended, and whether more are looked for."""
+    """The texts of an entry that have ended, and whether the search is done for it."""
 
     beam: Beam
     call: SearchCall
@@ -150,7 +146,7 @@ class Ranking:
     done: bool = False
 
     def sift(self, candidates: list[Candidate], penalties: list[float], length: int) -> list[Candidate]:
-        """Keep what ends here, and give what goes on, best first: nothing if the entry is done."""
+        """Keep the texts that end here, and return those to continue, best first: none if the entry is done."""
         if self.done:
             return []
         if math.isnan(candidates[0].logprob) or not self.ended:
@@ -164,7 +160,11 @@ class Ranking:
             elif rank < size:
                 self.keep(candidate, penalties, length + 1, finished=True)
         live = live[:size]
-        self.done = not live or self.settled(live[0].logprob)
+        self.done = not live or len(self.ended) >= size
+        if not self.done and len(self.ended) >= self.beam.best:  # can a text that is continued overtake the best?
+            scores = sorted((text.score for text in self.ended), reverse=True)
+            bound = live[0].logprob / self.call.most[self.entry] ** self.beam.length_penalty
+            self.done = scores[self.beam.best - 1] >= bound
         if not self.done and length + 1 == self.call.most[self.entry]:
             self.done = True
             for candidate in live:
@@ -172,17 +172,9 @@ class Ranking:
         return [] if self.done else live
 
     def keep(self, last: Candidate, penalties: list[float], steps: int, finished: bool) -> None:
-        """Note a text that is no longer continued."""
-        self.ended.append(Ended(self.beam.mean(last.logprob, steps) + penalties[last.row], steps, finished, last))
-
-    def settled(self, logprob: float) -> bool:
-        """Whether a text that goes on with this log-probability, or with less, comes too late."""
-        if len(self.ended) >= self.beam.size:
-            return True
-        if len(self.ended) < self.beam.best:
-            return False
-        scores = sorted((text.score for text in self.ended), reverse=True)
-        return scores[self.beam.best - 1] >= self.beam.mean(logprob, self.call.most[self.entry])
+        """Add a text that is no longer continued."""
+        score = last.logprob / steps**self.beam.length_penalty + penalties[last.row]
+        self.ended.append(Ended(score, steps, finished, last))
 
     def best(self) -> list[Ended]:
         """The best ones, best first."""
@@ -190,38 +182,33 @@ class Ranking:
 
 
 def assign_rows(live: list[Candidate], start: int, width: int, size: int) -> list[Candidate]:
-    """The next `size` rows of an entry that had `width` of them from `start` on; rows without a text are impossible.
+    """The next `size` rows of an entry that had `width` rows from `start` on; rows without a text get probability 0.
 
-    A text stays in the row it comes from if it can: where all do, no state needs to be copied.
+    A text stays in its row if it can: where all do, no state needs to be copied.
     """
-    rows = [Candidate(-math.inf, start + min(seat, width - 1), token=0) for seat in range(size)]
-    free, late = set(range(size)), []
+    rows = [Candidate(-math.inf, start + min(slot, width - 1), token=0) for slot in range(size)]
+    free, moved = set(range(size)), []
     for text in live:
-        seat = text.row - start
-        if seat in free:
-            free.remove(seat)
-            rows[seat] = text
+        slot = text.row - start
+        if slot in free:
+            free.remove(slot)
+            rows[slot] = text
         else:
-            late.append(text)
-    for seat, text in zip(sorted(free), late, strict=False):
-        rows[seat] = text
+            moved.append(text)
+    for slot, text in zip(sorted(free), moved, strict=False):
+        rows[slot] = text
     return rows
 
 
 @dataclass(frozen=True, eq=False)
 class Backpointers:
-    """What went on after every step, and where its rows had looked: texts are read from their ends, never copied."""
+    """The texts that were continued after every step, and their attention: a text is read back from its end, never copied."""
 
     steps: list[list[Candidate]] = field(default_factory=list)
     looks: list[Float[Tensor, "rows keys"] | None] = field(default_factory=list)
 
-    def add(self, front: list[Candidate], look: Float[Tensor, "rows keys"] | None) -> None:
-        """Note what goes on after one more step."""
-        self.steps.append(front)
-        self.looks.append(look)
-
     def back(self, row: int, steps: int) -> tuple[list[int], list[int]]:
-        """The tokens that lead to a row after some steps, and the rows passed on the way, that one included."""
+        """The tokens that lead to a row after some steps, and the rows on the way, that one included."""
         tokens, rows = [], [row]
         for front in reversed(self.steps[:steps]):
             tokens.append(front[row].token)
@@ -229,14 +216,9 @@ class Backpointers:
             rows.append(row)
         return tokens[::-1], rows[::-1]
 
-    def texts(self, rows: int) -> list[list[int]]:
-        """What is written in every row now."""
-        return [self.back(row, len(self.steps))[0] for row in range(rows)]
-
     def hypothesis(self, text: Ended) -> Hypothesis:
         """A text that has ended, written out."""
         tokens, rows = self.back(text.last.row, text.steps - 1)
         looks = [look[row] for look, row in zip(self.looks, rows, strict=False) if look is not None]
         tokens = tokens if text.finished else [*tokens, text.last.token]
-        alignment = stacked(looks) if looks else None
-        return Hypothesis(tokens, text.last.logprob, text.score, text.finished, alignment)
+        return Hypothesis(tokens, text.last.logprob, text.score, text.finished, stacked(looks) if looks else None)

@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mirada.decoding.search import CROWD, Hypothesis, Rule, Search, SearchCall, SoFar, Stepper, prepare, stacked, topk
+from mirada.decoding.search import CROWD, Hypothesis, Rule, Search, SearchCall, SoFar, Stepper, stacked, topk
 from mirada.errors import require
 
 
 class Choice(NamedTuple):
-    """What an entry wrote in a step, and the row of the batch in which it stood."""
+    """The token that an entry chose in a step, and its row of the batch."""
 
     entry: int
     row: int
@@ -31,10 +31,8 @@ class SingleHypothesis(Search):
     """
 
     @abstractmethod
-    def choose(
-        self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int
-    ) -> Int[Tensor, " rows"]:  # fmt: skip
-        """The next token of every row, whose texts have these numbers and this length."""
+    def choose(self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int) -> Int[Tensor, " rows"]:
+        """The next token of every row. The texts of the rows have these numbers and this length."""
 
     def search(self, call: SearchCall) -> list[list[Hypothesis]]:
         paths: list[list[Choice]] = [[] for _ in call.most]
@@ -43,7 +41,14 @@ class SingleHypothesis(Search):
             looks.append(look)
             for choice in choices:
                 paths[choice.entry].append(choice)
-        return [[_hypothesis(path, looks if call.align else None, call.end)] for path in paths]
+        hypotheses = []
+        for path in paths:
+            logprob, finished = sum(choice.logprob for choice in path), path[-1].token == call.end
+            tokens = [choice.token for choice in (path[:-1] if finished else path)]
+            seen = [look[choice.row] for look, choice in zip(looks, path, strict=False) if look is not None]
+            alignment = stacked(seen) if call.align else None
+            hypotheses.append([Hypothesis(tokens, logprob, logprob / len(path), finished, alignment)])
+        return hypotheses
 
     def stream(
         self,
@@ -56,19 +61,19 @@ class SingleHypothesis(Search):
         rules: Sequence[Rule] = (),
         number: int = 0,
     ) -> Iterator[Choice]:
-        """The tokens of one text with their log-probabilities, the end too, each as soon as it is chosen.
+        """The tokens of one text with their log-probabilities, the end included, each as soon as it is chosen.
 
-        The arguments are those of a call, and the mean of the log-probabilities is its score.
+        The arguments are those of a call; the mean of the log-probabilities is the score.
         """
-        call = prepare(stepper, state, first, end, most, False, rules, [number] * len(first))
+        call = SearchCall(stepper, state, first, end, most, False, rules, [number] * len(first))
         require(len(first) == 1, f"a stream is of one text: got first of batch={len(first)}. Call the search instead.")
         return (choices[0] for choices, _ in self.steps(call))
 
-    @torch.inference_mode()  # around each step, not around what happens between two of them
+    @torch.inference_mode()  # around each step, not around the code of the caller between two steps
     def steps(self, call: SearchCall) -> Iterator[tuple[list[Choice], Float[Tensor, "rows keys"] | None]]:
-        """Step by step, what every entry that has not ended wrote, and where the rows of the batch looked."""
+        """Step by step, the choice of every entry that has not ended, and the attention of the rows of the batch."""
         entries = list(range(len(call.most)))  # the entry in each row
-        going = entries  # the rows whose entries have not ended
+        active = entries  # the rows whose entries have not ended
         texts: list[list[int]] = [[] for _ in entries]
         tokens, state = call.first, call.state
         for length in range(max(call.most)):
@@ -76,44 +81,25 @@ class SingleHypothesis(Search):
             logits, normal, state = call.step(tokens, state, so_far)
             tokens = self.choose(logits, [call.numbers[entry] for entry in entries], length)
             look = call.stepper.alignment(state) if call.align else None
-            choices = _written(call, entries, going, (tokens, logits, normal), length)
+            chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
+            ids, normals = tokens.tolist(), normal.tolist()
+            choices = [Choice(entries[row], row, ids[row], chosen[row] - normals[row]) for row in active]
+            for choice in choices:
+                call.check_logprob(choice.logprob, choice.entry, length)
             yield choices, look
-            going = [c.row for c in choices if c.token != call.end and length + 1 < call.most[c.entry]]
-            if not going:
+            active = [c.row for c in choices if c.token != call.end and length + 1 < call.most[c.entry]]
+            if not active:
                 return
             for choice in choices:
                 texts[choice.entry].append(choice.token)
-            if len(going) <= CROWD * len(entries):
-                rows = torch.tensor(going, device=tokens.device)
+            if len(active) <= CROWD * len(entries):
+                rows = torch.tensor(active, device=tokens.device)
                 state, tokens = call.stepper.reorder(state, rows), tokens.index_select(0, rows)
-                entries = [entries[row] for row in going]
-                going = list(range(len(entries)))
+                entries = [entries[row] for row in active]
+                active = list(range(len(entries)))
 
 
-def _written(
-    call: SearchCall, entries: list[int], going: list[int], step: tuple[Tensor, Tensor, Tensor], length: int
-) -> list[Choice]:
-    """What the rows that go on have written: `step` has their tokens, the scores and the normalizers."""
-    tokens, logits, normal = step
-    chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
-    ids, normals = tokens.tolist(), normal.tolist()
-    choices = [Choice(entries[row], row, ids[row], chosen[row] - normals[row]) for row in going]
-    for choice in choices:
-        call.check_logprob(choice.logprob, choice.entry, length)
-    return choices
-
-
-def _hypothesis(path: list[Choice], looks: list[Tensor | None] | None, end: int | None) -> Hypothesis:
-    """The text of a path; `looks` has those of every row in every step, if they are wanted."""
-    logprob, finished = sum(choice.logprob for choice in path), path[-1].token == end
-    tokens = [choice.token for choice in (path[:-1] if finished else path)]
-    alignment = None
-    if looks is not None:
-        alignment = stacked([look[choice.row] for look, choice in zip(looks, path, strict=False) if look is not None])
-    return Hypothesis(tokens, logprob, logprob / len(path), finished, alignment)
-
-
-# Greedy search: the likeliest token, again and again.
+# Greedy search: the likeliest token at every step.
 
 
 @dataclass(frozen=True)
@@ -133,19 +119,19 @@ class Greedy(SingleHypothesis):
         return topk(logits, 1)[1].squeeze(1)
 
 
-# Sampling: a token drawn at random by its probability, again and again.
+# Sampling: a token drawn at random by its probability at every step.
 
 
-NUCLEUS = 128  # tokens among which a nucleus is looked for first
+NUCLEUS = 128  # the likeliest tokens among which a nucleus is searched first
 
 
 @dataclass(frozen=True)
 class Sample(SingleHypothesis):
     """Draw each token from softmax(logits / temperature), among the `top_k` likeliest, then among the nucleus.
 
-    The nucleus is the smallest set of likeliest tokens whose probabilities, of those that `top_k` left, sum to at least
-    `top_p`. `top_k=0` and `top_p=1.0` leave all. A text depends on `seed` and on its number, not on its batch: draw n of a
-    text is a hash of seed, number and n.
+    The nucleus is the smallest set of likeliest tokens, among those that `top_k` allows, whose probabilities sum to at least
+    `top_p`. `top_k=0` and `top_p=1.0` allow all tokens. A text depends on `seed` and its number, not on its batch: draw n of
+    a text is a hash of seed, number and n.
 
     Args:
         temperature: below 1 likely tokens become likelier, above 1 less likely.
@@ -181,13 +167,13 @@ class Sample(SingleHypothesis):
         u = torch.tensor(draws, dtype=torch.float64, device=logits.device)
         p, ids = self.candidates(logits)
         summed = p.cumsum(-1)
-        within = (summed - p < self.top_p).sum(-1, keepdim=True)  # the tokens before which less than top_p was gathered
+        within = (summed - p < self.top_p).sum(-1, keepdim=True)  # the tokens before which the sum is less than top_p
         last = (within - 1).clamp(min=0)
         at = torch.searchsorted(summed, u * summed.gather(1, last), right=True).minimum(last)
         return (at if ids is None else ids.gather(1, at)).squeeze(1)
 
     def candidates(self, logits: Float[Tensor, "rows vocab"]) -> tuple[Tensor, Tensor | None]:
-        """Probabilities of the tokens to draw from, likeliest first if some may be left out, and the ids of these tokens."""
+        """Probabilities of the tokens to draw from, likeliest first if some are excluded, and the ids of these tokens."""
         vocab = logits.shape[1]
         if self.top_k:
             scores, ids = topk(logits, min(self.top_k, vocab))
@@ -196,7 +182,7 @@ class Sample(SingleHypothesis):
         if self.top_p == 1:
             return p, None
         count = min(NUCLEUS, vocab)
-        while True:  # to sort a whole vocabulary takes long, and a nucleus is small
+        while True:  # sorting the whole vocabulary takes long, and a nucleus is small
             likeliest, ids = topk(p, count)
             if count == vocab or bool((likeliest.sum(-1) >= self.top_p).all()):
                 return likeliest, ids

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -14,31 +14,56 @@ from torch import Tensor
 from mirada.errors import require
 from mirada.shapes import check_axes, check_integers
 
-# The one interface between searches and models: whatever can take a step can be searched.
+# The one interface between searches and models: a search works with every model that can take a step.
 
 
 @runtime_checkable
 class Stepper(Protocol):
-    """A model that goes on token by token. `memory` is what it made of a source; `state` is its own affair.
+    """A model that writes token by token: what a search needs of it. `state` may be of any type.
 
-    A step may reuse the room of the state it is given: go on from the state that it returns. Its scores belong to who asked
-    for them: a search writes minus infinity over those of tokens that must not be written.
+    A step may reuse the memory of the state it is given: continue from the state that it returns. The caller may change the
+    returned scores: a search overwrites those of forbidden tokens with minus infinity.
+
+    >>> from mirada.models.gpt import GPT, GPTConfig
+    >>> model = GPT(GPTConfig.tiny()).eval()
+    >>> isinstance(model, Stepper)
+    True
+    >>> logits, state = model.step(torch.tensor([3]), model.start(1))
+    >>> logits.shape
+    torch.Size([1, 13])
     """
 
     def start(self, memory: Any) -> Any:
-        """The state before the first token."""
+        """The state before the first token.
+
+        Args:
+            memory: what the model's encoder returned for the sources; without a source, the number of texts.
+        """
 
     def step(self, tokens: Int[Tensor, " batch"], state: Any) -> tuple[Float[Tensor, "batch vocab"], Any]:
-        """The scores of every next token after these, and the state that leads on."""
+        """The scores of every possible next token, and the next state.
+
+        Args:
+            tokens: the last token of every text.
+            state: the state before these tokens.
+        """
 
     def reorder(self, state: Any, index: Int[Tensor, " entries"]) -> Any:
-        """The state in which entry b goes on from what entry index[b] has: the step of a beam search.
+        """The state in which entry b continues from entry index[b], as a beam search needs it.
 
-        There may be more of them than before (a beam opens) or fewer (texts have ended).
+        There may be more entries than before (a beam opens) or fewer (texts have ended).
+
+        Args:
+            state: the state after a step.
+            index: the entry from which each new entry continues.
         """
 
     def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
-        """Where the model looked in the last step: weights over the places of the source."""
+        """Where the model looked in the last step: weights over the places of the source.
+
+        Args:
+            state: the state after that step.
+        """
 
 
 # What a search returns.
@@ -46,12 +71,19 @@ class Stepper(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A text that a search proposes.
+    """A text that a search returns.
 
-    `tokens` has neither the start nor the end. `logprob` is the sum of the model's own log-probabilities, untouched by rules,
-    temperature or penalties; the end counts if it was reached, which is what `finished` says. `score` is what a search ranks
-    by. `alignment` says where the model looked, if that was asked: a row for every token, then one for the end if it was
-    reached. Where the places grow with the text (GPT), those not written yet have weight 0.
+    Args:
+        tokens: the tokens, without the start and the end.
+        logprob: the sum of the model's own log-probabilities, unchanged by rules, temperature or penalties. The end counts if
+            it was reached.
+        score: what the search ranks by.
+        finished: whether the end was reached.
+        alignment: where the model looked, if that was asked for: a row for every token, then one for the end if it was
+            reached. Where the places grow with the text (GPT), those not written yet have weight 0.
+
+    >>> Hypothesis([5, 7], logprob=-1.5, score=-0.5, finished=True).tokens
+    [5, 7]
     """
 
     tokens: list[int]
@@ -62,26 +94,25 @@ class Hypothesis:
 
 
 def stacked(looks: Sequence[Float[Tensor, " keys"]]) -> Float[Tensor, "steps keys"]:
-    """The looks of a text as one matrix; later ones may be longer.
+    """The attention weights of a text's steps as one matrix; later ones may be longer.
 
     >>> stacked([torch.tensor([1.0]), torch.tensor([0.3, 0.7])])
     tensor([[1.0000, 0.0000],
             [0.3000, 0.7000]])
     """
     keys = max(len(look) for look in looks)
-    with torch.inference_mode(False), torch.no_grad():  # an ordinary tensor, that anything may be done with
+    with torch.inference_mode(False), torch.no_grad():  # an ordinary tensor, also for autograd
         return torch.stack([look if len(look) == keys else F.pad(look, (0, keys - len(look))) for look in looks])
 
 
-# What a text must not be: rules that take tokens away before one is chosen.
+# Rules: they forbid tokens before one is chosen.
 
 
 NEVER = -torch.inf
 
 
-@dataclass(frozen=True, eq=False)
-class SoFar:
-    """Where a search is: how many tokens every text has, the token that ends one, and the texts if a rule reads them."""
+class SoFar(NamedTuple):
+    """The texts of a search so far: their length, the token that ends one, and the texts if a rule reads them."""
 
     length: int
     end: int | None
@@ -89,13 +120,27 @@ class SoFar:
 
 
 class Rule(ABC):
-    """Takes tokens away, in place: their scores become minus infinity."""
+    """Forbids tokens, in place: their scores become minus infinity. A rule that needs the texts so far sets `reads`.
 
-    reads: ClassVar[bool] = False  # whether it looks at what was written
+    >>> class Even(Rule):
+    ...     def apply(self, logits, so_far):
+    ...         logits[:, 1::2] = -torch.inf
+    >>> logits = torch.zeros(1, 3)
+    >>> Even().apply(logits, SoFar(length=0, end=None, texts=[]))
+    >>> logits
+    tensor([[0., -inf, 0.]])
+    """
+
+    reads: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
-        """Take away what must not come next, in each row."""
+        """Set the scores of the tokens that must not come next to minus infinity, in each row.
+
+        Args:
+            logits: the scores of the next token of every text; changed in place.
+            so_far: the length of the texts, their end token, and the texts themselves if `reads` is set.
+        """
 
 
 @dataclass(frozen=True)
@@ -183,8 +228,8 @@ class NoRepeat(Rule):
 
 
 BLOCK = 64  # tokens whose largest score is found first
-MANY = 1 << 15  # scores from which the detour pays, if there are
-FEW = 4  # times more blocks than tokens wanted
+MANY = 1 << 15  # scores from which searching blocks first is faster, if there are
+FEW = 4  # times more blocks than wanted tokens
 
 
 def topk(
@@ -203,25 +248,32 @@ def topk(
     if logits.numel() < MANY or blocks < FEW * count:
         values, ids = logits.max(-1, keepdim=True) if count == 1 else logits.topk(count)
         return values, ids
-    whole = blocks * BLOCK
+    complete = blocks * BLOCK
     # raw views in a hot path: (rows, vocab) to (rows, blocks, tokens of a block)
-    peaks = logits[:, :whole].view(rows, blocks, BLOCK).amax(-1)
+    peaks = logits[:, :complete].view(rows, blocks, BLOCK).amax(-1)
     best = peaks.topk(count, sorted=False).indices.unsqueeze(-1)
     ids = (best * BLOCK + torch.arange(BLOCK, device=logits.device)).flatten(1)
-    if whole < vocab:
-        ids = torch.cat([ids, torch.arange(whole, vocab, device=logits.device).expand(rows, -1)], dim=1)
+    if complete < vocab:
+        ids = torch.cat([ids, torch.arange(complete, vocab, device=logits.device).expand(rows, -1)], dim=1)
     values, at = logits.gather(1, ids).topk(count)
     return values, ids.gather(1, at)
 
 
 HALVES = (torch.float16, torch.bfloat16)
 CROWD = (
-    0.75  # entries that have ended stay in the batch while the others are more than this share: leaving costs a copy
+    0.75  # entries that have ended stay in the batch while more than this share continues: removing them costs a copy
 )
 
 
 class Search(ABC):
-    """A way to go on from a state: a value that is called with a model and the state it starts from."""
+    """A way to continue texts from a state: a value that is called with a model and the state to start from.
+
+    `Greedy`, `Sample` and `Beam` are searches; another one implements `search(call)`.
+
+    >>> from mirada.decoding import Beam, Greedy
+    >>> [isinstance(search, Search) for search in (Greedy(), Beam(size=4))]
+    [True, True]
+    """
 
     def __call__(
         self,
@@ -237,74 +289,94 @@ class Search(ABC):
     ) -> list[list[Hypothesis]]:
         """The hypotheses of every entry, best first.
 
-        `state` is `stepper.start(memory)` and `first` the start token of every entry; after a prompt, the state after all
-        of it but its last token, and that token. `end` is the token that ends a text (None: nothing does). A text takes at
-        most `most` steps, one number or one per entry; the end takes a step too. `align` asks for alignments. `numbers`
-        are the entries' numbers in a larger whole (a file, say): what is drawn at random depends on them alone.
-
         Args:
             stepper: the model, or an engine's stepper.
             state: `stepper.start(memory)`, or the state after a prompt without its last token.
             first: the start token of every entry, or the last token of its prompt.
             end: the token that ends a text; None if nothing does.
-            most: the most steps of a text, one number or one per entry.
+            most: the most steps of a text, one number or one per entry; the end takes a step too.
             align: whether the hypotheses get alignments.
             rules: what must not be written, such as `Forbid([0])`.
-            numbers: the numbers of the entries in a larger whole.
+            numbers: the numbers of the entries in the file or list that they come from: random draws depend on them alone.
 
         Returns:
             A list of hypotheses for every entry.
         """
-        call = prepare(stepper, state, first, end, most, align, rules, numbers)
+        call = SearchCall(stepper, state, first, end, most, align, rules, numbers)
         with torch.inference_mode():
             return self.search(call) if len(first) else []
 
     @abstractmethod
     def search(self, call: "SearchCall") -> list[list[Hypothesis]]:
-        """The same, of a call whose arguments fit together."""
+        """The hypotheses of every entry, of a call whose arguments were checked.
+
+        Args:
+            call: the arguments of the call.
+        """
 
 
-@dataclass(frozen=True, eq=False)
 class SearchCall:
-    """What a search was called with, checked and complete."""
+    """What a search was called with, checked and complete: `most` and `numbers` have one per entry."""
 
-    stepper: Stepper
-    state: Any
-    first: Int[Tensor, " batch"]
-    end: int | None
-    most: list[int]
-    align: bool
-    rules: tuple[Rule, ...]
-    numbers: list[int]
-    reads: bool  # whether a rule looks at what was written
+    def __init__(
+        self,
+        stepper: Stepper,
+        state: Any,
+        first: Int[Tensor, " batch"],
+        end: int | None,
+        most: int | Sequence[int],
+        align: bool,
+        rules: Sequence[Rule],
+        numbers: Sequence[int] | None,
+    ) -> None:
+        kind, is_stepper = type(stepper).__name__, isinstance(stepper, Stepper)
+        require(is_stepper, f"a search needs a model with start, step, reorder and alignment: got {kind}")
+        require(
+            not getattr(stepper, "training", False),
+            f"{kind} is in training mode, where dropout would change its output. Call model.eval() first.",
+        )
+        check_axes("first", first, "batch")
+        check_integers("first", first)
+        require(end is None or end >= 0, f"end must be a token or None: got {end}")
+        batch = len(first)
+        self.most = [most] * batch if isinstance(most, int) else list(most)
+        count = len(self.most)
+        require(count == batch, f"most must be one number, or one per entry: got {count} for batch={batch}")
+        require(all(limit >= 1 for limit in self.most), f"most must be at least 1: got {most}")
+        self.numbers = list(range(batch)) if numbers is None else list(numbers)
+        count = len(self.numbers)
+        require(count == batch, f"numbers must have one per entry: got {count} for batch={batch}")
+        for rule in rules:
+            require(isinstance(rule, Rule), f"rules must be values such as Forbid([0]) or AtLeast(3): got {rule!r}")
+        self.stepper, self.state, self.first, self.end, self.align = stepper, state, first, end, align
+        self.rules, self.reads = (
+            tuple(rules),
+            any(rule.reads for rule in rules),
+        )  # whether one looks at what was written
 
     def step(
         self, tokens: Int[Tensor, " rows"], state: Any, so_far: SoFar
     ) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, " rows"], Any]:
-        """The scores that the rules leave, what makes the model's own into log-probabilities, and the next state.
+        """The scores after the rules, the normalizer of the model's own scores, and the next state.
 
         log p(token) = logits[token] - normal;  normal = log sum over all tokens of exp(logits)
         """
         logits, state = self.stepper.step(tokens, state)
         if so_far.length == 0:
-            self.check_vocabulary(logits)
+            check_axes("the scores of a step", logits, "rows vocab")
+            vocab = logits.shape[1]
+            if self.end is not None and not self.end < vocab:
+                raise ValueError(f"end must be a token of the vocabulary of {vocab}: got {self.end}")
         if logits.dtype in HALVES:
             logits = logits.float()
         normal = logits.logsumexp(-1)
-        normal = torch.add(normal, normal, alpha=0)  # infinity is not a number from here on
+        normal = torch.add(normal, normal, alpha=0)  # infinity becomes NaN here
         for rule in self.rules:
             rule.apply(logits, so_far)
         return logits, normal, state
 
-    def check_vocabulary(self, logits: Float[Tensor, "rows vocab"]) -> None:
-        """Require scores in which the end can be found."""
-        check_axes("the scores of a step", logits, "rows vocab")
-        vocab = logits.shape[1]
-        if self.end is not None and not self.end < vocab:
-            raise ValueError(f"end must be a token of the vocabulary of {vocab}: got {self.end}")
-
     def check_logprob(self, logprob: float, entry: int, length: int) -> None:
-        """Require a token that can be written."""
+        """Raise a ValueError if the chosen token is impossible: its log-probability is NaN or minus infinity."""
         if math.isnan(logprob):
             raise ValueError(
                 f"the model's scores are not numbers, after {length} tokens of text {self.numbers[entry]}. "
@@ -313,38 +385,5 @@ class SearchCall:
         if logprob == -math.inf:
             raise ValueError(
                 f"no token may come next, after {length} tokens of text {self.numbers[entry]}: the rules "
-                f"{list(self.rules)} take all of them away. Leave one out."
+                f"{list(self.rules)} forbid all of them. Remove one."
             )
-
-
-def prepare(
-    stepper: Stepper,
-    state: Any,
-    first: Int[Tensor, " batch"],
-    end: int | None,
-    most: int | Sequence[int],
-    align: bool,
-    rules: Sequence[Rule],
-    numbers: Sequence[int] | None,
-) -> SearchCall:
-    """Check what a search was called with."""
-    kind = type(stepper).__name__
-    require(isinstance(stepper, Stepper), f"a search needs a model with start, step, reorder and alignment: got {kind}")
-    require(
-        not getattr(stepper, "training", False),
-        f"{kind} is in training mode, where dropout would change its words. Call model.eval() first.",
-    )
-    check_axes("first", first, "batch")
-    check_integers("first", first)
-    require(end is None or end >= 0, f"end must be a token or None: got {end}")
-    batch = len(first)
-    limits = [most] * batch if isinstance(most, int) else list(most)
-    require(len(limits) == batch, f"most must be one number, or one per entry: got {len(limits)} for batch={batch}")
-    require(all(limit >= 1 for limit in limits), f"most must be at least 1: got {most}")
-    given = list(range(batch)) if numbers is None else list(numbers)
-    require(len(given) == batch, f"numbers must have one per entry: got {len(given)} for batch={batch}")
-    for rule in rules:
-        require(isinstance(rule, Rule), f"rules must be values such as Forbid([0]) or AtLeast(3): got {rule!r}")
-    return SearchCall(
-        stepper, state, first, end, limits, align, tuple(rules), given, reads=any(rule.reads for rule in rules)
-    )  # fmt: skip

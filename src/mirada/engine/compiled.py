@@ -1,7 +1,7 @@
 """A step, or a pass over short sources, as one call of compiled C: float32 on a CPU.
 
-C is handed sizes that were checked: of weights by `fits.py`, of tokens, entries and lengths where they come in. What it reads
-belongs to the engine or to the decoding, so that nobody else can change it.
+C receives sizes that were checked: of weights by `fits.py`, of tokens, entries and lengths where they are passed in. The
+memory that it reads belongs to the engine or to the decoding, so that nobody else can change it.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from torch import Tensor
 from mirada.attention.cache import Cache, writable
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
-from mirada.engine.fits import Half, PositionTable, joined
+from mirada.engine.fits import Half, PositionTable, joined, sublayers_of
 from mirada.engine.state import Decoding, Index, Rows, Scores
 from mirada.layers import stack
 from mirada.layers.norm import LayerNorm, Norm
@@ -25,11 +25,11 @@ from mirada.native.library import address, addresses, threads_for
 # Weights in the form in which `decode.c` reads them: float32, in panels of columns.
 
 
-Numbers = Float[Tensor, " _"]  # as many as there are
+Numbers = Float[Tensor, " _"]
 
 
 class Packed(NamedTuple):
-    """All that C reads of a half, except its words and positions."""
+    """The weights of a half as C reads them, without its embedding and positions."""
 
     stack: Numbers
     sources: list[Numbers]  # keys and values of each layer that looks at a source
@@ -37,31 +37,29 @@ class Packed(NamedTuple):
 
 
 def pack(half: Half) -> Packed:
-    """The weights of a stack, of the norm behind it and of an output."""
+    """The packed weights of a stack, of the norm after it and of the output."""
+    pieces = []  # in the order of a step: before the two matrices of each sublayer, its norm
+    for layer in half.layers:
+        for norm, scale, first, last in sublayers_of(layer):
+            pieces += [norm_weights(norm, scale), panels(*joined(*first)), panels(*joined(last))]
+    if half.stack.norm is not None:
+        pieces.append(norm_weights(half.stack.norm, 1.0))
     return Packed(
-        _together(_in_order(half)),
+        _together(pieces),
         [panels(*joined(cross.heads.key, cross.heads.value)) for cross in half.across],  # type: ignore[arg-type]
         None if half.output is None else _together([panels(*joined(half.output))]),
     )
 
 
-def _in_order(half: Half) -> list[Numbers]:
-    """The weights of a stack in the order of a step: before the two matrices of each sublayer, its norm."""
-    pieces = []
-    for norm, scale, first, last in half.sublayers:
-        pieces += [norm_weights(norm, scale), panels(*joined(*first)), panels(*joined(last))]
-    return pieces if half.stack.norm is None else [*pieces, norm_weights(half.stack.norm, 1.0)]
-
-
 def _together(pieces: list[Numbers]) -> Numbers:
-    """All numbers one after the other, in large pages of memory where they can be had."""
+    """All numbers in one tensor, in large pages of memory where the system has them."""
     room = pieces[0].new_empty(sum(len(piece) for piece in pieces))
     decode.enlarge(room)
     return torch.cat(pieces, out=room)
 
 
 def norm_weights(norm: Norm, scale: float) -> Numbers:
-    """A norm's weights, after its eps and the scale of the attention behind it."""
+    """A norm's eps, the scale of the attention after it, then its weights."""
     weight = norm.weight.detach()
     shift = norm.bias.detach() if isinstance(norm, LayerNorm) else torch.zeros_like(weight)
     small = weight.new_zeros(decode.panel())
@@ -71,24 +69,22 @@ def norm_weights(norm: Norm, scale: float) -> Numbers:
 
 
 def panels(weight: Float[Tensor, "out inner"], bias: Float[Tensor, " out"]) -> Numbers:
-    """A matrix in panels of columns, and its bias behind it."""
+    """A matrix in panels of columns, followed by its bias."""
     room = padded(len(weight)) - len(weight)
     columns = F.pad(weight, (0, 0, 0, room)).view(-1, decode.panel(), weight.shape[1]).transpose(1, 2)
     return torch.cat([columns.flatten(), F.pad(bias, (0, room))])
 
 
 def padded(n: int) -> int:
-    """As many as fill whole panels."""
+    """The number rounded up to whole panels."""
     return -(-n // decode.panel()) * decode.panel()
 
 
 LONGEST = 128  # places of a source; a fused kernel reads longer ones as quickly
 
-Room = Float[Tensor, "batch heads keys dim"]
-
 
 class Buffers:
-    """Memory for C to work in, of one decoding or of one pass."""
+    """The work buffers of C for one decoding or one pass."""
 
     def __init__(self, job: decode.DecodeStep, rows: int, threads: int, places: int) -> None:
         inner = job.heads * job.dim
@@ -102,7 +98,7 @@ class Buffers:
 
 
 class Compiled:
-    """The packed weights of a half: read by all decodings, written by nobody."""
+    """The packed weights of a half: shared by all decodings and never written."""
 
     name = "compiled"
 
@@ -110,7 +106,7 @@ class Compiled:
         self.half, shape = half, half.shape
         self.packed, self.positions = pack(half), PositionTable(half)
         self.words = half.words.weight.detach()
-        self.blank = decode.DecodeStep(
+        self.blank = decode.DecodeStep(  # a job that knows the weights: every decoding and pass has a copy
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(half.stack.layers),
             activation=decode.ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
             last_norm=half.stack.norm is not None, weights=self.packed.stack.data_ptr(),
@@ -118,10 +114,6 @@ class Compiled:
             words=self.words.data_ptr(),
             work=sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),
         )  # fmt: skip
-
-    def job(self) -> decode.DecodeStep:
-        """A job that knows the weights, for one decoding or pass."""
-        return decode.DecodeStep.from_buffer_copy(self.blank)
 
     def refuses(self, tokens: Int[Tensor, "batch length"]) -> str | None:
         """Why these tokens cannot be read in one call; None if they can."""
@@ -136,8 +128,9 @@ class Compiled:
     def read(
         self, tokens: Int[Tensor, "batch length"], padding: Padding | None
     ) -> Float[Tensor, "batch length width"] | None:
-        """What an encoder makes of tokens that it does not refuse; None if one of them is not in the vocabulary."""
-        job, tokens, (batch, length) = self.job(), tokens.contiguous(), tokens.shape
+        """The encoder's states of tokens that it does not refuse; None if a token is not in the vocabulary."""
+        job, tokens = decode.DecodeStep.from_buffer_copy(self.blank), tokens.contiguous()
+        batch, length = tokens.shape
         positions = self.positions.up_to(length - 1)
         lengths = None if padding is None else padding.lengths.to(torch.int64, copy=True)
         if lengths is not None:
@@ -147,38 +140,49 @@ class Compiled:
         job.length, job.tokens, job.position = length, tokens.data_ptr(), address(positions)
         job.lengths, job.output = address(lengths), states.data_ptr()
         done = decode.step(job)
-        del buffers  # not before
+        del buffers  # C has used them until here
         return states if done else None
 
-    def remember(self, memory: Float[Tensor, "batch keys width"]) -> list[tuple[Room, Room]]:
-        """Keys and values of a memory, for every layer: both from one product."""
-        job, (batch, length, width) = self.blank, memory.shape
-        made = memory.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
-        rows, columns = memory.reshape(batch * length, width), 2 * job.heads * job.dim
-        for matrix, room in zip(self.packed.sources, made, strict=True):
+    def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
+        """Keys and values of a source, for every layer: both from one product."""
+        job, (batch, length, width) = self.blank, states.shape
+        projected = states.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
+        rows, columns = states.reshape(batch * length, width), 2 * job.heads * job.dim
+        for matrix, room in zip(self.packed.sources, projected, strict=True):
             decode.product(rows, matrix, columns, out=room.view(len(rows), columns))
-        keys, values = made.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
-        return list(zip(keys.unbind(0), values.unbind(0), strict=True))
+        keys, values = projected.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
+        return [Memory(k, v, cross.score, padding) for k, v, cross in zip(keys, values, self.half.across, strict=True)]
 
     def begin(self, batch: int, sources: list[Memory]) -> "CompiledDecoding":
-        """A decoding of that many rows, over these sources if there are any. What is not written yet is never read."""
+        """A decoding of that many rows, over these sources if there are any. Entries that were not written are never read."""
         job = self.blank
-        with torch.inference_mode(False):  # room made in inference mode could not be written outside it
+        with torch.inference_mode(False):  # a tensor made in inference mode could not be written outside it
             rooms = self.words.new_empty(job.depth, 2, batch, job.heads, stack.ROOM, job.dim)
             caches = [Cache(*room.unbind(0)) for room in rooms.unbind(0)]
         return CompiledDecoding(self, caches, sources)
 
 
 class CompiledDecoding(Decoding):
-    """Steps of a decoding, one call each. A reorder moves nothing: `writers` says in which row a row's places were written."""
+    """Steps of a decoding, one call each. A reorder copies nothing: `writers` holds the row where each place was written."""
 
     def __init__(self, compiled: Compiled, caches: list[Cache], sources: list[Memory]) -> None:
         super().__init__(caches, sources)
-        self.compiled, self.job = compiled, compiled.job()
+        self.compiled, self.job = compiled, decode.DecodeStep.from_buffer_copy(compiled.blank)
         self.writers: Int[Tensor, "places rows"] | None = None
-        self.bound = 0  # the threads that the job has buffers for; 0: it does not know the caches either
+        self.bound = 0  # the threads that its buffers and addresses are for; 0: it has none
         if sources:
-            self.bind_sources(sources)
+            tensors = [room for memory in sources for room in (memory.keys, memory.values)]
+            assert len({(room.shape, room.stride()) for room in tensors}) == 1
+            assert tensors[0].stride(3) == 1
+            job, padding = self.job, sources[0].padding
+            self.places = addresses(tensors)
+            job.sources, job.source_count = ctypes.addressof(self.places), tensors[0].shape[0]
+            job.source_length = tensors[0].shape[2]
+            job.source_row, job.source_head, job.source_place, _ = tensors[0].stride()
+            if padding is not None:
+                self.lengths = padding.lengths.to(torch.int64, copy=True)
+                check_lengths(self.lengths, *tensors[0].shape[::2])
+                job.lengths = self.lengths.data_ptr()
 
     def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows] | None:
         job, words, writers = self.job, self.compiled.words, self.writers
@@ -197,7 +201,7 @@ class CompiledDecoding(Decoding):
         return (logits, asked) if decode.step(job) else None
 
     def bind(self, threads: int) -> None:
-        """Tell the job where the caches are, and give it buffers."""
+        """Write the addresses of the caches and of new buffers into the job."""
         rooms = [room for cache in self.caches for room in (cache.keys, cache.values)]
         rows, heads, length, dim = rooms[0].shape
         assert {room.shape for room in rooms} == {rooms[0].shape}
@@ -206,21 +210,6 @@ class CompiledDecoding(Decoding):
         self.buffers = Buffers(self.job, rows, threads, max(length, self.job.source_length))
         self.job.cache_row, self.job.cache_head = heads * length * dim, length * dim
         self.job.caches, self.bound = ctypes.addressof(self.rooms), threads
-
-    def bind_sources(self, sources: list[Memory]) -> None:
-        """Tell the job where the sources are."""
-        tensors = [room for memory in sources for room in (memory.keys, memory.values)]
-        assert len({(room.shape, room.stride()) for room in tensors}) == 1
-        assert tensors[0].stride(3) == 1
-        job, padding = self.job, sources[0].padding
-        self.places = addresses(tensors)
-        job.sources, job.source_count = ctypes.addressof(self.places), tensors[0].shape[0]
-        job.source_length = tensors[0].shape[2]
-        job.source_row, job.source_head, job.source_place, _ = tensors[0].stride()
-        if padding is not None:
-            self.lengths = padding.lengths.to(torch.int64, copy=True)
-            check_lengths(self.lengths, *tensors[0].shape[::2])
-            job.lengths = self.lengths.data_ptr()
 
     def reserve(self, length: int) -> bool:
         moved = super().reserve(length)
@@ -232,17 +221,15 @@ class CompiledDecoding(Decoding):
         filled = self.caches[0].filled
         if index.shape[0] == self.caches[0].keys.shape[0] and filled:
             new = filled - (0 if self.writers is None else self.writers.shape[0])
-            own = index.expand(new, -1)  # what was written since the last time stands in its own row
+            own = index.expand(new, -1)  # places written since the last reorder are in their own row
             before = [] if self.writers is None else [self.writers.index_select(1, index)]
             self.writers = torch.cat([*before, own])
             return
         self.settle()
-        with writable():
-            for cache in self.caches:
-                cache.keys, cache.values = (cache.moved(room, index) for room in (cache.keys, cache.values))
+        super().move(index)
 
     def settle(self) -> None:
-        self.bound = 0  # who comes next may need more room
+        self.bound = 0  # the next user of the caches may enlarge them
         if self.writers is None:
             return
         writers, self.writers = self.writers.T, None
@@ -254,7 +241,7 @@ class CompiledDecoding(Decoding):
 
 
 def check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> None:
-    """Require a length per source that lies in it: C trusts the lengths that it is given."""
+    """Require one length per source, within the source: C does not check lengths."""
     low, high = (int(bound) for bound in lengths.aminmax()) if len(lengths) else (0, 0)
     if lengths.shape != (batch,) or low < 0 or high > length:
         raise ValueError(

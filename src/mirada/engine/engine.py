@@ -15,41 +15,40 @@ from mirada.engine.stepper import PackedStepper, SourceStepper
 from mirada.errors import require
 from mirada.native.decode import checksum
 
-# Whether a model still is the one that was packed, asked before every decoding, so it must take little time.
+# Whether a model is still the one that was packed: checked before every decoding, so it must be quick.
 
 
-PLAIN = (int, float, str, bool, type(None))  # a value of these can only be replaced, never changed
+PLAIN = (int, float, str, bool, type(None))  # immutable: such a value can only be replaced
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 class Snapshot:
-    """What a model consisted of, in flat lists: they are compared often. `copy` is the copy that was packed."""
+    """The parts of a model in flat lists, which are quick to compare. `copy` is the copy that was packed."""
 
     def __init__(self, model: nn.Module, copy: nn.Module) -> None:
         modules = list(model.modules())
         self.model = ref(model)
         self.modules, self.kinds = [ref(module) for module in modules], list(map(type, modules))
-        self.owns = [vars(module) for module in modules]
-        self.sizes = list(map(len, self.owns))
+        self.attrs = [vars(module) for module in modules]
+        self.sizes = list(map(len, self.attrs))
         self.hooks = [vars(module)[name] for module in modules for name in HOOKS]
         self.children = [vars(module)["_modules"] for module in modules]
-        self.inner = [child for own in self.children for child in own.values()]
+        self.inner = [child for table in self.children for child in table.values()]
         self.tables = [vars(module)["_parameters"] for module in modules]
         self.weights = [weight for table in self.tables for weight in table.values()]
         self.buffers = [vars(module)["_buffers"] for module in modules]
         public = [
-            (own, name, value, vars(twin)[name])
-            for own, twin in zip(self.owns, copy.modules(), strict=True)
-            for name, value in own.items()
-            if name[0] != "_" and name != "training"
+            (attrs, name, value, vars(twin)[name])
+            for attrs, twin, module in zip(self.attrs, copy.modules(), modules, strict=True)
+            for name, value in _public(module).items()
         ]
-        self.named = [(own, name) for own, name, value, _ in public if isinstance(value, PLAIN)]
+        self.named = [(attrs, name) for attrs, name, value, _ in public if isinstance(value, PLAIN)]
         self.plain = [value for _, _, value, _ in public if isinstance(value, PLAIN)]
-        self.others = [(own, name, twin) for own, name, value, twin in public if not isinstance(value, PLAIN)]
+        self.others = [(attrs, name, twin) for attrs, name, value, twin in public if not isinstance(value, PLAIN)]
         self.shapes = list(map(_described, self.weights))
 
     def same(self, model: nn.Module) -> bool:
-        """Whether nothing was replaced, added or hooked."""
+        """Whether nothing was replaced or added, and no hook was registered."""
         weights = [weight for table in self.tables for weight in table.values()]
         return (
             self.model() is model
@@ -57,24 +56,24 @@ class Snapshot:
             and not everywhere._global_forward_pre_hooks
             and all(kind.forward is forward for kind, forward in FORWARDS.items())
             and [type(module()) for module in self.modules] == self.kinds
-            and list(map(len, self.owns)) == self.sizes
+            and list(map(len, self.attrs)) == self.sizes
             and not any(self.hooks)
             and not any(self.buffers)
-            and _identical([child for own in self.children for child in own.values()], self.inner)
+            and _identical([child for table in self.children for child in table.values()], self.inner)
             and _identical(weights, self.weights)
-            and _identical([own.get(name) for own, name in self.named], self.plain)
-            and all(own.get(name) == twin for own, name, twin in self.others)
+            and _identical([attrs.get(name) for attrs, name in self.named], self.plain)
+            and all(attrs.get(name) == twin for attrs, name, twin in self.others)
             and list(map(_described, weights)) == self.shapes
         )
 
 
 def _identical(ours: list[Any], theirs: list[Any]) -> bool:
-    """Whether two lists hold the very same things."""
+    """Whether two lists hold the same objects."""
     return len(ours) == len(theirs) and all(map(operator.is_, ours, theirs))
 
 
 def _described(weight: Tensor | None) -> tuple[Any, ...]:
-    """What `weight.data = other` and `model.to` change in a parameter, beside its numbers."""
+    """What `weight.data = other` and `model.to` change in a parameter, other than its numbers."""
     if weight is None:
         return ()
     return type(weight), weight.data_ptr(), weight.shape, weight.dtype, weight.is_cpu, weight.is_contiguous()
@@ -82,38 +81,49 @@ def _described(weight: Tensor | None) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Engine:
-    """What `fast` made of a model: `stepper` is what a search steps, `reason` says why that is the model itself.
+    """What `fast` returns: `stepper` is what a search steps, `reason` says why that is the model itself.
 
     Unless there is a reason, the stepper holds a copy of the weights as they were then, and steps as the model does in
-    evaluation: what is done to the model afterwards does not reach it. `holds` tells whether anything was done.
+    evaluation mode: later changes of the model do not reach it. `holds` tells whether the model was changed.
+
+    Args:
+        stepper: what a search steps.
+        reason: why the stepper is the model itself; None if it is a packed copy.
+        mark: the checksum of the packed weights, if they are compiled.
+        snapshot: the modules and values of the model when it was packed.
+
+    >>> from mirada.models.gpt import GPT, GPTConfig
+    >>> engine = fast(GPT(GPTConfig.tiny()))
+    >>> engine.reason is None, engine.stepper.start(1).batch
+    (True, 1)
     """
 
     stepper: Stepper
     reason: str | None = None
-    mark: int | None = None  # the checksum of what was packed, where it is compiled
-    snapshot: Snapshot | None = None  # what the model consisted of then
+    mark: int | None = None
+    snapshot: Snapshot | None = None
 
     def holds(self, model: nn.Module) -> bool:
-        """Whether the model still is what was packed: the same modules with the same values, and every number the same.
+        """Whether the model is still what was packed: the same modules with the same attributes and the same numbers.
 
-        It reads all weights, so that no write is missed: not one through `.data`, nor one of a fused optimizer.
+        It reads all weights, so that no write is missed, even through `.data` or by a fused optimizer.
 
         Args:
             model: the model that was packed, or another.
 
         >>> from mirada.models.gpt import GPT, GPTConfig
         >>> model = GPT(GPTConfig.tiny())
-        >>> made = fast(model)
-        >>> made.holds(model)
+        >>> engine = fast(model)
+        >>> engine.holds(model)
         True
         >>> model.words.weight.data[3, 5] += 1
-        >>> made.holds(model)
+        >>> engine.holds(model)
         False
         """
         if not isinstance(self.stepper, PackedStepper):
             return model is self.stepper and refuses(model) == self.reason
         known = self.snapshot is not None and self.snapshot.same(model)
-        if not known and (refuses(model) is not None or not _alike(model, self.stepper.model)):
+        if not known and (refuses(model) is not None or _contents(model) != _contents(self.stepper.model)):
             return False
         if self.mark is not None:
             return checksum(list(model.parameters())) == self.mark
@@ -128,9 +138,9 @@ class Engine:
 
 
 def fast(model: Any) -> Engine:
-    """An engine for a model: fast steps if it is of a kind that engines know, else the model itself and the reason.
+    """An engine for a model: fast steps for the models that engines know, otherwise the model itself and the reason.
 
-    The weights are copied and packed here. Make an engine once and keep it; make another when it no longer `holds` the model.
+    The weights are copied and packed here. Make an engine once and keep it; make another when `holds(model)` is False.
 
     Args:
         model: a model with start, step, reorder and alignment, such as `GPT` or `Transformer`.
@@ -159,29 +169,20 @@ def fast(model: Any) -> Engine:
     if reason is not None:
         return Engine(model, reason)
     stepper = SourceStepper(model) if hasattr(model, "encode") else PackedStepper(model)
-    # of the copy: whoever writes to the model meanwhile is found out
+    # of the copy: a write to the model in the meantime is detected by `holds`
     mark = checksum(list(stepper.model.parameters())) if stepper.backend == "compiled" else None
     return Engine(stepper, mark=mark, snapshot=Snapshot(model, stepper.model))
 
 
-def _alike(one: nn.Module, other: nn.Module) -> bool:
-    """Whether two models that engines take have the same modules with the same values, and weights of the same kind."""
-    ours, theirs = dict(one.named_modules()), dict(other.named_modules())
-    if ours.keys() != theirs.keys():
-        return False
-    for path, module in ours.items():
-        if type(module) is not type(theirs[path]) or _values(module) != _values(theirs[path]):
-            return False
-    weights, known = dict(one.named_parameters()), dict(other.named_parameters())
-    return weights.keys() == known.keys() and all(
-        (weight.shape, weight.dtype, weight.device) == (known[name].shape, known[name].dtype, known[name].device)
-        for name, weight in weights.items()
-    )
-
-
-def _values(module: nn.Module) -> dict[str, object]:
-    """What stands in a module beside parameters, modules and hooks. Whether it is in training does not matter."""
+def _public(module: nn.Module) -> dict[str, object]:
+    """The attributes of a module other than parameters, modules, hooks and whether it is in training."""
     return {name: value for name, value in vars(module).items() if name[0] != "_" and name != "training"}
+
+
+def _contents(model: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The modules of a model with their attributes, and the shape, dtype and device of its weights."""
+    modules = {path: (type(module), _public(module)) for path, module in model.named_modules()}
+    return modules, {name: (x.shape, x.dtype, x.device) for name, x in model.named_parameters()}
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:

@@ -1,10 +1,10 @@
-"""What an engine takes, and why not the rest: modules that are exactly known, with nothing attached to them.
+"""Which models an engine takes, and why not the others: modules that it knows exactly, with nothing attached to them.
 
-Whoever stands in a module's place (an adapter, a quantized layer, a subclass, a parametrization) computes something else, so
-types must be the very ones of these tables, not subclasses of them.
+A replacement for a module (an adapter, a quantized layer, a subclass, a parametrization) computes something else, so types must
+be exactly those of these tables, not subclasses of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,22 +27,16 @@ from mirada.layers.feedforward import FeedForward
 from mirada.layers.norm import LayerNorm, Norm, RMSNorm
 from mirada.layers.output import Output
 from mirada.layers.stack import Decoder, Encoder, Layers, Stack
-from mirada.models.captioner import (
-    Captioner,
-    PictureConvolutionEncoder,
-    PictureCoordinatesEncoder,
-    PicturePatchEncoder,
-    TransformerCaptionDecoder,
-)
+from mirada.models import captioner
 from mirada.models.gpt import GPT
 from mirada.models.transcriber import Transcriber, TransformerBody
-from mirada.models.transformer import SourceMemory, Transformer
+from mirada.models.transformer import Transformer
 from mirada.native.structures import ACTIVATIONS
 
-# A model taken apart: what a decoding step goes through, in its order.
+# The parts of a model that a decoding step runs through, in order.
 
 
-FIRST = 64  # positions of which sines are made at once; more are made when they are needed
+FIRST = 64  # positions whose sines are computed at first; more follow when they are needed
 
 
 class Shape(NamedTuple):
@@ -59,9 +53,9 @@ class Shape(NamedTuple):
 
 
 class Sublayer(NamedTuple):
-    """One residual part of a layer: x + last(f(first(norm(x)))), or the norm of x + last(f(first(x))).
+    """One residual part of a layer: x + last(f(first(norm(x)))), or norm(x + last(f(first(x)))).
 
-    The `first` are joined: queries, keys and values come from one product.
+    The layers in `first` are joined: queries, keys and values come from one product.
     """
 
     norm: Norm
@@ -72,7 +66,7 @@ class Sublayer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """A stack with what stands before it: half an encoder-decoder, or a whole decoder-only model."""
+    """A stack with its embedding and output: half an encoder-decoder, or a whole decoder-only model."""
 
     words: TokenEmbedding
     place: AddPosition
@@ -86,39 +80,32 @@ class Half:
 
     @property
     def across(self) -> list[Attention]:
-        """The attentions over the source, of a decoder that looks at one."""
+        """The cross-attentions of a decoder that has them."""
         return [layer.cross for layer in self.layers if isinstance(layer, DecoderLayer)]
 
     @property
     def shape(self) -> Shape:
-        """The sizes that all layers have."""
+        """The sizes of its layers, which are all equal."""
         return _shape_of(self.layers[0])
-
-    @property
-    def sublayers(self) -> list[Sublayer]:
-        """Those of all layers, in the order of a step."""
-        return [sublayer for layer in self.layers for sublayer in _sublayers_of(layer)]
 
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """What decodes in a model, what reads its source (if the engine knows how to), and what `encode` gives of it."""
+    """The half that decodes, the half that reads the source if an engine can, and how to get states and padding of a memory."""
 
     decoder: Half
     reader: Half | None = None
     source: Callable[[Any], tuple[Tensor, Padding | None]] | None = None  # None: there is no source
-    encoded: Callable[[Tensor, Padding | None], Any] | None = None  # the other way round, where there is a reader
 
 
 def anatomy(model: nn.Module) -> Anatomy:
-    """The parts of a model that `fits` takes."""
+    """The parts of a model of a known type."""
     match model:
         case Transformer():
             return Anatomy(
                 Half(model.target_words, model.target_place, model.decoder, model.output),
                 Half(model.source_words, model.source_place, model.encoder),
                 lambda memory: (memory.states, memory.padding),
-                SourceMemory,
             )
         case GPT():
             return Anatomy(Half(model.words, model.place, model.decoder, model.output))
@@ -127,7 +114,7 @@ def anatomy(model: nn.Module) -> Anatomy:
                 Half(model.words, body.target_place, body.decoder, model.output),
                 source=lambda memory: (memory.states, memory.padding),
             )
-        case Captioner(decoder=TransformerCaptionDecoder() as teller):
+        case captioner.Captioner(decoder=captioner.TransformerCaptionDecoder() as teller):
             return Anatomy(
                 Half(model.words, teller.place, teller.stack, model.output),
                 source=lambda memory: (memory.cells, None),
@@ -143,7 +130,7 @@ def _shape_of(layer: EncoderLayer | DecoderLayer) -> Shape:
     return Shape(heads.width, heads.heads, heads.dim, hidden, activation, rms, post, cross)
 
 
-def _sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
+def sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
     """The parts of a layer in the order of a step."""
 
     def attention(module: Attention, around: Residual, *names: str) -> Sublayer:
@@ -157,7 +144,7 @@ def _sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
 
 
 def joined(*linears: nn.Linear | Output) -> tuple[Tensor, Tensor]:
-    """Weight and bias of several linear layers of one input, as those of one; no copy of a single one's weight."""
+    """Weight and bias of several linear layers that read the same input, joined; those of a single one are not copied."""
     weights = [linear.weight.detach() for linear in linears]
     biases = [
         weight.new_zeros(len(weight)) if linear.bias is None else linear.bias.detach()
@@ -167,7 +154,7 @@ def joined(*linears: nn.Linear | Output) -> tuple[Tensor, Tensor]:
 
 
 class PositionTable:
-    """What a position adds at place 0, 1, 2, ... It grows by being replaced, so that threads may read it while it does."""
+    """What a position adds at place 0, 1, 2, ... To grow, the table is replaced, so that other threads may read it meanwhile."""
 
     def __init__(self, half: Half) -> None:
         self.position, self.like = half.place.position, half.words.weight
@@ -177,11 +164,11 @@ class PositionTable:
             self.most, self.table = len(self.position.table), self.position.table.detach()
 
     def reaches(self, last: int) -> bool:
-        """Whether there are positions for all places up to that one."""
+        """Whether there is a position for every place up to this one."""
         return self.most is None or last < self.most
 
     def up_to(self, last: int) -> Float[Tensor, "places width"] | None:
-        """The vectors of all places up to one that it `reaches`, or further; None: nothing is added."""
+        """The vectors of all places up to this one at least, which it must reach; None: nothing is added."""
         table = self.table
         if isinstance(self.position, Sinusoidal) and (table is None or last >= len(table)):
             with torch.inference_mode(False):
@@ -199,7 +186,7 @@ Kinds = tuple[type, ...]
 NORMS: Kinds = (LayerNorm, RMSNorm)
 LINEAR: Kinds = (nn.Linear,)
 HALF: dict[str, Kinds] = {"layers": (Layers,), "norm": (NOTHING, *NORMS)}
-# the modules inside a module, by name, and what each of them may be
+# the child modules of a module, by name, and the types that each may have
 CHILDREN: dict[type, dict[str, Kinds]] = {
     Transformer: {
         "source_words": (TokenEmbedding,), "target_words": (TokenEmbedding,), "source_place": (AddPosition,),
@@ -213,16 +200,17 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
     TransformerBody: {
         "source_place": (AddPosition,), "target_place": (AddPosition,), "encoder": (Encoder,), "decoder": (Decoder,),
     },
-    Captioner: {
-        "encoder": (PictureConvolutionEncoder, PictureCoordinatesEncoder, PicturePatchEncoder), "words": (TokenEmbedding,),
-        "decoder": (TransformerCaptionDecoder,), "dropout": (Dropout,), "output": (Output,),
+    captioner.Captioner: {
+        "encoder": (
+            captioner.PictureConvolutionEncoder, captioner.PictureCoordinatesEncoder, captioner.PicturePatchEncoder,
+        ),
+        "words": (TokenEmbedding,), "decoder": (captioner.TransformerCaptionDecoder,), "dropout": (Dropout,), "output": (Output,),
     },
-    PictureConvolutionEncoder: {"stem": (Stem2d,)},
-    PictureCoordinatesEncoder: {"layers": (nn.ModuleList,), "around": (nn.Conv2d,), "norm": (LayerNorm,)},
-    PicturePatchEncoder: {"patches": (Patches,), "place": (AddPosition,), "stack": (Encoder,)},
-    TransformerCaptionDecoder: {"place": (AddPosition,), "stack": (Decoder,)},
-    Encoder: HALF, Stack: HALF,
-    Decoder: HALF,
+    captioner.PictureConvolutionEncoder: {"stem": (Stem2d,)},
+    captioner.PictureCoordinatesEncoder: {"layers": (nn.ModuleList,), "around": (nn.Conv2d,), "norm": (LayerNorm,)},
+    captioner.PicturePatchEncoder: {"patches": (Patches,), "place": (AddPosition,), "stack": (Encoder,)},
+    captioner.TransformerCaptionDecoder: {"place": (AddPosition,), "stack": (Decoder,)},
+    Encoder: HALF, Stack: HALF, Decoder: HALF,
     EncoderLayer: {
         "self": (Attention,), "feed": (FeedForward,), "around_self": (Residual,), "around_feed": (Residual,),
     },
@@ -245,101 +233,81 @@ PARAMETERS: dict[type, set[str]] = {
     LayerNorm: {"weight", "bias"}, RMSNorm: {"weight"}, TokenEmbedding: {"weight"},
     Output: {"weight", "bias"}, Learned: {"table"},
 }  # fmt: skip
-NO_BIAS = (nn.Linear, nn.Conv1d, nn.Conv2d, Output)  # what may do without one
-KNOWN: set[Any] = {
-    *CHILDREN,
-    *MEMBERS,
-    *PARAMETERS,
-    *(kind for inside in CHILDREN.values() for kinds in inside.values() for kind in kinds),
-}
-FORWARDS: dict[Any, object] = {
-    kind: kind.forward for kind in KNOWN - {NOTHING}
-}  # as they were when this was imported: some replace them
+NO_BIAS = (nn.Linear, nn.Conv1d, nn.Conv2d, Output)  # their bias may be absent
+INSIDE = {kind for inside in CHILDREN.values() for kinds in inside.values() for kind in kinds}
+KNOWN: set[Any] = {*CHILDREN, *MEMBERS, *PARAMETERS, *INSIDE} - {NOTHING}
+FORWARDS: dict[Any, object] = {kind: kind.forward for kind in KNOWN}  # as they were at import: some replace them
 
 
 def refuses(model: nn.Module) -> str | None:
     """Why an engine cannot take this model; None if it can."""
-    if type(model) not in (Transformer, GPT, Transcriber, Captioner):
-        return f"no engine knows a {type(model).__name__}"
+    return next(_reasons(model), None)
+
+
+def _reasons(model: nn.Module) -> Iterator[str]:
+    """Why an engine cannot take this model. Only the first reason counts: each check relies on those before it."""
+    if type(model) not in (Transformer, GPT, Transcriber, captioner.Captioner):
+        yield f"no engine knows a {type(model).__name__}"
     if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
-        return "a forward hook is registered for all modules"
+        yield "a forward hook is registered for all modules"
     for kind, forward in FORWARDS.items():
         if kind.forward is not forward:
-            return f"somebody replaced the forward of {kind.__name__}"
-    reason = _refuses_inside(model, "")
-    if reason is not None:
-        return reason
+            yield f"the forward of {kind.__name__} was replaced"
+    yield from _reasons_inside(model, "")
     parts = anatomy(model)
-    halves = [("the decoder", parts.decoder, True)] + (
-        [] if parts.reader is None else [("the encoder", parts.reader, False)]
-    )
-    for name, half, causal in halves:
-        reason = _refuses_half(half, causal)
-        if reason is not None:
-            return f"{name}: {reason}"
-    return _refuses_weights(model)
+    for name, half, causal in (("the decoder", parts.decoder, True), ("the encoder", parts.reader, False)):
+        if half is not None:
+            yield from (f"{name}: {reason}" for reason in _reasons_half(half, causal))
+    yield from _reasons_weights(list(model.parameters()))
 
 
-def _refuses_inside(module: nn.Module, path: str) -> str | None:
-    """Why this module, or one inside it, is not exactly known."""
-    reason = _refuses_module(module, path)
-    if reason is not None:
-        return reason
-    kind, inside = type(module), module._modules
-    known = dict.fromkeys(inside, MEMBERS[kind]) if kind in MEMBERS else CHILDREN.get(kind, {})
-    if inside.keys() - known.keys():
-        return f"{path or kind.__name__} has a module {min(inside.keys() - known.keys())!r} of its own"
-    for name, kinds in known.items():
-        child, place = inside.get(name, vars(module).get(name)), f"{path}.{name}" if path else name
-        if type(child) not in kinds:
-            return f"{place} is {child if isinstance(child, Position | Dot) else type(child).__name__}"
-        reason = None if child is None else _refuses_inside(child, place)
-        if reason is not None:
-            return reason
-    return None
-
-
-def _refuses_module(module: nn.Module, path: str) -> str | None:
-    """Why a module of a known type does not compute what its type does."""
-    kind, name = type(module), path or type(module).__name__
+def _reasons_inside(module: nn.Module, path: str) -> Iterator[str]:
+    """Why this module, or one inside it, is not exactly known, or may compute something else than its type does."""
+    kind, inside, name = type(module), module._modules, path or type(module).__name__
     if module._forward_hooks or module._forward_pre_hooks:
-        return f"{name} has a forward hook"
+        yield f"{name} has a forward hook"
     for attribute, value in vars(module).items():
         if callable(getattr(kind, attribute, None)):
-            return f"{name} has a {attribute} of its own"
+            yield f"{name} has a {attribute} of its own"
         if isinstance(value, Tensor):
-            return f"{name} keeps a tensor {attribute!r} beside its parameters"
+            yield f"{name} keeps a tensor {attribute!r} that is not a parameter"
     if module._buffers:
-        return f"{name} has a buffer {min(module._buffers)!r}"
-    known = PARAMETERS.get(kind, set())
-    for extra in module._parameters.keys() - known:
-        return f"{name} has a parameter {extra!r}"
-    for needed in known - {"bias"} if kind in NO_BIAS else known:
+        yield f"{name} has a buffer {min(module._buffers)!r}"
+    parameters = PARAMETERS.get(kind, set())
+    for extra in module._parameters.keys() - parameters:
+        yield f"{name} has a parameter {extra!r}"
+    for needed in parameters - {"bias"} if kind in NO_BIAS else parameters:
         if module._parameters.get(needed) is None:
-            return f"{name} has no parameter {needed!r}"
-    return None
+            yield f"{name} has no parameter {needed!r}"
+    known = dict.fromkeys(inside, MEMBERS[kind]) if kind in MEMBERS else CHILDREN.get(kind, {})
+    if inside.keys() - known.keys():
+        yield f"{name} has a module {min(inside.keys() - known.keys())!r} of its own"
+    for attribute, kinds in known.items():
+        child = inside.get(attribute, vars(module).get(attribute))
+        place = f"{path}.{attribute}" if path else attribute
+        if type(child) not in kinds:
+            yield f"{place} is {child if isinstance(child, Position | Dot) else type(child).__name__}"
+        if child is not None:
+            yield from _reasons_inside(child, place)
 
 
-def _refuses_half(half: Half, causal: bool) -> str | None:
-    """Why a stack and what stands before and after it cannot be stepped as one."""
+def _reasons_half(half: Half, causal: bool) -> Iterator[str]:
+    """Why a stack with its embedding and output cannot be stepped as one."""
     layers = half.layers
     for layer in layers:
-        reason = _refuses_layer(layer, causal)
-        if reason is not None:
-            return reason
+        yield from _reasons_layer(layer, causal)
     shape, last = _shape_of(layers[0]), half.stack.norm
-    if len({(type(layer), _shape_of(layer)) for layer in layers}) != 1 or shape.cross != isinstance(
-        half.stack, Decoder
-    ):
-        return "its layers differ"
+    kinds = {(type(layer), _shape_of(layer)) for layer in layers}
+    if len(kinds) != 1 or shape.cross != isinstance(half.stack, Decoder):
+        yield "its layers differ"
     if last is not None and type(last) is not type(layers[0].around_feed.norm):
-        return f"its last norm is {type(last).__name__}"
+        yield f"its last norm is {type(last).__name__}"
     if shape.activation not in ACTIVATIONS:
-        return f"its activation is {shape.activation!r}"
-    return _refuses_sizes(half)
+        yield f"its activation is {shape.activation!r}"
+    yield from _reasons_sizes(half)
 
 
-def _refuses_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> str | None:
+def _reasons_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> Iterator[str]:
     """Why a layer of known modules cannot be stepped."""
     attentions, around = [(layer.self_attention, causal)], [layer.around_self, layer.around_feed]
     if isinstance(layer, DecoderLayer):
@@ -348,61 +316,49 @@ def _refuses_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> str | No
     for attention, inner in attentions:
         kinds = {type(part) for part in attention.where.conjuncts()}
         if not kinds <= {Causal, Complete} or (Causal in kinds) != inner:
-            return f"its neighborhood is {attention.where}"
+            yield f"its neighborhood is {attention.where}"
         if attention.heads.dim != attention.heads.value_dim:
-            return f"its keys and values differ in dim: {attention.heads.dim} and {attention.heads.value_dim}"
+            yield f"its keys and values differ in dim: {attention.heads.dim} and {attention.heads.value_dim}"
     if len({(attention.heads.width, attention.heads.heads, attention.heads.dim) for attention, _ in attentions}) != 1:
-        return "its two attentions have different heads"
+        yield "its two attentions have different heads"
     if len({(type(residual.norm), residual.order) for residual in around}) != 1:
-        return "its norms differ"
-    return None
+        yield "its norms differ"
 
 
-def _refuses_sizes(half: Half) -> str | None:
-    """Why a weight does not have the size that its place asks for: C trusts the sizes that it is given."""
+def _reasons_sizes(half: Half) -> Iterator[str]:
+    """Why a weight does not have the size that its place requires: C does not check sizes."""
     width, heads, dim, hidden, *_ = half.shape
     inner, table, position = heads * dim, half.words.weight, half.place.position
-    wanted: list[tuple[str, Tensor | None, tuple[int, ...]]] = [("words", table, (len(table), width))]
+    wanted: list[tuple[str, nn.Module | None, tuple[int, ...]]] = [("words", half.words, (len(table), width))]
     for layer in half.layers:
         for attention in [layer.self_attention] + ([layer.cross] if isinstance(layer, DecoderLayer) else []):
             for name, linear in attention.heads.named_children():
-                out, ins = (width, inner) if name == "out" else (inner, width)
-                wanted += [(name, linear.weight, (out, ins)), (name, linear.bias, (out,))]  # type: ignore[list-item]
-        for name, linear, (out, ins) in (
-            ("widen", layer.feed.widen, (hidden, width)),
-            ("narrow", layer.feed.narrow, (width, hidden)),
-        ):
-            wanted += [(name, linear.weight, (out, ins)), (name, linear.bias, (out,))]
-        for name, around in layer.named_children():
-            if isinstance(around, Residual):
-                wanted += [(name, around.norm.weight, (width,)), (name, getattr(around.norm, "bias", None), (width,))]
-    if half.stack.norm is not None:
-        wanted += [
-            ("norm", half.stack.norm.weight, (width,)),
-            ("norm", getattr(half.stack.norm, "bias", None), (width,)),
-        ]
-    if half.output is not None:
-        wanted += [("output", half.output.weight, tuple(table.shape)), ("output", half.output.bias, (len(table),))]
+                wanted.append((name, linear, (width, inner) if name == "out" else (inner, width)))
+        wanted += [("widen", layer.feed.widen, (hidden, width)), ("narrow", layer.feed.narrow, (width, hidden))]
+        residuals = [(name, child) for name, child in layer.named_children() if isinstance(child, Residual)]
+        wanted += [(name, around.norm, (width,)) for name, around in residuals]
+    wanted += [("norm", half.stack.norm, (width,)), ("output", half.output, tuple(table.shape))]
     if isinstance(position, Learned):
-        wanted.append(("position", position.table, (len(position.table), width)))
+        wanted.append(("position", position, (len(position.table), width)))
     if isinstance(position, Sinusoidal) and position.width != width:
-        return f"its position is {position.width} wide: expected {width}"
-    for name, weight, size in wanted:
-        if weight is not None and tuple(weight.shape) != size:
-            return f"a weight of its {name} has the shape {tuple(weight.shape)}: expected {size}"
-    return None
+        yield f"its position is {position.width} wide: expected {width}"
+    for name, module, size in wanted:
+        for parameter, weight in [] if module is None else module.named_parameters(recurse=False):
+            expected = size[:1] if parameter == "bias" else size
+            if tuple(weight.shape) != expected:
+                yield f"a weight of its {name} has the shape {tuple(weight.shape)}: expected {expected}"
 
 
-def _refuses_weights(model: nn.Module) -> str | None:
+def _reasons_weights(weights: list[nn.Parameter]) -> Iterator[str]:
     """Why these weights cannot be copied and read."""
-    weights = list(model.parameters())
     kinds = {(type(weight), weight.dtype, weight.device) for weight in weights}
     for kind, dtype, device in kinds:
         if kind is not nn.Parameter or dtype not in DTYPES or device.type not in DEVICES:
-            return f"a weight is a {kind.__name__} of {dtype} on {device.type}"
+            yield f"a weight is a {kind.__name__} of {dtype} on {device.type}"
     if len(kinds) != 1:
-        return "its weights differ in dtype or device"
+        yield "its weights differ in dtype or device"
     if not all(weight.is_contiguous() and weight.numel() for weight in weights):
-        return "a weight is a view of another tensor, or empty"
+        yield "a weight is a view of another tensor, or empty"
     numbers = sum(weight.numel() for weight in weights)
-    return f"its {numbers:,} weights would be copied twice: more than {MOST:,}" if numbers > MOST else None
+    if numbers > MOST:
+        yield f"its {numbers:,} weights would be copied twice: more than {MOST:,}"

@@ -1,4 +1,4 @@
-"""Where an engine is in a decoding, and what the states of one decoding share."""
+"""The state of an engine's decoding, and what the states of one decoding share."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.cache import Cache, entries
+from mirada.attention.cache import Cache, entries, writable
 from mirada.attention.memory import Memory
 from mirada.layers.stack import DecoderState
 
@@ -17,7 +17,7 @@ Index = Int[Tensor, " rows"]
 
 
 class Decoding(ABC):
-    """What the states of one decoding share: caches and sources. Buffers are here, so that threads do not share them."""
+    """What the states of one decoding share: caches and sources. It owns the buffers, so that threads do not share them."""
 
     def __init__(self, caches: list[Cache], sources: list[Memory]) -> None:
         self.caches, self.sources = caches, sources
@@ -25,22 +25,22 @@ class Decoding(ABC):
 
     @abstractmethod
     def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows] | None:
-        """The scores of the tokens after these, and what the top attention was asked with.
+        """The scores of the next tokens, and the input of the top layer's attention; None if a token is not in the vocabulary.
 
-        The new keys and values are written to the caches. `entry` has the source that each row reads (None: its own). None if
-        a token is not in the vocabulary.
+        The new keys and values are written to the caches. `entry` has the source that each row reads (None: its own).
         """
 
-    @abstractmethod
     def move(self, index: Index) -> None:
-        """Let row b go on from what row index[b] has."""
+        """Let row b continue from row index[b]."""
+        with writable():
+            for cache in self.caches:
+                cache.keys, cache.values = (cache.moved(room, index) for room in (cache.keys, cache.values))
 
-    @abstractmethod
-    def settle(self) -> None:
-        """Bring every row's keys and values to the row itself, where others expect them."""
+    def settle(self) -> None:  # noqa: B027
+        """Bring every row's keys and values to the row itself, where modules expect them. Here `move` has already done so."""
 
     def reserve(self, length: int) -> bool:
-        """Make room for that many places; whether something moved."""
+        """Enlarge the caches to that many places; whether they moved."""
         if length <= self.caches[0].length:
             return False
         for cache in self.caches:
@@ -48,7 +48,7 @@ class Decoding(ABC):
         return True
 
     def memory(self, layer: int, entry: Index | None) -> Memory:
-        """What a layer remembers of the sources, as the entries read them: one for each."""
+        """A layer's keys and values of the sources, one source for each entry."""
         if entry is None:
             return self.sources[layer]
         if self.read[0] is not entry:
@@ -61,13 +61,13 @@ class Decoding(ABC):
 
 @dataclass(frozen=True, eq=False)
 class EngineState:
-    """Where a decoding is. It is continued once: a step reuses its room."""
+    """The state of a decoding. It can be continued once: a step reuses its memory."""
 
-    owner: object  # the stepper that made it: its keys and values are of that one's weights
+    owner: object  # the stepper that made it: its keys and values come from that stepper's weights
     decoding: Decoding
     filled: int = 0
     reorders: int = 0
-    asked: Tensor | None = None  # what the top layer's attention was asked with last, for its weights
+    asked: Tensor | None = None  # the last input of the top layer's attention, for its weights
     entry: Index | None = None  # the source that each entry reads; None: its own
 
     @property
@@ -76,23 +76,23 @@ class EngineState:
         return self.decoding.caches[0].keys.shape[0]
 
     def reserve(self, steps: int) -> None:
-        """Room for that many more places."""
+        """Make room for that many more places."""
         self.require_current()
         self.decoding.reserve(self.filled + steps)
 
     def require_current(self) -> None:
-        """Raise a ValueError if somebody went on from this state before: its caches are not what they were."""
+        """Raise a ValueError if this state was continued before: its caches have changed."""
         first = self.decoding.caches[0]
         if (first.filled, len(first.reorders)) != (self.filled, self.reorders):
-            raise ValueError("this state was continued already: go on from the one that step or reorder returned")
+            raise ValueError("this state was continued already: continue from the one that step or reorder returned")
 
     def reorder(self, index: Int[Tensor, " entries"]) -> "EngineState":
-        """Let entry b go on from what entry index[b] has. There may be more entries than before, or fewer."""
+        """The state in which entry b continues from entry index[b]. There may be more entries than before, or fewer."""
         self.require_current()
         index = entries(index, self.decoding.caches[0].keys)
         entry = index if self.entry is None else self.entry.index_select(0, index)
         if self.entry is not None and torch.equal(entry, self.entry):
-            entry = self.entry  # beams of one sentence: who was prepared to read it still is
+            entry = self.entry  # beams of one sentence: what was prepared for this entry is still right
         asked = None if self.asked is None else self.asked.index_select(0, index)
         self.decoding.move(index)
         for cache in self.decoding.caches:
@@ -100,16 +100,12 @@ class EngineState:
         return replace(self, entry=entry, asked=asked, reorders=self.reorders + 1)
 
     def after(self, asked: Rows) -> "EngineState":
-        """The state after a step whose top attention was asked with that."""
+        """The state after a step, with the input of its top layer's attention."""
         for cache in self.decoding.caches:
             cache.filled += 1
-        return EngineState(
-            self.owner, self.decoding, self.filled + 1, self.reorders, asked.unsqueeze(1), self.entry
-        )  # fmt: skip
+        return EngineState(self.owner, self.decoding, self.filled + 1, self.reorders, asked.unsqueeze(1), self.entry)
 
     def for_modules(self, stack: nn.Module, layers: list[int]) -> DecoderState:
-        """The same state as a stack of modules knows it, with the memories of these layers. They share their caches."""
+        """The same state for a stack of modules, with the memories of these layers. Both share their caches."""
         memories = [self.decoding.memory(layer, self.entry) for layer in layers]
-        return DecoderState(
-            stack, self.decoding.caches, memories, self.filled, self.reorders, self.asked, self.entry
-        )  # fmt: skip
+        return DecoderState(stack, self.decoding.caches, memories, self.filled, self.reorders, self.asked, self.entry)

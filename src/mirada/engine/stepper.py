@@ -1,4 +1,4 @@
-"""What a search steps in a model's stead: the model's steps with a packed copy of its weights."""
+"""Steppers, which a search steps in place of the model: the model's steps with a packed copy of its weights."""
 
 import copy
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -10,24 +10,24 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.cache import Cache, writable
+from mirada.attention.cache import Cache
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
 from mirada.engine.compiled import Compiled, check_lengths
-from mirada.engine.fits import Half, PositionTable, Sublayer, anatomy, joined
+from mirada.engine.fits import Half, PositionTable, Sublayer, anatomy, joined, sublayers_of
 from mirada.engine.state import Decoding, EngineState, Index, Rows, Scores
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.model import as_padding, check_state
 from mirada.layers.stack import DecoderState, caches
+from mirada.models.transformer import SourceMemory
 from mirada.native.library import serves
 from mirada.shapes import check_axes
 
-# A step in plain PyTorch, in as few calls as possible: for other devices and dtypes, and where there is no
-# compiler.
+# A step in plain PyTorch, in as few calls as possible: for other devices and dtypes, and where there is no compiler.
 
 
 class EagerSource(NamedTuple):
-    """A source as products read it, each by `times` neighboring rows. The keys are scaled, `bias` hides padding."""
+    """The keys and values of a source, each read by `times` neighboring rows. Keys are scaled, `bias` hides padding."""
 
     keys: Float[Tensor, "sources_heads dim keys"]
     values: Float[Tensor, "sources_heads keys dim"]
@@ -36,25 +36,27 @@ class EagerSource(NamedTuple):
 
 
 class Eager:
-    """A decoder as products of matrices. Single matrices are those of the half; only joined ones are made here."""
+    """A decoder as products of matrices: those of the model, except the joined ones of queries, keys and values."""
 
     name = "plain PyTorch"
 
     def __init__(self, half: Half) -> None:
         self.half, self.shape, self.positions = half, half.shape, PositionTable(half)
         self.activation = ACTIVATIONS[self.shape.activation]
-        size = 3 if self.shape.cross else 2
-        parts = half.sublayers
-        self.layers = [parts[first : first + size] for first in range(0, len(parts), size)]
+        self.layers = [sublayers_of(layer) for layer in half.layers]
         self.queries = [joined(*sublayers[0].first) for sublayers in self.layers]
         for (weight, bias), sublayers in zip(self.queries, self.layers, strict=True):
-            own = slice(self.shape.heads * self.shape.dim)
-            weight[own] *= sublayers[0].scale
-            bias[own] *= sublayers[0].scale
+            queries = slice(self.shape.heads * self.shape.dim)
+            weight[queries] *= sublayers[0].scale
+            bias[queries] *= sublayers[0].scale
 
     def begin(self, batch: int, sources: list[Memory]) -> "EagerDecoding":
         """A decoding of that many rows, over these sources if there are any."""
         return EagerDecoding(self, caches(self.half.stack.layers, batch), sources)
+
+    def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
+        """Keys and values of a source, for every layer."""
+        return [cross.remember(states, padding=padding) for cross in self.half.across]
 
 
 class EagerDecoding(Decoding):
@@ -77,22 +79,14 @@ class EagerDecoding(Decoding):
         h, asked = self.through(x, entry)
         return F.linear(h, half.output.weight, half.output.bias), asked
 
-    def move(self, index: Index) -> None:
-        with writable():
-            for cache in self.caches:
-                cache.keys, cache.values = (cache.moved(room, index) for room in (cache.keys, cache.values))
-
-    def settle(self) -> None:
-        """They stand there always: `move` moves them."""
-
     def through(self, x: Rows, entry: Index | None) -> tuple[Rows, Rows]:
-        """The outputs of the stack, and what its top attention was asked with."""
+        """The outputs of the stack, and the input of its top layer's attention."""
         if self.prepared is None or self.prepared[0] is not entry:
             self.prepared = (entry, [self.source(n, memory, entry) for n, memory in enumerate(self.sources)])
-        for number, (own, *across, feed) in enumerate(self.eager.layers):
-            asked = self.before(x, own)
+        for number, (attention, *across, feed) in enumerate(self.eager.layers):
+            asked = self.before(x, attention)
             mixed = self.attend_to_itself(F.linear(asked, *self.eager.queries[number]), self.caches[number])
-            x = self.after(x, mixed, own)
+            x = self.after(x, mixed, attention)
             for sublayer in across:
                 asked = self.before(x, sublayer)
                 mixed = self.attend_to_source(_linear(asked, sublayer.first[0]), self.prepared[1][number])
@@ -102,7 +96,7 @@ class EagerDecoding(Decoding):
         return x if norm is None else norm(x), asked
 
     def before(self, x: Rows, sublayer: Sublayer) -> Rows:
-        """What a sublayer reads."""
+        """The input of a sublayer."""
         return x if self.shape.post else sublayer.norm.forward(x)
 
     def after(self, x: Rows, y: Float[Tensor, "rows inner"], sublayer: Sublayer) -> Rows:
@@ -128,7 +122,7 @@ class EagerDecoding(Decoding):
         return mixed.view(-1, heads, times, dim).transpose(1, 2).reshape(-1, heads * dim)
 
     def source(self, number: int, memory: Memory, entry: Index | None) -> EagerSource:
-        """The memory of a layer as the entries read it."""
+        """The keys and values of a layer for these entries."""
         times = 1 if entry is None else neighbors(entry)
         if entry is not None:
             memory = memory.reorder(entry[::times])
@@ -143,12 +137,12 @@ class EagerDecoding(Decoding):
 
 
 def _linear(x: Tensor, layer: nn.Linear) -> Tensor:
-    """What the layer computes, without calling it."""
+    """The output of the layer, without calling the module."""
     return F.linear(x, layer.weight, layer.bias)
 
 
 def neighbors(entry: Int[Tensor, " rows"]) -> int:
-    """How many rows in a row read the same source, everywhere: the size of a beam.
+    """How many consecutive rows read the same source, if the number is the same throughout: the size of a beam.
 
     >>> neighbors(torch.tensor([0, 0, 0, 2, 2, 2])), neighbors(torch.tensor([0, 0, 1]))
     (3, 1)
@@ -163,10 +157,10 @@ NOTHING = nullcontext()
 
 
 class PackedStepper:
-    """The steps of a model without a source, such as GPT, with weights of its own.
+    """The steps of a model without a source, such as GPT, with its own copy of the weights.
 
-    Beside the packed weights it keeps a copy of the model in evaluation, through whose modules it goes where one call would
-    not do: prompts of several tokens, empty sources, alignments, and tokens that are refused with the modules' own words.
+    Next to the packed weights it keeps a copy of the model in evaluation mode. It calls its modules where one call of C is not
+    enough: for prompts of several tokens, empty sources and alignments, and to let them refuse wrong tokens with their message.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -177,7 +171,7 @@ class PackedStepper:
 
     @property
     def backend(self) -> str:
-        """What takes the steps."""
+        """The name of what computes the steps."""
         return self.decoder.name
 
     def start(self, memory: int = 1) -> EngineState | DecoderState:
@@ -191,7 +185,7 @@ class PackedStepper:
     def step(
         self, tokens: Int[Tensor, " batch"] | Tokens, state: EngineState | DecoderState
     ) -> tuple[Float[Tensor, "batch vocab"], EngineState | DecoderState]:
-        """The scores of every next token after these, and the state that leads on."""
+        """The scores of every possible next token, and the next state."""
         if isinstance(state, DecoderState):
             with _unmixed():
                 return self.model.step(tokens, state)
@@ -201,10 +195,15 @@ class PackedStepper:
         with _unmixed():
             rows = self.one_each(tokens, state)
             result = None if rows is None else state.decoding.step(rows, state.entry)
-            return self.step_modules(tokens, state) if result is None else (result[0], state.after(result[1]))
+            if result is not None:
+                return result[0], state.after(result[1])
+            state.decoding.settle()  # through the modules of the copy, in the same caches
+            before = state.for_modules(self.parts.decoder.stack, list(range(len(state.decoding.sources))))
+            logits, after = self.model.step(tokens, before)
+            return logits, replace(state, filled=after.filled, asked=after.asked)
 
     def one_each(self, tokens: Tensor, state: EngineState) -> Int[Tensor, " batch"] | None:
-        """The tokens of a step of one call: one int64 of every row, at a place that has a position; else None."""
+        """The tokens, if one call can take the step: one int64 per row, at a place that has a position; else None."""
         keys = state.decoding.caches[0].keys
         if type(tokens) is not Tensor or tokens.dtype != torch.int64 or tokens.device != keys.device:
             return None
@@ -213,15 +212,8 @@ class PackedStepper:
         fits = tokens.shape == keys.shape[:1] and len(tokens) > 0 and self.decoder.positions.reaches(state.filled)
         return tokens if fits else None
 
-    def step_modules(self, tokens: Tensor, state: EngineState) -> tuple[Float[Tensor, "batch vocab"], EngineState]:
-        """A step through the modules of the copy, in the same caches."""
-        state.decoding.settle()
-        before = state.for_modules(self.parts.decoder.stack, list(range(len(state.decoding.sources))))
-        logits, after = self.model.step(tokens, before)
-        return logits, replace(state, filled=after.filled, asked=after.asked)
-
     def reorder(self, state: EngineState | DecoderState, index: Int[Tensor, " entries"]) -> EngineState | DecoderState:
-        """The state in which entry b goes on from what entry index[b] has."""
+        """The state in which entry b continues from entry index[b]."""
         return state.reorder(index)
 
     def alignment(self, state: EngineState | DecoderState) -> Float[Tensor, "batch keys"]:
@@ -230,25 +222,24 @@ class PackedStepper:
             with _unmixed():
                 return self.model.alignment(state)
         check_state(state, EngineState, self)
-        if not state.decoding.sources:  # it looks at its own text, which is in the caches
+        if not state.decoding.sources:  # it attends to its own text, which is in the caches
             state.decoding.settle()
+        top = [-1] if state.decoding.sources else []
         with _unmixed():
-            return self.model.alignment(
-                state.for_modules(self.parts.decoder.stack, [-1] if state.decoding.sources else [])
-            )
+            return self.model.alignment(state.for_modules(self.parts.decoder.stack, top))
 
 
 class SourceStepper(PackedStepper):
-    """The same of a model that reads a source first."""
+    """The steps of a model that reads a source first."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)
         with torch.inference_mode(False), torch.no_grad():
-            known = self.parts.reader is not None and isinstance(self.decoder, Compiled)
-            self.reader = Compiled(self.parts.reader) if known else None  # type: ignore[arg-type]
+            half = self.parts.reader if isinstance(self.decoder, Compiled) else None
+            self.reader = None if half is None else Compiled(half)
 
     def encode(self, *inputs: Any, **named: Any) -> Any:
-        """What the model's own `encode` gives. Short texts are read in one call."""
+        """The result of the model's own `encode`. Short texts are read in one call."""
         _check_traced()
         with _unmixed():
             if self.reader is not None:
@@ -256,54 +247,43 @@ class SourceStepper(PackedStepper):
             return self.model.encode(*inputs, **named)
 
     def read(self, source: Tokens, lengths: Int[Tensor, " batch"] | None = None) -> Any:
-        """Read texts with one call, or with the modules if that refuses them."""
+        """Read texts with one call, or with the modules if the call refuses them."""
         assert self.reader is not None
-        assert self.parts.encoded is not None
         check_axes("source", source, "batch length")
         if self.reader.refuses(source) is None:
             padding = as_padding(lengths, *source.shape)
             states = self.reader.read(source, padding)
             if states is not None:
-                return self.parts.encoded(states, padding)
+                return SourceMemory(states, padding)  # only a Transformer has a reader
         return self.model.encode(source, lengths)
 
     def start(self, memory: Any) -> EngineState | DecoderState:  # type: ignore[override]
-        """The state before the first token: the source's keys and values are made here, once."""
+        """The state before the first token: the source's keys and values are computed here, once."""
         assert self.parts.source is not None
         if not isinstance(memory, tuple):
-            return self.model.start(memory)  # which says what is wrong
+            return self.model.start(memory)  # which raises an error that names the problem
         _check_traced()
         with _unmixed():
             states, padding = self.parts.source(memory)
             if not self.takes_source(states, padding):
                 return self.model.start(memory)
-            padding = None if padding is None else Padding(padding.lengths.clone())  # it may be changed by who has it
-            sources = self.remember(states.detach(), padding)
+            padding = None if padding is None else Padding(padding.lengths.clone())  # the caller may change its own
+            sources = self.decoder.remember(states.detach(), padding)
             return EngineState(self, self.decoder.begin(states.shape[0], sources))
 
     def takes_source(self, states: Tensor, padding: Padding | None) -> bool:
-        """Whether this is what the decoder can look at: no source is empty, all sizes fit."""
+        """Whether the decoder can attend to these states: no source is empty, all sizes fit."""
         like, width = self.parts.decoder.words.weight, self.parts.decoder.shape.width
-        if not isinstance(states, Tensor) or states.ndim != 3 or states.shape[2] != width or not states.numel():
+        fits = isinstance(states, Tensor) and states.ndim == 3 and states.shape[2] == width and states.numel() > 0
+        if not fits or (states.dtype, states.device) != (like.dtype, like.device):
             return False
-        if (states.dtype, states.device) != (like.dtype, like.device):
-            return False
-        if padding is None:
-            return True
-        check_lengths(padding.lengths, *states.shape[:2])
-        return int(padding.lengths.min()) > 0
-
-    def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
-        """What every layer remembers of the source."""
-        across = self.parts.decoder.across
-        if isinstance(self.decoder, Compiled):
-            rooms = zip(self.decoder.remember(states), across, strict=True)
-            return [Memory(keys, values, cross.score, padding) for (keys, values), cross in rooms]
-        return [cross.remember(states, padding=padding) for cross in across]
+        if padding is not None:
+            check_lengths(padding.lengths, *states.shape[:2])
+        return padding is None or int(padding.lengths.min()) > 0
 
 
 def _check_traced() -> None:
-    """Raise a ValueError where there are no numbers to work on."""
+    """Raise a ValueError while a function is traced or transformed: there are no numbers to compute with."""
     traced = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack()
     if traced or torch._C._functorch.peek_interpreter_stack() is not None:
         raise ValueError("an engine cannot be traced, compiled or transformed: step the model itself")

@@ -5,10 +5,11 @@ from typing import Any
 
 from torch import Tensor
 
-from mirada.hub.mapping import REVERSED, Row, WeightTable, activation, copy_weights, expect, setting, softmax
+from mirada.hub.mapping import REVERSED, Row, WeightTable, activation, copy_weights, expect, settings, softmax
 from mirada.models.bert import BERT, BERTConfig
 
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # in the first checkpoints
+PROJECTIONS = ("self.query", "self.key", "self.value", "output.dense")
 
 TABLE = WeightTable(
     source="BertForPreTraining",
@@ -18,10 +19,7 @@ TABLE = WeightTable(
         Row("segments.weight", "embeddings.token_type_embeddings.weight"),
         Row("place.position.table", "embeddings.position_embeddings.weight"),
         Row("norm.*", "embeddings.LayerNorm.*"),
-        Row("encoder.layers.{n}.self.heads.query.*", "encoder.layer.{n}.attention.self.query.*"),
-        Row("encoder.layers.{n}.self.heads.key.*", "encoder.layer.{n}.attention.self.key.*"),
-        Row("encoder.layers.{n}.self.heads.value.*", "encoder.layer.{n}.attention.self.value.*"),
-        Row("encoder.layers.{n}.self.heads.out.*", "encoder.layer.{n}.attention.output.dense.*"),
+        *Row.attention("encoder.layers.{n}.self", "encoder.layer.{n}.attention", *PROJECTIONS),
         Row("encoder.layers.{n}.around_self.norm.*", "encoder.layer.{n}.attention.output.LayerNorm.*"),
         Row("encoder.layers.{n}.feed.widen.*", "encoder.layer.{n}.intermediate.dense.*"),
         Row("encoder.layers.{n}.feed.narrow.*", "encoder.layer.{n}.output.dense.*"),
@@ -29,7 +27,7 @@ TABLE = WeightTable(
         Row("gap.*", "cls.predictions.transform.dense.*"),
         Row("gap_norm.*", "cls.predictions.transform.LayerNorm.*"),
         Row("output.bias", "cls.predictions.bias"),
-        Row("output.*", "cls.predictions.decoder.*"),  # the words and the bias once more
+        Row("output.*", "cls.predictions.decoder.*"),  # the embedding and the bias again
         Row("pool.*", "pooler.dense.*"),
         # their class 0 is "follows", ours is 1
         Row("order.*", "cls.seq_relationship.*", REVERSED),
@@ -45,17 +43,10 @@ def config(theirs: Mapping[str, Any]) -> BERTConfig:
     >>> config(sizes | {"intermediate_size": 16, "max_position_embeddings": 32}).norm
     'layer:1e-12'
     """
-    expect(theirs, "model_type", "bert")
-    expect(theirs, "position_embedding_type", "absolute")
-    expect(theirs, "is_decoder", False)
-    expect(theirs, "add_cross_attention", False)
+    expect(theirs, model_type="bert", position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
     return BERTConfig(
-        vocab=setting(theirs, "vocab_size"),
-        width=setting(theirs, "hidden_size"),
-        depth=setting(theirs, "num_hidden_layers"),
-        heads=setting(theirs, "num_attention_heads"),
-        hidden=setting(theirs, "intermediate_size"),
-        length=setting(theirs, "max_position_embeddings"),
+        **settings(theirs, vocab="vocab_size", width="hidden_size", depth="num_hidden_layers"),
+        **settings(theirs, heads="num_attention_heads", hidden="intermediate_size", length="max_position_embeddings"),
         segments=theirs.get("type_vocab_size", 2),
         activation=activation(theirs, "hidden_act", absent="gelu"),
         norm=f"layer:{theirs.get('layer_norm_eps', 1e-12)!r}",
@@ -69,17 +60,6 @@ def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> BERT:
 
     Devlin et al. (2019), arXiv:1810.04805.
     """
-    model = BERT(config(theirs))
-    copy_weights(model, TABLE, {_today(name): tensor for name, tensor in weights.items()})
-    return model.eval()
-
-
-def _today(name: str) -> str:
-    """A name as it is spelled today.
-
-    >>> _today("bert.embeddings.LayerNorm.gamma")
-    'bert.embeddings.LayerNorm.weight'
-    """
     for old, new in OLD_NAMES.items():
-        name = name.replace(old, new)
-    return name
+        weights = {name.replace(old, new): tensor for name, tensor in weights.items()}
+    return copy_weights(BERT(config(theirs)).eval(), TABLE, weights)

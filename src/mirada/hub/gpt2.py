@@ -5,12 +5,12 @@ from typing import Any
 
 from torch import Tensor
 
-from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, expect_equal, setting, softmax
+from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, expect_equal, settings, softmax
 from mirada.models.gpt import GPT, GPTConfig
 
-# their linear layers keep W as (in, out), and one of them makes queries, keys and values side by side
+# their linear layers store W as (in, out), and one of them computes queries, keys and values together
 TRANSPOSED = "i o -> o i"
-HEADS = "decoder.layers.{n}.self.heads"
+HEADS, QKV = "decoder.layers.{n}.self.heads", ("query", "key", "value")
 
 TABLE = WeightTable(
     source="GPT2LMHeadModel",
@@ -19,16 +19,8 @@ TABLE = WeightTable(
         Row("words.weight", "wte.weight"),
         Row("place.position.table", "wpe.weight"),
         Row("decoder.layers.{n}.around_self.norm.*", "h.{n}.ln_1.*"),
-        Row(
-            (f"{HEADS}.query.weight", f"{HEADS}.key.weight", f"{HEADS}.value.weight"),
-            "h.{n}.attn.c_attn.weight",
-            "i (parts o) -> parts o i",
-        ),
-        Row(
-            (f"{HEADS}.query.bias", f"{HEADS}.key.bias", f"{HEADS}.value.bias"),
-            "h.{n}.attn.c_attn.bias",
-            "(parts o) -> parts o",
-        ),
+        Row(tuple(f"{HEADS}.{x}.weight" for x in QKV), "h.{n}.attn.c_attn.weight", "i (parts o) -> parts o i"),
+        Row(tuple(f"{HEADS}.{x}.bias" for x in QKV), "h.{n}.attn.c_attn.bias", "(parts o) -> parts o"),
         Row(f"{HEADS}.out.weight", "h.{n}.attn.c_proj.weight", TRANSPOSED),
         Row(f"{HEADS}.out.bias", "h.{n}.attn.c_proj.bias"),
         Row("decoder.layers.{n}.around_feed.norm.*", "h.{n}.ln_2.*"),
@@ -49,17 +41,11 @@ def config(theirs: Mapping[str, Any]) -> GPTConfig:
     >>> config({"vocab_size": 11, "n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 32}).hidden
     32
     """
-    expect(theirs, "model_type", "gpt2")
-    expect(theirs, "scale_attn_by_inverse_layer_idx", False)
-    expect(theirs, "add_cross_attention", False)
-    width = setting(theirs, "n_embd")
+    expect(theirs, model_type="gpt2", scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
+    sizes = settings(theirs, width="n_embd", vocab="vocab_size", depth="n_layer", heads="n_head", length="n_positions")
     return GPTConfig(
-        vocab=setting(theirs, "vocab_size"),
-        width=width,
-        depth=setting(theirs, "n_layer"),
-        heads=setting(theirs, "n_head"),
-        hidden=theirs.get("n_inner") or 4 * width,
-        length=setting(theirs, "n_positions"),
+        **sizes,
+        hidden=theirs.get("n_inner") or 4 * sizes["width"],
         activation=activation(theirs, "activation_function", absent="gelu_new"),
         norm=f"layer:{theirs.get('layer_norm_epsilon', 1e-5)!r}",
         score="dot" if theirs.get("scale_attn_weights", True) else "dot:1.0",
@@ -74,6 +60,4 @@ def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> GPT:
 
     Radford et al. (2019), "Language Models are Unsupervised Multitask Learners".
     """
-    model = GPT(config(theirs))
-    copy_weights(model, TABLE, weights)
-    return model.eval()
+    return copy_weights(GPT(config(theirs)).eval(), TABLE, weights)

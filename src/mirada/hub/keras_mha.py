@@ -1,4 +1,4 @@
-"""From Keras' attention layers to ours. Keras itself is not imported: a layer brings its configuration and weights."""
+"""From Keras' attention layers to ours. Keras itself is not imported: a layer has its configuration and weights."""
 
 from typing import Any, Literal
 
@@ -18,13 +18,22 @@ from mirada.layers.axes import Axes
 def from_keras(layer: Any) -> Attention | Axes:
     """Our layer with a copy of the weights of a built Keras 3 layer, and the same outputs.
 
-    Knows `Attention` (both score modes), `AdditiveAttention` and `MultiHeadAttention`; one with `attention_axes` becomes an
-    `Axes`. Mind the order: Keras calls `layer([query, value, key])` or `layer(query, value, key)`, we call
+    Mind the order of the inputs: Keras calls `layer([query, value, key])` or `layer(query, value, key)`, we call
     `ours(query, memory=key, values=value)`.
+
+    Args:
+        layer: an `Attention` (either score mode), an `AdditiveAttention` or a `MultiHeadAttention` that has weights.
+
+    Returns:
+        An `Attention`; an `Axes` for a `MultiHeadAttention` with `attention_axes`.
+
+    >>> from_keras(torch.nn.Linear(2, 2))
+    Traceback (most recent call last):
+    ValueError: unknown Keras layer 'Linear'; known: AdditiveAttention, Attention, MultiHeadAttention.
     """
     makers = {
-        "Attention": _from_attention,
-        "AdditiveAttention": _from_additive,
+        "Attention": _from_single_head,
+        "AdditiveAttention": _from_single_head,
         "MultiHeadAttention": _from_multi_head,
     }
     kind = type(layer).__name__
@@ -34,36 +43,30 @@ def from_keras(layer: Any) -> Attention | Axes:
     return makers[kind](layer)
 
 
-def _from_attention(layer: Any) -> Attention:
-    """Keras `Attention`: raw dot product, or tanh of the sum ("concat"), each with a learned scale if asked for."""
+def _from_single_head(layer: Any) -> Attention:
+    """Keras `Attention`: raw dot product, or tanh of the sum ("concat"), each with a learned scale where there is one.
+
+    Keras `AdditiveAttention` is a weighted sum of tanh(q + k).
+    """
     config, weights = layer.get_config(), _named_weights(layer)
-    learned: Literal["learned"] | None = "learned" if config["use_scale"] else None
-    width = layer.get_build_config()["input_shape"][0][-1]
+    width, scaled = layer.get_build_config()["input_shape"][0][-1], config["use_scale"]
+    learned: Literal["learned"] | None = "learned" if scaled else None
     score: Score = Dot(scale=learned or 1.0)
-    if config["score_mode"] == "concat":
+    names = {"scale": "scale", "concat_score_weight": "weight"}
+    if type(layer).__name__ == "AdditiveAttention":
+        score, names = TanhSum(width, weight="vector" if scaled else None), {"scale": "weight"}
+    elif config["score_mode"] == "concat":
         score = TanhSum(width, weight="scalar", scale=learned)
-    for ours, theirs in (("scale", "scale"), ("weight", "concat_score_weight")):
-        if theirs in weights:
-            _copy_(getattr(score, ours), weights[theirs])
-    return Attention(Split(width, heads=1), score, normalizer=Softmax(config["dropout"]))
-
-
-def _from_additive(layer: Any) -> Attention:
-    """Keras `AdditiveAttention`: a weighted sum of tanh(q + k)."""
-    config, weights = layer.get_config(), _named_weights(layer)
-    width = layer.get_build_config()["input_shape"][0][-1]
-    score = TanhSum(width, weight="vector" if config["use_scale"] else None)
-    if score.weight is not None:
-        _copy_(score.weight, weights["scale"])
+    for theirs, weight in weights.items():
+        _copy_(getattr(score, names[theirs]), weight)
     return Attention(Split(width, heads=1), score, normalizer=Softmax(config["dropout"]))
 
 
 def _from_multi_head(layer: Any) -> Attention | Axes:
     """Keras `MultiHeadAttention`, with any `attention_axes`."""
     config, weights = layer.get_config(), _named_weights(layer)
-    require(
-        not config.get("use_gate"), "a Keras MultiHeadAttention with use_gate=True has no equal here: build it without"
-    )
+    gated = config.get("use_gate")
+    require(not gated, "a Keras MultiHeadAttention with use_gate=True has no equivalent here: build it without")
     out = weights["attention_output/kernel"]
     require(out.ndim == 3, f"output_shape must be one size: got {config['output_shape']}")
     heads = MultiHead(

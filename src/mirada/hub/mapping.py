@@ -1,12 +1,12 @@
-"""From a foreign checkpoint to a model of ours: the table of a format, and the one function that follows it.
+"""From a checkpoint of another library to our model: the table of a format, and the function that follows it.
 
-A format is a table of rows (our name, their name, how a tensor changes on the way). Nothing in a row is a program, so that
-the same table can be read in both directions.
+A format is a table of rows (our name, their name, how a tensor is rearranged). Rows hold no code, so that the same table can be
+read in both directions.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from einops import EinopsError, rearrange
@@ -15,30 +15,24 @@ from torch import Tensor, nn
 from mirada.errors import require, unknown
 from mirada.shapes import show
 
+Model = TypeVar("Model", bound=nn.Module)
 AS_IS = "as is"
 REVERSED = "reversed"  # the rows in the opposite order
 SHOWN = 3  # names in an error; a wrong checkpoint may lack hundreds
 
-ACTIVATIONS = {  # Hugging Face's words to ours
-    "relu": "relu",
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu-tanh",
-    "gelu_fast": "gelu-tanh",
-    "gelu_accurate": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "gelu_python_tanh": "gelu-tanh",
-    "silu": "silu",
-    "swish": "silu",
+ACTIVATIONS = {  # Hugging Face's names to ours
+    **{"relu": "relu", "gelu": "gelu", "gelu_python": "gelu", "silu": "silu", "swish": "silu"},
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_accurate"), "gelu-tanh"),
+    **dict.fromkeys(("gelu_pytorch_tanh", "gelu_python_tanh"), "gelu-tanh"),
 }
 
 
 class Row(NamedTuple):
-    """A tensor of theirs and the parameter of ours, or the several, that it fills.
+    """A tensor of theirs and the parameter of ours, or several, that it fills.
 
     In names `{n}` is the number of a layer, and `*` is weight and bias alike. `how` is "as is", "reversed" (the rows in the
-    opposite order), or the axes in the notation of einops, theirs -> ours; where there are several of ours, the axis `parts`
-    counts them. Read from right to left the same notation leads back.
+    opposite order), or the axes in the notation of einops, theirs -> ours; the axis `parts` counts several of ours. Read from
+    right to left, the same notation converts ours to theirs.
 
     >>> row = Row("layers.{n}.feed.weight", "h.{n}.mlp.weight", "i o -> o i")
     >>> list(row.written_out(["layers.0.feed.weight", "layers.1.feed.weight", "words.weight"]))[1].theirs
@@ -58,12 +52,18 @@ class Row(NamedTuple):
         """The row once for every layer, weight and bias that is among these names of ours."""
         pattern = _expression(self.names[0])
         for name in names:
-            if found := pattern.fullmatch(name):
-                ours = tuple(_fill_in(other, found.groupdict()) for other in self.names)
-                yield Row(ours, _fill_in(self.theirs, found.groupdict()), self.how)
+            if match := pattern.fullmatch(name):
+                ours = tuple(_fill_in(other, match.groupdict()) for other in self.names)
+                yield Row(ours, _fill_in(self.theirs, match.groupdict()), self.how)
+
+    @staticmethod
+    def attention(ours: str, theirs: str, *projections: str) -> "list[Row]":
+        """The rows of an attention layer, whose projections of query, key, value and output have these names of theirs."""
+        parts = ("query", "key", "value", "out")
+        return [Row(f"{ours}.heads.{a}.*", f"{theirs}.{b}.*") for a, b in zip(parts, projections, strict=True)]
 
     def convert(self, tensor: Tensor) -> tuple[Tensor, ...]:
-        """What each of ours gets of a tensor of theirs.
+        """A tensor of theirs, converted to each of our parameters.
 
         >>> q, k, v = Row(("q", "k", "v"), "qkv", "(parts o) -> parts o").convert(torch.arange(6))
         >>> k
@@ -82,11 +82,11 @@ class Row(NamedTuple):
 class WeightTable(NamedTuple):
     """All rows of a format.
 
-    Several rows may name one parameter: because it has two names in our model (tied), or because a format has two spellings;
-    the first is the one that files have today. A checkpoint needs one of them, and those it has must be equal.
+    Several rows may name one parameter: because it has two names in our model (tied), or because a format has two spellings,
+    of which the first is current. A checkpoint needs one of them; if it has several, they must be equal.
 
-    `source` is the class of theirs whose checkpoints the table describes, `prefix` may stand before any name, and the
-    `ignored` hold nothing that is learned.
+    `source` is their class whose checkpoints the table describes, `prefix` may precede any name, and the `ignored` tensors
+    hold nothing that is learned.
     """
 
     source: str
@@ -95,28 +95,34 @@ class WeightTable(NamedTuple):
     ignored: tuple[str, ...] = ()
 
 
-def copy_weights(model: nn.Module, table: WeightTable, weights: Mapping[str, Tensor]) -> None:
-    """Fill every parameter of a model from a checkpoint, and use every tensor of the checkpoint.
+def copy_weights(model: Model, table: WeightTable, weights: Mapping[str, Tensor]) -> Model:
+    """The model, with every parameter filled from a checkpoint of which every tensor is used.
 
     >>> table = WeightTable("Theirs", (Row("weight", "kernel", "i o -> o i"), Row("bias", "bias")))
     >>> layer = nn.Linear(2, 3)
-    >>> copy_weights(layer, table, {"kernel": torch.ones(2, 3), "bias": torch.zeros(3)})
-    >>> layer(torch.ones(2)).tolist()
+    >>> copy_weights(layer, table, {"kernel": torch.ones(2, 3), "bias": torch.zeros(3)})(torch.ones(2)).tolist()
     [2.0, 2.0, 2.0]
     >>> copy_weights(layer, table, {"kernel": torch.ones(2, 3), "beta": torch.zeros(3)})
     Traceback (most recent call last):
     ValueError: the weights must be those of a Theirs with this configuration. Missing: bias. Left over: beta. ...
     """
     parameters = dict(model.named_parameters(remove_duplicate=False))
-    held = _bare_names(weights, table.prefix)
+    held: dict[str, str] = {}  # every name without the prefix, and as it stands in the checkpoint
+    for full in weights:
+        other = held.setdefault(full.removeprefix(table.prefix), full)
+        require(other == full, f"two tensors have one name: {other} and {full}. Keep one of them.")
     rows = [row for pattern in table.rows for row in pattern.written_out(parameters)]
     _check_complete(table, rows, parameters, held)
     filled: dict[nn.Parameter, str] = {}
     for row in rows:
         if row.theirs not in held:
-            continue  # another name of the same tensor is there: that was checked
+            continue  # the tensor has another name here: that was checked
         theirs = held[row.theirs]
-        _check_weights(theirs, weights[theirs])
+        require(
+            weights[theirs].is_floating_point(),
+            f"{theirs} must hold floating-point numbers: got {weights[theirs].dtype}. "
+            "Save the checkpoint without quantization.",
+        )
         for ours, value in zip(row.names, row.convert(weights[theirs]), strict=True):
             parameter = parameters[ours]
             require(
@@ -132,12 +138,13 @@ def copy_weights(model: nn.Module, table: WeightTable, weights: Mapping[str, Ten
                     f"{filled[parameter]} and {theirs} must be equal: they are one parameter here, {ours}, "
                     "but differ in the checkpoint. Was it saved with tied weights?"
                 )
+    return model
 
 
 def _check_complete(
     table: WeightTable, rows: list[Row], parameters: Mapping[str, nn.Parameter], held: Mapping[str, str]
 ) -> None:
-    """Require a tensor for every parameter, and a place for every tensor."""
+    """Require a tensor for every parameter, and a parameter for every tensor."""
     sources: dict[nn.Parameter, list[str]] = {parameter: [] for parameter in parameters.values()}
     for row in rows:
         for name in row.names:
@@ -147,12 +154,9 @@ def _check_complete(
     missing = [" or ".join(names) for names in sources.values() if not any(name in held for name in names)]
     ignored = [_expression(pattern) for pattern in table.ignored]
     wanted = {row.theirs for row in rows}
-    left = [
-        full
-        for name, full in held.items()
-        if name not in wanted and not any(pattern.fullmatch(name) for pattern in ignored)
-    ]
-    problems = [f"{word}: {_shortened(found)}." for word, found in (("Missing", missing), ("Left over", left)) if found]
+    unused = [held[name] for name in held if name not in wanted and not any(p.fullmatch(name) for p in ignored)]
+    listed = {"Missing": missing, "Left over": unused}
+    problems = [f"{word}: {_shortened(names)}." for word, names in listed.items() if names]
     require(
         not problems,
         f"the weights must be those of a {table.source} with this configuration. {' '.join(problems)} "
@@ -160,43 +164,22 @@ def _check_complete(
     )
 
 
-def _check_weights(name: str, tensor: Tensor) -> None:
-    """Require real numbers: a quantized checkpoint holds codes."""
-    require(
-        tensor.is_floating_point(),
-        f"{name} must hold floating-point numbers: got {tensor.dtype}. Save the checkpoint without quantization.",
-    )
-
-
-def _bare_names(weights: Mapping[str, Tensor], prefix: str) -> dict[str, str]:
-    """Every name without the prefix, and as it stands in the checkpoint.
-
-    >>> _bare_names({"bert.pooler.bias": torch.zeros(2), "cls.bias": torch.zeros(3)}, "bert.")
-    {'pooler.bias': 'bert.pooler.bias', 'cls.bias': 'cls.bias'}
-    """
-    held: dict[str, str] = {}
-    for full in weights:
-        other = held.setdefault(full.removeprefix(prefix), full)
-        require(other == full, f"two tensors have one name: {other} and {full}. Keep one of them.")
-    return held
-
-
 def _expression(pattern: str) -> re.Pattern[str]:
-    """The regular expression of a name with `{n}` and `*`; each may stand in it once."""
+    """The regular expression of a name with `{n}` and `*`, each at most once."""
     escaped = re.escape(pattern)
     return re.compile(escaped.replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\*", r"(?P<part>weight|bias)"))
 
 
-def _fill_in(pattern: str, found: Mapping[str, str]) -> str:
-    """A name with the number and the part that another was found to have."""
-    return pattern.replace("{n}", found.get("n", "{n}")).replace("*", found.get("part", "*"))
+def _fill_in(pattern: str, parts: Mapping[str, str]) -> str:
+    """A name with the layer number and the part (weight or bias) of a match filled in."""
+    return pattern.replace("{n}", parts.get("n", "{n}")).replace("*", parts.get("part", "*"))
 
 
 def _shortened(names: list[str]) -> str:
     """The first few different names, and how many more there are."""
     names = list(dict.fromkeys(names))
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def setting(theirs: Mapping[str, Any], key: str) -> Any:
@@ -205,29 +188,39 @@ def setting(theirs: Mapping[str, Any], key: str) -> Any:
     return theirs[key]
 
 
-def expect(theirs: Mapping[str, Any], key: str, ours: Any, absent: Any = None) -> None:
-    """Require a setting to be as our model has it. Where it is absent it is `absent`; as ours, unless that is given.
+def settings(theirs: Mapping[str, Any], **keys: str) -> dict[str, Any]:
+    """Our arguments, each from the setting of theirs with that key.
 
-    >>> expect({"is_decoder": True}, "is_decoder", False)
+    >>> settings({"n_embd": 8, "n_layer": 2}, width="n_embd", depth="n_layer")
+    {'width': 8, 'depth': 2}
+    """
+    return {ours: setting(theirs, key) for ours, key in keys.items()}
+
+
+def expect(theirs: Mapping[str, Any], **required: Any) -> None:
+    """Require settings that our model has with one value only; an absent one is assumed to have it.
+
+    >>> expect({"is_decoder": True}, is_decoder=False)
     Traceback (most recent call last):
     ValueError: is_decoder must be False: got True. Our model has no other form.
     """
-    value = theirs.get(key, ours if absent is None else absent)
-    require(value == ours, f"{key} must be {ours!r}: got {value!r}. Our model has no other form.")
+    for key, ours in required.items():
+        value = theirs.get(key, ours)
+        require(value == ours, f"{key} must be {ours!r}: got {value!r}. Our model has no other form.")
 
 
 def expect_equal(theirs: Mapping[str, Any], *keys: str, absent: Any = None) -> Any:
-    """The one value of several settings, which our model does not tell apart."""
+    """The one value of several settings, for which our model has a single setting."""
     values = [setting(theirs, key) if absent is None else theirs.get(key, absent) for key in keys]
     require(
         all(value == values[0] for value in values),
-        f"{', '.join(keys)} must be equal, for our model has one setting for them: got {', '.join(map(str, values))}",
+        f"{', '.join(keys)} must be equal, because our model has one setting for them: got {', '.join(map(str, values))}",
     )
     return values[0]
 
 
 def activation(theirs: Mapping[str, Any], key: str, absent: str) -> str:
-    """Our word for the activation of a Hugging Face configuration.
+    """Our name for the activation of a Hugging Face configuration.
 
     >>> activation({"hidden_act": "gelu_new"}, "hidden_act", absent="gelu")
     'gelu-tanh'
@@ -239,5 +232,5 @@ def activation(theirs: Mapping[str, Any], key: str, absent: str) -> str:
 
 
 def softmax(dropout: float) -> str:
-    """Our spelling of a softmax whose weights are dropped at that rate in training."""
+    """Our spelling of a softmax with that dropout rate on its weights."""
     return f"softmax:{float(dropout)!r}" if dropout else "softmax"

@@ -10,6 +10,8 @@ from mirada.errors import require
 from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, expect_equal, setting, softmax
 from mirada.models.transformer import Transformer, TransformerConfig
 
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
+
 TABLE = WeightTable(
     source="MarianMTModel",
     prefix="model.",
@@ -17,23 +19,14 @@ TABLE = WeightTable(
         Row("target_words.weight", "shared.weight"),
         Row("target_words.weight", "decoder.embed_tokens.weight"),
         Row("source_words.weight", "encoder.embed_tokens.weight"),
-        Row("encoder.layers.{n}.self.heads.query.*", "encoder.layers.{n}.self_attn.q_proj.*"),
-        Row("encoder.layers.{n}.self.heads.key.*", "encoder.layers.{n}.self_attn.k_proj.*"),
-        Row("encoder.layers.{n}.self.heads.value.*", "encoder.layers.{n}.self_attn.v_proj.*"),
-        Row("encoder.layers.{n}.self.heads.out.*", "encoder.layers.{n}.self_attn.out_proj.*"),
+        *Row.attention("encoder.layers.{n}.self", "encoder.layers.{n}.self_attn", *PROJECTIONS),
         Row("encoder.layers.{n}.around_self.norm.*", "encoder.layers.{n}.self_attn_layer_norm.*"),
         Row("encoder.layers.{n}.feed.widen.*", "encoder.layers.{n}.fc1.*"),
         Row("encoder.layers.{n}.feed.narrow.*", "encoder.layers.{n}.fc2.*"),
         Row("encoder.layers.{n}.around_feed.norm.*", "encoder.layers.{n}.final_layer_norm.*"),
-        Row("decoder.layers.{n}.self.heads.query.*", "decoder.layers.{n}.self_attn.q_proj.*"),
-        Row("decoder.layers.{n}.self.heads.key.*", "decoder.layers.{n}.self_attn.k_proj.*"),
-        Row("decoder.layers.{n}.self.heads.value.*", "decoder.layers.{n}.self_attn.v_proj.*"),
-        Row("decoder.layers.{n}.self.heads.out.*", "decoder.layers.{n}.self_attn.out_proj.*"),
+        *Row.attention("decoder.layers.{n}.self", "decoder.layers.{n}.self_attn", *PROJECTIONS),
         Row("decoder.layers.{n}.around_self.norm.*", "decoder.layers.{n}.self_attn_layer_norm.*"),
-        Row("decoder.layers.{n}.cross.heads.query.*", "decoder.layers.{n}.encoder_attn.q_proj.*"),
-        Row("decoder.layers.{n}.cross.heads.key.*", "decoder.layers.{n}.encoder_attn.k_proj.*"),
-        Row("decoder.layers.{n}.cross.heads.value.*", "decoder.layers.{n}.encoder_attn.v_proj.*"),
-        Row("decoder.layers.{n}.cross.heads.out.*", "decoder.layers.{n}.encoder_attn.out_proj.*"),
+        *Row.attention("decoder.layers.{n}.cross", "decoder.layers.{n}.encoder_attn", *PROJECTIONS),
         Row("decoder.layers.{n}.around_cross.norm.*", "decoder.layers.{n}.encoder_attn_layer_norm.*"),
         Row("decoder.layers.{n}.feed.widen.*", "decoder.layers.{n}.fc1.*"),
         Row("decoder.layers.{n}.feed.narrow.*", "decoder.layers.{n}.fc2.*"),
@@ -41,7 +34,7 @@ TABLE = WeightTable(
         Row("output.weight", "lm_head.weight"),
         Row("output.bias", "final_logits_bias", "1 v -> v"),
     ),
-    # sines and cosines, which both compute
+    # sines and cosines, which both sides compute
     ignored=("encoder.embed_positions.weight", "decoder.embed_positions.weight"),
 )
 
@@ -54,14 +47,11 @@ def config(theirs: Mapping[str, Any]) -> TransformerConfig:
     >>> config(sizes | heads | {"encoder_ffn_dim": 16, "decoder_ffn_dim": 16}).tied
     'all'
     """
-    expect(theirs, "model_type", "marian")
-    expect(theirs, "scale_embedding", True, absent=False)
-    for key in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
-        expect(theirs, key, False)
-    expect(theirs, "static_position_embeddings", True)
-    for key in ("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"):
-        expect(theirs, key, 0.0)
-    vocab, length = setting(theirs, "vocab_size"), theirs.get("max_position_embeddings", 1024)
+    expect({"scale_embedding": False, **theirs}, model_type="marian", scale_embedding=True)
+    expect(theirs, normalize_before=False, normalize_embedding=False, add_final_layer_norm=False)
+    expect(theirs, static_position_embeddings=True)
+    expect(theirs, activation_dropout=0.0, encoder_layerdrop=0.0, decoder_layerdrop=0.0)
+    vocab = setting(theirs, "vocab_size")
     return TransformerConfig(
         vocab=theirs.get("decoder_vocab_size") or vocab,
         source_vocab=vocab,
@@ -69,7 +59,7 @@ def config(theirs: Mapping[str, Any]) -> TransformerConfig:
         depth=expect_equal(theirs, "encoder_layers", "decoder_layers"),
         heads=expect_equal(theirs, "encoder_attention_heads", "decoder_attention_heads"),
         hidden=expect_equal(theirs, "encoder_ffn_dim", "decoder_ffn_dim"),
-        length=length,
+        length=theirs.get("max_position_embeddings", 1024),
         activation=activation(theirs, "activation_function", absent="gelu"),
         norm="layer:1e-05",
         order="post",
@@ -84,18 +74,17 @@ def config(theirs: Mapping[str, Any]) -> TransformerConfig:
 def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Transformer:
     """Our model of their configuration and weights, in evaluation mode.
 
-    Their `final_logits_bias` is a constant, our bias of the output can be trained; a checkpoint may also have none. They
-    begin a target with the padding token.
+    Their `final_logits_bias` is constant, our output bias is trainable; a checkpoint may also have none. In Marian a target
+    begins with the padding token.
 
     Junczys-Dowmunt et al. (2018), arXiv:1804.00344.
     """
     model = Transformer(replace(config(theirs), output_bias="final_logits_bias" in weights))
-    copy_weights(model, TABLE, weights)
-    return model.eval()
+    return copy_weights(model.eval(), TABLE, weights)
 
 
 def _tied(theirs: Mapping[str, Any]) -> str:
-    """Which tables are one: of the source's words, the target's words and the output."""
+    """Which tables are shared: source embedding, target embedding and output."""
     shared, output = theirs.get("share_encoder_decoder_embeddings", True), theirs.get("tie_word_embeddings", True)
     require(
         output or not shared,

@@ -1,4 +1,4 @@
-"""Pretrained word vectors in text format (word2vec, GloVe, fastText): the embedding of a model can start from them."""
+"""Pretrained word vectors in text format (word2vec, GloVe, fastText) as the initial embedding of a model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from mirada.layers.embed import TokenEmbedding
 
 
 def start_from_vectors(model: nn.Module, path: str | Path, tokens: Sequence[str]) -> None:
-    """Let every token that a file has a vector for start with it; the others stay as they are."""
+    """Initialize the embedding of every token that has a vector in a file; the others stay as they are."""
     table = read_vectors(path, set(tokens)).table(tokens)
     for words in model.modules():
         if isinstance(words, TokenEmbedding) and words.vocab == len(tokens):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mirada.attention.heads import linear
 from mirada.errors import require, unknown
 from mirada.native.library import serves
-from mirada.native.linear_activation import KINDS, activate_, activate_backward
+from mirada.native.passes import KINDS, activate_, activate_backward
 from mirada.native.products import called, product, untouched
 
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.errors import require
-from mirada.native import cross_entropy as compiled
+from mirada.native import passes as compiled
 from mirada.native.library import serves
 from mirada.native.products import faster, product
 from mirada.shapes import check_integers, show

@@ -1,1 +1,1 @@
-"""Compiled C, where it can be had."""
+"""Compiled C, where a compiler is available."""

@@ -1,24 +1,24 @@
-/* Activations and their gradients, numbered as constants.py says. What is too large for the short cuts below, infinite or not a
- * number gives what PyTorch gives. */
+/* Activations and their gradients, numbered as in structures.py. For inputs that are infinite, NaN or too large for the approximations below,
+ * the results are those of PyTorch. */
 
 #ifndef MIRADA_ACTIVATIONS
 #define MIRADA_ACTIVATIONS
 
 #include "elements.h"
 
-#define HUGE_INPUT 1e6f /* beyond it a third power may leave the range of float */
+#define HUGE_INPUT 1e6f /* above it the third power may overflow */
 
-INLINE float gelu_tail(float x) { /* 1 / (1 + exp(2 u)) with the u whose tanh GPT-2's gelu has */
+INLINE float gelu_tail(float x) { /* 1 / (1 + exp(2 u)), with u the argument of tanh in GPT-2's gelu */
     const float u = 1.595769122f * x * (1.0f + 0.044715f * x * x);
-    return 1.0f / (1.0f + exponential(u > 80.0f ? 80.0f : u)); /* no smaller numbers than processors are quick with */
+    return 1.0f / (1.0f + exponential(u > 80.0f ? 80.0f : u)); /* avoids subnormal numbers, which are slow */
 }
 
 INLINE float activated(const int kind, float x) {
-    if (kind == RELU) return x <= 0.0f ? 0.0f : x; /* what is not a number stays that */
+    if (kind == RELU) return x <= 0.0f ? 0.0f : x; /* NaN stays NaN */
     if (kind == GELU) return 0.5f * x * (1.0f + error_function(0.707106781f * x));
     if (kind == GELU_TANH) {
         const float y = x - x * gelu_tail(x);
-        return x > HUGE_INPUT ? x : y; /* infinity less infinity is no number */
+        return x > HUGE_INPUT ? x : y; /* infinity - infinity is NaN */
     }
     const float power = exponential(-x); /* silu */
     return x / (1.0f + (x < -88.0f ? INFINITY : power));

@@ -1,8 +1,8 @@
-"""All C files, compiled into one library on first use, and kept in the user's private cache folder.
+"""All C files, compiled into one library on first use and kept in the user's private cache folder.
 
-The file's name holds a key of all that decides what is compiled, and a hash of the file: a file that was cut short, damaged or
-put there by somebody else is never loaded. It appears whole or not at all, whoever else is compiling. A build that failed is
-remembered for a day, so that not every process tries in vain.
+The file's name holds a key of everything that affects the build, and a hash of the file: a truncated or damaged file, or one of
+another user, is never loaded. It is written atomically, also while other processes compile. A failed build is remembered for a
+day, so that later processes do not try again in vain.
 """
 
 import hashlib
@@ -26,15 +26,16 @@ THREADS = "-fopenmp"
 COMPILERS = ("cc", "gcc", "clang")
 LONGEST_BUILD = 120  # seconds
 REMEMBERED = 24 * 3600  # seconds that a failed build is not tried again
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class NotBuiltError(Exception):
-    """There is no library; the message says why."""
+    """The library was not built; the message says why."""
 
 
 @dataclass(frozen=True)
 class BuildRecipe:
-    """All that decides what is compiled."""
+    """Everything that affects the build."""
 
     compiler: str
     version: str
@@ -42,41 +43,36 @@ class BuildRecipe:
 
     @cached_property
     def key(self) -> str:
-        """A name for the library that these settings make."""
+        """A name for the library that is built with these settings."""
         decides = [self.compiler, self.version, *self.flags, *SHARED, *DEFINED, _processor()]
         text = "\0".join([*decides, *(f"{path.name}\0{path.read_text(encoding='utf-8')}" for path in sources())])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def command(self, target: Path) -> list[str]:
-        """The call of the compiler."""
+        """The command of the compiler."""
         files = [str(path) for path in sources() if path.suffix == ".c"]
         return [self.compiler, *self.flags, *SHARED, *DEFINED, "-I", str(HERE), "-o", str(target), *files, "-lm"]
 
 
 def plans() -> list[BuildRecipe]:
-    """What to try, one after the other: with threads, and without."""
+    """The builds to try, in order: with threads, then without."""
     if os.environ.get("MIRADA_NATIVE") == "0":
         raise NotBuiltError("MIRADA_NATIVE=0 turns it off")
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         raise NotBuiltError(f"there is no C compiler ({', '.join(COMPILERS)})")
     if not hasattr(os, "geteuid"):
-        raise NotBuiltError("this system has no owners of files, so none can be known to be ours")
-    version = _version_of(compiler)
+        raise NotBuiltError("this system has no owners of files, so the owner of a library cannot be checked")
+    try:
+        printed = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_BUILD).stdout
+    except (OSError, subprocess.SubprocessError) as failed:
+        raise NotBuiltError(f"{compiler} does not run: {failed}") from failed
+    version = next(iter(printed.splitlines()), "").strip()
     return [BuildRecipe(compiler, version, flags) for flags in ((*FLAGS, THREADS), FLAGS)]
 
 
-def _version_of(compiler: str) -> str:
-    """The first line that the compiler says about itself."""
-    try:
-        said = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_BUILD)
-    except (OSError, subprocess.SubprocessError) as failed:
-        raise NotBuiltError(f"{compiler} does not run: {failed}") from failed
-    return next(iter(said.stdout.splitlines()), "").strip()
-
-
 def build(plan: BuildRecipe) -> Path:
-    """The library of that plan, made if it is not there."""
+    """The library of a recipe, built if it does not exist."""
     try:
         folder, key = _private_folder(), plan.key
         for path in sorted(folder.glob(f"mirada-{key}-*.so")):
@@ -92,75 +88,68 @@ def build(plan: BuildRecipe) -> Path:
 
 
 def _compiled(plan: BuildRecipe, folder: Path, key: str, failure: Path) -> Path:
-    """Compile, in a folder of its own, and move the result to its place at once."""
+    """Compile in a temporary folder, and move the result to its place atomically."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = Path(scratch) / "made"
+        output = Path(scratch) / "output"
         try:
-            done = subprocess.run(plan.command(made), capture_output=True, text=True, timeout=LONGEST_BUILD)
-            reason = None if done.returncode == 0 and made.exists() else _first_error(done.stderr)
+            done = subprocess.run(plan.command(output), capture_output=True, text=True, timeout=LONGEST_BUILD)
+            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["it says nothing"]
+            error = next((line for line in lines if "error" in line), lines[0])
+            reason = None if done.returncode == 0 and output.exists() else error
         except subprocess.SubprocessError as failed:
             reason = str(failed)
         if reason is not None:
             reason = f"{plan.compiler} failed: {reason}"
-            made.write_text(reason, encoding="utf-8")
-            made.chmod(0o600)
-            os.replace(made, failure)
+            output.write_text(reason, encoding="utf-8")
+            output.chmod(0o600)
+            os.replace(output, failure)
             raise NotBuiltError(reason)
-        made.chmod(0o700)
-        target = named(folder, key, made.read_bytes())
-        os.replace(made, target)
+        output.chmod(0o700)
+        target = named(folder, key, output.read_bytes())
+        os.replace(output, target)
     failure.unlink(missing_ok=True)
     return target
 
 
 def named(folder: Path, key: str, contents: bytes) -> Path:
-    """The place of a library with these contents."""
+    """The path of a library with these contents."""
     return folder / f"mirada-{key}-{hashlib.sha256(contents).hexdigest()[:32]}.so"
 
 
-def _first_error(text: str) -> str:
-    """The first line of a compiler's complaint that says what is wrong."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line), lines[0] if lines else "it says nothing")
-
-
 def _private_folder() -> Path:
-    """Where libraries are kept: the user's own, and nobody else may write there, or put another folder in its place."""
+    """The folder of the libraries: it belongs to the user, and nobody else may write to it or replace it."""
     folder = cache_home() / "mirada"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder = folder.resolve()
     if not stat.S_ISDIR(folder.stat().st_mode) or not ours(folder):
         raise NotBuiltError(f"{folder} must be yours and writable by nobody else: chown it, or chmod go-w")
-    for above in folder.parents:
-        if not _safe_above(above.stat()):
+    for above in folder.parents:  # nobody but this user and root may rename what is in them; others may add (sticky)
+        about = above.stat()
+        writable = about.st_mode & WRITABLE_BY_OTHERS and not about.st_mode & stat.S_ISVTX
+        if writable or about.st_uid not in (0, os.geteuid()):
             raise NotBuiltError(f"{folder} can be replaced by others, who may write to {above}: set XDG_CACHE_HOME")
     return folder
 
 
-def _safe_above(about: os.stat_result) -> bool:
-    """Whether nobody but this user and root may rename what is in a folder: others may not write there, or only add (sticky)."""
-    writable = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not about.st_mode & stat.S_ISVTX
-    return about.st_uid in (0, os.geteuid()) and not writable
-
-
 def cache_home() -> Path:
-    """$XDG_CACHE_HOME, or ~/.cache; a relative path would be another place in every folder, so it is ignored."""
+    """$XDG_CACHE_HOME, or ~/.cache. A relative path is ignored: it would differ with the working directory."""
     chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if chosen.is_absolute():
         return chosen
     try:
         home = Path.home()
+        if home.is_absolute() and home.is_dir():
+            return home / ".cache"
+        reason = f"HOME={str(home)!r}"
     except (RuntimeError, KeyError) as unknown:
-        raise NotBuiltError(f"there is no home folder to keep it in ({unknown}): set XDG_CACHE_HOME") from unknown
-    if not home.is_absolute() or not home.is_dir():
-        raise NotBuiltError(f"there is no home folder to keep it in (HOME={str(home)!r}): set XDG_CACHE_HOME")
-    return home / ".cache"
+        reason = str(unknown)
+    raise NotBuiltError(f"there is no home folder to keep it in ({reason}): set XDG_CACHE_HOME")
 
 
 def ours(path: Path) -> bool:
     """Whether a file or folder belongs to this user, and nobody else may write to it."""
     about = path.stat()
-    return about.st_uid == os.geteuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return about.st_uid == os.geteuid() and not about.st_mode & WRITABLE_BY_OTHERS
 
 
 def sources() -> list[Path]:
@@ -170,7 +159,7 @@ def sources() -> list[Path]:
 
 @cache
 def _processor() -> str:
-    """What the compiled code depends on: code made for one processor may not run on another."""
+    """The features of the processor: code compiled for one processor may not run on another."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line for line in lines if line.startswith(("flags", "Features")))

@@ -1,11 +1,11 @@
-/* A number of 64 bits that tells whether any byte of some tensors changed, as quickly as memory can be read. */
+/* A 64-bit checksum that shows whether any byte of some tensors changed, at the speed of reading memory. */
 
 #include "elements.h"
 
-#define WIDTH 32                   /* words that are taken in side by side, each by a lane of its own */
+#define WIDTH 32                   /* words that are processed in parallel, one per lane */
 #define CHUNK (int64_t)(1 << 18)   /* bytes that one thread takes at a time; whole rounds of WIDTH words */
 
-/* Every step can be undone if its word is known, so words that differ in one place never give the same number. */
+/* Every step is invertible for a known word, so inputs that differ in one word never have the same checksum. */
 INLINE uint64_t taken(uint64_t state, uint64_t word) {
     return (((state << 29) | (state >> 35)) ^ word) * 0x9e3779b97f4a7c15u;
 }
@@ -26,7 +26,7 @@ static uint64_t chunk_sum(const char *bytes, int64_t count, uint64_t place) {
 uint64_t checksum(const char *const *tensors, const int64_t *sizes, int64_t count, int64_t threads) {
     uint64_t whole = 0;
     for (int64_t t = 0; t < count; t++) {
-        const uint64_t own = mixed(mixed((uint64_t)t + 1) ^ (uint64_t)sizes[t]); /* which tensor, and how long it is */
+        const uint64_t own = mixed(mixed((uint64_t)t + 1) ^ (uint64_t)sizes[t]); /* the tensor's index and size */
         const int64_t chunks = (sizes[t] + CHUNK - 1) / CHUNK;
         const char *bytes = tensors[t];
         uint64_t sum = own;

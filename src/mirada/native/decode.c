@@ -1,11 +1,11 @@
 /* A stack of Transformer layers, float32: one decoding step, with one new place per row, or one pass over whole sources.
  *
- * A matrix is stored in panels of PANEL columns, each a block of (in, PANEL) numbers, so that any number of rows reads it in one
- * stream. The weights of a stack lie one after the other in the order in which a step uses them.
+ * A matrix is stored in panels of PANEL columns, each a block of (in, PANEL) numbers, so that it is read sequentially for any
+ * number of rows. The weights of a stack are stored in the order in which a step uses them.
  *
- * Threads share many rows by taking some of them through all layers each, and few rows by taking columns of every matrix in turn:
- * whoever is free takes the next piece, and all wait until the last one is done. Where other processes want the same cores, waiting
- * takes longer than the work; so a step that took longer than one thread alone would have is followed by some that one thread takes.
+ * With many rows, each thread takes some of them through all layers. With few rows, threads share the columns of every matrix: a
+ * free thread takes the next piece, and all wait for the last one. Where other processes use the same cores, waiting takes longer
+ * than the work; so after a step that was slower than one thread alone, one thread takes the next steps.
  */
 
 #include <time.h>
@@ -17,27 +17,27 @@
 #include "panels.h"
 #include "threads.h"
 
-#define SHARE 16 /* rows that are worth a thread of their own through all layers */
+#define SHARE 16 /* rows from which each thread takes its own rows through all layers */
 
 typedef struct {
     int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, last_norm; /* of the stack */
-    int64_t length; /* 0: a step; else a pass: every `length` rows are the places of one source, which see each other */
+    int64_t length; /* 0: a step; otherwise a pass: every `length` rows are the places of one source, which attend to each other */
     int64_t rows, first, all; /* rows of this piece, the first of them, and of all pieces */
     int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
     int64_t filled, written, source_length; /* places of the caches, those of them that have writers, and places of the sources */
-    int64_t source_count, vocab, work;      /* sources (0: not known), words, and multiplications per row, about */
-    float enlarged; /* what the vectors of words are multiplied by */
+    int64_t source_count, vocab, work;      /* sources (0: not known), size of the vocabulary, and approximate multiplications per row */
+    float enlarged; /* the scale of the embedding */
     const float *weights;
     float *const *caches;        /* keys and values of every layer */
-    const float *const *sources; /* the same, of what the layers look at */
+    const float *const *sources; /* keys and values of the source, of every layer */
     const int64_t *writers;      /* for places < written: the row of the cache that holds what this row has there */
     const int64_t *entry;        /* the source that each row reads; null: its own */
     const int64_t *lengths;      /* of the sources; null: all of source_length */
     const int64_t *tokens;       /* one per row; null: the input is given */
     const float *input, *words;  /* the vectors of the rows, or those of the vocabulary */
-    const float *position;       /* what the place adds: one row, or in a pass one per place; null: nothing */
+    const float *position;       /* the position vectors: one row, or in a pass one per place; null: none */
     const float *scores;         /* the matrix of the output layer; null: the stack's own outputs are wanted */
-    float *output, *asked, *scratch, *own; /* scratch is for all rows, and some of its own for each thread */
+    float *output, *asked, *scratch, *own; /* scratch for all rows, and a part of `own` for each thread */
     Phase *phases;                         /* some for each thread */
 } DecodeStep;
 
@@ -71,7 +71,7 @@ static Phase *embed(Phase *phase, float *out, const DecodeStep *job) {
     return finish(phase, pieces);
 }
 
-/* Attention of one query over n keys, which stand at these offsets; nothing to look at gives zeros. */
+/* Attention of one query over n keys at these offsets; without keys the result is zero. */
 static void attend(const float *q, const float *keys, const float *values, const int64_t *offsets, int64_t n, int64_t dim, float scale,
                    float *weights, float *out) {
     const int64_t whole = dim / LANES * LANES;
@@ -89,7 +89,7 @@ static void attend(const float *q, const float *keys, const float *values, const
     for (int64_t s = 0; s < n; s++) sum += weights[s];
     const float by = n ? 1.0f / sum : 0.0f;
     int64_t d = 0;
-    for (; d + 4 * LANES <= dim; d += 4 * LANES) { /* four sums at once: each waits for its last */
+    for (; d + 4 * LANES <= dim; d += 4 * LANES) { /* four independent sums hide the latency of each */
         vec mixed[4] = {{0}};
         for (int64_t s = 0; s < n; s++)
             for (int v = 0; v < 4; v++) mixed[v] += weights[s] * *(const loose *)(values + offsets[s] + d + v * LANES);
@@ -111,13 +111,13 @@ INLINE void fetch(const float *at, int64_t dim) {
     for (int64_t d = 0; d < dim; d += 16) __builtin_prefetch(at + d, 0, 3);
 }
 
-INLINE int64_t place_of(const DecodeStep *job, int64_t unit, int64_t s) { /* where the key of place s stands, for that row and head */
+INLINE int64_t place_of(const DecodeStep *job, int64_t unit, int64_t s) { /* the offset of the key of place s, for this row and head */
     const int64_t row = unit / job->heads, head = unit % job->heads;
     const int64_t writer = s < job->written ? job->writers[s * job->all + row] : job->first + row;
     return writer * job->cache_row + head * job->cache_head + s * job->dim;
 }
 
-/* Self-attention: the new key and value go to place `filled` of the cache first. What the next unit reads is fetched meanwhile. */
+/* Self-attention: the new key and value go to place `filled` of the cache first. The data of the next unit is prefetched meanwhile. */
 static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
                         int64_t *offsets) {
     const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
@@ -140,7 +140,7 @@ static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, floa
     return finish(phase, pieces);
 }
 
-/* Self-attention of whole sources: keys and values are in the rows beside. */
+/* Self-attention of whole sources: keys and values are in the same rows. */
 static Phase *look_around(Phase *phase, const DecodeStep *job, float scale, const float *qkv, float *out, float *weights, int64_t *offsets) {
     const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
     const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
@@ -215,7 +215,7 @@ static void run(const DecodeStep *job, int64_t thread) {
     }
 }
 
-int64_t decode_phases(int64_t depth) { return 16 * depth + 4; } /* that a step has at most */
+int64_t decode_phases(int64_t depth) { return 16 * depth + 4; } /* the most phases of a step */
 
 static int64_t scratch_of(const DecodeStep *job) { /* numbers per row */
     const int64_t inner = job->heads * job->dim;
@@ -258,18 +258,18 @@ static int64_t now(void) {
     return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-/* Whether sharing pays, as found by the steps that the calling thread took before: others may decode at the same time. */
+/* Whether sharing pays, measured by earlier steps of the calling thread: others may decode at the same time. */
 static _Thread_local struct {
-    int64_t alone, penalty; /* steps to be taken by one thread before several try again, and how many the next time */
+    int64_t alone, penalty; /* single-threaded steps before several threads try again, and how many the next time */
     float paces[128];       /* nanoseconds per multiplication of one thread, by the size of the batch; 0: not known */
 } past = {0, 4, {0}};
 
-/* Forget that: several threads share the next steps as soon as it is known how long one takes. */
+/* Forget these measurements: several threads share the next steps once the time of one is measured. */
 void decode_forget(void) { past.alone = 0, past.penalty = 4; }
 
 INLINE int out_of(int64_t x, int64_t last) { return x < 0 || x > last; }
 
-/* What is read as an index or a length must lie within the memory it speaks of: 0, or what does not. */
+/* Indices and lengths must lie within the memory that they refer to: 0, or the code of the one that does not. */
 static int64_t misfit(const DecodeStep *job) {
     if (out_of(job->activation, ACTIVATION_COUNT - 1)) return -6;
     for (int64_t r = 0; job->tokens && r < job->rows; r++)
@@ -290,7 +290,7 @@ static int64_t misfit(const DecodeStep *job) {
     return job->cross && job->source_length > job->places ? -2 : 0;
 }
 
-/* Take a step; not 0 if something does not fit, as decode.py says. */
+/* Take a step; the other codes are explained in decode.py. */
 int64_t decode_step(const DecodeStep *job) {
     const int64_t wrong = misfit(job);
     if (wrong || job->rows < 1) return wrong;
@@ -323,7 +323,7 @@ void decode_product(int64_t rows, int64_t in, int64_t columns, int64_t threads, 
     multiply(&phase, threads, x, in, rows, in, columns, matrix, out, columns, SET, 0, 1);
 }
 
-/* Ask for large pages: a step reads more memory than there are entries for small ones. Worth a twelfth of the time of one row. */
+/* Ask for large pages: a step reads more memory than the TLB covers with small ones. It saves a twelfth of the time of one row. */
 void enlarge(char *start, int64_t bytes) {
 #ifdef MADV_HUGEPAGE
     const uintptr_t page = 1 << 21, first = ((uintptr_t)start + page - 1) / page * page, last = ((uintptr_t)start + bytes) / page * page;
@@ -333,7 +333,7 @@ void enlarge(char *start, int64_t bytes) {
 #endif
 }
 
-/* Where each field lies, and how large all of it is: Python compares. */
+/* The offset of each field and the size of the structure, which Python compares. */
 int64_t decode_layout(int64_t *offsets) {
 #define AT(field) offsetof(DecodeStep, field)
     const int64_t found[] = {AT(width), AT(heads), AT(dim), AT(hidden), AT(depth), AT(activation), AT(rms), AT(post), AT(cross),

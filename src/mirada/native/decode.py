@@ -27,7 +27,7 @@ MISFITS = {
 def step(job: DecodeStep) -> bool:
     """Take a step, or a pass over whole sources; False if a token is not in the vocabulary.
 
-    All that C reads as an index or a length is checked before; `source_count` 0 leaves the entries' upper bound unchecked.
+    C checks every index and length before it reads; with `source_count` 0 the entries have no upper bound.
     """
     answer = loaded().decode_step(ctypes.byref(job))
     if answer in MISFITS:
@@ -36,7 +36,7 @@ def step(job: DecodeStep) -> bool:
 
 
 def forget() -> None:
-    """Let several threads share the next step of this thread, though sharing did not pay before."""
+    """Let several threads share the next step of this thread, even if sharing did not pay before."""
     loaded().decode_forget()
 
 
@@ -46,7 +46,7 @@ def product(
     columns: int,
     out: Float[Tensor, "rows columns"] | None = None,
 ) -> Float[Tensor, "rows columns"]:
-    """x times a matrix of that many columns, which is stored in panels with its bias behind them.
+    """x times a matrix of that many columns, which is stored in panels followed by its bias.
 
     `out`, if given, is contiguous room for the result.
     """
@@ -63,25 +63,25 @@ def product(
 
 @cache
 def panel() -> int:
-    """How many columns of a matrix stand together: it depends on the processor."""
+    """The number of columns in a panel, which depends on the processor."""
     return loaded().decode_panel()
 
 
 def phases(depth: int) -> int:
-    """How many phases a step of that many layers has at most; each takes 8 int64 of `DecodeStep.phases`."""
+    """The most phases of a step of that many layers; each takes 8 int64 of `DecodeStep.phases`."""
     return loaded().decode_phases(depth)
 
 
 def enlarge(room: Tensor) -> None:
-    """Ask for large pages of memory under a tensor, where they can be had."""
+    """Ask the system for large pages for the memory of a tensor."""
     loaded().enlarge(room.data_ptr(), room.numel() * room.element_size())
 
 
 def checksum(tensors: Sequence[Tensor]) -> int:
-    """A number of 64 bits over every byte of all tensors: it tells whether one of them was changed.
+    """A checksum of 64 bits over every byte of all tensors, to detect changes.
 
-    A change of a single number always changes it; so does any other change, with a chance of 1 - 2^-64. It can be compared
-    within one process only.
+    A change of a single number always changes it; any other change does with probability 1 - 2^-64. It can be compared within
+    one process only.
 
     >>> x = torch.zeros(3)
     >>> checksum([x]) == checksum([x.clone()])

@@ -2,9 +2,9 @@
 
 #include "elements.h"
 
-#define BLOCK 64 /* numbers whose random bytes are made together */
+#define BLOCK 64 /* numbers whose random bytes are generated together */
 
-/* y = base (null: 0) + x * scale where a random byte is at least `dropped`. The seed and a number's place decide its byte. */
+/* y = base (null: 0) + x * scale where a random byte is at least `dropped`. The byte is a function of the seed and the number's index. */
 void dropout(int64_t n, const float *restrict x, const float *restrict base, float *restrict y, uint64_t seed, int64_t dropped,
              float scale, int64_t threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)

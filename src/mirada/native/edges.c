@@ -1,8 +1,8 @@
 /* Softmax over the incoming edges of every node, and the weighted sum of values, forward and backward.
  *
- * Edges are sorted by target; `offsets` says where each target's edges begin, `source` whom they come from. Rows hold
- * `heads` vectors of `dim` numbers. `kept`, if there, multiplies the weights as they meet the values (dropout). Threads take
- * ranges of nodes and write only there; each has some of the `room` for itself.
+ * Edges are sorted by target; `offsets` has the first edge of each target, `source` the source of each edge. Rows hold
+ * `heads` vectors of `dim` numbers. `kept`, if given, multiplies the weights before the values (dropout). Threads take
+ * ranges of nodes and write only there; each has its own part of `room`.
  */
 
 #include <math.h>

@@ -64,7 +64,7 @@ void NAMED(edges_score_gradient)(int64_t nodes, int64_t heads, int64_t dim, cons
     }
 }
 
-/* here `offsets` and `order` list the outgoing edges of every source, and `target` whom each edge leads to */
+/* here `offsets` and `order` list the outgoing edges of every source, and `target` the target of each edge */
 void NAMED(edges_value_gradient)(int64_t nodes, int64_t heads, int64_t dim, const int64_t *offsets, const int64_t *order,
                                  const int64_t *target, const REAL *weights, const REAL *kept, const REAL *gradient, REAL *result,
                                  int64_t threads) {

@@ -20,11 +20,8 @@ def edges_forward(
     """The weights, a softmax over the edges of each target, and the sums of weighted values."""
     nodes, heads, dim = values.shape
     _check_all(values, [scores, kept], [values], offsets, [source])
-    weights, output, threads = (
-        torch.empty_like(scores),
-        torch.empty_like(values),
-        threads_for(len(source) * heads * dim),
-    )
+    weights, output = torch.empty_like(scores), torch.empty_like(values)
+    threads = threads_for(len(source) * heads * dim)
     room = scores.new_empty(threads, 2, heads)
     tensors = offsets, source, scores, values, kept, weights, output, room
     function = getattr(loaded(), f"edges_forward_{REALS[values.dtype]}")
@@ -44,10 +41,10 @@ def edges_backward(
     d_scores, d_values = torch.empty_like(weights), torch.empty_like(values)
     threads, real = threads_for(len(source) * heads * dim), REALS[values.dtype]
     room = weights.new_empty(threads, heads)
-    given = offsets, source, weights, kept, values, grad, d_scores, room
-    getattr(loaded(), f"edges_score_gradient_{real}")(nodes, heads, dim, *map(address, given), threads)
-    rest = starts, order, target, weights, kept, grad, d_values
-    getattr(loaded(), f"edges_value_gradient_{real}")(nodes, heads, dim, *map(address, rest), threads)
+    for_scores = offsets, source, weights, kept, values, grad, d_scores, room
+    getattr(loaded(), f"edges_score_gradient_{real}")(nodes, heads, dim, *map(address, for_scores), threads)
+    for_values = starts, order, target, weights, kept, grad, d_values
+    getattr(loaded(), f"edges_value_gradient_{real}")(nodes, heads, dim, *map(address, for_values), threads)
     return d_scores, d_values
 
 

@@ -1,4 +1,4 @@
-/* Functions of one number that a compiler makes vectors of. */
+/* Functions of one number that the compiler vectorizes. */
 
 #ifndef MIRADA_ELEMENTS
 #define MIRADA_ELEMENTS
@@ -20,7 +20,7 @@ INLINE float exponential(float x) { /* 2^n times a polynomial, to float's last d
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    uint32_t bits; /* the lowest ones of what was shifted are n, whatever it is: a cast would not take what is no number */
+    uint32_t bits; /* the lowest bits of `shifted` are n; a cast would be undefined for NaN */
     memcpy(&bits, &shifted, 4);
     bits = (bits + 127u) << 23;
     float power;

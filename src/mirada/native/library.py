@@ -1,6 +1,6 @@
-"""The library of all C files: whether there is one, why not, and what it may work on. Nothing needs it: it is only faster.
+"""The library of all C files: whether it is available, why not, and which tensors it takes. It is optional, and only faster.
 
-`MIRADA_NATIVE=0` turns it off. It shares PyTorch's own threads: both use the OpenMP that is loaded already.
+`MIRADA_NATIVE=0` turns it off. It shares PyTorch's threads: both use the OpenMP that is already loaded.
 """
 
 import ctypes
@@ -17,13 +17,12 @@ from torch.autograd import forward_ad
 from mirada.native.build import BuildRecipe, NotBuiltError, build, plans
 from mirada.native.structures import DecodeStep, ShortAttention, layout
 
-WORTH_A_THREAD = 2**19  # multiplications that outweigh sharing them
+WORTH_A_THREAD = 2**19  # multiplications per thread from which sharing the work pays
 PLAIN = (Tensor, nn.Parameter)
 
-_number, _pointer, _float, _double, _bits = (
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_float, ctypes.c_double, ctypes.c_uint64,
-)  # fmt: skip
-SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # what each function gives and takes
+_number, _bits, _pointer = ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p
+_float, _double = ctypes.c_float, ctypes.c_double
+SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # the result and the arguments of each function
     "dropout": (None, [_number, _pointer, _pointer, _pointer, _bits, _number, _float, _number]),
     "cross_entropy": (None, [_number, _number, _pointer, _pointer, _pointer, _double, _pointer, _number]),
     "linear_activation": (None, [_number, _number, _number, _pointer, _pointer, _pointer, _number]),
@@ -57,7 +56,7 @@ class FoundLibrary(NamedTuple):
 
 
 def search() -> FoundLibrary:
-    """Load the library, built if need be: with threads, or else without."""
+    """Load the library, and build it if necessary: with threads, otherwise without."""
     reason: str | None = None
     try:
         for plan in plans():
@@ -74,7 +73,7 @@ def search() -> FoundLibrary:
 
 
 def declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
-    """The library, with what its functions take and give."""
+    """The library, with the signatures of its functions."""
     for name, (result, arguments) in SIGNATURES.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
@@ -98,7 +97,7 @@ def search_once() -> FoundLibrary:
 
 
 def library() -> ctypes.CDLL | None:
-    """The compiled library; None where there is none, for the reason that `reason` gives."""
+    """The compiled library; None if there is none (`reason` says why)."""
     return search_once().library
 
 
@@ -108,7 +107,7 @@ def reason() -> str | None:
 
 
 def describe() -> str:
-    """What is compiled, by what and where it is kept; or why nothing is."""
+    """The compiler, its flags and the path of the library; or why there is none."""
     there = search_once()
     if there.built is None:
         return f"not compiled: {there.reason}. PyTorch computes the same, in more time"
@@ -123,44 +122,44 @@ def identity() -> str:
 
 
 def loaded() -> ctypes.CDLL:
-    """The library, where `serves` said that there is one."""
+    """The library, after `serves` returned True."""
     there = library()
     assert there is not None, reason()
     return there
 
 
 def serves(*tensors: Tensor, dtypes: Sequence[torch.dtype] = (torch.float32,)) -> bool:
-    """Whether C may work on these tensors: plain ones on a CPU, of one of these dtypes, and not while they are traced."""
+    """Whether C takes these tensors: plain ones on a CPU, of one of these dtypes, and not while they are traced."""
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
         return False
     if torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0:
-        return False  # C computes numbers, not what goes along with them
+        return False  # C computes numbers only, without tangents and batching rules
     return all(_usual(x, dtypes) for x in tensors) and library() is not None
 
 
 def _usual(x: Tensor, dtypes: Sequence[torch.dtype]) -> bool:
-    """Whether there is memory behind this tensor that C can read."""
+    """Whether C can read the memory of this tensor."""
     there = type(x) in PLAIN and x.device.type == "cpu" and torch._C._has_storage(x) and not x._is_zerotensor()
     return there and x.dtype in dtypes and not x.is_neg() and not x.is_conj()
 
 
 def threads_for(work: int) -> int:
-    """How many threads that many multiplications are worth."""
+    """How many threads to use for that many multiplications."""
     return max(1, min(torch.get_num_threads(), work // WORTH_A_THREAD))
 
 
 def address(tensor: Tensor | None) -> int | None:
-    """Where a tensor lies; None is the null pointer."""
+    """The address of a tensor; None is the null pointer."""
     return None if tensor is None else tensor.data_ptr()
 
 
 def addresses(tensors: Sequence[Tensor]) -> ctypes.Array:
-    """Where the tensors lie, for C. They must outlive it."""
+    """The addresses of tensors, for C. The tensors must outlive the array."""
     return (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
 
 
 def check(name: str, x: Tensor, shape: Sequence[int], dtype: torch.dtype) -> None:
-    """Require a contiguous tensor of that shape and dtype, on a CPU: C reads it as it lies."""
+    """Require a contiguous tensor of that shape and dtype on a CPU, as C reads it."""
     if tuple(x.shape) != tuple(shape) or x.dtype != dtype or x.device.type != "cpu" or not x.is_contiguous():
         raise ValueError(
             f"{name} must be a contiguous {tuple(shape)} of {dtype} on a CPU: got {tuple(x.shape)} of {x.dtype} on {x.device}"

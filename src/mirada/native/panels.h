@@ -9,7 +9,7 @@
 
 #define ROWS 6 /* of a tile at most */
 #define PANEL (LANES * VECTORS)
-#define BLOCK 96 /* rows whose inputs stay in the cache while a panel passes */
+#define BLOCK 96 /* rows whose inputs stay in the cache while a panel is read */
 
 typedef float four __attribute__((vector_size(16)));
 
@@ -25,7 +25,7 @@ static void activate(float *x, int64_t n, int64_t kind) {
     switch (kind) { ACTIVATED(RELU) ACTIVATED(GELU) ACTIVATED(GELU_TANH) ACTIVATED(SILU) }
 }
 
-INLINE float total(vec x) { /* by halves: one number after the other would wait for every sum */
+INLINE float total(vec x) { /* by halves: adding one number after the other would wait for every sum */
     four part[LANES / 4];
     memcpy(part, &x, sizeof x);
     for (int size = LANES / 8; size > 0; size /= 2)
@@ -58,8 +58,8 @@ static void norm_row(const float *x, const float *weights, float *out, int64_t w
 
 enum { SET, ADD, ACTIVATE };
 
-/* Some rows times one panel. `columns` of it are stored; `next` is the panel that this thread will probably need after it, and is
- * brought nearer meanwhile. */
+/* Some rows times one panel. `columns` of it are stored; `next` is the panel that this thread will probably need next; it is
+ * prefetched. */
 static void columns_of(const float *x, int64_t x_stride, int64_t rows, int64_t in, const float *panel, const float *next, const float *bias,
                        float *out, int64_t out_stride, int64_t columns, int mode, int64_t activation) {
     const int64_t tiles = (rows + ROWS - 1) / ROWS, pace = (4 * PANEL + tiles - 1) / tiles;
@@ -72,7 +72,7 @@ static void columns_of(const float *x, int64_t x_stride, int64_t rows, int64_t i
 #define TILE_OF(rows)                                                                      \
     case rows:                                                                             \
         if (tiles > 1) TILE(rows, 1);                                                      \
-        else TILE(rows, 0); /* a single stream is fetched by the processor */              \
+        else TILE(rows, 0); /* the processor prefetches a single stream itself */              \
         break;
         switch (count) { TILE_OF(1) TILE_OF(2) TILE_OF(3) TILE_OF(4) TILE_OF(5) TILE_OF(6) }
         for (int64_t r = 0; r < count; r++) {
@@ -92,7 +92,7 @@ static void columns_of(const float *x, int64_t x_stride, int64_t rows, int64_t i
 static Phase *multiply(Phase *phase, int64_t threads, const float *x, int64_t x_stride, int64_t rows, int64_t in, int64_t columns,
                        const float *matrix, float *out, int64_t out_stride, int mode, int64_t activation, int exact) {
     const int64_t panels = padded(columns) / PANEL, blocks = (rows + BLOCK - 1) / BLOCK;
-    const int64_t few = larger(1, rows > ROWS ? 1 : panels / (6 * threads)); /* panels in a piece: with few rows they are quickly done */
+    const int64_t few = larger(1, rows > ROWS ? 1 : panels / (6 * threads)); /* panels in a piece: with few rows a panel takes little time */
     const int64_t groups = (panels + few - 1) / few;
     const float *bias = matrix + panels * in * PANEL;
     EACH(piece, groups * blocks) {

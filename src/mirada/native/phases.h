@@ -1,4 +1,4 @@
-/* Work that threads share piece by piece: whoever is free takes the next one, and all wait until the last one is done. */
+/* Work that threads share piece by piece: a free thread takes the next one, and all wait for the last one. */
 
 #ifndef MIRADA_PHASES
 #define MIRADA_PHASES

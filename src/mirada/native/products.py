@@ -1,6 +1,6 @@
-"""Products of matrices by oneDNN, where what PyTorch asks for them is slower: on CPUs of AMD, MKL leaves half of AVX-512 unused.
+"""Matrix products by oneDNN where MKL is slower: on AMD processors MKL uses only half of AVX-512.
 
-Both are part of PyTorch. Small products stay where they are: asking oneDNN costs more than they do.
+Both are part of PyTorch. Small products stay with MKL: calling oneDNN costs more than they do.
 """
 
 from functools import cache
@@ -14,12 +14,12 @@ from torch.nn.modules import module as everywhere
 
 from mirada.native.library import serves
 
-LEAST = 2**20  # multiplications that are worth it
-LINEAR_FORWARD = nn.Linear.forward  # as it was when this was imported: some replace it
+LEAST = 2**20  # multiplications from which oneDNN pays
+LINEAR_FORWARD = nn.Linear.forward  # at import: other code may replace it
 
 
 def product(a: Float[Tensor, "rows depth"], b: Float[Tensor, "columns depth"]) -> Float[Tensor, "rows columns"]:
-    """a b^T; either may lie in memory as its transpose does.
+    """a b^T; either may be a transposed view.
 
     >>> product(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]])).item()
     11.0
@@ -30,27 +30,26 @@ def product(a: Float[Tensor, "rows depth"], b: Float[Tensor, "columns depth"]) -
 
 
 def called(layer: nn.Module, x: Tensor) -> Tensor:
-    """layer(x); a plain linear layer that nobody watches, on many rows, is one product of oneDNN, forward and backward.
+    """layer(x); for a plain linear layer without hooks, on many rows, one product of oneDNN, forward and backward.
 
     >>> layer, x = nn.Linear(2, 3), torch.randn(5, 2)
     >>> bool((called(layer, x) == layer(x)).all())
     True
     """
-    if torch.compiler.is_compiling() or type(layer) is not nn.Linear:
-        return layer(x)
-    if x.numel() * layer.out_features < LEAST or not faster():
+    plain = type(layer) is nn.Linear and not torch.compiler.is_compiling()
+    if not plain or x.numel() * layer.out_features < LEAST or not faster():  # type: ignore[operator]
         return layer(x)
     weight, bias = layer._parameters.get("weight"), layer._parameters.get("bias")
-    given = [x, weight] if bias is None else [x, weight, bias]
+    tensors = [x, weight] if bias is None else [x, weight, bias]
     fits = x.ndim > 1 and weight is not None and x.shape[-1] == weight.shape[1] and untouched(layer)
-    if not fits or torch.is_autocast_enabled("cpu") or not serves(*given):  # type: ignore[arg-type]
+    if not fits or torch.is_autocast_enabled("cpu") or not serves(*tensors):  # type: ignore[arg-type]
         return layer(x)
     return _LinearProduct.apply(x.flatten(0, -2), weight, bias).unflatten(0, x.shape[:-1])
 
 
 @cache
 def faster() -> bool:
-    """Whether oneDNN is here, and MKL would be slower."""
+    """Whether oneDNN is available and MKL is slower."""
     try:
         amd = "AuthenticAMD" in Path("/proc/cpuinfo").read_text()
         if not amd or torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
@@ -62,14 +61,13 @@ def faster() -> bool:
 
 
 def untouched(layer: nn.Module) -> bool:
-    """Whether a linear layer is called as its class says: no hook, no method and no weight of its own in the way."""
+    """Whether a linear layer runs the forward of its class: no hooks, and no method or weight replaced on the instance."""
     hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks
     if nn.Linear.forward is not LINEAR_FORWARD:
         return False
-    own = {"forward", "__call__", "_call_impl", "_slow_forward", "weight", "bias", "_compiled_call_impl"} & vars(
-        layer
-    ).keys()
-    return not hooks and not everywhere._has_any_global_hook() and all(vars(layer)[name] is None for name in own)
+    names = ("forward", "__call__", "_call_impl", "_slow_forward", "weight", "bias", "_compiled_call_impl")
+    overridden = any(vars(layer).get(name) is not None for name in names)
+    return not hooks and not overridden and not everywhere._has_any_global_hook()
 
 
 class _LinearProduct(torch.autograd.Function):
@@ -83,11 +81,11 @@ class _LinearProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         rows, weight, bias = ctx.saved_tensors
-        if not serves(grad) or torch.is_grad_enabled():  # many gradients at once, or those of gradients
-            again = torch.is_grad_enabled()
+        if not serves(grad) or torch.is_grad_enabled():  # batched gradients, or gradients of gradients
+            nested = torch.is_grad_enabled()
             with torch.enable_grad():
                 wanted = [x for x, needed in zip((rows, weight, bias), ctx.needs_input_grad, strict=True) if needed]
-                gradients = iter(torch.autograd.grad(F.linear(rows, weight, bias), wanted, grad, create_graph=again))
+                gradients = iter(torch.autograd.grad(F.linear(rows, weight, bias), wanted, grad, create_graph=nested))
             return tuple(next(gradients) if needed else None for needed in ctx.needs_input_grad)
         x, w, b = ctx.needs_input_grad
         return (

@@ -1,7 +1,7 @@
 /* Attention over short sequences, float32: all of a head stays in the cache, forward and backward.
  *
- * Heads are shared among threads. A sequence's keys end at its length; with `causal`, a query's end at its own place. Numbers of one
- * vector stand next to each other; places, heads and sequences may be any distance apart.
+ * Heads are shared among threads. A sequence's keys end at its length; with `causal`, a query's keys end at its own place. The
+ * numbers of a vector are contiguous; places, heads and sequences may have any stride.
  */
 
 #include <stddef.h>
@@ -10,10 +10,10 @@
 
 #define LONGEST SHORT_LONGEST /* keys, and so numbers in a row of weights, at most */
 #define WIDEST SHORT_WIDEST   /* numbers in a vector at most */
-#define WIDE SHORT_LANES      /* vectors and rows of weights are multiples of it, and sums of rows are made side by side */
+#define WIDE SHORT_LANES      /* vectors and rows of weights are multiples of it, and rows are summed in parallel */
 _Static_assert(WIDE % LANES == 0 && LONGEST % WIDE == 0 && WIDEST % WIDE == 0, "rows of short attention are whole vectors");
 
-typedef struct { float *start; int64_t sequence, head, place; } Strides; /* where a tensor lies, and its distances */
+typedef struct { float *start; int64_t sequence, head, place; } Strides; /* the address and strides of a tensor */
 
 INLINE float *at(Strides x, int64_t sequence, int64_t head) {
     return x.start + sequence * x.sequence + head * x.head;
@@ -28,8 +28,8 @@ INLINE void stored_tile(const int R, const int V, int64_t depth, const float *a,
         for (int v = 0; v < V; v++) *(loose *)(c + r * next_c + LANES * v) = sums[r][v];
 }
 
-/* c (rows x columns) = a (rows x depth) b (depth x columns), columns a multiple of LANES. a may lie any way: a step down and a step
- * along are given. */
+/* c (rows x columns) = a (rows x depth) b (depth x columns), columns a multiple of LANES. a may have any
+ * strides. */
 static void product(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t down, int64_t along, const float *b,
                     int64_t next_b, float *c, int64_t next_c) {
     int64_t column = 0;
@@ -136,7 +136,7 @@ void short_backward(const ShortAttention *job) {
     }
 }
 
-/* Where each field lies, and how large all of it is: Python compares. */
+/* The offset of each field and the size of the structure, which Python compares. */
 int64_t short_layout(int64_t *offsets) {
 #define AT(field) offsetof(ShortAttention, field)
     const int64_t found[] = {AT(batch), AT(heads), AT(queries), AT(keys), AT(padded), AT(dim), AT(value_dim), AT(causal), AT(threads),

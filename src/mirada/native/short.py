@@ -9,7 +9,7 @@ from torch import Tensor
 from mirada.native.library import address, check, loaded, threads_for
 from mirada.native.structures import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST, ShortAttention, Strides
 
-WORK = 2  # multiplications that one of these is worth
+WORK = 2  # multiplications that take as long as one of these
 
 Queries = Float[Tensor, "batch heads queries dim"]
 Keys = Float[Tensor, "batch heads keys dim"]
@@ -22,7 +22,7 @@ Lengths = Int[Tensor, " batch"]
 def short_forward(
     q: Queries, k: Keys, v: Values, lengths: Lengths | None, causal: bool, scale: float
 ) -> tuple[Output, Weights]:
-    """softmax(scale q.k) v over the first `lengths` keys, and the weights, with zeros behind them to a multiple of the lanes."""
+    """softmax(scale q.k) v over the first `lengths` keys, and the weights, padded with zeros to a multiple of the lanes."""
     q, k, v = (_vectors(x) for x in (q, k, v))
     weights = q.new_empty(*q.shape[:3], -(-k.shape[2] // SHORT_LANES) * SHORT_LANES)
     output = _like(q, v.shape[3])
@@ -54,7 +54,7 @@ def _described(
     weights: Weights,
     output: Output,
 ) -> ShortAttention:
-    """What C is told. The tensors must outlive it."""
+    """The arguments for C. The tensors must outlive them."""
     (batch, heads, queries, dim), (keys, value_dim) = q.shape, v.shape[2:]
     fits = queries <= SHORT_LONGEST and keys <= SHORT_LONGEST
     fits = fits and all(n <= SHORT_WIDEST and n % SHORT_LANES == 0 for n in (dim, value_dim))
@@ -75,16 +75,16 @@ def _described(
 
 
 def _strides(x: Tensor) -> Strides:
-    """Where a tensor lies."""
+    """The address and strides of a tensor."""
     return Strides(x.data_ptr(), *x.stride()[:3])
 
 
 def _vectors(x: Tensor) -> Tensor:
-    """The tensor, with the numbers of each vector next to each other."""
+    """The tensor, with contiguous vectors."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
 def _like(x: Tensor, dim: int) -> Tensor:
-    """Room for a vector for each of those of x; the heads of a place lie side by side, as the layer around them wants it."""
+    """An empty tensor with a vector for each of x; the heads of a place are contiguous, as the layer reads them."""
     batch, heads, length, _ = x.shape
     return x.new_empty(batch, length, heads, dim).transpose(1, 2)

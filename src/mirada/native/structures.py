@@ -1,25 +1,19 @@
-"""What C is told in one piece: structures, field by field as they stand in the C files. The loader compares the two."""
+"""The structures that are passed to C, field by field as in the C files. The loader compares both."""
 
 import ctypes
 
-# Numbers that Python and C must agree on. They stand here only: the compiler is told of them.
+# Numbers that Python and C share. They are defined here only: the compiler receives them as macros.
 
 
-ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")  # what C computes; C numbers them in this order
-SHORT_LONGEST = 128  # places of short attention at most
-SHORT_WIDEST = 128  # numbers in its vectors at most
+ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")  # computed in C, numbered in this order
+SHORT_LONGEST = 128  # the most places of short attention
+SHORT_WIDEST = 128  # the most numbers in its vectors
 SHORT_LANES = 16  # their number is a multiple of this
 
-DEFINED = tuple(
-    f"-D{name}={value}"
-    for name, value in {
-        "SHORT_LONGEST": SHORT_LONGEST,
-        "SHORT_WIDEST": SHORT_WIDEST,
-        "SHORT_LANES": SHORT_LANES,
-        "ACTIVATION_COUNT": len(ACTIVATIONS),
-        **{name.upper().replace("-", "_"): number for number, name in enumerate(ACTIVATIONS)},
-    }.items()
-)
+NUMBERS = {"SHORT_LONGEST": SHORT_LONGEST, "SHORT_WIDEST": SHORT_WIDEST, "SHORT_LANES": SHORT_LANES}
+NUMBERS["ACTIVATION_COUNT"] = len(ACTIVATIONS)
+NUMBERS |= {name.upper().replace("-", "_"): number for number, name in enumerate(ACTIVATIONS)}
+DEFINED = tuple(f"-D{name}={value}" for name, value in NUMBERS.items())
 
 
 def _numbers(*names: str) -> list[tuple[str, type]]:
@@ -31,13 +25,11 @@ def _pointers(*names: str) -> list[tuple[str, type]]:
 
 
 class DecodeStep(ctypes.Structure):
-    """What `decode_step` in decode.c is told."""
+    """The argument of `decode_step` in decode.c."""
 
     _fields_ = (
-        _numbers(
-            "width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm", "length"
-        )
-        + _numbers("rows", "first", "all", "threads", "places", "cache_row", "cache_head")
+        _numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm")
+        + _numbers("length", "rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + _numbers("source_row", "source_head", "source_place")
         + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
         + [("enlarged", ctypes.c_float)]
@@ -47,13 +39,13 @@ class DecodeStep(ctypes.Structure):
 
 
 class Strides(ctypes.Structure):
-    """A tensor with the axes (sequence head place number): where it lies, and how far one thing is from the next."""
+    """A tensor with the axes (sequence head place number): its address and its strides."""
 
     _fields_ = _pointers("start") + _numbers("sequence", "head", "place")
 
 
 class ShortAttention(ctypes.Structure):
-    """What the functions of short.c are told."""
+    """The argument of the functions of short.c."""
 
     _fields_ = (
         _numbers("batch", "heads", "queries", "keys", "padded", "dim", "value_dim", "causal", "threads")
@@ -64,5 +56,5 @@ class ShortAttention(ctypes.Structure):
 
 
 def layout(structure: type[ctypes.Structure]) -> list[int]:
-    """Where each field lies, and how large all of it is."""
+    """The offset of each field, and the size of the structure."""
     return [getattr(structure, field[0]).offset for field in structure._fields_] + [ctypes.sizeof(structure)]

@@ -1,4 +1,4 @@
-/* Threads: OpenMP's, which PyTorch has loaded already; where that cannot be had, one. */
+/* Threads of OpenMP, which PyTorch has loaded already; one thread where it is not available. */
 
 #ifndef MIRADA_THREADS
 #define MIRADA_THREADS

@@ -1,4 +1,4 @@
-/* Vectors of the processor's own width, and the product of a few rows with a few of them: what all products are made of. */
+/* Vectors of the processor's own width, and the product of a few rows with a few of them: the basis of all products. */
 
 #ifndef MIRADA_TILES
 #define MIRADA_TILES
@@ -22,9 +22,9 @@
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef float loose __attribute__((vector_size(4 * LANES), aligned(4), may_alias)); /* a vector at any address */
 
-/* sums (R x V vectors) = start + a b, with a of (R, depth), whose numbers may lie any way, and b of (depth, V vectors). A start is
- * one row for all (null: zeros). With `fetch`, memory further on is brought nearer meanwhile, a pace at a time. All but the pointers
- * and distances is known when this is compiled, so the sums stay in registers. */
+/* sums (R x V vectors) = start + a b, with a of (R, depth), of any strides, and b of (depth, V vectors). `start` is
+ * one row for all (null: zeros). With `fetch`, memory further on is prefetched. Everything except pointers and strides is
+ * known at compile time, so the sums stay in registers. */
 INLINE void tile(const int R, const int V, int64_t depth, const float *a, int64_t down, int64_t along, const float *b,
                  int64_t next_b, const float *start, const int fetch, const char *ahead, int64_t pace,
                  vec sums[TILE_ROWS][VECTORS]) {

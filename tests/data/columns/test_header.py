@@ -1,4 +1,4 @@
-"""Tables as people have them: what is recognized, and what is left alone."""
+"""Tables as users have them: what is recognized, and what is not touched."""
 
 from pathlib import Path
 
@@ -188,7 +188,7 @@ def test_an_unusual_header_is_found_over_few_rows_and_over_rare_labels(tmp_path:
         assert "header: text is palabras, label is resultado" in found.notes[0]
 
 
-def test_a_rare_label_in_the_first_row_is_no_header_beside_a_text_like_the_others(tmp_path: Path) -> None:
+def test_a_rare_label_in_the_first_row_is_no_header_next_to_a_text_like_the_others(tmp_path: Path) -> None:
     for rows in (
         [("it is what it is", "mixed"), *LABELLED[:6]],
         [("so so", "mixed"), ("bad film", "neg"), ("ok", "pos")],
@@ -220,7 +220,7 @@ def test_a_title_above_an_unusual_header_is_left_out(tmp_path: Path) -> None:
         assert found.notes[0].endswith("header: text is palabras, label is resultado (1 line above it left out)")
 
 
-def test_the_wordiest_column_is_suggested_beside_a_named_label(tmp_path: Path) -> None:
+def test_the_wordiest_column_is_suggested_next_to_a_named_label(tmp_path: Path) -> None:
     rows = [(f"2024/01/01 10:0{number}", said, str(number)) for number, said in enumerate(SAID)]
     with pytest.raises(ValueError, match=r"names no text. Say which columns .*, for example columns=¿Qué tal\?,Nota$"):
         read(tmp_path, [("Marca temporal", "¿Qué tal?", "Nota"), *rows], between=";")

@@ -34,7 +34,7 @@ def test_the_column_of_inputs_by_its_name(row: list[str], asks: tuple[str, ...],
     assert named_input(row, [["x y z"] * len(row)], asks) == place
 
 
-def test_a_name_over_short_cells_beside_long_ones_is_a_label() -> None:
+def test_a_name_over_short_cells_next_to_long_ones_is_a_label() -> None:
     rest = [["they counted the votes again", "review"], ["he won the last match", "report"]]
     assert named_input(["it is time to go home", "comment"], rest, TEXT) is None
     assert named_input(["it is time to go home", "comment"], [row[::-1] for row in rest], TEXT) == 1

@@ -47,7 +47,7 @@ def test_the_column_can_be_named_or_counted(tmp_path: Path) -> None:
         cells(tmp_path / "a.csv", rows, columns="3")
 
 
-def test_a_guess_is_told(tmp_path: Path) -> None:
+def test_a_guess_is_reported(tmp_path: Path) -> None:
     labelled = "".join(f"{'pos' if i % 2 else 'neg'}\tsentence number {i}\n" for i in range(20))
     found = cells(tmp_path / "a.tsv", labelled)
     assert found.input == 1
@@ -94,7 +94,7 @@ def test_a_text_file_with_a_header_is_a_table(tmp_path: Path) -> None:
     assert cells(tmp_path / "b.txt", "text, well, it is only a line\nand another\n").columns == ("text",)
 
 
-def test_columns_that_nothing_tells_apart_are_asked_for(tmp_path: Path) -> None:
+def test_ambiguous_columns_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"3 columns \('a b', 'c d', 'e f'\) and no header that names text. Say which: columns=2"
     ):
@@ -148,7 +148,7 @@ def test_a_name_for_texts_over_numbers_is_not_taken(tmp_path: Path) -> None:
     assert cells(tmp_path / "a.csv", "rating,verified_reviews,feedback\n" + rows).input == 1
 
 
-def test_a_faint_name_over_single_words_is_not_taken_beside_texts(tmp_path: Path) -> None:
+def test_a_faint_name_over_single_words_is_not_taken_next_to_texts(tmp_path: Path) -> None:
     rows = "".join(f"2024-01-{n:02},the soup number {n} was cold,Ana\n" for n in range(1, 9))
     assert cells(tmp_path / "a.csv", "Fecha,¿Qué tal la comida?,Nombre\n" + rows).input == 1
 
@@ -159,7 +159,7 @@ def test_words_over_dates_are_a_header(tmp_path: Path) -> None:
     assert (found.columns, found.input, len(found.rows)) == (("date", "customer", "note"), 2, 8)
 
 
-def test_sentences_beside_numbers_are_the_inputs_of_a_translator(tmp_path: Path) -> None:
+def test_sentences_next_to_numbers_are_the_inputs_of_a_translator(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("nr;Satz\n1;Geh.\n2;Lauf.\n3;Halt.\n")
     assert read_cells(str(path), ("source",), TableOptions()).input == 1

@@ -1,4 +1,4 @@
-"""Arrays of npz files: what is damaged, encrypted, packed otherwise or claims too much is told with its file."""
+"""Arrays of npz files: what is damaged, encrypted, packed otherwise or too large is reported with its file."""
 
 import io
 import struct
@@ -142,7 +142,7 @@ def test_a_few_bytes_cannot_name_a_graph_without_end() -> None:
 
 
 @pytest.mark.parametrize("change", [{"feature_values": np.array(1.0)}, {"y": np.array(3)}, {"edge_index": np.array(0)}])
-def test_a_number_in_the_place_of_an_array_is_told(change: dict) -> None:
+def test_a_number_in_the_place_of_an_array_is_reported(change: dict) -> None:
     with pytest.raises(ValueError, match="data: "):
         read_graph(arrays(**change), GraphOptions())
 
@@ -152,6 +152,6 @@ def test_labels_in_bytes_are_text() -> None:
     assert read_graph(arrays(y=y), GraphOptions()).graph.labels == ("ñ", "a", "a", "", "\ufffd")
 
 
-def test_one_label_for_all_pictures_is_told() -> None:
+def test_one_label_for_all_pictures_is_reported() -> None:
     with pytest.raises(ValueError, match=r"labels must have one axis: got shape \(\)"):
         read_images({"images": IMAGES, "labels": np.array(3)})

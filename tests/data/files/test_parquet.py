@@ -150,8 +150,8 @@ def test_a_damaged_file_is_told_or_read(tmp_path: Path, seed: int) -> None:
     assert told == "no error" or told.startswith("ValueError: "), told
 
 
-def test_a_part_of_another_name_than_its_column_is_told(tmp_path: Path) -> None:
-    """The name of a column stands in the schema and again with its numbers: a bit may flip in one of them."""
+def test_a_part_of_another_name_than_its_column_is_reported(tmp_path: Path) -> None:
+    """The name of a column is in the schema and again with its numbers: a bit may flip in one of them."""
     path = tmp_path / "x.parquet"
     written(path, arrow.table({"film": ["a text"] * 9, "label": ["a"] * 9}), store_schema=False)
     path.write_bytes(b"fILm".join(path.read_bytes().rsplit(b"film", 1)))

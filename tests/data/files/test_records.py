@@ -331,7 +331,7 @@ def test_keys_by_name(tmp_path: Path) -> None:
         ('[{"Texto": "house", "Clase": "casa"}]', "text is Texto, label is Clase", ("text", "label")),
     ],
 )
-def test_keys_with_usual_names_are_taken_and_told(
+def test_keys_with_usual_names_are_taken_and_reported(
     tmp_path: Path, data: str, found: str, columns: tuple[str, str]
 ) -> None:
     read_ = read(tmp_path / "pairs.jsonl", data, columns)
@@ -339,7 +339,7 @@ def test_keys_with_usual_names_are_taken_and_told(
     assert read_.notes == (f"{tmp_path / 'pairs.jsonl'}: keys: {found}",)
 
 
-def test_two_other_keys_are_told_apart_by_what_they_hold(tmp_path: Path) -> None:
+def test_two_other_keys_are_distinguished_by_their_values(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f'{{"overall": {n % 5}, "said": "we stayed for {n} nights"}}\n' for n in range(12)))
     found = read_records(path, ("text", "label"))

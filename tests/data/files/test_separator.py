@@ -1,4 +1,4 @@
-"""What divides lines, by what it makes of them."""
+"""The separator is recognized by the columns that it yields."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def test_the_separator(tmp_path: Path, text: str, delimiter: str) -> None:
     assert found(tmp_path, text).delimiter == delimiter
 
 
-def test_two_that_serve_alike_are_asked_for(tmp_path: Path) -> None:
+def test_two_equally_good_columns_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"a: its lines can be divided at 2 characters. Say which: separator=',' or sep"
     ):

@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 # characters
 
 
-def test_accents_are_composed_unless_somebody_counts_characters(path: Path) -> None:
+def test_accents_are_composed_unless_characters_are_counted(path: Path) -> None:
     path.write_bytes("cafe\u0301\nna\xefve".encode() + b"\n\xff\n")
     assert [row[1] for row in scan(path)][:2] == ["caf\xe9", "na\xefve"]
     assert [row[1] for row in scan(path, form=as_written)][:2] == ["cafe\u0301", "na\xefve"]
@@ -277,7 +277,7 @@ def test_an_empty_file(path: Path, data: bytes) -> None:
             read()
 
 
-def test_a_missing_file_with_a_similar_name_beside_it(tmp_path: Path, path: Path) -> None:
+def test_a_missing_file_with_a_similar_name_next_to_it(tmp_path: Path, path: Path) -> None:
     path.write_text("one")
     with pytest.raises(ValueError, match=r"wrods.txt: no such file. Did you mean '.*words.txt'\?"):
         list(read_lines(tmp_path / "wrods.txt"))

@@ -60,7 +60,7 @@ def test_weights_by_hand() -> None:
     assert_close(bags.values, torch.tensor([raw[row] / norm for row in sorted(raw)]))
 
 
-def test_pieces_count_where_letters_are_asked_for() -> None:
+def test_pieces_count_where_letters_are_requested() -> None:
     words, letters = (NgramTable.learn(occurrences(TEXTS, kind), most=1000) for kind in ("words", "letters"))
     distinct = {piece for word in ("a", "good", "film", "bad", "book") for piece in pieces(word)}
     assert len(letters) == len(words) + len(distinct)

@@ -117,7 +117,7 @@ def test_a_word_among_unknown_and_hidden_ones_keeps_its_spaces() -> None:
 # --- what a token is
 
 
-def test_a_word_has_the_same_pieces_beside_a_sign() -> None:
+def test_a_word_has_the_same_pieces_next_to_a_sign() -> None:
     for kind in ("bpe", "unigram"):
         tokenizer = TOKENIZERS[kind]
         house, stop = tokenizer.encode("the house"), tokenizer.encode("the house.")

@@ -89,13 +89,13 @@ def test_bad_files_are_refused(path: Path, data: str | bytes, message: str) -> N
         read(path, data)
 
 
-def test_every_row_must_have_one_size_also_those_nobody_wants(path: Path) -> None:
+def test_every_row_must_have_one_size_also_unused_ones(path: Path) -> None:
     path.write_text("a 1 2\nb 3\nc 5 6\n")
     with pytest.raises(ValueError, match=r"vectors.txt:2: expected"):
         read_vectors(path, {"a"})
 
 
-def test_words_that_are_no_text_do_no_harm_if_nobody_wants_them(path: Path) -> None:
+def test_invalid_words_do_no_harm_if_they_are_not_used(path: Path) -> None:
     path.write_bytes(b"a 1 2\n\xc3 3 4\n\0 5 6\nb 7 8\n")
     assert_close(read_vectors(path, {"b"}).rows, torch.tensor([[7.0, 8.0]]))
 

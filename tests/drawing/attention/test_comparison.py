@@ -1,4 +1,4 @@
-"""Answers beside what was wanted."""
+"""Answers compared with the right ones."""
 
 import pytest
 

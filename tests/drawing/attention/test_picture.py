@@ -34,7 +34,7 @@ def test_the_picture_is_embedded_once_and_whole() -> None:
     assert "--ratio:9/6" in (root.all(kind="panels")[0].attributes["style"] or "")
 
 
-def test_one_panel_stands_beside_its_picture() -> None:
+def test_one_panel_is_next_to_its_picture() -> None:
     one, two = (page_of(PictureHeat(PIXELS, (HeatPanel("a", GRID),) * count)) for count in (1, 2))
     assert len(one.all(kind="pair")) == 1
     assert two.all(kind="pair") == []
@@ -94,7 +94,7 @@ def test_large_pictures_are_shrunk_and_boxes_stay() -> None:
     assert root.all(kind="box")[0].attributes["style"] == "left:0%;top:0%;width:100%;height:50%"
 
 
-def test_what_misleads_is_told() -> None:
+def test_misleading_features_are_reported() -> None:
     def told(*grids: tuple[tuple[float, ...], ...]) -> list[str]:
         root = page_of(PictureHeat(PIXELS, tuple(HeatPanel("a", grid) for grid in grids)))
         return [node.text for node in root.all(kind="caution")]

@@ -31,6 +31,6 @@ def test_columns_have_a_name_of_their_own() -> None:
     assert cautions(sink, ("a", "b", "c"), "place")[0] == "One place, \u201cb\u201d, takes 80% of all weight."
 
 
-def test_weights_too_large_to_sum_are_told_too() -> None:
+def test_weights_too_large_to_sum_are_reported_too() -> None:
     root = page_of(Aligned(("a", "b"), ("x", "y"), ((1e308, 1e308), (0.5, 0.5))))
     assert [node.text for node in root.all(kind="caution")] == ["Rows sum to 1 up to inf, not to 1."]

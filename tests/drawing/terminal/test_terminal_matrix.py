@@ -57,7 +57,7 @@ def test_lines_fit_whatever_the_words(terminal: Terminal, name: str, size: tuple
         assert bare.replace("\u2068", "").replace("\u2069", "").isascii()
 
 
-def test_long_sentences_come_in_pieces_and_the_rest_is_told() -> None:
+def test_long_sentences_come_in_pieces_and_the_others_are_counted() -> None:
     text = draw_matrix(view(2, 60), Terminal(40))
     assert "columns 1 to" in text
     assert "of 60" in text
@@ -66,7 +66,7 @@ def test_long_sentences_come_in_pieces_and_the_rest_is_told() -> None:
     assert "rows more" in draw_matrix(view(200, 3), Terminal(80))
 
 
-def test_a_series_stands_above_its_times() -> None:
+def test_a_series_is_drawn_above_its_times() -> None:
     shown = view(2, 20, "2024-", values=tuple(float(n) for n in range(20)))
     lines = draw_matrix(shown, Terminal(80)).splitlines()
     assert lines[0].strip()[0] == "\u2581"
@@ -74,7 +74,7 @@ def test_a_series_stands_above_its_times() -> None:
     assert lines[1].split() == ["2024-0", "2024-19"]
 
 
-def test_what_misleads_is_said() -> None:
+def test_misleading_features_are_named() -> None:
     even = AttentionView(np.full((3, 4), 0.25), tuple("abc"), tuple("defg"), remarks=("Dropout was on.",))
     text = draw_matrix(even, Terminal(80))
     assert "Every row is the same" in text

@@ -372,7 +372,7 @@ def test_what_ifs_change_the_row_as_they_say(open_page: Open) -> None:
 
 
 def test_an_app_mounts_the_modules_and_runs_the_model_again(browser: Any, tmp_path: Path) -> None:
-    """The same files as ES modules, from a server: a record by its address, what-ifs given back, a second run beside it."""
+    """The same files as ES modules, from a server: a record by its address, interventions sent back, a second run next to it."""
     shutil.copytree(MODULES[0].parent, tmp_path / "attention")
     (tmp_path / "a.attn").write_bytes(attn_records.translation(0).bytes())
     (tmp_path / "b.attn").write_bytes(attn_records.translation(7).bytes())

@@ -95,7 +95,7 @@ def test_a_forced_weight_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in LAYERS if name not in NARROW])
-def test_a_forced_weight_is_that_weight_and_the_rest_shares_what_is_left(name: str) -> None:
+def test_a_forced_weight_is_that_weight_and_the_others_share_the_remainder(name: str) -> None:
     layer, x = LAYERS[name], torch.randn(BATCH, N, WIDTH)
     plain, _ = plain_call(layer, x)
     weights, _ = changed_call(layer, x, Force(QUERY, KEY, 0.3))

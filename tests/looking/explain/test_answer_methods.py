@@ -1,4 +1,4 @@
-"""The methods beside an answer explain that answer, whatever the network by itself would have said."""
+"""The methods shown with an answer explain that answer, also if the network alone would answer differently."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_every_task_has_methods(case: LookedAt, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["classify", "recognize"])
-def test_a_class_that_was_asked_for_is_explained(task: str, tmp_path: Path, target: Callable[[], Any]) -> None:
+def test_a_class_that_was_requested_is_explained(task: str, tmp_path: Path, target: Callable[[], Any]) -> None:
     run, given = FIRST[task].run(tmp_path), FIRST[task].given(tmp_path)
     for name in run.known.labels:
         run(given, candidates=(name,)).look(methods=True)

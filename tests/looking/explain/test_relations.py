@@ -1,4 +1,4 @@
-"""Heads that follow a relation are found, and never without the best fixed offset beside them."""
+"""Heads that follow a relation are found, and always compared with the best fixed offset."""
 
 from pathlib import Path
 

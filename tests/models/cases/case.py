@@ -67,7 +67,7 @@ def masked(wanted: Tensor, lengths: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Batch:
-    """What `forward` takes, and what `loss` takes besides."""
+    """The arguments of `forward`, and the further ones of `loss`."""
 
     given: dict[str, Any]
     wanted: dict[str, Any]
@@ -114,7 +114,7 @@ class Case(ABC):
 
     @abstractmethod
     def batch(self, config: Config) -> Batch:
-        """Inputs for a configuration, and what is wanted. What stands in the padding is arbitrary."""
+        """Inputs and targets for a configuration. The values in the padding are arbitrary."""
 
     @abstractmethod
     def shapes(self, config: Config) -> list[tuple[int, ...]]:

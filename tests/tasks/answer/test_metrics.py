@@ -1,4 +1,4 @@
-"""Exact match and F1: by hand, and beside another implementation of the official counting."""
+"""Exact match and F1: by hand, and compared with another implementation of the official counting."""
 
 import math
 

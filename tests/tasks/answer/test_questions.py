@@ -167,7 +167,7 @@ def test_columns_name_the_keys(write) -> None:
         (("Question", "Paragraph", "Answers"), "keys: question is Question, context is Paragraph, answer is Answers"),
     ],
 )
-def test_usual_names_are_taken_and_said(write, name: str, keys: tuple, note: str) -> None:
+def test_usual_names_are_recognized_and_reported(write, name: str, keys: tuple, note: str) -> None:
     lines = [dict(zip(keys, ("Where is Luis?", PASSAGE, "Rome"), strict=True)) | {"id": 7}]
     path = write(name, lines if name == "a.jsonl" else json.dumps(lines))
     for place, before in ((path, f"{path}: "), (lines, "")):
@@ -184,7 +184,7 @@ def test_columns_in_memory_have_usual_names(write) -> None:
     assert read_questions(columns).records[0].value.spans == ((31, 35),)
 
 
-def test_keys_that_nothing_tells_are_asked_for(write) -> None:
+def test_keys_that_nothing_tells_are_requested(write) -> None:
     path = write("a.jsonl", [{"q": "Who slept?", "where": PASSAGE, "a": "Ana"}] * 2)
     message = (
         r"a.jsonl: unknown key 'question'; known: a, q, where. columns=QUESTION,CONTEXT,ANSWER says which to read."
@@ -323,7 +323,7 @@ def test_bad_questions_of_squad_are_named_by_their_id(write, changes: dict, what
     assert found.records == []
 
 
-def test_questions_with_one_id_are_told_apart(write) -> None:
+def test_questions_with_one_id_are_distinguished(write) -> None:
     twice = squad()
     twice["data"][0]["paragraphs"][0]["qas"] *= 2
     path = write("a.json", twice)

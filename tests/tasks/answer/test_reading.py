@@ -115,7 +115,7 @@ def test_windows_overlap_by_half_and_leave_nothing_out(passage: int) -> None:
         (reading(9, wanted=(1, 6)), "too long: the answer has 6 tokens, at most 5 fit. Take a longer length."),
     ],
 )
-def test_what_does_not_fit_is_told(item: Reading, message: str) -> None:
+def test_what_does_not_fit_is_reported(item: Reading, message: str) -> None:
     assert item.unreadable(20) == message
 
 

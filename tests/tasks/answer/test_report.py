@@ -36,7 +36,7 @@ def test_any_wanted_answer_is_right_wherever_it_stands() -> None:
     assert marked(root, "sought") == "sawAna"
 
 
-def test_no_answer_is_said() -> None:
+def test_no_answer_is_reported() -> None:
     root = page_of(MarkedPassage(TEXT, "Why?", None, ((0, 3),)))
     assert root.all(kind="verdict")[0].all("b")[0].text == "none"
     assert "\u2717 wrong" in root.text

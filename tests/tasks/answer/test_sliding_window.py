@@ -26,7 +26,7 @@ def test_the_name_or_number_with_most_words_of_the_question_around_it(question: 
 
 
 def test_rare_words_count_more() -> None:
-    """ "door" stands beside Ana and beside Luis, "blue" only beside Luis: log(1 + 1) against log(1 + 1/2)."""
+    """ "door" is next to Ana and next to Luis, "blue" only next to Luis: log(1 + 1) against log(1 + 1/2)."""
     passage = "Ana has a door and a door ... ... and so on and on and on, and Luis has a blue wall"
     assert passage[slice(*window_answer("a blue door?", passage))] == "Luis"
 

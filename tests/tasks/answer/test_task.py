@@ -61,7 +61,7 @@ def test_an_input_can_be_given_in_several_ways(run: Run) -> None:
     assert [answer.text for answer in several] == ["Luis", "Ana"]
 
 
-def test_no_answer_is_said(run: Run) -> None:
+def test_no_answer_is_reported(run: Run) -> None:
     answer = run("Who has the ring?", passage=PASSAGE)
     assert answer.text == ""
     assert answer.more == {"start": None, "end": None}

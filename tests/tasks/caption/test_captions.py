@@ -71,7 +71,7 @@ def test_all_tables_say_the_same(folder: Path, name: str, text: str) -> None:
          "keys: name is archivo, caption is descripción"),
     ],
 )  # fmt: skip
-def test_usual_names_are_taken_and_said(folder: Path, name: str, text: str, note: str) -> None:
+def test_usual_names_are_recognized_and_reported(folder: Path, name: str, text: str, note: str) -> None:
     found = read(folder, name, text)
     assert values(found) == [("dog.png", ("a dog",)), ("cat.png", ("a cat",))]
     assert found.problems == ()

@@ -277,7 +277,7 @@ def test_the_builtin_scenes_come_in_any_size() -> None:
     assert (len(usual.train), len(usual.valid), len(usual.test)) == (5000, 300, 600)
 
 
-def test_what_went_wrong_is_told_with_where_it_looked(run: Run, data: Path) -> None:
+def test_what_went_wrong_is_reported_with_where_it_looked(run: Run, data: Path) -> None:
     value = CaptionedPicture("x", np.zeros((16, 16, 3), np.uint8), ("a blue box.",), {"blue": ((0, 0, 5, 5),)})
     answer = Answer("x", "a red box", -1.0, written=("a", "red", "box"), weights=torch.eye(16)[:3])
     (error,) = errors(answer, Record("here", value))
@@ -344,7 +344,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("place", "keys", "text"), BAD)
-def test_bad_data_is_told_before_training(
+def test_bad_data_is_reported_before_training(
     mirada: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, keys: tuple[str, ...], text: str  # noqa: F811
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)

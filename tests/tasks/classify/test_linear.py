@@ -51,7 +51,7 @@ def test_what_words_add_is_the_score(kind: str) -> None:
 
 
 def test_a_word_by_hand() -> None:
-    """Its own weight; half of each pair it stands in."""
+    """Its own weight; half of each pair that it is in."""
     model = LinearTexts.fit(TEXTS, WANTED, 2, "words")
     found = occurrences(["good book"], "words")
     bags, rows = model.table.bags(found), model.table.rows(found.keys)

@@ -88,7 +88,7 @@ def test_one_answer_has_a_weight_for_every_token(tmp_path: Path, data: str, mode
     torch.testing.assert_close(answer.weights[0], row)
 
 
-def test_many_answers_have_weights_where_they_are_asked_for(run: Run) -> None:
+def test_many_answers_have_weights_on_request(run: Run) -> None:
     texts = ["the song was lovely", "an awful day"]
     assert [answer.weights for answer in run(texts)] == [None, None]
     for answer, alone in zip(run(texts, aligned=True), map(run, texts), strict=True):

@@ -1,4 +1,4 @@
-"""Words guessed from those beside them."""
+"""Words guessed from their neighbors."""
 
 from mirada.tasks.fill.metrics import neighbor_words
 

@@ -70,7 +70,7 @@ def test_looking_at_an_answer(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("text", "place"), [(GAP, "<mask>"), ("We buy a red car.\tIt is red.", "<s>")])
-def test_one_answer_has_the_look_of_the_place_that_it_was_told_from(run: Run, text: str, place: str) -> None:
+def test_one_answer_has_the_attention_of_the_place_that_predicted_it(run: Run, text: str, place: str) -> None:
     answer = run(text)
     assert answer.written == (answer.text,)
     assert answer.weights.shape == (1, len(answer.read))

@@ -1,4 +1,4 @@
-"""What a run knows of its series: in its files and back; what somebody changed in them is named."""
+"""What a run knows of its series, written to files and read back; changes in the files are named."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def test_it_is_restored_as_it_was(scale: SeriesScale, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [BASELINE, LATEST])
-def test_a_pipe_makes_nobody_wait(scale: SeriesScale, tmp_path: Path, name: str) -> None:
+def test_a_pipe_does_not_block(scale: SeriesScale, tmp_path: Path, name: str) -> None:
     facts, paths = kept(scale, tmp_path)
     paths[name].unlink()
     os.mkfifo(paths[name])
@@ -52,7 +52,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-def test_facts_that_are_of_no_series_are_told(scale: SeriesScale, tmp_path: Path, odd: dict) -> None:
+def test_facts_of_no_series_are_reported(scale: SeriesScale, tmp_path: Path, odd: dict) -> None:
     facts, paths = kept(scale, tmp_path)
     with pytest.raises(ValueError, match=r"config\.json does not hold the scale of the series|has weights of"):
         SeriesScale.restore(facts | odd, paths)

@@ -114,7 +114,7 @@ def test_numbers_with_decimal_commas_alone_are_one_column(tmp_path: Path) -> Non
     assert series.values.tolist() == [[100.0], [100.75], [99.05]]
 
 
-def test_a_header_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_header_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(("Día;Precio €\n" + "".join(f"0{day}/01/2024;{day},5\n" for day in range(1, 6))).encode("cp1252"))
     with pytest.raises(ValueError, match=r"a.csv:1: not UTF-8: .* pass encoding=cp1252, which reads 'Día;Precio'"):
@@ -361,7 +361,7 @@ def test_short_series_have_short_windows(rows: int, lookback: int, horizon: int)
     assert window_size(SeriesOptions(), rows, [rows // 7, rows // 3]) == WindowSize(lookback, horizon)
 
 
-def test_too_few_rows_are_told_with_the_way_out() -> None:
+def test_too_few_rows_are_reported_with_the_way_out() -> None:
     series = read_series(np.arange(30.0), SeriesOptions())
     what = (
         "the data: 20 rows to learn from are too few: lookback=18 and horizon=3 need at least 21. "

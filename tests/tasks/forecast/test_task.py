@@ -346,7 +346,7 @@ def test_a_run_that_starts_from_another_reads_the_same_columns(run: Run, data: s
         trained("forecast", other, tmp_path / "other", *QUICK, start=str(run.folder))
 
 
-def test_the_report_has_the_truth_beside_plain_forecasts(run: Run) -> None:
+def test_the_report_has_the_truth_next_to_plain_forecasts(run: Run) -> None:
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert "Beside plain forecasts" in page
     assert "repeating the last value" in page
@@ -371,7 +371,7 @@ def test_builtin_windows_are_the_same_every_time() -> None:
     assert once.whole.series.targets == ("A",)
 
 
-def test_validation_says_how_much_attention_counts_beside_plain_forecasts(run: Run) -> None:
+def test_validation_says_how_much_attention_counts_next_to_plain_forecasts(run: Run) -> None:
     """A wave is linear in its past, and six steps teach a model nothing: the answer is all but linear."""
     model, last, linear = run.known.shares
     assert model + last + linear == pytest.approx(1.0)

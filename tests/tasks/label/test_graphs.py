@@ -126,7 +126,7 @@ def test_masks_that_share_all_nodes_to_learn_from() -> None:
         read_graph(arrays(train=twice, valid=twice), OPTIONS)
 
 
-def test_what_is_no_npz_file_is_told(tmp_path: Path) -> None:
+def test_what_is_no_npz_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"missing.npz: no such file"):
         read_graph(str(tmp_path / "missing.npz"), OPTIONS)
     (tmp_path / "text.npz").write_text("hello")
@@ -367,7 +367,7 @@ def test_drawn_parts_have_their_shares_of_every_class_and_depend_on_names_only()
     assert drawn_parts(["x"], ["a"], (0.1, 0.9)) == ("train",), "the rarest class is learned from"
 
 
-def test_an_unknown_node_is_told_with_names_that_are_near() -> None:
+def test_an_unknown_node_is_reported_with_names_that_are_near() -> None:
     graph = read_graph(arrays(), OPTIONS).graph
     assert graph.number("3") == 3
     with pytest.raises(ValueError, match=r"the graph has no node 'x' among its 5. Its names are such as 0, 1, 2."):

@@ -52,7 +52,7 @@ def test_names_that_are_numbers_take_no_room() -> None:
 
 
 @pytest.mark.parametrize("spoil", ["cut", "gone", "facts"])
-def test_a_file_of_something_else_is_told(tmp_path: Path, tables: LabelledGraph, spoil: str) -> None:
+def test_a_file_of_something_else_is_reported(tmp_path: Path, tables: LabelledGraph, spoil: str) -> None:
     whole = known(tables)
     (content,) = whole.contents().values()
     path, facts = tmp_path / GRAPH, whole.facts()
@@ -148,7 +148,7 @@ ODD_ARRAYS = {
 
 
 @pytest.mark.parametrize(("name", "place"), [(n, p) for n, some in ODD_ARRAYS.items() for p in range(len(some))])
-def test_arrays_that_are_no_graph_are_told(tmp_path: Path, tables: LabelledGraph, name: str, place: int) -> None:
+def test_arrays_that_are_no_graph_are_reported(tmp_path: Path, tables: LabelledGraph, name: str, place: int) -> None:
     whole = known(tables)
     (tmp_path / GRAPH).write_bytes(save(arrays_of(whole) | {name: ODD_ARRAYS[name][place]}))
     with pytest.raises(
@@ -159,7 +159,7 @@ def test_arrays_that_are_no_graph_are_told(tmp_path: Path, tables: LabelledGraph
 
 @pytest.mark.parametrize("facts", [{"labels": 7}, {"labels": "ab"}, {"labels": None}, {"features": "x"}, {"features": 1},
                                    {"features": 2**70}, {"normalize": "odd"}, {"normalize": None}], ids=str)  # fmt: skip
-def test_facts_that_are_of_no_graph_are_told(tmp_path: Path, tables: LabelledGraph, facts: dict) -> None:
+def test_facts_that_are_of_no_graph_are_reported(tmp_path: Path, tables: LabelledGraph, facts: dict) -> None:
     whole = known(tables)
     (tmp_path / GRAPH).write_bytes(whole.contents()[GRAPH])
     with pytest.raises(

@@ -29,7 +29,7 @@ def test_rows_are_joined_and_columns_put_in_another_order() -> None:
     assert rows.in_order([2, 0, 3, 1]).dense().tolist() == MATRIX[:, [2, 0, 3, 1]].tolist()
 
 
-def test_what_would_not_fit_into_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_would_not_fit_into_memory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_features, "MOST_BYTES", 40)
     with pytest.raises(ValueError, match=r"3 nodes with 4 features take 0.0 GB, at most 0.0 GB are read. Give fewer"):
         SparseRows.from_dense(MATRIX).dense()

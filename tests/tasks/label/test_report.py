@@ -52,7 +52,7 @@ def test_many_neighbors_are_listed_and_the_drawing_says_what_it_leaves_out() -> 
     assert root.all(kind="remark")[0].text == "Drawn: 12 of 24 neighbors, with 50% of their weight. The list has all."
 
 
-def test_odd_weights_are_dashed_and_told() -> None:
+def test_odd_weights_are_dashed_and_reported() -> None:
     root = page_of(NeighborGraph("a", (("b", -0.5), ("c", NAN), ("d", 1.5))))
     dashes = {node.text[0]: node.attributes.get("stroke-dasharray") for node in root.all("line")}
     assert dashes == {"d": None, "b": "5 4", "c": "5 4"}

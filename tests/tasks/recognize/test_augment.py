@@ -34,7 +34,7 @@ def test_a_shift_repeats_the_border(down: int, right: int) -> None:
     np.testing.assert_array_equal(found, scaled_pixels(wide[None, 2 - down : 11 - down, 2 - right : 11 - right]))
 
 
-def test_a_mirror_image_is_one_only_where_it_is_asked_for() -> None:
+def test_images_are_mirrored_only_on_request() -> None:
     chance = drawn(50, 3)
     mirrored = (chance >> np.uint64(32)) & np.uint64(1) == 1
     assert 10 < mirrored.sum() < 40
@@ -58,7 +58,7 @@ def test_every_shift_is_as_likely_as_any_other() -> None:
     assert counts.max() - counts.min() <= 1
 
 
-def test_a_row_is_changed_by_its_own_chance_whatever_is_beside_it() -> None:
+def test_a_row_is_augmented_independently_of_the_others() -> None:
     change, chance = Augmentation(shift=2, flip=True, light=0.2), drawn(50, 5)
     together = change(PIXELS, chance)
     np.testing.assert_array_equal(change(PIXELS[7:8], chance[7:8])[0], together[7])

@@ -99,7 +99,7 @@ def test_the_size_is_their_own_or_the_median_within_bounds(
     assert default_size(of(*sides), multiple) == wanted
 
 
-def test_what_becomes_of_them_is_told() -> None:
+def test_what_becomes_of_them_is_reported() -> None:
     assert describe_sizes(of((28, 28), (28, 28)), Fitting(28, 1)) == "gray pictures of 28 x 28"
     assert (
         describe_sizes(of((8, 8), (9, 9)), Fitting(32, 3))

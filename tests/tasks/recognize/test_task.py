@@ -71,7 +71,7 @@ def test_it_learns_the_classes(run: Run) -> None:
     assert run.measure(str(save(run.folder.parent / "others", 9, seed=1)))["accuracy"] == 100
 
 
-def test_the_way_is_told(mirada: Command, data: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_the_chosen_way_is_reported(mirada: Command, data: Path, tmp_path: Path) -> None:  # noqa: F811
     done = mirada("train", "recognize", "--data", data, "--out", tmp_path / "run", *QUICK)
     assert done.code == 0, done.err
     assert (
@@ -338,7 +338,7 @@ def test_data_in_memory(tmp_path: Path) -> None:
 # drawn objects
 
 
-def test_drawn_objects_have_boxes_and_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawn_objects_have_boxes_and_can_be_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mirada.corpora.objects.SIZES", (64, 16, 24))
     run = trained("recognize", "", tmp_path / "run", "steps=2", "batch_size=8", "validate=2")
     found = run.measure()

@@ -68,7 +68,7 @@ def test_tables_of_transcripts(folder: Path, name: str, content: str) -> None:
     assert written(read(str(folder / name))) == written(found), "the table itself may be given"
 
 
-def test_a_text_beside_every_recording(folder: Path) -> None:
+def test_a_text_next_to_every_recording(folder: Path) -> None:
     (folder / "one.txt").write_text("uno\n")
     (folder / "two.txt").write_text("dos\n  tres \n")
     (folder / "more").mkdir()
@@ -79,7 +79,7 @@ def test_a_text_beside_every_recording(folder: Path) -> None:
     assert told(found) == []
 
 
-def test_the_encoding_of_texts_beside_recordings_can_be_told(folder: Path) -> None:
+def test_the_encoding_of_texts_next_to_recordings_can_be_set(folder: Path) -> None:
     for name in ("one", "two"):
         (folder / f"{name}.txt").write_bytes("mañana".encode("cp1252"))
     assert all("pass encoding=cp1252, which reads 'mañana'" in line for line in told(read(str(folder))))
@@ -151,7 +151,7 @@ def test_bad_rows_and_bad_files_are_named_and_the_others_read(folder: Path) -> N
     ])  # fmt: skip
 
 
-def test_bad_texts_beside_recordings_are_named(folder: Path) -> None:
+def test_bad_texts_next_to_recordings_are_named(folder: Path) -> None:
     write_wav(folder / "three.wav", tone(300))
     write_wav(folder / "four.wav", tone(300))
     (folder / "one.txt").write_text("uno")
@@ -169,7 +169,7 @@ def test_bad_texts_beside_recordings_are_named(folder: Path) -> None:
     assert told(read(str(folder)))[1].startswith(f"{folder / 'one.txt'}:1: not UTF-8")
 
 
-def test_a_bad_file_beside_its_text_is_named_once(folder: Path) -> None:
+def test_a_bad_file_next_to_its_text_is_named_once(folder: Path) -> None:
     (folder / "one.wav").write_bytes(b"")
     (folder / "one.txt").write_text("uno")
     (folder / "two.txt").write_text("dos")

@@ -63,7 +63,7 @@ def test_long_recordings_are_shrunk_in_time_only() -> None:
     assert pixels_of(root.all(kind="spectrogram")[0]).shape == (3, (2 * MOST + 1 + 2) // 3, 3)
 
 
-def test_odd_weights_are_told() -> None:
+def test_odd_weights_are_reported() -> None:
     root = page_of(SoundHeat(ENERGIES, 1.0, ("a", "b"), ((NAN, NAN), (0.5, 0.5))))
     assert [node.text for node in root.all(kind="caution")] == ["2 weights are not numbers."]
     assert root.all(kind="heat-strip")[0].attributes["alt"] == "a: strongest no number"

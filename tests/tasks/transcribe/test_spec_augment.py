@@ -52,7 +52,7 @@ def test_what_fills_up_a_batch_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["light", "strong"])
-def test_a_row_is_changed_alike_whatever_stands_beside_it(name: str) -> None:
+def test_a_row_is_augmented_in_the_same_way_in_any_batch(name: str) -> None:
     x, draws = frames(), numbers()
     together, lengths = named_augmentation(name)(x, LENGTHS, draws)
     for row, length in enumerate(LENGTHS.tolist()):

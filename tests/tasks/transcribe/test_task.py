@@ -253,7 +253,7 @@ def test_what_cannot_be_trained_is_refused(
     assert not Path("run").exists()
 
 
-def test_recordings_and_texts_that_are_too_long_are_told() -> None:
+def test_recordings_and_texts_that_are_too_long_are_reported() -> None:
     assert too_long(512 * 4, 511, 512) == ""
     assert too_long(512 * 4 + 1, 1, 512) == (
         "too long: 20.5 s, and the model hears at most 20.5 s. Cut the recording, or train with length=513."
@@ -377,7 +377,7 @@ def test_a_text_can_be_keyed_after_training_on_morse(run: Run) -> None:
         run("morse:55")
 
 
-def test_broken_facts_are_told(run: Run, tmp_path: Path) -> None:
+def test_broken_facts_are_reported(run: Run, tmp_path: Path) -> None:
     described = json.loads((run.folder / "config.json").read_text())
     described["facts"]["mean"] = "loud"
     del described["checksum"]  # the change is meant

@@ -37,7 +37,7 @@ def test_it_learns_what_follows(run: Run) -> None:
     torch.testing.assert_close(metrics["bits_per_character"], metrics["loss"] / math.log(2), rtol=1e-2, atol=0.0)
 
 
-def test_a_model_of_the_last_few_characters_stands_beside_it(run: Run) -> None:
+def test_a_model_of_the_last_few_characters_is_compared_with_it(run: Run) -> None:
     metrics = run.measure()
     assert 0 < metrics["loss_ngram"] < math.log(len(run.known.tokenizer))
     torch.testing.assert_close(metrics["perplexity_ngram"], math.exp(metrics["loss_ngram"]))
@@ -45,7 +45,7 @@ def test_a_model_of_the_last_few_characters_stands_beside_it(run: Run) -> None:
     torch.testing.assert_close(metrics["bits_per_character_ngram"] / metrics["loss_ngram"], ratio)
 
 
-def test_an_answer_goes_on_with_the_text(run: Run) -> None:
+def test_an_answer_continues_the_text(run: Run) -> None:
     answer = run("We buy", tokens=9)
     assert answer.text.startswith("We buy")
     assert len(answer.text) == len("We buy") + 9
@@ -87,7 +87,7 @@ def test_weights_that_are_too_many_are_not_kept(run: Run, monkeypatch: pytest.Mo
     assert answer.note == "the text is too long to keep its weights: ask for fewer tokens, or give less text"
 
 
-def test_a_validation_is_told_in_a_metric_that_people_know(run: Run) -> None:
+def test_a_validation_is_reported_in_a_well_known_metric(run: Run) -> None:
     shown = preview(run, run.splits())({"loss": math.log(7)})
     assert shown.startswith("  perplexity 7.00  sample: ")
 
