@@ -4,8 +4,8 @@ import asyncio
 import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from starlette.requests import Request
@@ -13,17 +13,16 @@ from starlette.responses import Response, StreamingResponse
 
 import mirada
 from mirada.looking.change.changes import changes_as_json
-from mirada.looking.change.intervene import intervene
 from mirada.web.batching import Batcher, FunctionCall, StreamEnd, TextStream, Work
 from mirada.web.metrics import CONTENT_TYPE, ServerMetrics
-from mirada.web.options import Limits, Refused
+from mirada.web.options import CLIENT_GONE, Limits, Refused
 from mirada.web.protocol import error_response, event, json_response
 from mirada.web.requests import AnswerRequest, Body, answers_to_request, read_body, read_look, read_run
 from mirada.web.runs import ServedRuns
 from mirada.words import visible
 
 Handler = Callable[[Request], Awaitable[Response]]
-GONE = "the client went away"
+
 SOON = 0.05  # seconds within which most answers are there, so that nobody has to watch whether the client leaves
 
 
@@ -38,15 +37,16 @@ class Answering(Work):
         self.key, self.size, self.bytes = asked.key, len(asked.questions), asked.bytes
 
     def compute(self, together: Sequence[Work]) -> list[Any]:
-        parts = [work.asked for work in together if isinstance(work, Answering)]
-        everything = tuple(question for part in parts for question in part.questions)
-        changing = intervene(self.asked.served.run.model, self.asked.changes) if self.asked.changes else nullcontext()
-        with changing, self.asked.served.run.while_wanted(lambda: any(not work.given_up for work in together)):
+        parts = [work.asked.questions for work in together if isinstance(work, Answering)]
+        everything = tuple(question for part in parts for question in part)
+        with self.asked.served.run.while_wanted(
+            lambda: any(not work.given_up for work in together), self.asked.changes
+        ):
             answers = [answer.to_dict() for answer in answers_to_request(replace(self.asked, questions=everything))]
         self.metrics.batches.observe(len(answers))
         self.metrics.answered(self.asked.served.name, len(answers), sum("error" in answer for answer in answers))
         rest = iter(answers)
-        return [[next(rest) for _ in part.questions] for part in parts]
+        return [list(islice(rest, len(part))) for part in parts]
 
 
 class Api:
@@ -76,17 +76,14 @@ class Api:
 
     async def run(self, request: Request) -> Response:
         """Answers to inputs."""
-        body = await read_body(request, self.limits)
-        asked = await self.read(read_run, body)
+        asked = await self.read(read_run, request)
         if asked.stream:
             return await self.stream(request, asked)
-        answers = await self.answers(request, asked)
-        return json_response({"answers": answers})
+        return json_response({"answers": await self.answers(request, asked)})
 
     async def look(self, request: Request) -> Response:
         """The attention behind an answer, as a .attn file."""
-        body = await read_body(request, self.limits)
-        asked = await self.read(read_look, body)
+        asked = await self.read(read_look, request)
         work = FunctionCall("look", lambda: self.attention_file(asked, lambda: not work.given_up), asked.bytes)
         (content,) = await self.computed(request, [work])
         disposition = {"Content-Disposition": 'attachment; filename="mirada.attn"'}
@@ -94,10 +91,12 @@ class Api:
 
     # what they share
 
-    async def read(self, reader: Callable[[Body, ServedRuns, Limits], AnswerRequest], body: Body) -> AnswerRequest:
-        """What a body asks for. Files are decoded beside the event loop."""
-        large = body.files or any(served.takes_files for served in self.runs)
-        if large:
+    async def read(
+        self, reader: Callable[[Body, ServedRuns, Limits], AnswerRequest], request: Request
+    ) -> AnswerRequest:
+        """What the body of a request asks for. Files are decoded beside the event loop."""
+        body = await read_body(request, self.limits)
+        if body.files or any(served.takes_files for served in self.runs):
             return await asyncio.to_thread(reader, body, self.runs, self.limits)
         return reader(body, self.runs, self.limits)
 
@@ -128,7 +127,7 @@ class Api:
                 pending -= done
                 if pending and gone.done():
                     why = "client left"
-                    raise Refused(499, GONE)
+                    raise Refused(499, CLIENT_GONE)
             return [work.done.result() for work in works]
         finally:
             if gone is not None:
@@ -177,18 +176,15 @@ class Api:
 
     def attention_file(self, asked: AnswerRequest, wanted: Callable[[], bool]) -> bytes:
         """The answer to the one question, and all attention behind it, for as long as it is wanted."""
-        run = asked.served.run
-        changing = intervene(run.model, asked.changes) if asked.changes else nullcontext()
-        with changing, run.while_wanted(wanted):
+        with asked.served.run.while_wanted(wanted, asked.changes):
             (answer,) = answers_to_request(asked)
             self.metrics.answered(asked.served.name, 1, int(bool(answer.error)))
             if answer.error:
                 raise ValueError(answer.error)
-            seen = answer.look(asked.methods)
+            labels = (seen := answer.look(asked.methods)).labels
             # the folder of the run is the server's own business, and the what-ifs are part of what was seen
-            made = {**seen.labels.made, "run": asked.served.name, "input": answer.input}
-            labels = replace(seen.labels, made=made, changes=tuple(changes_as_json(asked.changes)))
-            return seen.labelled(labels).to_bytes()
+            made = {**labels.made, "run": asked.served.name, "input": answer.input}
+            return seen.labelled(replace(labels, made=made, changes=tuple(changes_as_json(asked.changes)))).to_bytes()
 
     def written(self, asked: AnswerRequest) -> Generator[str, None, Any]:
         """The answer to the one question, as it is written."""

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import io
-import ipaddress
 import signal
 import socket
 import sys
@@ -12,8 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,15 +22,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+import mirada
 from mirada.drawing.attention.picture import png
 from mirada.runs.run import Run
 from mirada.runs.task import SAMPLES
 from mirada.web.api import Api, Handler, guarded
-from mirada.web.guard import App, Guard, Receive, Scope, Send
+from mirada.web.guard import Access, Guard, ip_address_of
 from mirada.web.options import Limits, Refused
 from mirada.web.protocol import bounded, error_response, json_response
-from mirada.web.runs import FILES, ServedRun, ServedRuns
+from mirada.web.runs import ServedRun, ServedRuns
 from mirada.web.schema import openapi
 
 # Inputs to try: a person who has no picture, recording or sentence at hand begins with one of these.
@@ -46,9 +45,7 @@ def _samples_of(served: ServedRun) -> list[Any]:
     """Some inputs of the builtin data, texts or files. A user's own data is not shown around: it may be private, and large."""
     run = served.run
     try:
-        if not run.source.builtin:
-            return []
-        texts = run.task.samples(run, run.splits())[:SAMPLES]
+        texts = run.task.samples(run, run.splits())[:SAMPLES] if run.source.builtin else []
         return [_as_file(run, text) if served.takes_files else text for text in texts]
     except (ValueError, OSError):
         return []  # there is nothing to try, and everything else works
@@ -56,15 +53,13 @@ def _samples_of(served: ServedRun) -> list[Any]:
 
 def _as_file(run: Run, sample: str) -> dict[str, str]:
     """A sample that the command line would name, as a file."""
-    kind = run.task.input_kind
-    assert kind in FILES
     name, content = sample, b""
     given = run.task.parse(sample)
     if isinstance(given, str) and Path(given).is_file():
         name, content = Path(given).name, Path(given).read_bytes()[:MOST]
-    elif kind == "picture":
+    elif run.task.input_kind == "picture":
         name, content = f"{sample.replace(' ', '-').replace(':', '-')}.png", png(given.given)
-    elif kind == "recording":
+    elif run.task.input_kind == "recording":
         name, content = f"{sample.replace(':', '-')}.wav", _morse_file(sample)
     return {"name": name, "base64": base64.b64encode(content).decode()}
 
@@ -75,9 +70,7 @@ def _morse_file(sample: str) -> bytes:
 
     sound, file = spelled(sample.partition(":")[2]), io.BytesIO()
     with wave.open(file, "wb") as out:
-        out.setnchannels(1)
-        out.setsampwidth(2)
-        out.setframerate(sound.rate)
+        out.setparams((1, 2, sound.rate, 0, "NONE", ""))
         out.writeframes(np.rint(np.clip(sound.samples, -1, 1) * 32767).astype("<i2").tobytes())
     return file.getvalue()
 
@@ -92,65 +85,25 @@ KINDS = {
     ".svg": "image/svg+xml",
     ".json": "application/json",
 }
-HOMES = {
-    "": ("mirada.web", "static"),
-    "attention/": ("mirada.drawing.viewer", "static"),
-}  # by the start of their paths
+HOMES = {"": "web/static", "attention/": "drawing/viewer/static"}  # by the start of their paths
 
 
-@dataclass(frozen=True)
-class StaticFile:
-    """A file of ours."""
-
-    content: bytes
-    kind: str
-    tag: str
-
-
-def _below(folder: Traversable, path: str = "") -> Iterator[tuple[str, Traversable]]:
-    """All files of a folder, by their paths in it."""
-    for item in folder.iterdir():
-        if item.is_dir():
-            yield from _below(item, f"{path}{item.name}/")
-        else:
-            yield path + item.name, item
-
-
-def static_files() -> dict[str, StaticFile]:
-    """All files of ours, by the end of their address below `/static/`."""
-    statics = {}
-    for start, (package, folder) in HOMES.items():
-        for path, item in _below(files(package).joinpath(folder)):
-            kind = KINDS.get("." + path.rpartition(".")[2])
-            if kind is not None:
-                content = item.read_bytes()
-                statics[start + path] = StaticFile(content, kind, f'"{sha256(content).hexdigest()[:20]}"')
+def static_files() -> dict[str, Response]:
+    """All files of ours, by the end of their address below `/static/`; browsers ask each time whether theirs is the same."""
+    statics, package = {}, Path(mirada.__file__).parent
+    for start, home in HOMES.items():
+        for path in (package / home).rglob("*.*"):
+            if path.suffix in KINDS:
+                content = path.read_bytes()
+                headers = {"ETag": f'"{sha256(content).hexdigest()[:20]}"', "Cache-Control": "no-cache"}
+                name = start + path.relative_to(package / home).as_posix()
+                statics[name] = Response(content, headers=headers, media_type=KINDS[path.suffix])
     return statics
-
-
-def _page(file: StaticFile | None, request: Request) -> Response:
-    """A file; browsers ask each time whether theirs is still the same."""
-    if file is None:
-        raise Refused(404, "there is no such page")
-    headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == file.tag:
-        return Response(status_code=304, headers=headers)
-    return Response(file.content, media_type=file.kind, headers=headers)
 
 
 FIRST, TRIED = 8000, 20  # the usual port, and how many after it are tried
 IDLE = 20  # seconds that a connection may wait for its next request
 REASONS = {404: "there is no such page", 405: "this method is not for this address"}
-
-
-@dataclass(frozen=True)
-class Access:
-    """Who may talk to the server: with a token, under which names, and whether from this computer only."""
-
-    token: str = ""
-    hosts: tuple[str, ...] = ()
-    local: bool = True
-    log: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +123,12 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
     sampling = asyncio.Lock()
 
     async def page(request: Request) -> Response:
-        return _page(statics.get(pages.get(request.scope["path"]) or request.path_params["path"]), request)
+        file = statics.get(pages.get(request.scope["path"]) or request.path_params["path"])
+        if file is None:
+            raise Refused(404, REASONS[404])
+        if request.headers.get("if-none-match") == file.headers["ETag"]:
+            return Response(status_code=304, headers={name: file.headers[name] for name in ("ETag", "Cache-Control")})
+        return file
 
     async def description(request: Request) -> Response:
         return json_response(described)
@@ -195,14 +153,10 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
     routes = [Route(path, guarded(handler), methods=["POST"]) for path, handler in posts.items()]
     routes += [Route(path, guarded(handler), methods=["GET"]) for path, handler in gets.items()]
     app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _not_found})
-    shortened = _with_shortcut(app, "/api/run", guarded(api.run))
-    guard = Guard(
-        shortened, api.metrics, limits, token=access.token, hosts=access.hosts, local=access.local, log=access.log
-    )  # fmt: skip
-    return WebApp(guard, api)
+    return WebApp(Guard(_with_shortcut(app, "/api/run", guarded(api.run)), api.metrics, limits, access), api)
 
 
-def _with_shortcut(app: App, path: str, handler: Handler) -> App:
+def _with_shortcut(app: ASGIApp, path: str, handler: Handler) -> ASGIApp:
     """The app, with the way to what is asked for most around its router and middleware: they cost more than reading a request."""
 
     async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
@@ -217,11 +171,8 @@ def _with_shortcut(app: App, path: str, handler: Handler) -> App:
 
 async def _not_found(request: Request, error: Exception) -> Response:
     """What the router refuses, in our form."""
-    status = getattr(error, "status_code", 400)
-    headers = getattr(error, "headers", None) or {}
-    refused = Refused(status, REASONS.get(status, "this request cannot be answered"))
-    refused.headers.update(headers)
-    return error_response(refused)
+    status, headers = getattr(error, "status_code", 400), getattr(error, "headers", None) or {}
+    return error_response(Refused(status, REASONS.get(status, "this request cannot be answered"), **headers))
 
 
 def is_loopback(host: str) -> bool:
@@ -230,12 +181,8 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
     """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = ip_address_of(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def bound_socket(host: str, port: int | None) -> socket.socket:
@@ -282,8 +229,7 @@ class StoppableServer(uvicorn.Server):
         """Inside, Ctrl-C and SIGTERM stop the server; what was done about them before is done again after it."""
 
         def stop(number: int, frame: FrameType | None) -> None:
-            again = self.should_exit
-            if not again:
+            if not self.should_exit:
                 waiting = len(self.server_state.tasks)
                 print(f"mirada: stopping; {waiting} requests to finish", file=sys.stderr)
             self.handle_exit(number, frame)

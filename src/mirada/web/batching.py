@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,10 +156,7 @@ class Batcher:
     # in the thread
 
     def _work(self) -> None:
-        while True:
-            together = self._next()
-            if not together:
-                return
+        while together := self._next():
             begin = time.monotonic()
             results = self._results(together)
             self.metrics.model.add(time.monotonic() - begin, kind=together[0].kind)
@@ -181,20 +179,18 @@ class Batcher:
                         break
                     together.append(work)
                     size += work.size
-                taken = set(map(id, together))
-                self.waiting = deque(work for work in self.waiting if id(work) not in taken)
+                chosen = set(map(id, together))
+                self.waiting = deque(work for work in self.waiting if id(work) not in chosen)
             self._uncount(together)
             self.last = self.running = size
         return together
 
     def _gather(self) -> None:
         """Wait a moment for those who were in the last batch and are about to ask again. The lock is held before and after."""
-        end, self.wanted = time.monotonic() + GATHER, min(self.last, self.limits.together)
-        while self.inputs < self.wanted and not self.closed and time.monotonic() < end:
+        end, before, self.wanted = time.monotonic() + GATHER, -1, min(self.last, self.limits.together)
+        while self.inputs < self.wanted and self.inputs != before and not self.closed and time.monotonic() < end:
             before = self.inputs
             self.change.wait(PAUSE)
-            if self.inputs == before:
-                break
         self.wanted = 1
 
     def _uncount(self, works: Sequence[Work]) -> None:
@@ -224,10 +220,8 @@ class Batcher:
             else:
                 ended.append((work, result))
         if ended:
-            try:
+            with suppress(RuntimeError):  # the event loop has ended: nobody waits
                 ended[0][0].loop.call_soon_threadsafe(_hand_over, ended)
-            except RuntimeError:  # the event loop has ended: nobody waits
-                return
 
 
 def _hand_over(ended: Sequence[tuple[Work, Any]]) -> None:

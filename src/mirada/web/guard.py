@@ -8,19 +8,14 @@ import hmac
 import ipaddress
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mirada.web.metrics import ServerMetrics
 from mirada.web.options import Limits, Refused
-from mirada.web.protocol import json_bytes
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from mirada.web.protocol import error_response
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -41,15 +36,22 @@ ROUTES = ("/", "/docs", "/openapi.json", "/api/run", "/api/look", "/api/health",
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
 
+@dataclass(frozen=True)
+class Access:
+    """Who may talk to the server: with a token, under which names, and whether from this computer only."""
+
+    token: str = ""
+    hosts: tuple[str, ...] = ()
+    local: bool = True
+    log: bool = True
+
+
 class Guard:
     """The app behind its checks."""
 
-    def __init__(
-        self, app: App, metrics: ServerMetrics, limits: Limits, *, token: str = "", hosts: Iterable[str] = (),
-        local: bool = True, log: bool = True,
-    ) -> None:  # fmt: skip
-        self.app, self.metrics, self.limits = app, metrics, limits
-        self.token, self.hosts, self.local, self.log = token, frozenset(map(str.lower, hosts)), local, log
+    def __init__(self, app: ASGIApp, metrics: ServerMetrics, limits: Limits, access: Access) -> None:
+        self.app, self.metrics, self.limits, self.access = app, metrics, limits, access
+        self.hosts = {"localhost", *map(str.lower, access.hosts)}
         self.requests = 0
         self.is_ours = lru_cache(64)(self._is_ours)  # the next request says the same
 
@@ -67,17 +69,16 @@ class Guard:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with_headers(message.get("headers", []), scope["path"])
+                headers = list(message.get("headers", []))
+                headers += _careful(tuple(name for name, _ in headers), _protected(scope["path"]))
+                message["headers"] = headers
             size += len(message.get("body", b""))
             await send(message)
 
         self.requests += 1
         try:
             refused = self.refusal(scope)
-            if refused is None:
-                await self.app(scope, receive, seen)
-            else:
-                await _refuse(refused, seen)
+            await (self.app if refused is None else error_response(refused))(scope, receive, seen)
         finally:
             self.requests -= 1
             self.done(scope, status, size, time.monotonic() - begin)
@@ -89,14 +90,13 @@ class Guard:
         if len(hosts) != 1 or not self.is_ours(headers["host"]):
             return Refused(403, f"this server is not called {headers.get('host', '')!r}. See --allow-host.")
         origin, fetched = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        if origin is not None and origin.lower() not in {
-            f"{how}://{headers['host'].lower()}" for how in ("http", "https")
-        }:
+        own = {f"{how}://{headers['host'].lower()}" for how in ("http", "https")}
+        if origin is not None and origin.lower() not in own:
             return Refused(403, f"requests from pages of {origin!r} are not answered")
         page = scope["method"] in ("GET", "HEAD") and headers.get("sec-fetch-mode", "navigate") == "navigate"
         if fetched not in ("same-origin", "none") and not (page and not _protected(scope["path"])):
             return Refused(403, "requests from pages elsewhere are not answered")
-        if self.token and _protected(scope["path"]) and not self.has_token(headers.get("authorization", "")):
+        if self.access.token and _protected(scope["path"]) and not self.has_token(headers.get("authorization", "")):
             why = "a token is needed: send the header Authorization: Bearer TOKEN, with what `mirada serve` printed"
             return Refused(401, why, WWW_Authenticate="Bearer")
         if self.requests > self.limits.connections:
@@ -106,18 +106,13 @@ class Guard:
     def _is_ours(self, host: str) -> bool:
         """Whether a Host is a name of this server. Numbers are nobody's name: they cannot be pointed elsewhere."""
         name = _without_port(host).lower()
-        if name == "localhost" or name in self.hosts:
-            return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return not self.local or address.is_loopback
+        address = ip_address_of(name)
+        return name in self.hosts or (address is not None and (not self.access.local or address.is_loopback))
 
     def has_token(self, given: str) -> bool:
         """Whether an Authorization is right, in a time that does not depend on how much of it is."""
         kind, _, token = given.partition(" ")
-        right = hmac.compare_digest(token.strip().encode("latin-1", "replace"), self.token.encode())
+        right = hmac.compare_digest(token.strip().encode("latin-1", "replace"), self.access.token.encode())
         return right and kind.lower() == "bearer"
 
     def done(self, scope: Scope, status: int, size: int, seconds: float) -> None:
@@ -127,7 +122,7 @@ class Guard:
         known = method if method in METHODS else "other"
         self.metrics.requests.add(route=route, method=known, status=str(status or 499))
         self.metrics.seconds.observe(seconds)
-        if self.log:
+        if self.access.log:
             client = (scope.get("client") or ("-",))[0]
             when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             shown = scope.get("raw_path", path.encode()).decode("ascii", "backslashreplace")[:200]
@@ -138,6 +133,14 @@ class Guard:
 def _protected(path: str) -> bool:
     """Whether a path tells something of the runs. The page itself does not."""
     return path.startswith("/api") or path == "/openapi.json"
+
+
+def ip_address_of(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """A name that is an IP address, as one; None for any other."""
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
 
 
 def _without_port(host: str) -> str:
@@ -151,23 +154,8 @@ def _without_port(host: str) -> str:
     return host if host.count(":") > 1 else host.partition(":")[0]
 
 
-def _with_headers(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
-    """The headers of a response, with what browsers must know to be careful."""
-    known = list(headers)
-    return known + _careful(tuple(name for name, _ in known), _protected(path))
-
-
 @lru_cache(64)  # a route answers with the same headers again and again
 def _careful(names: tuple[bytes, ...], secret: bool) -> list[tuple[bytes, bytes]]:
-    """What a response with these headers lacks."""
+    """What browsers must know to be careful, and a response with these headers lacks."""
     known = {name.lower() for name in names}
     return [header for header in (CAREFUL + NOT_KEPT if secret else CAREFUL) if header[0] not in known]
-
-
-async def _refuse(refused: Refused, send: Send) -> None:
-    """A response without a word to the app."""
-    content = json_bytes({"error": refused.why})
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
-    headers += [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
-    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})

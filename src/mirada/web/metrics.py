@@ -6,16 +6,15 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from itertools import accumulate
 from threading import Lock
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # inputs
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-Key = tuple[tuple[str, str], ...]
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-@dataclass(eq=False)
 class Counter:
     """A number for every combination of labels, which only grows.
 
@@ -25,11 +24,9 @@ class Counter:
     # HELP inputs_total Inputs. # TYPE inputs_total counter inputs_total{run="a"} 2
     """
 
-    name: str
-    about: str
-    kind: str = "counter"
-    values: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
-    lock: Lock = field(default_factory=Lock, repr=False)
+    def __init__(self, name: str, about: str) -> None:
+        self.name, self.about, self.lock = name, about, Lock()
+        self.values: dict[tuple[tuple[str, str], ...], float] = defaultdict(float)
 
     def add(self, amount: float = 1, **labels: str) -> None:
         """Count so much more for a combination of labels."""
@@ -38,26 +35,19 @@ class Counter:
 
     def lines(self) -> Iterator[str]:
         """All of it, as Prometheus reads it."""
-        yield from _head(self.name, self.about, self.kind)
+        yield from _head(self.name, self.about, "counter")
         with self.lock:
             values = list(self.values.items())
         for key, value in values:
             yield f"{self.name}{_labelled(dict(key))} {value:.10g}"
 
 
-@dataclass(eq=False)
 class Histogram:
     """How often a number was at most each of some bounds."""
 
-    name: str
-    about: str
-    bounds: tuple[float, ...]
-    counts: list[int] = field(default_factory=list)
-    total: float = 0.0
-    lock: Lock = field(default_factory=Lock, repr=False)
-
-    def __post_init__(self) -> None:
-        self.counts = [0] * (len(self.bounds) + 1)
+    def __init__(self, name: str, about: str, bounds: tuple[float, ...]) -> None:
+        self.name, self.about, self.bounds, self.lock = name, about, bounds, Lock()
+        self.counts, self.total = [0] * (len(bounds) + 1), 0.0
 
     def observe(self, value: float) -> None:
         """Count a number."""
@@ -71,12 +61,9 @@ class Histogram:
         yield from _head(self.name, self.about, "histogram")
         with self.lock:
             counts, total = list(self.counts), self.total
-        so_far = 0
-        for bound, count in zip((*map(str, self.bounds), "+Inf"), counts, strict=True):
-            so_far += count
+        for bound, so_far in zip((*map(str, self.bounds), "+Inf"), accumulate(counts), strict=True):
             yield f'{self.name}_bucket{{le="{bound}"}} {so_far}'
-        yield f"{self.name}_sum {total:.10g}"
-        yield f"{self.name}_count {so_far}"
+        yield from (f"{self.name}_sum {total:.10g}", f"{self.name}_count {sum(counts)}")
 
 
 class ServerMetrics:
@@ -124,12 +111,8 @@ def _labelled(labels: Mapping[str, str]) -> str:
     >>> _labelled({"run": 'a"b'})
     '{run="a\\"b"}'
     """
-    pairs = (f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    pairs = (f'{name}="{value.translate(ESCAPES)}"' for name, value in labels.items())
     return f"{{{','.join(pairs)}}}" if labels else ""
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def memory_in_use() -> int:

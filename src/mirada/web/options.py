@@ -8,6 +8,7 @@ from typing import Any
 from mirada.runs.ask import Option
 from mirada.words import shortened
 
+CLIENT_GONE = "the client went away"
 WORDS = {int: "a whole number", float: "a number", bool: "true or false"}
 TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", tuple: "array"}  # as JSON calls them
 
@@ -49,6 +50,12 @@ class Refused(Exception):  # noqa: N818 (a refusal is an answer, not an error of
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
+def check(holds: bool, status: int, why: str) -> None:
+    """Raise `Refused(status, why)` unless the rule holds."""
+    if not holds:
+        raise Refused(status, why)
+
+
 # Options of an answer: as a request has them, and as the form of the web app shows them.
 
 
@@ -56,10 +63,12 @@ def form_fields(options: Mapping[str, Option]) -> list[dict[str, Any]]:
     """What the form of the web app is made from: the fields of `GET /api/health` for each option."""
     fields: list[dict[str, Any]] = []
     for name, option in options.items():
-        english, spanish = option.label
-        field = {"name": name, "type": TYPES[option.kind], "label": {"en": english or name, "es": spanish or name}}
+        label = dict(zip(("en", "es"), (each or name for each in option.label), strict=True))
         low, high = option.bounds or (None, None)
-        fields.append(field | {"minimum": low, "maximum": high, "step": option.step})
+        kind = TYPES[option.kind]
+        fields.append(
+            {"name": name, "type": kind, "label": label, "minimum": low, "maximum": high, "step": option.step}
+        )
     return fields
 
 
@@ -68,29 +77,28 @@ def checked_option(option: Option, value: Any, limits: Limits) -> Any:
     name, kind = option.name, option.kind
     if kind is tuple:
         words = _listed(value) if isinstance(value, str) else value
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise Refused(400, f"{name} must be a list of texts: got {shown(value)}")
-        if len(words) > limits.candidates:
-            raise Refused(413, f"at most {limits.candidates:,} {name} at once: got {len(words):,}")
+        check(_is_texts(words), 400, f"{name} must be a list of texts: got {shown(value)}")
+        check(len(words) <= limits.candidates, 413, f"at most {limits.candidates:,} {name} at once: got {len(words):,}")
         return tuple(_readable(name, word.strip(), limits) for word in words if word.strip())
     if kind is str:
-        if not isinstance(value, str):
-            raise Refused(400, f"{name} must be text: got {shown(value)}")
+        check(isinstance(value, str), 400, f"{name} must be text: got {shown(value)}")
         return _readable(name, value, limits)
     number = from_text(value, kind) if isinstance(value, str) else value
-    whole = isinstance(number, float) and kind is int and number.is_integer() and abs(number) < 2**53
-    number = int(number) if whole else number
-    right = isinstance(number, bool) if kind is bool else isinstance(number, int | float) and type(number) is not bool
-    if not right or (kind is int and not isinstance(number, int)):
-        raise Refused(400, f"{name} must be {WORDS[kind]}: got {shown(value)}")
+    if isinstance(number, float) and kind is int and number.is_integer() and abs(number) < 2**53:
+        number = int(number)
+    matches = type(number) is kind or (kind is float and type(number) is int)
+    check(matches, 400, f"{name} must be {WORDS[kind]}: got {shown(value)}")
     if kind is bool:
         return number
     low, high = option.bounds or (-(2**53), 2**53)
-    if not low <= number <= high:
-        raise Refused(400, f"{name} must be {low:,} to {high:,}: got {shown(value)}")
-    if 0 < number < option.smallest:
-        raise Refused(400, f"{name} must be 0, or {option.smallest} to {high:,}: got {shown(value)}")
+    check(low <= number <= high, 400, f"{name} must be {low:,} to {high:,}: got {shown(value)}")
+    too_small = 0 < number < option.smallest
+    check(not too_small, 400, f"{name} must be 0, or {option.smallest} to {high:,}: got {shown(value)}")
     return kind(number)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
 def _listed(value: str) -> list[str]:
@@ -103,8 +111,7 @@ def _listed(value: str) -> list[str]:
         listed = json.loads(value) if value.lstrip().startswith("[") else None
     except (ValueError, RecursionError):
         listed = None
-    right = isinstance(listed, list) and all(isinstance(word, str) for word in listed)
-    return listed if right and listed is not None else value.split(",")
+    return listed if listed is not None and _is_texts(listed) else value.split(",")
 
 
 def from_text(value: str, kind: type) -> Any:
@@ -116,17 +123,16 @@ def from_text(value: str, kind: type) -> Any:
     if kind is bool:
         return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(value.lower(), value)
     try:
-        return int(value) if kind is int else float(value)
+        return kind(value)
     except ValueError:
         return value
 
 
 def _readable(name: str, text: str, limits: Limits) -> str:
     """A text that a model can be given: of at most so many characters, all of them characters."""
-    if len(text) > limits.characters:
-        raise Refused(413, f"{name} is too long: {len(text):,} characters, at most {limits.characters:,}")
-    if not is_text(text):
-        raise Refused(400, f"{name} is not text: it has half of a surrogate pair. Send UTF-8.")
+    size, most = len(text), limits.characters
+    check(size <= most, 413, f"{name} is too long: {size:,} characters, at most {most:,}")
+    check(is_text(text), 400, f"{name} is not text: it has half of a surrogate pair. Send UTF-8.")
     return text
 
 

@@ -121,9 +121,8 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self.untaken = untaken
         answered = self.cycle is None or self.cycle.response_complete
-        idle = (
-            self.head is None and self.timeout_keep_alive_task is not None
-        )  # uvicorn's timer runs until the next byte
+        # uvicorn's timer runs until the next byte
+        idle = self.head is None and self.timeout_keep_alive_task is not None
         rest = self.since + self.sending - now if answered and not idle and not closing else self.sending
         if rest > 0:
             self.timer = self.loop.call_later(rest, self.check_times)

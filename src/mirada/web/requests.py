@@ -5,17 +5,17 @@ import base64
 import binascii
 import json
 import math
+import os
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from python_multipart.exceptions import ParseError
-from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.requests import Request
+from python_multipart.multipart import Field, File, FormParser, parse_options_header
+from starlette.requests import ClientDisconnect, Request
 
 from mirada.data.files.forms import TABLE_TEXT_ENDINGS, ending_of
 from mirada.data.files.opening import GZIP
@@ -25,14 +25,13 @@ from mirada.errors import require
 from mirada.looking.change.changes import Change, changes_from
 from mirada.runs.answers import Answer
 from mirada.runs.inputs import Question
-from mirada.web.options import Limits, Refused, checked_option, from_text, is_text, shown
+from mirada.web.options import CLIENT_GONE, Limits, Refused, check, checked_option, from_text, is_text, shown
 from mirada.web.runs import FILES, ServedRun, ServedRuns, draws
 from mirada.words import shortened
 
 # The body of a request: read within bounds of size and time, as JSON or as a form with files.
 
 
-Receive = Callable[[], Awaitable[Any]]
 MOST_FIELDS = 64  # of a form, beside its files
 JSON_TYPES = ("application/json", "text/json")
 FORM = "multipart/form-data"
@@ -57,53 +56,41 @@ class Body:
 
 async def read_body(request: Request, limits: Limits) -> Body:
     """What a client sent. Whatever is wrong with it is refused with the reason."""
-    kind_text, boundary = _content_type(_header(request, b"content-type"))
-    if kind_text not in (*JSON_TYPES, FORM):
-        got = f"got {shortened(kind_text)}" if kind_text else "there is none"
+    kind, boundary = _content_type(request.headers.get("content-type", ""))
+    if kind not in (*JSON_TYPES, FORM):
+        got = f"got {shortened(kind)}" if kind else "there is none"
         raise Refused(415, f"the Content-Type must be application/json, or {FORM} for files: {got}")
     raw = await _read_bytes(request, limits)
-    if kind_text != FORM:
+    if kind != FORM:
         return Body(_json_object(raw))
-    if not boundary:
-        raise Refused(400, "the form is damaged: its Content-Type has no boundary")
+    check(bool(boundary), 400, "the form is damaged: its Content-Type has no boundary")
     return _read_form(raw, boundary, limits)
 
 
-def _header(request: Request, name: bytes) -> bytes:
-    """A header as it was sent, the first of its name; empty where there is none."""
-    return next((value for known, value in request.scope["headers"] if known == name), b"")
-
-
 @lru_cache(64)  # the next request says the same
-def _content_type(given: bytes) -> tuple[str, bytes]:
+def _content_type(given: str) -> tuple[str, bytes]:
     """The kind of a body, in small letters, and the boundary of a form."""
     kind, options = parse_options_header(given)
     return kind.decode("latin-1").lower(), options.get(b"boundary", b"")
 
 
-def _too_large(limits: Limits) -> Refused:
-    return Refused(413, f"the request is too large: at most {limits.body:,} bytes", Connection="close")
-
-
 async def _read_bytes(request: Request, limits: Limits) -> bytes:
     """The bytes of a body, in time."""
-    declared = _header(request, b"content-length")
-    if declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body):
-        raise _too_large(limits)
-    parts: list[bytes] = []
-    size = 0
+    too_large = Refused(413, f"the request is too large: at most {limits.body:,} bytes", Connection="close")
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and (len(declared) > 18 or int(declared) > limits.body):
+        raise too_large
+    parts, size = list[bytes](), 0
     try:
         async with asyncio.timeout(limits.sending):
-            while True:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise Refused(499, "the client went away")
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
+            async for part in request.stream():
+                parts.append(part)
+                size += len(part)
                 if size > limits.body:
-                    raise _too_large(limits)
-                if not message.get("more_body", False):
-                    return b"".join(parts)
+                    raise too_large
+            return b"".join(parts)
+    except ClientDisconnect:
+        raise Refused(499, CLIENT_GONE) from None
     except TimeoutError:
         why = f"the request did not arrive within {limits.sending:g} seconds: send it faster, or less of it"
         raise Refused(408, why, Connection="close") from None
@@ -141,74 +128,39 @@ def _json_object(raw: bytes) -> dict[str, Any]:
         raise Refused(400, "the request is not JSON: it is not UTF-8") from None
     except ValueError as error:
         raise Refused(400, f"the request is not JSON: {shortened(str(error))}") from None
-    if not isinstance(value, dict):
-        raise Refused(400, 'the request must be a JSON object, such as {"inputs": ["..."]}')
+    check(isinstance(value, dict), 400, 'the request must be a JSON object, such as {"inputs": ["..."]}')
     return value
-
-
-class _FormReader:
-    """Collects the parts of a form while they are parsed; its methods have the names that the parser calls."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.fields: dict[str, Any] = {}
-        self.files: list[SentFile] = []
-        self.ended = False
-        self.on_part_begin()
-
-    def on_part_begin(self) -> None:
-        self.headers: dict[bytes, bytes] = {}
-        self.header = self.value = b""
-        self.data: list[bytes] = []
-
-    def on_header_field(self, data: bytes, start: int, end: int) -> None:
-        self.header += data[start:end]
-
-    def on_header_value(self, data: bytes, start: int, end: int) -> None:
-        self.value += data[start:end]
-
-    def on_header_end(self) -> None:
-        self.headers[self.header.lower()] = self.value
-        self.header = self.value = b""
-
-    def on_part_data(self, data: bytes, start: int, end: int) -> None:
-        self.data.append(data[start:end])
-
-    def on_part_end(self) -> None:
-        _, options = parse_options_header(self.headers.get(b"content-disposition", b""))
-        name, content = _decoded(options.get(b"name", b""), "the name of a field"), b"".join(self.data)
-        if b"filename" in options:
-            if name != "file":
-                raise Refused(400, f"files of a form are called file: got {shortened(name)!r}")
-            if len(self.files) >= self.limits.inputs:
-                raise Refused(413, f"at most {self.limits.inputs} files a request")
-            self.files.append(SentFile(_plain_name(options[b"filename"]), content))
-        else:
-            if not name or name in self.fields:
-                raise Refused(
-                    400, f"every field of a form has a name of its own: got {shortened(name)!r} twice or without"
-                )
-            if len(self.fields) >= MOST_FIELDS:
-                raise Refused(413, f"at most {MOST_FIELDS} fields a request")
-            self.fields[name] = _decoded(content, shortened(name))
-
-    def on_end(self) -> None:
-        self.ended = True
 
 
 def _read_form(raw: bytes, boundary: bytes, limits: Limits) -> Body:
     """The fields and files of a form."""
-    reader = _FormReader(limits)
-    callbacks: Any = {name: getattr(reader, name) for name in dir(reader) if name.startswith("on_")}
-    parser = MultipartParser(boundary, callbacks)
+    fields: dict[str, Any] = {}
+    files: list[SentFile] = []
+    ends: list[bool] = []
+
+    def add_field(part: Field) -> None:
+        name = _decoded(part.field_name or b"", "the name of a field")
+        rule = f"every field of a form has a name of its own: got {shortened(name)!r} twice or without"
+        check(bool(name) and name not in fields, 400, rule)
+        check(len(fields) < MOST_FIELDS, 413, f"at most {MOST_FIELDS} fields a request")
+        fields[name] = _decoded(part.value or b"", shortened(name))
+
+    def add_file(part: File) -> None:
+        name = _decoded(part.field_name or b"", "the name of a field")
+        check(name == "file", 400, f"files of a form are called file: got {shortened(name)!r}")
+        check(len(files) < limits.inputs, 413, f"at most {limits.inputs} files a request")
+        part.file_object.seek(0)
+        files.append(SentFile(_plain_name(part.file_name or b""), part.file_object.read()))
+
+    memory = {"MAX_MEMORY_FILE_SIZE": math.inf}  # of a body that is read already
+    parser = FormParser(FORM, add_field, add_file, lambda: ends.append(True), boundary, config=memory)
     try:
         parser.write(raw)
         parser.finalize()
     except (ParseError, ValueError) as error:
         raise Refused(400, f"the form is damaged: {shortened(str(error))}") from None
-    if not reader.ended:
-        raise Refused(400, "the form is cut short: it has no end. Send it again.")
-    return Body(reader.fields, tuple(reader.files), typed=False)
+    check(bool(ends), 400, "the form is cut short: it has no end. Send it again.")
+    return Body(fields, tuple(files), typed=False)
 
 
 def _decoded(raw: bytes, what: str) -> str:
@@ -283,19 +235,6 @@ def _as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, i
     return file, len(file.content)
 
 
-@contextmanager
-def _as_path(file: SentFile) -> Iterator[str]:
-    """A table as a file of its own, for as long as it is read. Errors have the name that it was sent as."""
-    ending = ending_of(file.name)
-    with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
-        path = str(Path(folder, "table" + (ending if ending in TABLE_TEXT_ENDINGS else ".csv")))
-        Path(path).write_bytes(file.content)
-        try:
-            yield path
-        except ValueError as error:
-            raise ValueError(str(error).replace(path, file.name)) from None
-
-
 RUN_FIELDS = ("inputs", "run", "stream", "changes")
 LOOK_FIELDS = ("input", "run", "changes", "methods")
 
@@ -307,9 +246,7 @@ class AnswerRequest:
     served: ServedRun
     questions: tuple[Question, ...]
     ask: Mapping[str, Any]
-    draws: (
-        bool  # whether answers are drawn at random: they depend on their numbers, so that a request is answered whole
-    )
+    draws: bool  # whether answers are drawn at random: they depend on their numbers: a request is then answered whole
     changes: Mapping[str, Any]  # by layer, lists of them
     stream: bool = False
     methods: bool = False  # whether rollout, gradients and ablation are wanted in addition to the weights
@@ -334,18 +271,16 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
     """What `POST /api/run` asks for."""
     served = runs.find(body.fields.get("run"))
     inputs = _given_inputs(body, served, "inputs")
-    if not isinstance(inputs, list):
-        raise Refused(400, f"inputs must be a list: got {shown(inputs)}")
-    if not inputs:
-        raise Refused(400, "inputs is empty: there is nothing to answer")
-    if len(inputs) > limits.inputs:
-        raise Refused(413, f"at most {limits.inputs} inputs a request: got {len(inputs):,}. Send several requests.")
+    check(isinstance(inputs, list), 400, f"inputs must be a list: got {shown(inputs)}")
+    count = len(inputs)
+    check(count > 0, 400, "inputs is empty: there is nothing to answer")
+    most = limits.inputs
+    check(count <= most, 413, f"at most {most} inputs a request: got {count:,}. Send several requests.")
     for number, value in enumerate(inputs):
         _check_type(f"inputs[{number}]", value, served)
     asked = _read_request(body, served, inputs, RUN_FIELDS, limits)
     stream = _truth(body, "stream")
-    if stream and len(inputs) != 1:
-        raise Refused(400, f"a stream has one answer: give one input, not {len(inputs)}")
+    check(not stream or count == 1, 400, f"a stream has one answer: give one input, not {count}")
     return replace(asked, stream=True) if stream else asked
 
 
@@ -354,8 +289,7 @@ def read_look(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
     served = runs.find(body.fields.get("run"))
     given = _given_inputs(body, served, "input")
     one = given[0] if body.files else given
-    if len(body.files) > 1:
-        raise Refused(400, f"one input is looked at: got {len(body.files)} files")
+    check(len(body.files) < 2, 400, f"one input is looked at: got {len(body.files)} files")
     _check_type("input", one, served)
     return replace(_read_request(body, served, [one], LOOK_FIELDS, limits), methods=_truth(body, "methods"))
 
@@ -364,19 +298,16 @@ def _truth(body: Body, name: str) -> bool:
     """A field that is true or false; false where there is none."""
     value = body.fields.get(name, False)
     value = from_text(value, bool) if isinstance(value, str) and not body.typed else value
-    if not isinstance(value, bool):
-        raise Refused(400, f"{name} must be true or false: got {shown(value)}")
-    return value
+    check(isinstance(value, bool), 400, f"{name} must be true or false: got {shown(value)}")
+    return bool(value)
 
 
 def _given_inputs(body: Body, served: ServedRun, field: str) -> Any:
     """The files of a form, or a field of JSON."""
     task, kind = served.run.task, served.run.task.input_kind
     if body.files:
-        if not served.takes_files:
-            raise Refused(400, f'{task.name} takes text, not files: send JSON, {{"{field}": ...}}')
-        if field in body.fields:
-            raise Refused(400, f"give files or {field}, not both")
+        check(served.takes_files, 400, f'{task.name} takes text, not files: send JSON, {{"{field}": ...}}')
+        check(field not in body.fields, 400, f"give files or {field}, not both")
         return list(body.files)
     if field not in body.fields:
         what = f"{FILES[kind]} as multipart `file`, or {field} with base64" if kind in FILES else field
@@ -389,9 +320,8 @@ def _check_type(place: str, value: Any, served: ServedRun) -> None:
     """Require text, or a file where the task takes files; what is wrong inside of one concerns this input alone."""
     if isinstance(value, str | SentFile) or (served.takes_files and _is_file(value)):
         return
-    if served.takes_files:
-        raise Refused(400, f"{place} must be a file: got {shown(value)}; {HOW}")
-    raise Refused(400, f"{place} must be text: got {shown(value)}")
+    wanted, hint = ("a file", f"; {HOW}") if served.takes_files else ("text", "")
+    raise Refused(400, f"{place} must be {wanted}: got {shown(value)}{hint}")
 
 
 def _read_request(
@@ -399,21 +329,20 @@ def _read_request(
 ) -> AnswerRequest:
     """Inputs as questions, and the options."""
     ask, draws = _options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
-    changes = _changes_of(body.fields.get("changes"), served, limits)
-    pairs = [_question_of(value, served, limits) for value in inputs]
-    questions, size = tuple(question for question, _ in pairs), sum(size for _, size in pairs)
-    return AnswerRequest(served, questions, ask, draws, changes, bytes=size)
+    changes = _changes_of(body.fields.get("changes"), limits)
+    questions, sizes = zip(*(_question_of(value, served, limits) for value in inputs), strict=True)
+    return AnswerRequest(served, questions, ask, draws, changes, bytes=sum(sizes))
 
 
 def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
     """The options of an answer, as on the command line, and whether it is drawn; null is what is left out there."""
     if not given:
         return {}, served.draws
-    known, task = served.options, served.run.task.name
-    listed = f"it takes {', '.join(known)}" if known else "it takes no options"
-    useless = [name for name in given if name not in known]
-    if useless:
-        raise Refused(400, f"{shown(useless[0])} is not used by {task}; {listed}")
+    known = served.options
+    for name in given:
+        if name not in known:
+            listed = f"it takes {', '.join(known) or 'no options'}"
+            raise Refused(400, f"{shown(name)} is not used by {served.run.task.name}; {listed}")
     ask = {name: checked_option(known[name], value, limits) for name, value in given.items() if value is not None}
     if isinstance(ask.get("passage"), str):
         ask["passage"] = ask["passage"] or " "  # an empty one is a mistake, not the default
@@ -423,7 +352,7 @@ def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> 
         raise Refused(400, str(error)) from None
 
 
-def _changes_of(given: Any, served: ServedRun, limits: Limits) -> dict[str, list[Change]]:
+def _changes_of(given: Any, limits: Limits) -> dict[str, list[Change]]:
     """The what-ifs of a request, by layer."""
     if given is None or given == "":
         return {}
@@ -432,8 +361,8 @@ def _changes_of(given: Any, served: ServedRun, limits: Limits) -> dict[str, list
             given = json.loads(given)
         except (ValueError, RecursionError):
             raise Refused(400, "changes must be a list in JSON") from None
-    if isinstance(given, list) and len(given) > limits.changes:
-        raise Refused(413, f"at most {limits.changes} changes a request: got {len(given):,}")
+    count = len(given) if isinstance(given, list) else 0
+    check(count <= limits.changes, 413, f"at most {limits.changes} changes a request: got {count:,}")
     try:
         return changes_from(given)
     except ValueError as error:
@@ -476,9 +405,15 @@ def answers_to_request(asked: AnswerRequest) -> list[Answer]:
 
 
 def _answered_table_file(asked: AnswerRequest, question: Question) -> Answer:
-    """The answer to a table that was sent; it is called by the name that it was sent as."""
+    """The answer to a table that was sent: a file of its own while it is read, called as it was sent."""
     if question.error:
         return Answer(question.where, "", math.nan, error=question.error)
-    with _as_path(question.input) as path:
-        (answer,) = asked.served.run.answers_to([Question(question.where, path)], **asked.ask)
+    file, ending = question.input, ending_of(question.input.name)
+    with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
+        path = os.path.join(folder, "table" + (ending if ending in TABLE_TEXT_ENDINGS else ".csv"))
+        Path(path).write_bytes(file.content)
+        try:
+            (answer,) = asked.served.run.answers_to([Question(question.where, path)], **asked.ask)
+        except ValueError as error:
+            raise ValueError(str(error).replace(path, file.name)) from None
         return replace(answer, input=question.where, error=answer.error.replace(path, question.where))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +12,12 @@ from mirada.decoding.greedy import Sample
 from mirada.decoding.search import Stepper
 from mirada.errors import require, unknown
 from mirada.files import expanded
+from mirada.looking.change.intervene import intervene
 from mirada.runs.ask import AskOptions, Option, SearchAsk
 from mirada.runs.load import load
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
-from mirada.web.options import Limits, Refused, form_fields, shown
+from mirada.web.options import Limits, Refused, check, form_fields, shown
 from mirada.words import shortened
 
 # A run that stops writing, and comparing methods, when nobody waits for the result any more.
@@ -42,37 +43,29 @@ class WatchedStepper:
         return getattr(self.inner, name)
 
 
-def _always() -> bool:
-    return True
-
-
 @dataclass(eq=False)
 class WatchedRun(Run):
     """The same run; `wanted` is asked at every step of a search, and between the passes of a comparison of methods."""
 
-    wanted: Callable[[], bool] = field(default=_always, repr=False)
-
-    @classmethod
-    def of(cls, run: Run) -> "WatchedRun":
-        """A run, watched."""
-        return cls(run.folder, run.task, run.model, run.known, run.settings, run.ask, run.file_overrides)
+    wanted: Callable[[], bool] | None = field(default=None, repr=False)
 
     @property
     def stepper(self) -> Stepper:
         return cast(Stepper, WatchedStepper(super().stepper, self.check_cancelled))
 
     def check_cancelled(self) -> None:
-        if not self.wanted():
+        if self.wanted is not None and not self.wanted():
             raise GivenUp
 
     @contextmanager
-    def while_wanted(self, wanted: Callable[[], bool]) -> Iterator[None]:
-        """Inside, searches and comparisons go on only for as long as this holds."""
+    def while_wanted(self, wanted: Callable[[], bool], changes: Mapping[str, Any]) -> Iterator[None]:
+        """Inside, the model is changed, and searches and comparisons stop once `wanted` does not hold any more."""
         self.wanted = wanted
         try:
-            yield
+            with intervene(self.model, changes) if changes else nullcontext():
+                yield
         finally:
-            self.wanted = _always
+            self.wanted = None
 
 
 FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # kinds of inputs that are files
@@ -109,17 +102,16 @@ class ServedRun:
 
     def describe(self) -> dict[str, Any]:
         """What `GET /api/health` says of it."""
-        run = self.run
-        about = entry(run.task.name)
-        labels = getattr(run.known, "labels", ())
+        run, task = self.run, self.run.task
+        about, labels = entry(task.name), getattr(run.known, "labels", ())
         return {
             "name": self.name,
-            "task": run.task.name,
+            "task": task.name,
             "model": run.settings.name,
             "about": about.about,
-            "input": run.task.input_kind,
-            "takes": SENT.get(run.task.input_kind, about.takes),
-            "streams": run.task.streams,
+            "input": task.input_kind,
+            "takes": SENT.get(task.input_kind, about.takes),
+            "streams": task.streams,
             "options": list(self.options),
             "fields": form_fields(self.options),
             "labels": list(labels) if len(labels) <= Limits().candidates else [],
@@ -132,7 +124,10 @@ class ServedRuns:
 
     def __init__(self, runs: Mapping[str, Run]) -> None:
         require(bool(runs), "there is no run to serve: give the folder of one")
-        self.by_name = {name: ServedRun(name, WatchedRun.of(run)) for name, run in runs.items()}
+        self.by_name: dict[str, ServedRun] = {}
+        for name, run in runs.items():
+            parts = (run.folder, run.task, run.model, run.known, run.settings, run.ask, run.file_overrides)
+            self.by_name[name] = ServedRun(name, WatchedRun(*parts))
 
     def __iter__(self) -> Any:
         return iter(self.by_name.values())
@@ -143,11 +138,11 @@ class ServedRuns:
     def find(self, name: Any) -> ServedRun:
         """The run that a request means: the one it names, or the only one."""
         if name is None or name == "":
-            if len(self.by_name) == 1:
-                return next(iter(self.by_name.values()))
-            raise Refused(400, f'several runs are served: choose one with "run"; known: {", ".join(self.by_name)}')
-        if not isinstance(name, str):
-            raise Refused(400, f"run must be the name of a run: got {shown(name)}")
+            first, *others = self.by_name.values()
+            known = ", ".join(self.by_name)
+            check(not others, 400, f'several runs are served: choose one with "run"; known: {known}')
+            return first
+        check(isinstance(name, str), 400, f"run must be the name of a run: got {shown(name)}")
         if name not in self.by_name:
             raise Refused(404, str(unknown("run", shortened(name), self.by_name)))
         return self.by_name[name]
@@ -178,7 +173,6 @@ def _distinct(paths: Sequence[Path]) -> list[str]:
     ['a-x', 'b-x', 'y']
     """
     whole = [path.resolve().parts for path in paths]
-    ends = [
-        [parts[-size:] for parts in whole] for size in range(1, max(map(len, whole)) + 1)
-    ]  # by how many parts they have
+    # by how many parts they have
+    ends = [[parts[-size:] for parts in whole] for size in range(1, max(map(len, whole)) + 1)]
     return ["-".join(next((some[i] for some in ends if some.count(some[i]) == 1), whole[i])) for i in range(len(whole))]
