@@ -15,9 +15,9 @@ import stat
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from mirada.errors import require
+from mirada.errors import require, unknown
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -56,7 +56,12 @@ def write_whole(path: Path, content: bytes) -> None:
             f"{path} cannot be written: {error.strerror or error}{_room(path.parent, len(content), error)}. What was there "
             "before is untouched."
         ) from None
-    _settle_folder(path.parent)
+    if os.name != "nt":  # bring the name safely to the disk, too
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def expanded(path: str | Path) -> Path:
@@ -68,6 +73,21 @@ def expanded(path: str | Path) -> Path:
     return Path(os.path.expanduser(path))
 
 
+def ending_to_write(out: str, known: Iterable[str]) -> str:
+    """The ending of a file that a command writes; what cannot be written is refused before anything is computed.
+
+    >>> ending_to_write("page.htm", [".html"])
+    Traceback (most recent call last):
+    ValueError: page.htm: unknown format '.htm'; known: .html. Did you mean '.html'?
+    """
+    ending, path = os.path.splitext(out)[1].lower(), expanded(out)
+    if ending not in known:
+        raise ValueError(f"{out}: {unknown('format', ending, known)}")
+    require(path.parent.is_dir(), f"{out}: there is no folder {path.parent}. Make it first.")
+    require(not path.is_dir(), f"{out} is a folder: give the name of a file in it")
+    return ending
+
+
 def _room(folder: Path, needed: int, error: OSError) -> str:
     """How much room there is and would be needed, where that is what is wrong."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -76,17 +96,6 @@ def _room(folder: Path, needed: int, error: OSError) -> str:
         return f" ({shutil.disk_usage(folder).free:,} bytes are free, {needed:,} are needed)"
     except OSError:
         return f" ({needed:,} bytes are needed)"
-
-
-def _settle_folder(folder: Path) -> None:
-    """Bring the names in a folder safely to the disk, where a system can."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def remove_parts(folder: Path) -> None:
@@ -103,14 +112,10 @@ def require_own(paths: Iterable[Path]) -> None:
             mode = path.lstat().st_mode
         except OSError:
             continue  # it is not there
-        require(
-            not stat.S_ISLNK(mode),
-            f"{path} is a link, and a run writes into its own folder only. Put the file itself there, or choose another --out.",
-        )
-        require(
-            stat.S_ISREG(mode) or stat.S_ISDIR(mode),
-            f"{path} is no ordinary file. Remove it, or choose another --out.",
-        )
+        link = f"{path} is a link, and a run writes into its own folder only. Put the file itself there"
+        require(not stat.S_ISLNK(mode), f"{link}, or choose another --out.")
+        ordinary = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+        require(ordinary, f"{path} is no ordinary file. Remove it, or choose another --out.")
 
 
 def require_file(path: Path, most: int = MOST) -> None:
@@ -218,33 +223,26 @@ def damage(path: Path, wanted: str = "") -> str:
     """
     require_file(path)
     with open(path, "rb") as file:
-        told, digest, wrong = _header_of(file)
-        if not wrong and wanted and told != wanted:
-            wrong = f"its checksum is {str(told)[:40]}, and the checkpoint was written beside weights with {wanted}"
-        if wrong or told is None:
-            return wrong
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        if length > LARGEST_JSON:
+            return f"its header has {length:,} bytes, and at most {LARGEST_JSON:,} are read"
+        try:
+            header = parsed(file.read(length))
+            told = header.get(METADATA, {}).get(NAME)
+            digest = digest_of() if told is None else _started(header)
+        except TooManyValuesError as error:
+            return f"its header has {error}"
+        except (ValueError, AttributeError, RecursionError):
+            told = None  # it is no such file
+        if wanted and told != wanted:
+            return f"its checksum is {str(told)[:40]}, and the checkpoint was written beside weights with {wanted}"
+        if told is None:
+            return ""
         while block := file.read(BLOCK):
             digest.update(block)
     found = digest.hexdigest()
     return "" if found == told else f"its checksum is {found}, and was {str(told)[:40]} when it was written"
-
-
-def _header_of(file: BinaryIO) -> tuple[Any, Any, str]:
-    """The checksum in the header of an open safetensors file (None: there is none), the hash that begins with the header, and
-    what is wrong: one that would fill the memory is not parsed.
-    """
-    start = file.read(8)
-    length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-    if length > LARGEST_JSON:
-        return None, None, f"its header has {length:,} bytes, and at most {LARGEST_JSON:,} are read"
-    try:
-        header = parsed(file.read(length))
-        told = header.get(METADATA, {}).get(NAME)
-        return told, None if told is None else _started(header), ""
-    except TooManyValuesError as error:
-        return None, None, f"its header has {error}"
-    except (ValueError, AttributeError, RecursionError):
-        return None, None, ""
 
 
 # What the machine has.

@@ -43,9 +43,14 @@ def check(
 
     if task not in CATALOG and os.path.exists(expanded(task) / "config.json"):
         require(not (keys or model or data or valid), f"{task} is the folder of a run: it is checked alone")
-        if not _is_whole(expanded(task)):
-            raise typer.Exit(1)
-        return
+        from mirada.runs.integrity import inspect
+
+        folder, bad = expanded(task), 0
+        for name, wrong in inspect(folder):
+            echo(f"{name}: {wrong or 'whole'}")
+            bad += bool(wrong)
+        echo(f"{folder} is whole" if not bad else f"{folder} is not whole: {bad} of its files")
+        raise typer.Exit(int(bad > 0))
     check_task("check", task, keys or ())
     data, keys = data_and_keys(("mirada", "check", task), keys, data)
     from mirada.runs.request import TrainingRequest
@@ -55,18 +60,6 @@ def check(
     pairs = tuple(key_values(keys))
     if not is_usable(TrainingRequest(task=task, model=model, source=Source(data, valid), keys=pairs), each):
         raise typer.Exit(1)
-
-
-def _is_whole(folder: Path) -> bool:
-    """Print every file of a run and what is wrong with it; whether it is whole comes back."""
-    from mirada.runs.integrity import inspect
-
-    bad = 0
-    for name, wrong in inspect(folder):
-        echo(f"{name}: {wrong or 'whole'}")
-        bad += bool(wrong)
-    echo(f"{folder} is whole" if not bad else f"{folder} is not whole: {bad} of its files")
-    return not bad
 
 
 def is_usable(request: "TrainingRequest", each: bool) -> bool:

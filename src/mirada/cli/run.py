@@ -64,12 +64,7 @@ def run(
     check_folder("run", folder, inputs or ())
     if data:
         _answer_file(folder, data, out, inputs or (), ask, as_json, device)
-    else:
-        answer(folder, inputs, ask, as_json, device)
-
-
-def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as_json: bool, device: str) -> None:
-    """Load the run, answer, print."""
+        return
     run = asked_run(folder, device, ask, reads_lines=not inputs)
     if inputs and run.task.takes_files:
         inputs, keys = without_keys(run, inputs)
@@ -82,15 +77,11 @@ def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as
             for piece in run.stream(run.task.parse(inputs[0])):
                 echo(piece, nl=False)
             echo()
-            return
-        if _print_each(run.answers_in_place(inputs), as_json):
+        elif _print_each(run.answers_in_place(inputs), as_json):
             raise typer.Exit(1)
         return
     require(sys.stdin is not None, "there is no input: standard input is closed. Give one as an argument, or open it")
-    if sys.stdin.isatty():
-        _converse(run, as_json)
-    else:
-        _answer_lines(run, as_json)
+    (_converse if sys.stdin.isatty() else _answer_lines)(run, as_json)
 
 
 def _answer_file(

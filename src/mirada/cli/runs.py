@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,9 +11,6 @@ from mirada.cli.arguments import Json, examples
 from mirada.errors import require
 from mirada.files import expanded, read_json
 from mirada.words import echo
-
-if TYPE_CHECKING:
-    pass
 
 EPILOG = examples("mirada runs", "mirada runs experiments/", "mirada runs runs/translate runs/translate-2")
 CONFIG = "config.json"
@@ -38,8 +35,7 @@ def runs(
     require(len(homes) > 0, f"there is no run in {', '.join(map(str, places))}: no folder there has a {CONFIG}")
     rows = [_described(folder) for folder in homes]
     if as_json:
-        for row in rows:
-            echo(json.dumps(row, ensure_ascii=False))
+        echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
     elif chosen and len(rows) > 1:
         print_side_by_side(rows)
     else:
@@ -68,22 +64,16 @@ def _described(folder: Path) -> dict[str, Any]:
 
 
 def _print_list(rows: list[dict[str, Any]]) -> None:
-    """A line for each run."""
+    """A line for each run, with its first metric: the one that people ask for."""
     lines = [("folder", "task", "model", "quality", "minutes", "")]
     for row in rows:
         if "error" in row:
             lines.append((row["folder"], "?", "", "", "", row["error"]))
             continue
+        quality = next((f"{name} {_number(value)}" for name, value in row["metrics"].items()), "")
         ended = "" if row["ended"] else "not ended"
-        lines.append((row["folder"], row["task"], row["model"], _quality(row), f"{row['minutes']:.1f}", ended))
+        lines.append((row["folder"], row["task"], row["model"], quality, f"{row['minutes']:.1f}", ended))
     _print_columns(lines)
-
-
-def _quality(row: dict[str, Any]) -> str:
-    """The first metric: the one that people ask for."""
-    from mirada.training.log import digits
-
-    return next((f"{name} {digits(value)}" for name, value in row["metrics"].items()), "")
 
 
 def print_side_by_side(rows: list[dict[str, Any]]) -> None:

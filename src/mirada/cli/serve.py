@@ -46,21 +46,20 @@ def serve(
 
     import secrets
 
-    from mirada.web.app import Access, address, bound_socket, is_loopback, web_app
-    from mirada.web.app import serve as answer_requests
+    from mirada.web import app as web
     from mirada.web.options import Limits
     from mirada.web.runs import load_runs
 
-    local = is_loopback(host)
+    local = web.is_loopback(host)
     made = not local and not token
-    token = token or (secrets.token_urlsafe(24) if made else "")
+    token = secrets.token_urlsafe(24) if made else token
     require(local or len(token) >= FEWEST, f"others can connect: a token needs at least {FEWEST} letters")
     require(token.isascii() and token.isprintable(), "a token has letters, digits and marks of ASCII only")
     runs, limits = load_runs(folders, device), Limits(seconds=seconds, queue=queue)
-    listening = bound_socket(host, port)
-    where = address(host, listening)
+    listening = web.bound_socket(host, port)
+    where = web.address(host, listening)
     names = (host, where.removeprefix("http://").rpartition(":")[0], *(allow_host or ()))
-    app = web_app(runs, limits, Access(token, names, local, not quiet))
+    app = web.web_app(runs, limits, web.Access(token, names, local, not quiet))
 
     def ready() -> None:
         for served in runs:
@@ -69,4 +68,4 @@ def serve(
             echo(f"Others can connect. Requests need the header Authorization: Bearer {token}")
         echo(f"Open {where}/{'#token=' + token if made else ''}  (API: {where}/docs; Ctrl-C ends)")
 
-    answer_requests(app, listening, limits, ready)
+    web.serve(app, listening, limits, ready)
