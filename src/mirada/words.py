@@ -39,14 +39,12 @@ def visible_line(text: str) -> str:
     >>> visible_line("a\\x1b[31mb"), visible_line("tab\\there"), visible_line("a\\u202eb")
     ('a\\\\x1b[31mb', 'tab⇥here', 'a\\\\u202eb')
     """
-    kept = []
-    for letter in text:
-        if letter in LINE_SIGNS:
-            letter = LINE_SIGNS[letter]
-        elif unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
-            letter = letter.encode("unicode_escape").decode()
-        kept.append(letter)
-    return "".join(kept)
+
+    def sign(letter: str) -> str:
+        hidden = unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+        return LINE_SIGNS.get(letter, letter.encode("unicode_escape").decode() if hidden else letter)
+
+    return "".join(map(sign, text))
 
 
 def _encodable(text: str, encoding: str = "utf-8") -> str:

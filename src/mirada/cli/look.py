@@ -125,9 +125,9 @@ def _run_seen(
         seen.relations = tuple(_relations(run, conllu))
     if changes:
         return seen, _without_heads(run, inputs[0], changes, methods)
-    if not against or _is_record(against):
-        return seen, _loaded(against) if against else None
-    return seen, _ask_and_look(run, against, methods)
+    if against and not _is_record(against):
+        return seen, _ask_and_look(run, against, methods)
+    return seen, _loaded(against) if against else None
 
 
 def _is_record(place: str) -> bool:

@@ -371,26 +371,23 @@ def _changes_of(given: Any, limits: Limits) -> dict[str, list[Change]]:
 
 def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Question, int]:
     """An input as a question, and the memory it holds; one that cannot be read has an error."""
-    task = served.run.task
-    if isinstance(value, SentFile) or served.takes_files:
-        name = value.name if isinstance(value, SentFile) else "file"
-        try:
+    name = value  # what the answer calls it
+    try:
+        if isinstance(value, SentFile) or served.takes_files:
+            name = "file"
             file = value if isinstance(value, SentFile) else _from_json(value)
             name = file.name
             given, size = _as_input(served, file, limits)
             return Question(name, given), size
-        except ValueError as error:
-            return Question(name, name, error=str(error)), 0
-    if not is_text(value):
-        clean = value.encode(errors="replace").decode()
-        return Question(clean, clean, error="not text: it has half of a surrogate pair. Send UTF-8."), 0
-    if len(value) > limits.characters:
-        why = f"too long: {len(value):,} characters, at most {limits.characters:,}. Cut it."
-        return Question(value[:60], value[:60], error=why), 0
-    try:
-        return Question(value, task.parse(value)), 4 * len(value)
+        if not is_text(value):
+            name = value.encode(errors="replace").decode()
+            raise ValueError("not text: it has half of a surrogate pair. Send UTF-8.")
+        if len(value) > limits.characters:
+            name = value[:60]
+            raise ValueError(f"too long: {len(value):,} characters, at most {limits.characters:,}. Cut it.")
+        return Question(value, served.run.task.parse(value)), 4 * len(value)
     except ValueError as error:
-        return Question(value, value, error=str(error)), 0
+        return Question(name, name, error=str(error)), 0
 
 
 def answers_to_request(asked: AnswerRequest) -> list[Answer]:
