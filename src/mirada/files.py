@@ -108,13 +108,9 @@ def remove_parts(folder: Path) -> None:
 def require_own(paths: Iterable[Path]) -> None:
     """Refuse links and special files in places that will be written: they lead out of the folder."""
     for path in paths:
-        try:
-            mode = path.lstat().st_mode
-        except OSError:
-            continue  # it is not there
         link = f"{path} is a link, and a run writes into its own folder only. Put the file itself there"
-        require(not stat.S_ISLNK(mode), f"{link}, or choose another --out.")
-        ordinary = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+        require(not os.path.islink(path), f"{link}, or choose another --out.")
+        ordinary = os.path.isfile(path) or os.path.isdir(path) or not os.path.exists(path)
         require(ordinary, f"{path} is no ordinary file. Remove it, or choose another --out.")
 
 

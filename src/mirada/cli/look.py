@@ -124,7 +124,12 @@ def _run_seen(
     if conllu:
         seen.relations = tuple(_relations(run, conllu))
     if changes:
-        return seen, _without_heads(run, inputs[0], changes, methods)
+        from mirada.looking.change.changes import changes_as_json
+        from mirada.looking.change.intervene import intervene
+
+        with intervene(run.model, {layer: list(some) for layer, some in changes.items()}):
+            other = _ask_and_look(run, inputs[0], methods)
+        return seen, other.labelled(replace(other.labels, changes=tuple(changes_as_json(changes))))
     if against and not _is_record(against):
         return seen, _ask_and_look(run, against, methods)
     return seen, _loaded(against) if against else None
@@ -193,16 +198,6 @@ def _dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
         require(good, f"--drop is spelled LAYER:HEAD, such as decoder.layers.0.cross:2: got {text!r}")
         heads.setdefault(layer, []).append(DropHead(int(number)))
     return heads
-
-
-def _without_heads(run: "Run", given: str, changes: "dict[str, list[DropHead]]", methods: bool) -> "Seen":
-    """The same input answered again, without some heads."""
-    from mirada.looking.change.intervene import intervene
-
-    with intervene(run.model, {layer: list(some) for layer, some in changes.items()}):
-        seen = _ask_and_look(run, given, methods)
-    changed = [{"layer": layer, "do": "DropHead", "head": one.head} for layer, some in changes.items() for one in some]
-    return seen.labelled(replace(seen.labels, changes=tuple(changed)))
 
 
 def _write(
