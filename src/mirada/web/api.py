@@ -1,4 +1,4 @@
-"""The HTTP API: run, look, health, metrics. Errors are JSON, and no request ends the server."""
+"""The HTTP API: run, look, health, metrics. Errors are JSON, and no request can stop the server."""
 
 import asyncio
 import sys
@@ -23,11 +23,11 @@ from mirada.words import visible
 
 Handler = Callable[[Request], Awaitable[Response]]
 
-SOON = 0.05  # seconds within which most answers are there, so that nobody has to watch whether the client leaves
+SOON = 0.05  # seconds within which most requests are answered; only slower ones watch for a disconnect of the client
 
 
 class Answering(Work):
-    """Inputs to be answered, together with those of other requests that want the same."""
+    """Inputs to be answered, in a batch with those of other requests for the same run and options."""
 
     kind = "run"
 
@@ -66,7 +66,7 @@ class Api:
         return json_response({"status": "ok", **only, "version": mirada.__version__, "runs": described})
 
     async def metrics_text(self, request: Request) -> Response:
-        """What was counted."""
+        """The counters, as text."""
         gauges = {
             "mirada_queue_inputs": ("Inputs that wait.", float(self.batcher.inputs)),
             "mirada_queue_bytes": ("Bytes of memory that they hold.", float(self.batcher.bytes)),
@@ -89,19 +89,19 @@ class Api:
         disposition = {"Content-Disposition": 'attachment; filename="mirada.attn"'}
         return Response(content, media_type="application/zip", headers=disposition)
 
-    # what they share
+    # shared by the routes
 
     async def read(
         self, reader: Callable[[Body, ServedRuns, Limits], AnswerRequest], request: Request
     ) -> AnswerRequest:
-        """What the body of a request asks for. Files are decoded beside the event loop."""
+        """Parse the body of a request. Files are decoded in a thread, not on the event loop."""
         body = await read_body(request, self.limits)
         if body.files or any(served.takes_files for served in self.runs):
             return await asyncio.to_thread(reader, body, self.runs, self.limits)
         return reader(body, self.runs, self.limits)
 
     async def answers(self, request: Request, asked: AnswerRequest) -> list[dict[str, Any]]:
-        """Answers as JSON has them. A what-if is about one input, and what is drawn at random about all of a request."""
+        """Answers as JSON objects. Inputs with changes are computed one by one, sampled answers of a request in one batch."""
         count = len(asked.questions)
         size = 1 if asked.changes else count if asked.draws else self.limits.together
         works = [Answering(asked.part(first, first + size), self.metrics) for first in range(0, count, size)]
@@ -109,7 +109,7 @@ class Api:
         return [answer for part in parts for answer in part]
 
     async def computed(self, request: Request, works: Sequence[Work]) -> list[Any]:
-        """The results of works, in time, and only for as long as the client is there."""
+        """The results of works: within the time limit, and only while the client is connected."""
         self.batcher.put(*works)
         end = asyncio.get_running_loop().time() + self.limits.seconds
         gone: asyncio.Future[None] | None = None
@@ -149,7 +149,7 @@ class Api:
         work = TextStream(lambda: self.written(asked))
         self.batcher.put(work)
         end = asyncio.get_running_loop().time() + self.limits.seconds
-        try:  # what is wrong with the input shows here, before any event
+        try:  # an error of the input is raised here, before the first event
             first = await _next_piece(work, end, self.limits)
         except BaseException:
             self.batcher.drop(work, why="stream")
@@ -157,7 +157,7 @@ class Api:
         return _events(self.pieces(work, first, question.where, end))
 
     async def pieces(self, work: TextStream, piece: str | StreamEnd, given: str, end: float) -> AsyncIterator[bytes]:
-        """The events of a text that is being written."""
+        """The events of a text while it is generated."""
         written = []
         try:
             while isinstance(piece, str):
@@ -172,22 +172,22 @@ class Api:
             if not work.done.done():
                 self.batcher.drop(work, why="stream")
 
-    # in the thread that computes
+    # in the model thread
 
     def attention_file(self, asked: AnswerRequest, wanted: Callable[[], bool]) -> bytes:
-        """The answer to the one question, and all attention behind it, for as long as it is wanted."""
+        """The answer to the one question, and all attention behind it; stops when the request is cancelled."""
         with asked.served.run.while_wanted(wanted, asked.changes):
             (answer,) = answers_to_request(asked)
             self.metrics.answered(asked.served.name, 1, int(bool(answer.error)))
             if answer.error:
                 raise ValueError(answer.error)
             labels = (seen := answer.look(asked.methods)).labels
-            # the folder of the run is the server's own business, and the what-ifs are part of what was seen
+            # the record names the run, not its folder on the server, and the changes that were applied
             made = {**labels.made, "run": asked.served.name, "input": answer.input}
             return seen.labelled(replace(labels, made=made, changes=tuple(changes_as_json(asked.changes)))).to_bytes()
 
     def written(self, asked: AnswerRequest) -> Generator[str, None, Any]:
-        """The answer to the one question, as it is written."""
+        """The answer to the one question, piece by piece."""
         try:
             answer = yield from asked.served.run.stream(asked.questions[0].input, **asked.ask)
         except ValueError:
@@ -210,7 +210,7 @@ async def _next_piece(work: TextStream, end: float, limits: Limits) -> str | Str
 
 
 async def _whole(answer: dict[str, Any]) -> AsyncIterator[bytes]:
-    """The events of an answer that came at once."""
+    """The events of an answer that is not generated piece by piece."""
     yield event({"text": answer["text"]})
     yield event({"answers": [answer]}, "done")
 
@@ -220,13 +220,13 @@ def _events(source: AsyncIterator[bytes]) -> Response:
 
 
 async def _wait_for_disconnect(request: Request) -> None:
-    """Return when the client has gone away. The body has been read, so nothing else can come."""
+    """Return when the client disconnects. The body has been read, so no other message can arrive."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def explained(error: BaseException) -> Refused:
-    """An error as a response. What is not the client's fault goes to stderr in full."""
+    """The refusal that reports an error. The traceback of an internal error goes to stderr."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, ValueError):
@@ -236,7 +236,7 @@ def explained(error: BaseException) -> Refused:
 
 
 def guarded(handler: Handler) -> Handler:
-    """The handler, with errors as responses."""
+    """The handler, with exceptions turned into error responses."""
 
     async def answer(request: Request) -> Response:
         try:

@@ -1,4 +1,4 @@
-"""The server: routes behind their guard, a socket, and a clean end."""
+"""The server: routes behind the guard, a socket, and a clean shutdown."""
 
 import asyncio
 import base64
@@ -35,24 +35,24 @@ from mirada.web.protocol import bounded, error_response, json_response
 from mirada.web.runs import ServedRun, ServedRuns
 from mirada.web.schema import openapi
 
-# Inputs to try: a person who has no picture, recording or sentence at hand begins with one of these.
+# Samples: inputs for people who have no picture, recording or sentence at hand.
 
 
 MOST = 1 << 20  # bytes of a sample
 
 
 def _samples_of(served: ServedRun) -> list[Any]:
-    """Some inputs of the builtin data, texts or files. A user's own data is not shown around: it may be private, and large."""
+    """Some inputs of the builtin data, texts or files. A user's own data is never sent: it may be private, and large."""
     run = served.run
     try:
         texts = run.task.samples(run, run.splits())[:SAMPLES] if run.source.builtin else []
         return [_as_file(run, text) if served.takes_files else text for text in texts]
     except (ValueError, OSError):
-        return []  # there is nothing to try, and everything else works
+        return []  # the server works without samples
 
 
 def _as_file(run: Run, sample: str) -> dict[str, str]:
-    """A sample that the command line would name, as a file."""
+    """A sample as a file; on the command line it is a path or a name such as `builtin test:7`."""
     name, content = sample, b""
     given = run.task.parse(sample)
     if isinstance(given, str) and Path(given).is_file():
@@ -65,7 +65,7 @@ def _as_file(run: Run, sample: str) -> dict[str, str]:
 
 
 def _morse_file(sample: str) -> bytes:
-    """A text of the builtin data, keyed, as a wav file."""
+    """A text of the builtin data in Morse code, as a wav file."""
     from mirada.corpora.morse import spelled
 
     sound, file = spelled(sample.partition(":")[2]), io.BytesIO()
@@ -75,7 +75,7 @@ def _morse_file(sample: str) -> bytes:
     return file.getvalue()
 
 
-# The pages and what they are made of: all files are ours, read once, served from memory.
+# Static files: part of the package, read once, served from memory.
 
 
 KINDS = {
@@ -85,11 +85,11 @@ KINDS = {
     ".svg": "image/svg+xml",
     ".json": "application/json",
 }
-HOMES = {"": "web/static", "attention/": "drawing/viewer/static"}  # by the start of their paths
+HOMES = {"": "web/static", "attention/": "drawing/viewer/static"}  # folders by path prefix
 
 
 def static_files() -> dict[str, Response]:
-    """All files of ours, by the end of their address below `/static/`; browsers ask each time whether theirs is the same."""
+    """A response for each static file, by its path below `/static/`. Browsers revalidate them by ETag."""
     statics, package = {}, Path(mirada.__file__).parent
     for start, home in HOMES.items():
         for path in (package / home).rglob("*.*"):
@@ -108,18 +108,18 @@ REASONS = {404: "there is no such page", 405: "this method is not for this addre
 
 @dataclass(frozen=True, eq=False)
 class WebApp:
-    """The app as servers call it, and its parts."""
+    """The ASGI app, and the handlers behind it."""
 
     asgi: Guard
     api: Api
 
 
 def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | None = None) -> WebApp:
-    """All routes of some runs."""
+    """The app that serves these runs."""
     limits, access = limits or Limits(), access or Access()
     api, statics, described = Api(runs, limits), static_files(), openapi(runs, limits, bool(access.token))
     pages = {"/": "app.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"}
-    samples: dict[str, list[Any]] = {}  # by run, made when they are first asked for
+    samples: dict[str, list[Any]] = {}  # by run, computed on the first request
     sampling = asyncio.Lock()
 
     async def page(request: Request) -> Response:
@@ -157,7 +157,7 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
 
 
 def _with_shortcut(app: ASGIApp, path: str, handler: Handler) -> ASGIApp:
-    """The app, with the way to what is asked for most around its router and middleware: they cost more than reading a request."""
+    """The app, with POST requests to one path passed directly to their handler: router and middleware cost more than parsing."""
 
     async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == path and scope["method"] == "POST":
@@ -170,7 +170,7 @@ def _with_shortcut(app: ASGIApp, path: str, handler: Handler) -> ASGIApp:
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    """What the router refuses, in our form."""
+    """The router's own refusals, as JSON."""
     status, headers = getattr(error, "status_code", 400), getattr(error, "headers", None) or {}
     return error_response(Refused(status, REASONS.get(status, "this request cannot be answered"), **headers))
 
@@ -186,11 +186,11 @@ def is_loopback(host: str) -> bool:
 
 
 def bound_socket(host: str, port: int | None) -> socket.socket:
-    """A socket that listens; without a port, at the usual one or the next that is free."""
+    """A listening socket; without a port, on 8000 or the next free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     reason = ""
     for tried in range(FIRST, FIRST + TRIED) if port is None else (port,):
-        # asyncio sends small responses at once only where the protocol is named: else each waits 40 ms for the client's ACK
+        # asyncio sets TCP_NODELAY only if the protocol is given: otherwise each small response waits 40 ms for the client's ACK
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -207,26 +207,26 @@ def bound_socket(host: str, port: int | None) -> socket.socket:
 
 
 def address(host: str, listening: socket.socket) -> str:
-    """What to open in a browser."""
+    """The URL to open in a browser."""
     name = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{name}:{listening.getsockname()[1]}"
 
 
 class StoppableServer(uvicorn.Server):
-    """Ends quietly on a signal: what runs is finished, new requests are refused, the exit code is 0."""
+    """Shuts down on a signal: running requests are finished, new ones refused, the exit code is 0."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so."""
+        """Listen, then call `ready`."""
         await super().startup(sockets)
         self.ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Inside, Ctrl-C and SIGTERM stop the server; what was done about them before is done again after it."""
+        """Inside, Ctrl-C and SIGTERM stop the server; the previous handlers are restored afterwards."""
 
         def stop(number: int, frame: FrameType | None) -> None:
             if not self.should_exit:
@@ -243,7 +243,7 @@ class StoppableServer(uvicorn.Server):
 
 
 def server_config(app: WebApp, limits: Limits) -> uvicorn.Config:
-    """How the app is served."""
+    """The settings of uvicorn."""
     return uvicorn.Config(
         app.asgi, http=bounded(limits), log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none",
         lifespan="on", timeout_keep_alive=IDLE, timeout_graceful_shutdown=int(limits.stopping),

@@ -1,7 +1,7 @@
-"""Who may talk to the server: Host and Origin are checked on every request, a token where it is wanted; all is logged.
+"""Access control: Host and Origin are checked on every request, a token where one is required; every request is logged.
 
-A page elsewhere could let a name of its own point to this computer (DNS rebinding) and send requests from the visitor's
-browser. Such a request has that name as Host, or its own address as Origin: both are refused.
+Another site could point its own domain name to this computer (DNS rebinding) and send requests from the visitor's
+browser. Such a request has that name as its Host, or that site as its Origin: both are refused.
 """
 
 import hmac
@@ -38,7 +38,7 @@ METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
 @dataclass(frozen=True)
 class Access:
-    """Who may talk to the server: with a token, under which names, and whether from this computer only."""
+    """Who may connect: the token, the names of the server, and whether it is reached from this computer only."""
 
     token: str = ""
     hosts: tuple[str, ...] = ()
@@ -47,13 +47,13 @@ class Access:
 
 
 class Guard:
-    """The app behind its checks."""
+    """The ASGI app behind access checks."""
 
     def __init__(self, app: ASGIApp, metrics: ServerMetrics, limits: Limits, access: Access) -> None:
         self.app, self.metrics, self.limits, self.access = app, metrics, limits, access
         self.hosts = {"localhost", *map(str.lower, access.hosts)}
         self.requests = 0
-        self.is_ours = lru_cache(64)(self._is_ours)  # the next request says the same
+        self.is_ours = lru_cache(64)(self._is_ours)  # requests repeat the same Host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -62,7 +62,7 @@ class Guard:
             await self.http(scope, receive, send)
 
     async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, let the app answer it, count and log it."""
+        """Check a request, pass it to the app, count and log it."""
         begin, status, size = time.monotonic(), 0, 0
 
         async def seen(message: Message) -> None:
@@ -84,7 +84,7 @@ class Guard:
             self.done(scope, status, size, time.monotonic() - begin)
 
     def refusal(self, scope: Scope) -> Refused | None:
-        """Why a request may not be answered, from its headers alone."""
+        """Why a request is refused, judged by its headers; None if it may be answered."""
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]
         if len(hosts) != 1 or not self.is_ours(headers["host"]):
@@ -104,13 +104,13 @@ class Guard:
         return None
 
     def _is_ours(self, host: str) -> bool:
-        """Whether a Host is a name of this server. Numbers are nobody's name: they cannot be pointed elsewhere."""
+        """Whether a Host is a name of this server. IP addresses are accepted: DNS cannot redirect them."""
         name = _without_port(host).lower()
         address = ip_address_of(name)
         return name in self.hosts or (address is not None and (not self.access.local or address.is_loopback))
 
     def has_token(self, given: str) -> bool:
-        """Whether an Authorization is right, in a time that does not depend on how much of it is."""
+        """Whether an Authorization header has the token, compared in constant time."""
         kind, _, token = given.partition(" ")
         right = hmac.compare_digest(token.strip().encode("latin-1", "replace"), self.access.token.encode())
         return right and kind.lower() == "bearer"
@@ -131,12 +131,12 @@ class Guard:
 
 
 def _protected(path: str) -> bool:
-    """Whether a path tells something of the runs. The page itself does not."""
+    """Whether a path needs the token: it exposes the runs. The page itself does not."""
     return path.startswith("/api") or path == "/openapi.json"
 
 
 def ip_address_of(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """A name that is an IP address, as one; None for any other."""
+    """The IP address that a host name spells; None for any other name."""
     try:
         return ipaddress.ip_address(name)
     except ValueError:
@@ -144,7 +144,7 @@ def ip_address_of(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | 
 
 
 def _without_port(host: str) -> str:
-    """The name in a Host.
+    """A Host without its port.
 
     >>> _without_port("localhost:8000"), _without_port("[::1]:8000"), _without_port("::1")
     ('localhost', '::1', '::1')
@@ -154,8 +154,8 @@ def _without_port(host: str) -> str:
     return host if host.count(":") > 1 else host.partition(":")[0]
 
 
-@lru_cache(64)  # a route answers with the same headers again and again
+@lru_cache(64)  # responses of a route have the same headers
 def _careful(names: tuple[bytes, ...], secret: bool) -> list[tuple[bytes, bytes]]:
-    """What browsers must know to be careful, and a response with these headers lacks."""
+    """The security headers that a response with these headers lacks."""
     known = {name.lower() for name in names}
     return [header for header in (CAREFUL + NOT_KEPT if secret else CAREFUL) if header[0] not in known]

@@ -1,4 +1,4 @@
-"""What the server counts, in the text form of Prometheus: `GET /api/metrics`."""
+"""Metrics of the server in the text format of Prometheus: `GET /api/metrics`."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Counter:
-    """A number for every combination of labels, which only grows.
+    """A number that only grows, for every combination of labels.
 
     >>> counter = Counter("inputs_total", "Inputs.")
     >>> counter.add(2, run="a")
@@ -29,12 +29,12 @@ class Counter:
         self.values: dict[tuple[tuple[str, str], ...], float] = defaultdict(float)
 
     def add(self, amount: float = 1, **labels: str) -> None:
-        """Count so much more for a combination of labels."""
+        """Add to the number of a combination of labels."""
         with self.lock:
             self.values[tuple(labels.items())] += amount
 
     def lines(self) -> Iterator[str]:
-        """All of it, as Prometheus reads it."""
+        """The lines of the text format."""
         yield from _head(self.name, self.about, "counter")
         with self.lock:
             values = list(self.values.items())
@@ -43,21 +43,21 @@ class Counter:
 
 
 class Histogram:
-    """How often a number was at most each of some bounds."""
+    """How many observed numbers were at most each of some bounds."""
 
     def __init__(self, name: str, about: str, bounds: tuple[float, ...]) -> None:
         self.name, self.about, self.bounds, self.lock = name, about, bounds, Lock()
         self.counts, self.total = [0] * (len(bounds) + 1), 0.0
 
     def observe(self, value: float) -> None:
-        """Count a number."""
-        place = bisect_left(self.bounds, value)  # of the first bound that is not below it
+        """Add a number to the histogram."""
+        place = bisect_left(self.bounds, value)  # the first bound that is not below the value
         with self.lock:
             self.counts[place] += 1
             self.total += value
 
     def lines(self) -> Iterator[str]:
-        """All of it, as Prometheus reads it."""
+        """The lines of the text format."""
         yield from _head(self.name, self.about, "histogram")
         with self.lock:
             counts, total = list(self.counts), self.total
@@ -67,7 +67,7 @@ class Histogram:
 
 
 class ServerMetrics:
-    """Everything that is counted."""
+    """All metrics of the server."""
 
     def __init__(self) -> None:
         self.started = time.time()
@@ -82,12 +82,12 @@ class ServerMetrics:
         self.dropped = Counter("mirada_dropped_total", "Requests given up before they were answered, by reason.")
 
     def answered(self, run: str, inputs: int, failed: int = 0) -> None:
-        """Count inputs of a run, those that had an error in the place of an answer too."""
+        """Count inputs of a run, and how many of them had an error instead of an answer."""
         self.inputs.add(inputs, run=run)
         self.failed.add(failed, run=run)
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
-        """All of it; `gauges` are numbers that go up and down, by name, with what they are."""
+        """All metrics as text; `gauges` are further numbers that go up and down: name to (description, value)."""
         lines: list[str] = []
         for item in vars(self).values():
             lines += item.lines() if isinstance(item, Counter | Histogram) else ()
@@ -106,7 +106,7 @@ def _head(name: str, about: str, kind: str) -> Iterator[str]:
 
 
 def _labelled(labels: Mapping[str, str]) -> str:
-    r"""Labels in braces; what Prometheus reads as marks is escaped.
+    r"""Labels in braces, with special characters escaped.
 
     >>> _labelled({"run": 'a"b'})
     '{run="a\\"b"}'
@@ -116,7 +116,7 @@ def _labelled(labels: Mapping[str, str]) -> str:
 
 
 def memory_in_use() -> int:
-    """Bytes of memory that the process holds now; where the system does not tell, the most it ever held."""
+    """Resident memory of the process in bytes; without /proc, its peak."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""What the server takes and what it refuses: sizes, counts, times, and the values of the options of an answer."""
+"""Limits of the server, refusals, and the options of an answer as requests and the web form give them."""
 
 import json
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from mirada.words import shortened
 
 CLIENT_GONE = "the client went away"
 WORDS = {int: "a whole number", float: "a number", bool: "true or false"}
-TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", tuple: "array"}  # as JSON calls them
+TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", tuple: "array"}  # of JSON schemas
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much a request may ask for, and how much waits at once.
+    """Limits of a request and of the queue.
 
     >>> Limits().together
     32
@@ -25,20 +25,20 @@ class Limits:
     inputs: int = 256  # of a request
     characters: int = 100_000  # of an input, or of a passage
     candidates: int = 1000  # words or labels to be scored
-    changes: int = 256  # what-ifs of a request
-    pixels: int = 16_000_000  # of a picture that is sent
-    sound: float = 600.0  # seconds of a recording that is sent
-    together: int = 32  # inputs that are answered in one batch
-    queue: int = 1024  # inputs that wait
-    memory: int = 512 << 20  # bytes of pictures and recordings that wait
+    changes: int = 256  # of the attention, in a request
+    pixels: int = 16_000_000  # of an uploaded picture
+    sound: float = 600.0  # seconds of an uploaded recording
+    together: int = 32  # inputs in one batch
+    queue: int = 1024  # inputs waiting
+    memory: int = 512 << 20  # bytes of the pictures and recordings waiting
     seconds: float = 60.0  # until a request must be answered
     sending: float = 30.0  # seconds that a client may take to send a request
     connections: int = 512
-    stopping: float = 30.0  # seconds that requests have to end when the server is stopped
+    stopping: float = 30.0  # seconds that running requests have after a signal
 
 
-class Refused(Exception):  # noqa: N818 (a refusal is an answer, not an error of ours)
-    """A request that is not answered: the status of HTTP, and why, in plain words.
+class Refused(Exception):  # noqa: N818 (a refusal is a response, not an internal error)
+    """A request is refused: the HTTP status, and the reason in plain words.
 
     >>> Refused(413, "too large").status
     413
@@ -56,11 +56,11 @@ def check(holds: bool, status: int, why: str) -> None:
         raise Refused(status, why)
 
 
-# Options of an answer: as a request has them, and as the form of the web app shows them.
+# Options of an answer: the values in a request, and the fields of the web form.
 
 
 def form_fields(options: Mapping[str, Option]) -> list[dict[str, Any]]:
-    """What the form of the web app is made from: the fields of `GET /api/health` for each option."""
+    """The `fields` of `GET /api/health`, from which the web app makes its form."""
     fields: list[dict[str, Any]] = []
     for name, option in options.items():
         label = dict(zip(("en", "es"), (each or name for each in option.label), strict=True))
@@ -73,7 +73,7 @@ def form_fields(options: Mapping[str, Option]) -> list[dict[str, Any]]:
 
 
 def checked_option(option: Option, value: Any, limits: Limits) -> Any:
-    """An option of a request, as the run takes it. What a form sends is text, and read as on a command line."""
+    """The checked value of an option in a request. The fields of a form are text, parsed as on a command line."""
     name, kind = option.name, option.kind
     if kind is tuple:
         words = _listed(value) if isinstance(value, str) else value
@@ -102,7 +102,7 @@ def _is_texts(value: Any) -> bool:
 
 
 def _listed(value: str) -> list[str]:
-    """Several texts as a form sends them: a list in JSON, as the web app does, or by commas, as on a command line.
+    """Several texts in a form field: a JSON list, as the web app sends it, or separated by commas, as on a command line.
 
     >>> _listed('["red, or blue", "green"]'), _listed("red, green"), _listed("[red]")
     (['red, or blue', 'green'], ['red', ' green'], ['[red]'])
@@ -115,7 +115,7 @@ def _listed(value: str) -> list[str]:
 
 
 def from_text(value: str, kind: type) -> Any:
-    """A number or a truth as text; the text itself, where it is neither.
+    """A number or boolean from text; the text itself if it is neither.
 
     >>> from_text("4", int), from_text("yes", bool), from_text("x", int)
     (4, True, 'x')
@@ -129,7 +129,7 @@ def from_text(value: str, kind: type) -> Any:
 
 
 def _readable(name: str, text: str, limits: Limits) -> str:
-    """A text that a model can be given: of at most so many characters, all of them characters."""
+    """The text, if it has at most the allowed number of characters and is valid Unicode."""
     size, most = len(text), limits.characters
     check(size <= most, 413, f"{name} is too long: {size:,} characters, at most {most:,}")
     check(is_text(text), 400, f"{name} is not text: it has half of a surrogate pair. Send UTF-8.")
@@ -137,7 +137,7 @@ def _readable(name: str, text: str, limits: Limits) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Whether it can be written as UTF-8: JSON can hold halves of surrogate pairs."""
+    """Whether it can be encoded as UTF-8: JSON can contain lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -146,7 +146,7 @@ def is_text(value: str) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value in an error.
+    """A value as error messages show it.
 
     >>> shown([1] * 50), shown(None), shown("a")
     ('a list', 'null', "'a'")

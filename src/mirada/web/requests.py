@@ -1,4 +1,4 @@
-"""From the body of a request to what is asked of a run: inputs, options, what-ifs."""
+"""From the body of a request to questions for a run: inputs, options, changes."""
 
 import asyncio
 import base64
@@ -29,17 +29,17 @@ from mirada.web.options import CLIENT_GONE, Limits, Refused, check, checked_opti
 from mirada.web.runs import FILES, ServedRun, ServedRuns, draws
 from mirada.words import shortened
 
-# The body of a request: read within bounds of size and time, as JSON or as a form with files.
+# The body of a request: read within limits of size and time, as JSON or as a form with files.
 
 
-MOST_FIELDS = 64  # of a form, beside its files
+MOST_FIELDS = 64  # of a form, without its files
 JSON_TYPES = ("application/json", "text/json")
 FORM = "multipart/form-data"
 
 
 @dataclass(frozen=True)
 class SentFile:
-    """A file of a form, or one that came as base64. Its name is only shown, and never opened."""
+    """An uploaded file, from a form or from base64. Its name is only shown, never opened."""
 
     name: str
     content: bytes = field(repr=False)
@@ -47,7 +47,7 @@ class SentFile:
 
 @dataclass(frozen=True)
 class Body:
-    """The fields of a request, and its files. `typed` tells whether numbers are numbers: in a form they are text."""
+    """The fields of a request, and its files. `typed`: values have JSON types; in a form all are text."""
 
     fields: dict[str, Any]
     files: tuple[SentFile, ...] = ()
@@ -55,7 +55,7 @@ class Body:
 
 
 async def read_body(request: Request, limits: Limits) -> Body:
-    """What a client sent. Whatever is wrong with it is refused with the reason."""
+    """Read and parse the body of a request; an invalid one is refused with the reason."""
     kind, boundary = _content_type(request.headers.get("content-type", ""))
     if kind not in (*JSON_TYPES, FORM):
         got = f"got {shortened(kind)}" if kind else "there is none"
@@ -67,15 +67,15 @@ async def read_body(request: Request, limits: Limits) -> Body:
     return _read_form(raw, boundary, limits)
 
 
-@lru_cache(64)  # the next request says the same
+@lru_cache(64)  # requests repeat the same header
 def _content_type(given: str) -> tuple[str, bytes]:
-    """The kind of a body, in small letters, and the boundary of a form."""
+    """The media type of a body in lower case, and the boundary of a form."""
     kind, options = parse_options_header(given)
     return kind.decode("latin-1").lower(), options.get(b"boundary", b"")
 
 
 async def _read_bytes(request: Request, limits: Limits) -> bytes:
-    """The bytes of a body, in time."""
+    """The bytes of a body, within the limits of size and time."""
     too_large = Refused(413, f"the request is too large: at most {limits.body:,} bytes", Connection="close")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and (len(declared) > 18 or int(declared) > limits.body):
@@ -101,7 +101,7 @@ def _no_number(word: str) -> float:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The fields of an object: of two with one name a reader would have to drop one without a word."""
+    """The fields of an object. A duplicate name is an error: otherwise one value would be dropped silently."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
@@ -110,12 +110,12 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-# to make one takes longer than to read a request
+# creating one takes longer than parsing a request
 DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_once)
 
 
 def _json_object(raw: bytes) -> dict[str, Any]:
-    """A JSON object.
+    """The JSON object in a body.
 
     >>> _json_object(b'{"inputs": ["a"]}')
     {'inputs': ['a']}
@@ -152,7 +152,7 @@ def _read_form(raw: bytes, boundary: bytes, limits: Limits) -> Body:
         part.file_object.seek(0)
         files.append(SentFile(_plain_name(part.file_name or b""), part.file_object.read()))
 
-    memory = {"MAX_MEMORY_FILE_SIZE": math.inf}  # of a body that is read already
+    memory = {"MAX_MEMORY_FILE_SIZE": math.inf}  # the body is in memory already: no temporary files
     parser = FormParser(FORM, add_field, add_file, lambda: ends.append(True), boundary, config=memory)
     try:
         parser.write(raw)
@@ -171,7 +171,7 @@ def _decoded(raw: bytes, what: str) -> str:
 
 
 def _plain_name(raw: bytes) -> str:
-    r"""The name of a file without folders and control characters; it is shown to people.
+    r"""The name of a file without folders and control characters, as it is shown.
 
     >>> _plain_name(b"C:\\my\\cat.png"), _plain_name(b"../../etc/passwd"), _plain_name(b"")
     ('cat.png', 'passwd', 'file')
@@ -180,15 +180,14 @@ def _plain_name(raw: bytes) -> str:
     return shortened("".join(letter for letter in text if letter.isprintable()).strip()) or "file"
 
 
-# Files that were sent, as a program would give them: a picture as pixels, a recording as samples, a table as a
-# file.
+# Uploaded files as inputs of a task: a picture as pixels, a recording as samples, a table as a file.
 
 
 HOW = 'send it as multipart `file`, or as {"name": ..., "base64": ...}. Paths of the server are not read.'
 
 
 def _is_file(value: Any) -> bool:
-    """Whether it is the form of a file inside JSON: an object with base64, and perhaps a name.
+    """Whether a JSON value is a file: an object with base64, and perhaps a name.
 
     >>> _is_file({"name": "a.txt", "base64": "aGk="}), _is_file({"name": "a.txt"}), _is_file({"base64": 5})
     (True, False, False)
@@ -199,7 +198,7 @@ def _is_file(value: Any) -> bool:
 
 
 def _from_json(value: str | dict[str, str]) -> SentFile:
-    """A file inside JSON: an object with its name and base64, a data URL, or base64 alone.
+    """A file in JSON: an object with its name and base64, a data URL, or base64 alone.
 
     >>> _from_json({"name": "a.txt", "base64": "aGk="}).content
     b'hi'
@@ -215,7 +214,7 @@ def _from_json(value: str | dict[str, str]) -> SentFile:
 
 
 def _as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]:
-    """A file as an input of the run's task, and the bytes of memory it takes; a ValueError if it is none."""
+    """A file as an input of the run's task, and the bytes of memory it takes; a ValueError if it cannot be read."""
     kind = served.run.task.input_kind
     require(bool(file.content), f"{file.name}: the file is empty. Send it again.")
     packed = file.content.startswith(GZIP)
@@ -241,26 +240,26 @@ LOOK_FIELDS = ("input", "run", "changes", "methods")
 
 @dataclass(frozen=True, eq=False)
 class AnswerRequest:
-    """What a request asks for. A question that cannot be answered has an error, and hinders no other."""
+    """A parsed request. A question that cannot be answered has an error and does not affect the others."""
 
     served: ServedRun
     questions: tuple[Question, ...]
     ask: Mapping[str, Any]
-    draws: bool  # whether answers are drawn at random: they depend on their numbers: a request is then answered whole
-    changes: Mapping[str, Any]  # by layer, lists of them
+    draws: bool  # whether answers are sampled: they depend on their places in the batch, so a request is not split
+    changes: Mapping[str, Any]  # lists of changes by layer
     stream: bool = False
-    methods: bool = False  # whether rollout, gradients and ablation are wanted in addition to the weights
-    bytes: int = 0  # of memory that the questions hold
+    methods: bool = False  # whether to compute rollout, gradients and ablation in addition to the weights
+    bytes: int = 0  # of memory that the questions take
 
     @property
     def key(self) -> tuple[Any, ...] | None:
-        """What requests that may be answered together have in common."""
+        """Requests with equal keys may be answered in one batch; None: alone."""
         if self.changes or self.draws:
             return None
         return (self.served.name, *sorted(self.ask.items()))
 
     def part(self, first: int, last: int) -> "AnswerRequest":
-        """Some of the questions."""
+        """The request with some of its questions only."""
         if first == 0 and last >= len(self.questions):
             return self
         some = self.questions[first:last]
@@ -268,7 +267,7 @@ class AnswerRequest:
 
 
 def read_run(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
-    """What `POST /api/run` asks for."""
+    """Parse a request of `POST /api/run`."""
     served = runs.find(body.fields.get("run"))
     inputs = _given_inputs(body, served, "inputs")
     check(isinstance(inputs, list), 400, f"inputs must be a list: got {shown(inputs)}")
@@ -285,7 +284,7 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
 
 
 def read_look(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
-    """What `POST /api/look` asks for."""
+    """Parse a request of `POST /api/look`."""
     served = runs.find(body.fields.get("run"))
     given = _given_inputs(body, served, "input")
     one = given[0] if body.files else given
@@ -295,7 +294,7 @@ def read_look(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
 
 
 def _truth(body: Body, name: str) -> bool:
-    """A field that is true or false; false where there is none."""
+    """The value of a boolean field; false if it is missing."""
     value = body.fields.get(name, False)
     value = from_text(value, bool) if isinstance(value, str) and not body.typed else value
     check(isinstance(value, bool), 400, f"{name} must be true or false: got {shown(value)}")
@@ -313,11 +312,11 @@ def _given_inputs(body: Body, served: ServedRun, field: str) -> Any:
         what = f"{FILES[kind]} as multipart `file`, or {field} with base64" if kind in FILES else field
         raise Refused(400, f"there is nothing to answer: send {what}")
     value = body.fields[field]
-    return [value] if field == "inputs" and not body.typed else value  # a form has one text
+    return [value] if field == "inputs" and not body.typed else value  # a text field of a form is one input
 
 
 def _check_type(place: str, value: Any, served: ServedRun) -> None:
-    """Require text, or a file where the task takes files; what is wrong inside of one concerns this input alone."""
+    """Require text, or a file where the task takes files; errors in its content are reported per input later."""
     if isinstance(value, str | SentFile) or (served.takes_files and _is_file(value)):
         return
     wanted, hint = ("a file", f"; {HOW}") if served.takes_files else ("text", "")
@@ -327,7 +326,7 @@ def _check_type(place: str, value: Any, served: ServedRun) -> None:
 def _read_request(
     body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits
 ) -> AnswerRequest:
-    """Inputs as questions, and the options."""
+    """The request with its inputs as questions, and its checked options."""
     ask, draws = _options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
     changes = _changes_of(body.fields.get("changes"), limits)
     questions, sizes = zip(*(_question_of(value, served, limits) for value in inputs), strict=True)
@@ -335,7 +334,7 @@ def _read_request(
 
 
 def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
-    """The options of an answer, as on the command line, and whether it is drawn; null is what is left out there."""
+    """The options of an answer, and whether it is sampled; an option that is null keeps its default."""
     if not given:
         return {}, served.draws
     known = served.options
@@ -345,7 +344,7 @@ def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> 
             raise Refused(400, f"{shown(name)} is not used by {served.run.task.name}; {listed}")
     ask = {name: checked_option(known[name], value, limits) for name, value in given.items() if value is not None}
     if isinstance(ask.get("passage"), str):
-        ask["passage"] = ask["passage"] or " "  # an empty one is a mistake, not the default
+        ask["passage"] = ask["passage"] or " "  # an empty passage is an error, not the default
     try:
         return ask, draws(served.run.asked(ask))
     except ValueError as error:
@@ -353,7 +352,7 @@ def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> 
 
 
 def _changes_of(given: Any, limits: Limits) -> dict[str, list[Change]]:
-    """The what-ifs of a request, by layer."""
+    """The changes of a request, by layer."""
     if given is None or given == "":
         return {}
     if isinstance(given, str):
@@ -370,8 +369,8 @@ def _changes_of(given: Any, limits: Limits) -> dict[str, list[Change]]:
 
 
 def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Question, int]:
-    """An input as a question, and the memory it holds; one that cannot be read has an error."""
-    name = value  # what the answer calls it
+    """An input as a question, and the bytes of memory it takes; one that cannot be read has an error."""
+    name = value  # as the answer names the input
     try:
         if isinstance(value, SentFile) or served.takes_files:
             name = "file"
@@ -391,7 +390,7 @@ def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Questio
 
 
 def answers_to_request(asked: AnswerRequest) -> list[Answer]:
-    """The answers to all questions, in their order. In the thread that computes."""
+    """The answers to all questions, in their order. Called in the model thread."""
     run = asked.served.run
     if run.task.input_kind == "table":
         return [_answered_table_file(asked, question) for question in asked.questions]
@@ -402,7 +401,7 @@ def answers_to_request(asked: AnswerRequest) -> list[Answer]:
 
 
 def _answered_table_file(asked: AnswerRequest, question: Question) -> Answer:
-    """The answer to a table that was sent: a file of its own while it is read, called as it was sent."""
+    """The answer to an uploaded table: written to a temporary file, and named as it was uploaded."""
     if question.error:
         return Answer(question.where, "", math.nan, error=question.error)
     file, ending = question.input, ending_of(question.input.name)

@@ -1,4 +1,4 @@
-"""The runs that are served, by name, and what each says of itself."""
+"""The runs that are served, by name, and their descriptions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,22 +20,22 @@ from mirada.runs.run import Run
 from mirada.web.options import Limits, Refused, check, form_fields, shown
 from mirada.words import shortened
 
-# A run that stops writing, and comparing methods, when nobody waits for the result any more.
+# A run that stops generating, and comparing methods, when its request is cancelled.
 
 
-class GivenUp(Exception):  # noqa: N818 (nobody waits for it)
-    """Nobody waits for what is being computed."""
+class GivenUp(Exception):  # noqa: N818 (a cancellation, not an error)
+    """The request for what is being computed was cancelled."""
 
 
 @dataclass(frozen=True, eq=False)
 class WatchedStepper:
-    """A stepper that asks before every step whether there is any use in going on."""
+    """A stepper that checks for cancellation before every step."""
 
     inner: Any
     check_cancelled: Callable[[], None]
 
     def step(self, tokens: Any, state: Any) -> Any:
-        """One step, if somebody still waits for it."""
+        """One step, unless the request was cancelled."""
         self.check_cancelled()
         return self.inner.step(tokens, state)
 
@@ -45,7 +45,7 @@ class WatchedStepper:
 
 @dataclass(eq=False)
 class WatchedRun(Run):
-    """The same run; `wanted` is asked at every step of a search, and between the passes of a comparison of methods."""
+    """A run that can be cancelled: `wanted` is called at every step of a search, and between the methods of a comparison."""
 
     wanted: Callable[[], bool] | None = field(default=None, repr=False)
 
@@ -59,7 +59,7 @@ class WatchedRun(Run):
 
     @contextmanager
     def while_wanted(self, wanted: Callable[[], bool], changes: Mapping[str, Any]) -> Iterator[None]:
-        """Inside, the model is changed, and searches and comparisons stop once `wanted` does not hold any more."""
+        """Inside, `changes` are applied to the model, and searches and comparisons stop once `wanted` returns False."""
         self.wanted = wanted
         try:
             with intervene(self.model, changes) if changes else nullcontext():
@@ -68,8 +68,8 @@ class WatchedRun(Run):
             self.wanted = None
 
 
-FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # kinds of inputs that are files
-SENT = {  # what each kind of input is to a program; `mirada run` takes paths and options instead
+FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # input kinds that are files
+SENT = {  # descriptions for API clients; `mirada run` takes paths and options instead
     "question": "questions, with the text that holds their answers as passage",
     "node": "names of nodes",
     "picture": "pictures, as files of a form or base64",
@@ -80,7 +80,7 @@ SENT = {  # what each kind of input is to a program; `mirada run` takes paths an
 
 @dataclass(frozen=True, eq=False)
 class ServedRun:
-    """A run, and the name that requests call it by."""
+    """A run and its name in requests."""
 
     name: str
     run: WatchedRun
@@ -92,16 +92,16 @@ class ServedRun:
 
     @cached_property
     def options(self) -> dict[str, Option]:
-        """The options of a question, by name."""
+        """The options of an answer, by name."""
         return self.run.task.Ask.options()
 
     @cached_property
     def draws(self) -> bool:
-        """Whether answers are drawn at random unless it is asked otherwise."""
+        """Whether answers are sampled by default."""
         return draws(self.run.asked({}))
 
     def describe(self) -> dict[str, Any]:
-        """What `GET /api/health` says of it."""
+        """Its entry in `GET /api/health`."""
         run, task = self.run, self.run.task
         about, labels = entry(task.name), getattr(run.known, "labels", ())
         return {
@@ -136,7 +136,7 @@ class ServedRuns:
         return len(self.by_name)
 
     def find(self, name: Any) -> ServedRun:
-        """The run that a request means: the one it names, or the only one."""
+        """The run that a request names, or the only one."""
         if name is None or name == "":
             first, *others = self.by_name.values()
             known = ", ".join(self.by_name)
@@ -149,30 +149,30 @@ class ServedRuns:
 
 
 def draws(ask: AskOptions) -> bool:
-    """Whether answers wanted like this are drawn at random."""
+    """Whether answers with these options are sampled."""
     return isinstance(ask, SearchAsk) and isinstance(ask.search(), Sample)
 
 
 def load_runs(folders: Sequence[str], device: str) -> ServedRuns:
-    """The runs of some folders, each called as its folder; equal names get their parents' before them."""
+    """Load the runs of some folders, each named as its folder; equal names are prefixed with their parents'."""
     paths = [expanded(folder) for folder in folders]
     require(len({path.resolve() for path in paths}) == len(paths), "a folder is given twice: give each once")
     names = _distinct(paths)
     require(len(set(names)) == len(names), f"two folders have one name: {', '.join(names)}. Rename one of them.")
-    # in a thread that ends: GNU's OpenMP lets threads sleep between parallel regions, which makes short ones half as fast, once
-    # its teams have more threads than the machine has cores, and a thread that computed once keeps its team
+    # in a thread that ends: a thread that computed once keeps its OpenMP team, and once all teams together have more threads
+    # than the machine has cores, GNU's OpenMP lets them sleep between parallel regions: short ones become half as fast
     with ThreadPoolExecutor(1) as loader:
         runs = list(loader.map(lambda path: load(path, device), paths))
     return ServedRuns(dict(zip(names, runs, strict=True)))
 
 
 def _distinct(paths: Sequence[Path]) -> list[str]:
-    """The shortest ends of some paths that differ from each other.
+    """The shortest suffixes by which some paths differ.
 
     >>> _distinct([Path("a/x"), Path("b/x"), Path("y")])
     ['a-x', 'b-x', 'y']
     """
     whole = [path.resolve().parts for path in paths]
-    # by how many parts they have
+    # the suffixes of all paths, one part long, two parts long, ...
     ends = [[parts[-size:] for parts in whole] for size in range(1, max(map(len, whole)) + 1)]
     return ["-".join(next((some[i] for some in ends if some.count(some[i]) == 1), whole[i])) for i in range(len(whole))]

@@ -1,4 +1,4 @@
-"""The API described for programs: `GET /openapi.json`."""
+"""The OpenAPI description of the API: `GET /openapi.json`."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from mirada.web.options import TYPES, Limits
 from mirada.web.runs import FILES, ServedRuns
 
 Schema = dict[str, Any]
-EVENT: Schema = {  # a server-sent event, whose data is JSON
+EVENT: Schema = {  # a server-sent event; its data is JSON
     "type": "object",
     "required": ["data"],
     "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
@@ -29,7 +29,7 @@ ERRORS = {
 
 
 def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
-    """The whole description, of the runs that are served."""
+    """The OpenAPI document for the runs that are served."""
     properties = {name: _property(option, limits) for served in runs for name, option in served.options.items()}
     names = [served.name for served in runs]
     about = "Which run is asked; it may be left out if there is one."
@@ -71,7 +71,7 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
 
 
 def _input_schema(runs: ServedRuns, limits: Limits) -> tuple[Schema, bool]:
-    """What an input is, and whether it may be a file."""
+    """The schema of an input, and whether it may be a file."""
     kinds = {served.run.task.input_kind for served in runs}
     text: Schema = {"type": "string", "maxLength": limits.characters}
     file: Schema = _object_of({"name": {"type": "string"}, "base64": {"type": "string", "format": "byte"}}, ["base64"])
@@ -81,7 +81,7 @@ def _input_schema(runs: ServedRuns, limits: Limits) -> tuple[Schema, bool]:
 
 
 def _property(option: Option, limits: Limits) -> Schema:
-    """An option of an answer."""
+    """The schema of an option."""
     schema: Schema = {"type": TYPES[option.kind]}
     if option.kind is tuple:
         schema |= {"items": {"type": "string"}, "maxItems": limits.candidates}
@@ -105,7 +105,7 @@ def _json(schema: Schema) -> Schema:
 
 
 def _body(fields: Schema, files: bool, needed: list[str]) -> Schema:
-    """What a POST sends: JSON, or a form with files."""
+    """The request body of a POST: JSON, or a form with files."""
     content = _json(fields)
     if files:
         shared = {name: {"type": "string"} for name in fields["properties"] if name not in ("inputs", "input")}
@@ -115,14 +115,14 @@ def _body(fields: Schema, files: bool, needed: list[str]) -> Schema:
 
 
 def _operation(summary: str, answer: Schema, request: Schema | None = None) -> Schema:
-    """A route: what it is given, what it answers, and its errors."""
+    """An operation: its request, its response, and its errors."""
     errors = {status: {"description": about, "content": _json(_ref("Error"))} for status, about in ERRORS.items()}
     responses = {"200": {"description": summary, "content": answer}, **errors}
     return {"summary": summary, **(request or {}), "responses": responses}
 
 
 def _schemas() -> Schema:
-    """What is referred to."""
+    """The schemas that `$ref` refers to."""
     place = {"type": "integer", "minimum": 0}
     counted = "as the layer counts it: a row or column of the .attn file; of a part of a graph, its `places` there"
     parts = {
@@ -155,6 +155,6 @@ def _schemas() -> Schema:
         "Answer": answer,
         "Answers": {"type": "object", "required": ["answers"], "properties": answers},
         "Error": {"type": "object", "required": ["error"], "properties": {"error": text}},
-        # task and model are there where there is one run
+        # task and model are present if one run is served
         "Health": {"type": "object", "required": ["status", "version", "runs"], "properties": health},
     }
