@@ -1,4 +1,4 @@
-"""What all configurations have in common: frozen, keyword-only, complete, checked when made, and plain JSON."""
+"""The base of all configurations: frozen, keyword-only, complete, checked on construction, and plain JSON."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -7,13 +7,13 @@ from typing import Any, Self
 from mirada.errors import unknown
 
 KINDS = {"int": int, "float": float, "str": str, "bool": bool}
-# modules that are made one by one
+# numbers of modules, which are constructed one by one
 MOST = {"depth": 1000, "decoder_depth": 1000, "convolutions": 1000, "heads": 2**16, "last_heads": 2**16}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A complete description of a model: every field is a number, a word, or yes and no.
+    """A complete description of a model: every field is a number, a string or a boolean.
 
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Small(Config):
@@ -52,25 +52,25 @@ class Config:
         """Raise a ValueError if no model can be built from these values."""
 
     def at_least(self, least: float, *names: str) -> None:
-        """Require fields that are not smaller than `least`."""
+        """Require fields to be at least `least`."""
         for name in names:
-            if not getattr(self, name) >= least:  # not a number is too little as well
+            if not getattr(self, name) >= least:  # NaN is refused, too
                 raise self._wrong(f"{name} must be at least {least}: got {getattr(self, name)}")
 
     def at_most(self, most: Mapping[str, int]) -> None:
-        """Require fields that are not larger than the number by their name."""
+        """Require fields to be at most the number given for their name."""
         for item in fields(self):
             name, value = item.name, getattr(self, item.name)
             if name in most and not value <= most[name]:
                 raise self._wrong(f"{name} must be at most {most[name]}: got {value}")
 
     def one_of(self, name: str, *known: str) -> None:
-        """Require a field that is one of the known words."""
+        """Require a field to be one of the known words."""
         if getattr(self, name) not in known:
             raise unknown(name, getattr(self, name), known)
 
     def probability(self, *names: str) -> None:
-        """Require fields in [0, 1)."""
+        """Require fields to lie in [0, 1)."""
         for name in names:
             if not 0 <= getattr(self, name) < 1:
                 raise self._wrong(f"{name} must lie in [0, 1): got {getattr(self, name)}")
@@ -90,7 +90,7 @@ class Config:
 
 
 def _shortened(value: Any) -> str:
-    """A value in an error; a whole number of thousands of digits is not even spelled."""
+    """A value for an error message; an integer of thousands of digits is only described."""
     if isinstance(value, int) and abs(value) >= 2**63:
         return f"a number of {value.bit_length()} bits"
     return repr(value)[:100]

@@ -1,4 +1,4 @@
-"""`mirada eval`: how good a run is, over all records or by the length of the input."""
+"""`mirada eval`: metrics of a run, over all records or by the length of the input."""
 
 import json
 from bisect import bisect_left
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mirada.runs.run import Run
 
 EDGES = (5, 10, 15, 20, 30, 40)  # words; the last group is open
-LEAST = 10  # records that a group needs to be compared
+LEAST = 10  # records of a group below which a warning is printed
 EPILOG = examples(
     "mirada eval runs/translate",
     "mirada eval runs/translate --data test.tsv --by length --json",
@@ -80,7 +80,7 @@ def evaluate(
 
 
 def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> None:
-    """Metrics of short and long inputs, and their plot."""
+    """Print the metrics by length of the input, and plot them."""
     from mirada.drawing.plots.lines import plot
 
     rows = by_length(run, records)

@@ -1,4 +1,4 @@
-"""`mirada look`: what a model looked at, in the terminal or as a file."""
+"""`mirada look`: the attention of a model, in the terminal or as a file."""
 
 import os
 import shlex
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 RECORD = ".attn"
 ENDINGS = (".html", *PLOT_ENDINGS, RECORD)
 MOST_SENTENCES = 500  # of a CoNLL-U file
-LISTED = 12  # relations that are printed on stderr; the page shows all
-MOST_NAME = 4096  # characters of a path; longer words are texts
+LISTED = 12  # relations that are printed; the page shows all
+MOST_NAME = 4096  # characters of a path; longer arguments are texts
 EXAMPLES = ("black-cat",)
 EPILOG = examples(
     'mirada look runs/translate "the red house"',
@@ -51,7 +51,7 @@ def look(
         list[str] | None, typer.Option(metavar="LAYER:HEAD", help="Answer without this head, and show what changes.")
     ] = None,
     methods: Annotated[
-        bool, typer.Option("--methods", help="Rollout, gradients and ablation beside the weights, in the page.")
+        bool, typer.Option("--methods", help="Rollout, gradients and ablation next to the weights, in the page.")
     ] = False,
     conllu: Annotated[str, typer.Option(metavar="FILE", help="Which heads follow the relations of these sentences.")] = "",
     example: Annotated[str, typer.Option(metavar="NAME", help="Of the lectures, without a run: black-cat.")] = "",
@@ -60,7 +60,7 @@ def look(
     ask: dict[str, Any],
     device: Device = "cpu",
 ) -> None:  # fmt: skip
-    """Show what a model looked at while it answered: in the terminal, or as a page, a plot or a record."""
+    """Show the attention behind an answer: in the terminal, or as a page, a plot or a record."""
     ending = ending_to_write(out, ENDINGS) if out else ""
     require(language in ("", "en", "es"), f"unknown language {language!r}; known: en, es")
     all_heads = ending in (".html", RECORD)
@@ -79,7 +79,7 @@ def look(
     if out:
         _write(seen, other, out, ending, layer, head, kind, language)
         return
-    echo(seen.text(layer, head), styled=True)  # the drawing itself knows which colors there are
+    echo(seen.text(layer, head), styled=True)  # the drawing depends on the colors of the terminal
     for one in seen.methods.agreement if seen.methods else ():
         echo(f"{one.a} and {one.b} agree: {_agreed(one.spearman)}, the same first place in {_agreed(one.top)}")
     if other is not None:
@@ -87,7 +87,7 @@ def look(
 
 
 def _example_seen(example: str, places: Sequence[str], against: str) -> "tuple[Seen, Seen | None]":
-    """An example of the lectures; and a record, if it is compared with one."""
+    """An example of the lectures, and the record it is compared with."""
     require(not places, f"--example {example} takes no further input")
     if example not in (*EXAMPLES, "black_cat", "negro"):  # the last is its old name
         raise unknown("example", example, EXAMPLES)
@@ -97,7 +97,7 @@ def _example_seen(example: str, places: Sequence[str], against: str) -> "tuple[S
 
 
 def _records_seen(records: Sequence[str], places: Sequence[str], against: str) -> "tuple[Seen, Seen | None]":
-    """One record, or two that are compared."""
+    """A record, and the one it is compared with."""
     few = len(records) == len(places) <= (1 if against else 2)
     require(few, "give one record, or two to see their difference; or the folder of a run and one input")
     other = against or (records[1] if len(records) > 1 else "")
@@ -108,13 +108,13 @@ def _records_seen(records: Sequence[str], places: Sequence[str], against: str) -
 def _run_seen(
     places: list[str], against: str, drop: list[str], methods: bool, conllu: str, ask: dict[str, Any], device: str
 ) -> "tuple[Seen, Seen | None]":
-    """Ask a run, and look; then again with another input or without some heads."""
+    """The attention of an answer, and that of another input or without some heads, if asked for."""
     hint = 'give the folder of a run and an input, or a record: mirada look runs/translate "the red house"'
     require(len(places) > 0, hint)
     folder, *inputs = places
     check_folder("look", folder, inputs)
     line = shlex.join(["mirada", "look", folder, " ".join(inputs) or "the red house"])
-    hint = f"look takes one input: got {len(inputs)}. A text of several words stands in quotes: {line}"
+    hint = f"look takes one input: got {len(inputs)}. Put a text of several words in quotes: {line}"
     require(len(inputs) == 1, hint)
     require(not (drop and against), "--drop and --against both say what to compare with: give one of them")
     changes = _dropped(drop)
@@ -136,7 +136,7 @@ def _run_seen(
 
 
 def _is_record(place: str) -> bool:
-    """Whether a place is a record by its name, or an archive whatever its name: downloads are renamed."""
+    """Whether a path is a record, by its name or because it is a zip archive: downloads get renamed."""
     import zipfile
 
     path = os.path.expanduser(place)
@@ -151,14 +151,14 @@ def _loaded(place: str) -> "Seen":
 
 
 def _ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
-    """The attention of the answer to one input; a run that has no attention says so."""
+    """The attention behind the answer to one input; an error if the model has none."""
     (answer,) = run.answers_in_place([given])
     require(not answer.error, answer.error)
     return answer.look(methods)
 
 
 def _relations(run: "Run", place: str) -> "list[HeadRelation]":
-    """Which heads follow the relations of the sentences of a file; those that the run cannot read are counted."""
+    """Which heads follow the dependency relations in the sentences of a file; sentences that the run cannot read are counted."""
     from mirada.data.check import show as problems_of
     from mirada.looking.explain.alignment import sentence_relations
     from mirada.looking.explain.relations import best_heads, read_conllu
@@ -177,8 +177,8 @@ def _relations(run: "Run", place: str) -> "list[HeadRelation]":
     table = sentence_relations(pairs)
     reason = f"no layer of this run looks from the words of a sentence at its words: {place} says nothing about it"
     require(bool(table), reason)
-    left = len(treebank.records) - len(sentences)
-    echo(f"{len(pairs):,} sentences of {place} read, {bad:,} not, {left:,} left out", err=True)
+    unused = len(treebank.records) - len(sentences)
+    echo(f"{len(pairs):,} sentences of {place} read, {bad:,} unreadable, {unused:,} skipped", err=True)
     for row in best_heads(table)[:LISTED]:
         echo(f"{row.relation:<20} {row.stream} head {row.head}: {row.accuracy:.0%} "
                    f"({row.against}: {row.baseline:.0%}; {row.count:,} times)", err=True)  # fmt: skip
@@ -186,7 +186,7 @@ def _relations(run: "Run", place: str) -> "list[HeadRelation]":
 
 
 def _dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
-    """The heads to leave out, by layer."""
+    """The heads to drop, by layer."""
     if not spelled:
         return {}
     from mirada.looking.change.changes import DropHead

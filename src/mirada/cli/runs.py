@@ -1,4 +1,4 @@
-"""`mirada runs`: what was trained, in a table; or some runs side by side."""
+"""`mirada runs`: a table of trained runs; or some runs side by side."""
 
 import json
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def runs(
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    """A run as plain values. One that cannot be read is listed, too, with what is wrong."""
+    """A run as plain values. One that cannot be read is listed with its error."""
     from mirada.training.log import Summary, read_metrics, summary
 
     try:
@@ -64,7 +64,7 @@ def _described(folder: Path) -> dict[str, Any]:
 
 
 def _print_list(rows: list[dict[str, Any]]) -> None:
-    """A line for each run, with its first metric: the one that people ask for."""
+    """Print a line for each run, with its first metric as its quality."""
     lines = [("folder", "task", "model", "quality", "minutes", "")]
     for row in rows:
         if "error" in row:
@@ -77,7 +77,7 @@ def _print_list(rows: list[dict[str, Any]]) -> None:
 
 
 def print_side_by_side(rows: list[dict[str, Any]]) -> None:
-    """Runs as columns: their metrics, and the settings in which they differ."""
+    """Print runs as columns: their metrics, and the settings in which they differ."""
     for row in rows:
         require("error" not in row, f"{row['folder']}: {row.get('error')}")
     names = dict.fromkeys(name for row in rows for name in row["metrics"])
@@ -86,8 +86,8 @@ def print_side_by_side(rows: list[dict[str, Any]]) -> None:
     lines += [(name, *(_number(row["metrics"].get(name)) for row in rows)) for name in names]
     keys = dict.fromkeys(key for row in rows for key in row["settings"])
     values = {key: [str(row["settings"].get(key, "-")) for row in rows] for key in keys}
-    above = {line[0] for line in lines}  # the steps that were made are not those that were asked for
-    lines += [(f"{key}=" if key in above else key, *found) for key, found in values.items() if len(set(found)) > 1]
+    above = {line[0] for line in lines}  # "steps" are those that were trained, "steps=" the setting
+    lines += [(f"{key}=" if key in above else key, *row) for key, row in values.items() if len(set(row)) > 1]
     _print_columns(lines)
 
 
@@ -98,7 +98,7 @@ def _number(value: float | None) -> str:
 
 
 def _print_columns(lines: Sequence[tuple[str, ...]]) -> None:
-    """Cells below each other."""
+    """Print rows with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -1,4 +1,4 @@
-"""Speed on this machine as a ratio to plain PyTorch, measured side by side."""
+"""Benchmarks on this machine: ratios to plain PyTorch, measured in alternation."""
 
 import statistics
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def run_benchmarks(name: str | None) -> None:
 
 
 def _compared(title: str, ours: Action, theirs: Action) -> None:
-    """Time both in turns, and print the medians, the ratio and its spread."""
+    """Time both in alternation, and print the medians, the ratio and its range."""
     ours(), theirs()
     times = [(timeit(ours, number=1), timeit(theirs, number=1)) for _ in range(ROUNDS)]
     mine, plain = (statistics.median(column) for column in zip(*times, strict=True))
@@ -46,7 +46,7 @@ def _compared(title: str, ours: Action, theirs: Action) -> None:
 
 
 def attention() -> None:
-    """Causal self-attention with its weights on demand, beside `nn.MultiheadAttention` that returns them."""
+    """Causal self-attention with its weights on demand, against `nn.MultiheadAttention` that returns them."""
     x = torch.randn(4, 512, 256)
     ours, theirs = Attention(MultiHead(256, 4), where=Causal()), nn.MultiheadAttention(256, 4, batch_first=True)
     mask = torch.triu(torch.ones(512, 512, dtype=torch.bool), 1)
@@ -89,7 +89,7 @@ def _training() -> None:
 
 @torch.inference_mode()
 def _decoding() -> None:
-    """Greedy decoding of one sentence, beside running the whole decoder again for every token."""
+    """Greedy decoding of one sentence, against running the full decoder again for every token."""
     ours, theirs = _pair()
     ours.eval(), theirs.eval()
     source, first, steps = torch.randint(5, 9000, (1, 20)), torch.tensor([2]), 25

@@ -26,25 +26,24 @@ Handler = Callable[[Request], Awaitable[Response]]
 SOON = 0.05  # seconds within which most requests are answered; only slower ones watch for a disconnect of the client
 
 
-class Answering(Work):
+class AnswerWork(Work):
     """Inputs to be answered, in a batch with those of other requests for the same run and options."""
 
     kind = "run"
 
-    def __init__(self, asked: AnswerRequest, metrics: ServerMetrics) -> None:
+    def __init__(self, parsed: AnswerRequest, metrics: ServerMetrics) -> None:
         super().__init__()
-        self.asked, self.metrics = asked, metrics
-        self.key, self.size, self.bytes = asked.key, len(asked.questions), asked.bytes
+        self.parsed, self.metrics = parsed, metrics
+        self.key, self.size, self.bytes = parsed.key, len(parsed.questions), parsed.bytes
 
     def compute(self, together: Sequence[Work]) -> list[Any]:
-        parts = [work.asked.questions for work in together if isinstance(work, Answering)]
+        parts = [work.parsed.questions for work in together if isinstance(work, AnswerWork)]
         everything = tuple(question for part in parts for question in part)
-        with self.asked.served.run.while_wanted(
-            lambda: any(not work.given_up for work in together), self.asked.changes
-        ):
-            answers = [answer.to_dict() for answer in answers_to_request(replace(self.asked, questions=everything))]
+        parsed, served = self.parsed, self.parsed.served
+        with served.run.while_wanted(lambda: any(not work.cancelled for work in together), parsed.changes):
+            answers = [answer.to_dict() for answer in answers_to_request(replace(parsed, questions=everything))]
         self.metrics.batches.observe(len(answers))
-        self.metrics.answered(self.asked.served.name, len(answers), sum("error" in answer for answer in answers))
+        self.metrics.answered(served.name, len(answers), sum("error" in answer for answer in answers))
         rest = iter(answers)
         return [list(islice(rest, len(part))) for part in parts]
 
@@ -76,15 +75,15 @@ class Api:
 
     async def run(self, request: Request) -> Response:
         """Answers to inputs."""
-        asked = await self.read(read_run, request)
-        if asked.stream:
-            return await self.stream(request, asked)
-        return json_response({"answers": await self.answers(request, asked)})
+        parsed = await self.read(read_run, request)
+        if parsed.stream:
+            return await self.stream(request, parsed)
+        return json_response({"answers": await self.answers(request, parsed)})
 
     async def look(self, request: Request) -> Response:
         """The attention behind an answer, as a .attn file."""
-        asked = await self.read(read_look, request)
-        work = FunctionCall("look", lambda: self.attention_file(asked, lambda: not work.given_up), asked.bytes)
+        parsed = await self.read(read_look, request)
+        work = FunctionCall("look", lambda: self.attention_file(parsed, lambda: not work.cancelled), parsed.bytes)
         (content,) = await self.computed(request, [work])
         disposition = {"Content-Disposition": 'attachment; filename="mirada.attn"'}
         return Response(content, media_type="application/zip", headers=disposition)
@@ -100,11 +99,11 @@ class Api:
             return await asyncio.to_thread(reader, body, self.runs, self.limits)
         return reader(body, self.runs, self.limits)
 
-    async def answers(self, request: Request, asked: AnswerRequest) -> list[dict[str, Any]]:
+    async def answers(self, request: Request, parsed: AnswerRequest) -> list[dict[str, Any]]:
         """Answers as JSON objects. Inputs with changes are computed one by one, sampled answers of a request in one batch."""
-        count = len(asked.questions)
-        size = 1 if asked.changes else count if asked.draws else self.limits.together
-        works = [Answering(asked.part(first, first + size), self.metrics) for first in range(0, count, size)]
+        count = len(parsed.questions)
+        size = 1 if parsed.changes else count if parsed.draws else self.limits.together
+        works = [AnswerWork(parsed.part(first, first + size), self.metrics) for first in range(0, count, size)]
         parts = await self.computed(request, works)
         return [answer for part in parts for answer in part]
 
@@ -135,18 +134,18 @@ class Api:
             if pending:
                 self.batcher.drop(*(work for work in works if not work.done.done()), why=why)
 
-    async def stream(self, request: Request, asked: AnswerRequest) -> Response:
+    async def stream(self, request: Request, parsed: AnswerRequest) -> Response:
         """An answer as server-sent events: pieces of text, then `done` with the answer."""
-        (question,), task = asked.questions, asked.served.run.task
+        (question,), task = parsed.questions, parsed.served.run.task
         if question.error:
-            self.metrics.answered(asked.served.name, 1, 1)
+            self.metrics.answered(parsed.served.name, 1, 1)
             raise Refused(422, question.error)
-        if not task.streams or asked.changes:
-            (answer,) = await self.answers(request, asked)
+        if not task.streams or parsed.changes:
+            (answer,) = await self.answers(request, parsed)
             if "error" in answer:
                 raise Refused(422, answer["error"])
             return _events(_whole(answer))
-        work = TextStream(lambda: self.written(asked))
+        work = TextStream(lambda: self.written(parsed))
         self.batcher.put(work)
         end = asyncio.get_running_loop().time() + self.limits.seconds
         try:  # an error of the input is raised here, before the first event
@@ -174,26 +173,26 @@ class Api:
 
     # in the model thread
 
-    def attention_file(self, asked: AnswerRequest, wanted: Callable[[], bool]) -> bytes:
+    def attention_file(self, parsed: AnswerRequest, wanted: Callable[[], bool]) -> bytes:
         """The answer to the one question, and all attention behind it; stops when the request is cancelled."""
-        with asked.served.run.while_wanted(wanted, asked.changes):
-            (answer,) = answers_to_request(asked)
-            self.metrics.answered(asked.served.name, 1, int(bool(answer.error)))
+        with parsed.served.run.while_wanted(wanted, parsed.changes):
+            (answer,) = answers_to_request(parsed)
+            self.metrics.answered(parsed.served.name, 1, int(bool(answer.error)))
             if answer.error:
                 raise ValueError(answer.error)
-            labels = (seen := answer.look(asked.methods)).labels
+            labels = (seen := answer.look(parsed.methods)).labels
             # the record names the run, not its folder on the server, and the changes that were applied
-            made = {**labels.made, "run": asked.served.name, "input": answer.input}
-            return seen.labelled(replace(labels, made=made, changes=tuple(changes_as_json(asked.changes)))).to_bytes()
+            made = {**labels.made, "run": parsed.served.name, "input": answer.input}
+            return seen.labelled(replace(labels, made=made, changes=tuple(changes_as_json(parsed.changes)))).to_bytes()
 
-    def written(self, asked: AnswerRequest) -> Generator[str, None, Any]:
+    def written(self, parsed: AnswerRequest) -> Generator[str, None, Any]:
         """The answer to the one question, piece by piece."""
         try:
-            answer = yield from asked.served.run.stream(asked.questions[0].input, **asked.ask)
+            answer = yield from parsed.served.run.stream(parsed.questions[0].input, **parsed.ask)
         except ValueError:
-            self.metrics.answered(asked.served.name, 1, 1)
+            self.metrics.answered(parsed.served.name, 1, 1)
             raise
-        self.metrics.answered(asked.served.name, 1)
+        self.metrics.answered(parsed.served.name, 1)
         return answer
 
 

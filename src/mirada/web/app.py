@@ -38,7 +38,7 @@ from mirada.web.schema import openapi
 # Samples: inputs for people who have no picture, recording or sentence at hand.
 
 
-MOST = 1 << 20  # bytes of a sample
+LARGEST_SAMPLE = 1 << 20  # bytes of a sample
 
 
 def _samples_of(served: ServedRun) -> list[Any]:
@@ -56,7 +56,7 @@ def _as_file(run: Run, sample: str) -> dict[str, str]:
     name, content = sample, b""
     given = run.task.parse(sample)
     if isinstance(given, str) and Path(given).is_file():
-        name, content = Path(given).name, Path(given).read_bytes()[:MOST]
+        name, content = Path(given).name, Path(given).read_bytes()[:LARGEST_SAMPLE]
     elif run.task.input_kind == "picture":
         name, content = f"{sample.replace(' ', '-').replace(':', '-')}.png", png(given.given)
     elif run.task.input_kind == "recording":
@@ -78,26 +78,26 @@ def _morse_file(sample: str) -> bytes:
 # Static files: part of the package, read once, served from memory.
 
 
-KINDS = {
+MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
     ".json": "application/json",
 }
-HOMES = {"": "web/static", "attention/": "drawing/viewer/static"}  # folders by path prefix
+STATIC_FOLDERS = {"": "web/static", "attention/": "drawing/viewer/static"}  # folders by path prefix
 
 
 def static_files() -> dict[str, Response]:
     """A response for each static file, by its path below `/static/`. Browsers revalidate them by ETag."""
     statics, package = {}, Path(mirada.__file__).parent
-    for start, home in HOMES.items():
-        for path in (package / home).rglob("*.*"):
-            if path.suffix in KINDS:
+    for prefix, folder in STATIC_FOLDERS.items():
+        for path in (package / folder).rglob("*.*"):
+            if path.suffix in MEDIA_TYPES:
                 content = path.read_bytes()
                 headers = {"ETag": f'"{sha256(content).hexdigest()[:20]}"', "Cache-Control": "no-cache"}
-                name = start + path.relative_to(package / home).as_posix()
-                statics[name] = Response(content, headers=headers, media_type=KINDS[path.suffix])
+                name = prefix + path.relative_to(package / folder).as_posix()
+                statics[name] = Response(content, headers=headers, media_type=MEDIA_TYPES[path.suffix])
     return statics
 
 
@@ -141,7 +141,7 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
         return json_response({"run": served.name, "samples": samples[served.name]})
 
     @asynccontextmanager
-    async def life(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         api.batcher.close(limits.stopping)
 
@@ -152,21 +152,21 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
     }  # fmt: skip
     routes = [Route(path, guarded(handler), methods=["POST"]) for path, handler in posts.items()]
     routes += [Route(path, guarded(handler), methods=["GET"]) for path, handler in gets.items()]
-    app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _not_found})
-    return WebApp(Guard(_with_shortcut(app, "/api/run", guarded(api.run)), api.metrics, limits, access), api)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _not_found})
+    return WebApp(Guard(_with_direct_route(app, "/api/run", guarded(api.run)), api.metrics, limits, access), api)
 
 
-def _with_shortcut(app: ASGIApp, path: str, handler: Handler) -> ASGIApp:
+def _with_direct_route(app: ASGIApp, path: str, handler: Handler) -> ASGIApp:
     """The app, with POST requests to one path passed directly to their handler: router and middleware cost more than parsing."""
 
-    async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == path and scope["method"] == "POST":
             response = await handler(Request(scope, receive, send))
             await response(scope, receive, send)
         else:
             await app(scope, receive, send)
 
-    return shortened
+    return dispatch
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

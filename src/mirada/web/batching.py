@@ -36,15 +36,15 @@ class Work(ABC):
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.done: asyncio.Future[Any] = self.loop.create_future()
-        self.given_up = False
+        self.cancelled = False
 
     @abstractmethod
     def compute(self, together: "Sequence[Work]") -> list[Any]:
         """The results of a batch of works with one key; this one is the first. A result may be an exception."""
 
-    def settle(self, result: Any) -> None:
+    def resolve(self, result: Any) -> None:
         """Set the result of the future. Called on the event loop."""
-        if not self.done.done() and not self.given_up:
+        if not self.done.done() and not self.cancelled:
             if isinstance(result, BaseException):
                 self.done.set_exception(result)
             else:
@@ -86,7 +86,7 @@ class TextStream(Work):
         """Generate for a moment: the end of the text, or None if it continues. A cancelled one is closed here, in the
         thread whose context it entered.
         """
-        if self.given_up:
+        if self.cancelled:
             if isinstance(self.writing, Generator):
                 self.writing.close()
             return [StreamEnd()]
@@ -100,8 +100,8 @@ class TextStream(Work):
             self.loop.call_soon_threadsafe(self.pieces.put_nowait, piece)
         return [None]
 
-    def settle(self, result: Any) -> None:
-        super().settle(None)  # errors are passed on in `pieces`
+    def resolve(self, result: Any) -> None:
+        super().resolve(None)  # errors are passed on in `pieces`
         self.pieces.put_nowait(result)
 
 
@@ -140,10 +140,10 @@ class Batcher:
         """Cancel works. Those that have not started leave the queue at once, a text at its next slice."""
         with self.change:
             for work in works:
-                work.given_up = True
+                work.cancelled = True
                 if work in self.waiting and not isinstance(work, TextStream):
                     self.waiting.remove(work)
-                    self._uncount([work])
+                    self._subtract([work])
         self.metrics.dropped.add(reason=why)
 
     def close(self, seconds: float) -> None:
@@ -160,7 +160,7 @@ class Batcher:
             begin = time.monotonic()
             results = self._results(together)
             self.metrics.model.add(time.monotonic() - begin, kind=together[0].kind)
-            self._settle(together, results)
+            self._resolve(together, results)
 
     def _next(self) -> list[Work]:
         """The oldest work, and those that can be batched with it; an empty list once the batcher is closed."""
@@ -181,7 +181,7 @@ class Batcher:
                     size += work.size
                 chosen = set(map(id, together))
                 self.waiting = deque(work for work in self.waiting if id(work) not in chosen)
-            self._uncount(together)
+            self._subtract(together)
             self.last = self.running = size
         return together
 
@@ -193,7 +193,7 @@ class Batcher:
             self.change.wait(PAUSE)
         self.wanted = 1
 
-    def _uncount(self, works: Sequence[Work]) -> None:
+    def _subtract(self, works: Sequence[Work]) -> None:
         """Subtract works that left the queue from its counts."""
         self.inputs -= sum(work.size for work in works)
         self.bytes -= sum(work.bytes for work in works)
@@ -209,7 +209,7 @@ class Batcher:
                     return [error]
         return [self._results([work])[0] for work in together]
 
-    def _settle(self, together: Sequence[Work], results: Sequence[Any]) -> None:
+    def _resolve(self, together: Sequence[Work], results: Sequence[Any]) -> None:
         """Set the results of a batch, all in one callback on the event loop."""
         ended = []
         for work, result in zip(together, results, strict=True):
@@ -226,4 +226,4 @@ class Batcher:
 
 def _hand_over(ended: Sequence[tuple[Work, Any]]) -> None:
     for work, result in ended:
-        work.settle(result)
+        work.resolve(result)

@@ -30,8 +30,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-CAREFUL = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-NOT_KEPT = [(b"cache-control", b"no-store")]
+SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+NO_STORE = [(b"cache-control", b"no-store")]
 ROUTES = ("/", "/docs", "/openapi.json", "/api/run", "/api/look", "/api/health", "/api/metrics", "/api/samples")
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
@@ -53,7 +53,7 @@ class Guard:
         self.app, self.metrics, self.limits, self.access = app, metrics, limits, access
         self.hosts = {"localhost", *map(str.lower, access.hosts)}
         self.requests = 0
-        self.is_ours = lru_cache(64)(self._is_ours)  # requests repeat the same Host
+        self.is_own_host = lru_cache(64)(self._is_own_host)  # requests repeat the same Host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -65,12 +65,12 @@ class Guard:
         """Check a request, pass it to the app, count and log it."""
         begin, status, size = time.monotonic(), 0, 0
 
-        async def seen(message: Message) -> None:
+        async def send_counted(message: Message) -> None:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = list(message.get("headers", []))
-                headers += _careful(tuple(name for name, _ in headers), _protected(scope["path"]))
+                headers += _security_headers(tuple(name for name, _ in headers), _protected(scope["path"]))
                 message["headers"] = headers
             size += len(message.get("body", b""))
             await send(message)
@@ -78,7 +78,7 @@ class Guard:
         self.requests += 1
         try:
             refused = self.refusal(scope)
-            await (self.app if refused is None else error_response(refused))(scope, receive, seen)
+            await (self.app if refused is None else error_response(refused))(scope, receive, send_counted)
         finally:
             self.requests -= 1
             self.done(scope, status, size, time.monotonic() - begin)
@@ -87,7 +87,7 @@ class Guard:
         """Why a request is refused, judged by its headers; None if it may be answered."""
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]
-        if len(hosts) != 1 or not self.is_ours(headers["host"]):
+        if len(hosts) != 1 or not self.is_own_host(headers["host"]):
             return Refused(403, f"this server is not called {headers.get('host', '')!r}. See --allow-host.")
         origin, fetched = headers.get("origin"), headers.get("sec-fetch-site", "none")
         own = {f"{how}://{headers['host'].lower()}" for how in ("http", "https")}
@@ -103,7 +103,7 @@ class Guard:
             return Refused(503, "too many requests at once: ask again in a moment", Retry_After="1")
         return None
 
-    def _is_ours(self, host: str) -> bool:
+    def _is_own_host(self, host: str) -> bool:
         """Whether a Host is a name of this server. IP addresses are accepted: DNS cannot redirect them."""
         name = _without_port(host).lower()
         address = ip_address_of(name)
@@ -155,7 +155,9 @@ def _without_port(host: str) -> str:
 
 
 @lru_cache(64)  # responses of a route have the same headers
-def _careful(names: tuple[bytes, ...], secret: bool) -> list[tuple[bytes, bytes]]:
+def _security_headers(names: tuple[bytes, ...], secret: bool) -> list[tuple[bytes, bytes]]:
     """The security headers that a response with these headers lacks."""
     known = {name.lower() for name in names}
-    return [header for header in (CAREFUL + NOT_KEPT if secret else CAREFUL) if header[0] not in known]
+    return [
+        header for header in (SECURITY_HEADERS + NO_STORE if secret else SECURITY_HEADERS) if header[0] not in known
+    ]

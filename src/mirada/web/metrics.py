@@ -39,7 +39,7 @@ class Counter:
         with self.lock:
             values = list(self.values.items())
         for key, value in values:
-            yield f"{self.name}{_labelled(dict(key))} {value:.10g}"
+            yield f"{self.name}{_label_text(dict(key))} {value:.10g}"
 
 
 class Histogram:
@@ -105,10 +105,10 @@ def _head(name: str, about: str, kind: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
 
 
-def _labelled(labels: Mapping[str, str]) -> str:
+def _label_text(labels: Mapping[str, str]) -> str:
     r"""Labels in braces, with special characters escaped.
 
-    >>> _labelled({"run": 'a"b'})
+    >>> _label_text({"run": 'a"b'})
     '{run="a\\"b"}'
     """
     pairs = (f'{name}="{value.translate(ESCAPES)}"' for name, value in labels.items())

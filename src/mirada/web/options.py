@@ -76,13 +76,13 @@ def checked_option(option: Option, value: Any, limits: Limits) -> Any:
     """The checked value of an option in a request. The fields of a form are text, parsed as on a command line."""
     name, kind = option.name, option.kind
     if kind is tuple:
-        words = _listed(value) if isinstance(value, str) else value
+        words = _texts_in_field(value) if isinstance(value, str) else value
         check(_is_texts(words), 400, f"{name} must be a list of texts: got {shown(value)}")
         check(len(words) <= limits.candidates, 413, f"at most {limits.candidates:,} {name} at once: got {len(words):,}")
-        return tuple(_readable(name, word.strip(), limits) for word in words if word.strip())
+        return tuple(_checked_text(name, word.strip(), limits) for word in words if word.strip())
     if kind is str:
         check(isinstance(value, str), 400, f"{name} must be text: got {shown(value)}")
-        return _readable(name, value, limits)
+        return _checked_text(name, value, limits)
     number = from_text(value, kind) if isinstance(value, str) else value
     if isinstance(number, float) and kind is int and number.is_integer() and abs(number) < 2**53:
         number = int(number)
@@ -101,10 +101,10 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
-def _listed(value: str) -> list[str]:
+def _texts_in_field(value: str) -> list[str]:
     """Several texts in a form field: a JSON list, as the web app sends it, or separated by commas, as on a command line.
 
-    >>> _listed('["red, or blue", "green"]'), _listed("red, green"), _listed("[red]")
+    >>> _texts_in_field('["red, or blue", "green"]'), _texts_in_field("red, green"), _texts_in_field("[red]")
     (['red, or blue', 'green'], ['red', ' green'], ['[red]'])
     """
     try:
@@ -128,7 +128,7 @@ def from_text(value: str, kind: type) -> Any:
         return value
 
 
-def _readable(name: str, text: str, limits: Limits) -> str:
+def _checked_text(name: str, text: str, limits: Limits) -> str:
     """The text, if it has at most the allowed number of characters and is valid Unicode."""
     size, most = len(text), limits.characters
     check(size <= most, 413, f"{name} is too long: {size:,} characters, at most {most:,}")

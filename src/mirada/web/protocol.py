@@ -74,7 +74,7 @@ class BoundedProtocol(HttpToolsProtocol):
     sending = Limits().sending  # seconds for a head to arrive, or for the client to read some of a response
     head: int | None = None  # bytes of an incomplete head
     since = 0.0  # when a head began, or could have begun
-    untaken = 0  # bytes of responses in the write buffer at the last check
+    unread = 0  # bytes of responses in the write buffer at the last check
     timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -115,11 +115,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def check_times(self) -> None:
         """Close the connection if the client is too slow, otherwise check again later."""
-        now, untaken, closing = self.loop.time(), self.transport.get_write_buffer_size(), self.transport.is_closing()
-        if untaken and untaken == self.untaken and (closing or self.flow.write_paused):
+        now, unread, closing = self.loop.time(), self.transport.get_write_buffer_size(), self.transport.is_closing()
+        if unread and unread == self.unread and (closing or self.flow.write_paused):
             self.transport.abort()  # nothing was read since the last check; close() would wait for the client
             return
-        self.untaken = untaken
+        self.unread = unread
         answered = self.cycle is None or self.cycle.response_complete
         # uvicorn's own keep-alive timer is running
         idle = self.head is None and self.timeout_keep_alive_task is not None

@@ -96,11 +96,11 @@ async def _read_bytes(request: Request, limits: Limits) -> bytes:
         raise Refused(408, why, Connection="close") from None
 
 
-def _no_number(word: str) -> float:
+def _reject_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number of JSON")
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The fields of an object. A duplicate name is an error: otherwise one value would be dropped silently."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -111,7 +111,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # creating one takes longer than parsing a request
-DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_once)
+DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_unique_fields)
 
 
 def _json_object(raw: bytes) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _plain_name(raw: bytes) -> str:
 # Uploaded files as inputs of a task: a picture as pixels, a recording as samples, a table as a file.
 
 
-HOW = 'send it as multipart `file`, or as {"name": ..., "base64": ...}. Paths of the server are not read.'
+HOW_TO_SEND = 'send it as multipart `file`, or as {"name": ..., "base64": ...}. Paths of the server are not read.'
 
 
 def _is_file(value: Any) -> bool:
@@ -209,7 +209,7 @@ def _from_json(value: str | dict[str, str]) -> SentFile:
     try:
         content = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError(f"an input must be a file, and this is not base64: {shown(value)}; {HOW}") from None
+        raise ValueError(f"an input must be a file, and this is not base64: {shown(value)}; {HOW_TO_SEND}") from None
     return SentFile(_plain_name(name.encode(errors="replace")), content)
 
 
@@ -277,10 +277,10 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
     check(count <= most, 413, f"at most {most} inputs a request: got {count:,}. Send several requests.")
     for number, value in enumerate(inputs):
         _check_type(f"inputs[{number}]", value, served)
-    asked = _read_request(body, served, inputs, RUN_FIELDS, limits)
-    stream = _truth(body, "stream")
+    parsed = _read_request(body, served, inputs, RUN_FIELDS, limits)
+    stream = _boolean(body, "stream")
     check(not stream or count == 1, 400, f"a stream has one answer: give one input, not {count}")
-    return replace(asked, stream=True) if stream else asked
+    return replace(parsed, stream=True) if stream else parsed
 
 
 def read_look(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
@@ -290,10 +290,10 @@ def read_look(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
     one = given[0] if body.files else given
     check(len(body.files) < 2, 400, f"one input is looked at: got {len(body.files)} files")
     _check_type("input", one, served)
-    return replace(_read_request(body, served, [one], LOOK_FIELDS, limits), methods=_truth(body, "methods"))
+    return replace(_read_request(body, served, [one], LOOK_FIELDS, limits), methods=_boolean(body, "methods"))
 
 
-def _truth(body: Body, name: str) -> bool:
+def _boolean(body: Body, name: str) -> bool:
     """The value of a boolean field; false if it is missing."""
     value = body.fields.get(name, False)
     value = from_text(value, bool) if isinstance(value, str) and not body.typed else value
@@ -319,7 +319,7 @@ def _check_type(place: str, value: Any, served: ServedRun) -> None:
     """Require text, or a file where the task takes files; errors in its content are reported per input later."""
     if isinstance(value, str | SentFile) or (served.takes_files and _is_file(value)):
         return
-    wanted, hint = ("a file", f"; {HOW}") if served.takes_files else ("text", "")
+    wanted, hint = ("a file", f"; {HOW_TO_SEND}") if served.takes_files else ("text", "")
     raise Refused(400, f"{place} must be {wanted}: got {shown(value)}{hint}")
 
 
@@ -389,18 +389,18 @@ def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Questio
         return Question(name, name, error=str(error)), 0
 
 
-def answers_to_request(asked: AnswerRequest) -> list[Answer]:
+def answers_to_request(parsed: AnswerRequest) -> list[Answer]:
     """The answers to all questions, in their order. Called in the model thread."""
-    run = asked.served.run
+    run = parsed.served.run
     if run.task.input_kind == "table":
-        return [_answered_table_file(asked, question) for question in asked.questions]
-    answers = run.answers_to(asked.questions, **asked.ask)
-    if not asked.served.takes_files:
+        return [_answered_table_file(parsed, question) for question in parsed.questions]
+    answers = run.answers_to(parsed.questions, **parsed.ask)
+    if not parsed.served.takes_files:
         return answers
-    return [replace(answer, input=question.where) for question, answer in zip(asked.questions, answers, strict=True)]
+    return [replace(answer, input=question.where) for question, answer in zip(parsed.questions, answers, strict=True)]
 
 
-def _answered_table_file(asked: AnswerRequest, question: Question) -> Answer:
+def _answered_table_file(parsed: AnswerRequest, question: Question) -> Answer:
     """The answer to an uploaded table: written to a temporary file, and named as it was uploaded."""
     if question.error:
         return Answer(question.where, "", math.nan, error=question.error)
@@ -409,7 +409,7 @@ def _answered_table_file(asked: AnswerRequest, question: Question) -> Answer:
         path = os.path.join(folder, "table" + (ending if ending in TABLE_TEXT_ENDINGS else ".csv"))
         Path(path).write_bytes(file.content)
         try:
-            (answer,) = asked.served.run.answers_to([Question(question.where, path)], **asked.ask)
+            (answer,) = parsed.served.run.answers_to([Question(question.where, path)], **parsed.ask)
         except ValueError as error:
             raise ValueError(str(error).replace(path, file.name)) from None
         return replace(answer, input=question.where, error=answer.error.replace(path, question.where))

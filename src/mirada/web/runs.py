@@ -23,7 +23,7 @@ from mirada.words import shortened
 # A run that stops generating, and comparing methods, when its request is cancelled.
 
 
-class GivenUp(Exception):  # noqa: N818 (a cancellation, not an error)
+class RequestCancelled(Exception):  # noqa: N818 (a cancellation, not an error)
     """The request for what is being computed was cancelled."""
 
 
@@ -55,7 +55,7 @@ class WatchedRun(Run):
 
     def check_cancelled(self) -> None:
         if self.wanted is not None and not self.wanted():
-            raise GivenUp
+            raise RequestCancelled
 
     @contextmanager
     def while_wanted(self, wanted: Callable[[], bool], changes: Mapping[str, Any]) -> Iterator[None]:
@@ -69,7 +69,7 @@ class WatchedRun(Run):
 
 
 FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # input kinds that are files
-SENT = {  # descriptions for API clients; `mirada run` takes paths and options instead
+INPUT_DESCRIPTIONS = {  # descriptions for API clients; `mirada run` takes paths and options instead
     "question": "questions, with the text that holds their answers as passage",
     "node": "names of nodes",
     "picture": "pictures, as files of a form or base64",
@@ -110,7 +110,7 @@ class ServedRun:
             "model": run.settings.name,
             "about": about.about,
             "input": task.input_kind,
-            "takes": SENT.get(task.input_kind, about.takes),
+            "takes": INPUT_DESCRIPTIONS.get(task.input_kind, about.takes),
             "streams": task.streams,
             "options": list(self.options),
             "fields": form_fields(self.options),

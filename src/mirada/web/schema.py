@@ -40,13 +40,13 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
     inputs = {"type": "array", "items": item, "minItems": 1, "maxItems": limits.inputs}
     stream = {"type": "boolean", "description": "Server-sent events: pieces of text, then done. One input."}
     shared = {"run": run, **properties, "changes": changes}
-    asked = _object_of({"inputs": inputs, **shared, "stream": stream}, ["inputs", *needed])
+    run_fields = _object_of({"inputs": inputs, **shared, "stream": stream}, ["inputs", *needed])
     methods = {"type": "boolean", "description": "Rollout, gradients and ablation beside the weights: slower."}
-    looked = _object_of({"input": item, **shared, "methods": methods}, ["input", *needed])
+    look_fields = _object_of({"input": item, **shared, "methods": methods}, ["input", *needed])
     answers = {"application/json": {"schema": _ref("Answers")}, "text/event-stream": {"schema": EVENT}}
     record = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
-    run_body, look_body = _body(asked, file_too, needed), _body(looked, file_too, needed)
-    asked_name = {"parameters": [{"name": "run", "in": "query", "required": True, "schema": run}]} if needed else {}
+    run_body, look_body = _body(run_fields, file_too, needed), _body(look_fields, file_too, needed)
+    run_parameter = {"parameters": [{"name": "run", "in": "query", "required": True, "schema": run}]} if needed else {}
     counters = {"text/plain": {"schema": {"type": "string"}}}
     document: Schema = {
         "openapi": "3.1.0",
@@ -59,7 +59,7 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
             "/api/run": {"post": _operation("Answers to inputs.", answers, run_body)},
             "/api/look": {"post": _operation("All attention behind an answer: a .attn file.", record, look_body)},
             "/api/health": {"get": _operation("The runs that are served.", _json(_ref("Health")))},
-            "/api/samples": {"get": _operation("Inputs to try.", _json({"type": "object"}), asked_name)},
+            "/api/samples": {"get": _operation("Inputs to try.", _json({"type": "object"}), run_parameter)},
             "/api/metrics": {"get": _operation("Counters in the text form of Prometheus.", counters)},
         },
         "components": {"schemas": _schemas()},
