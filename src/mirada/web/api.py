@@ -22,6 +22,8 @@ from mirada.web.runs import ServedRuns
 from mirada.words import visible
 
 Handler = Callable[[Request], Awaitable[Response]]
+Reader = Callable[[Body, ServedRuns, Limits], AnswerRequest]
+EVENTS: dict[str, Any] = {"media_type": "text/event-stream", "headers": {"X-Accel-Buffering": "no"}}
 
 SOON = 0.05  # seconds within which most requests are answered; only slower ones watch for a disconnect of the client
 
@@ -90,9 +92,7 @@ class Api:
 
     # shared by the routes
 
-    async def read(
-        self, reader: Callable[[Body, ServedRuns, Limits], AnswerRequest], request: Request
-    ) -> AnswerRequest:
+    async def read(self, reader: Reader, request: Request) -> AnswerRequest:
         """Parse the body of a request. Files are decoded in a thread, not on the event loop."""
         body = await read_body(request, self.limits)
         if body.files or any(served.takes_files for served in self.runs):
@@ -144,7 +144,7 @@ class Api:
             (answer,) = await self.answers(request, parsed)
             if "error" in answer:
                 raise Refused(422, answer["error"])
-            return _events(_whole(answer))
+            return Response(event({"text": answer["text"]}) + event({"answers": [answer]}, "done"), **EVENTS)
         work = TextStream(lambda: self.written(parsed))
         self.batcher.put(work)
         end = asyncio.get_running_loop().time() + self.limits.seconds
@@ -153,7 +153,7 @@ class Api:
         except BaseException:
             self.batcher.drop(work, why="stream")
             raise
-        return _events(self.pieces(work, first, question.where, end))
+        return StreamingResponse(self.pieces(work, first, question.where, end), **EVENTS)
 
     async def pieces(self, work: TextStream, piece: str | StreamEnd, given: str, end: float) -> AsyncIterator[bytes]:
         """The events of a text while it is generated."""
@@ -206,16 +206,6 @@ async def _next_piece(work: TextStream, end: float, limits: Limits) -> str | Str
     if isinstance(piece, BaseException):
         raise piece
     return piece
-
-
-async def _whole(answer: dict[str, Any]) -> AsyncIterator[bytes]:
-    """The events of an answer that is not generated piece by piece."""
-    yield event({"text": answer["text"]})
-    yield event({"answers": [answer]}, "done")
-
-
-def _events(source: AsyncIterator[bytes]) -> Response:
-    return StreamingResponse(source, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 async def _wait_for_disconnect(request: Request) -> None:

@@ -9,11 +9,8 @@ from mirada.web.options import TYPES, Limits
 from mirada.web.runs import FILES, ServedRuns
 
 Schema = dict[str, Any]
-EVENT: Schema = {  # a server-sent event; its data is JSON
-    "type": "object",
-    "required": ["data"],
-    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
-}
+EVENT_FIELDS = {"event": {"type": "string"}, "data": {"type": "string"}}  # of a server-sent event; its data is JSON
+EVENT: Schema = {"type": "object", "required": ["data"], "properties": EVENT_FIELDS}
 ERRORS = {
     "400": "What is wrong with the request.",
     "401": "A token is needed.",
@@ -36,31 +33,28 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
     run: Schema = {"type": "string", "enum": names, "description": about}
     needed = ["run"] if len(names) > 1 else []
     item, file_too = _input_schema(runs, limits)
-    changes: Schema = {"type": "array", "items": {"$ref": "#/components/schemas/Change"}, "maxItems": limits.changes}
+    changes: Schema = {"type": "array", "items": _ref("Change"), "maxItems": limits.changes}
     inputs = {"type": "array", "items": item, "minItems": 1, "maxItems": limits.inputs}
     stream = {"type": "boolean", "description": "Server-sent events: pieces of text, then done. One input."}
     shared = {"run": run, **properties, "changes": changes}
     run_fields = _object_of({"inputs": inputs, **shared, "stream": stream}, ["inputs", *needed])
-    methods = {"type": "boolean", "description": "Rollout, gradients and ablation beside the weights: slower."}
+    methods = {"type": "boolean", "description": "Rollout, gradients and ablation next to the weights: slower."}
     look_fields = _object_of({"input": item, **shared, "methods": methods}, ["input", *needed])
     answers = {"application/json": {"schema": _ref("Answers")}, "text/event-stream": {"schema": EVENT}}
     record = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
     run_body, look_body = _body(run_fields, file_too, needed), _body(look_fields, file_too, needed)
     run_parameter = {"parameters": [{"name": "run", "in": "query", "required": True, "schema": run}]} if needed else {}
     counters = {"text/plain": {"schema": {"type": "string"}}}
+    description = "Answers, and the attention behind them."
     document: Schema = {
         "openapi": "3.1.0",
-        "info": {
-            "title": "mirada",
-            "version": mirada.__version__,
-            "description": "Answers, and the attention behind them.",
-        },
+        "info": {"title": "mirada", "version": mirada.__version__, "description": description},
         "paths": {
             "/api/run": {"post": _operation("Answers to inputs.", answers, run_body)},
             "/api/look": {"post": _operation("All attention behind an answer: a .attn file.", record, look_body)},
             "/api/health": {"get": _operation("The runs that are served.", _json(_ref("Health")))},
             "/api/samples": {"get": _operation("Inputs to try.", _json({"type": "object"}), run_parameter)},
-            "/api/metrics": {"get": _operation("Counters in the text form of Prometheus.", counters)},
+            "/api/metrics": {"get": _operation("Counters in the text format of Prometheus.", counters)},
         },
         "components": {"schemas": _schemas()},
     }
