@@ -65,7 +65,7 @@ def serve(
 
     def ready() -> None:
         for served in runs:
-            echo(f"{served.name}: {served.run.task.name} with {served.run.settings.name}")
+            echo(f"{served.name}: {served.task.name} with {served.settings.name}")
         if made:
             echo(f"Others can connect. Requests need the header Authorization: Bearer {token}")
         echo(f"Open {where}/{'#token=' + token if made else ''}  (API: {where}/docs; Ctrl-C ends)")

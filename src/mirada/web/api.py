@@ -41,11 +41,11 @@ class AnswerWork(Work):
     def compute(self, together: Sequence[Work]) -> list[Any]:
         parts = [work.parsed.questions for work in together if isinstance(work, AnswerWork)]
         everything = tuple(question for part in parts for question in part)
-        parsed, served = self.parsed, self.parsed.served
-        with served.run.while_wanted(lambda: any(not work.cancelled for work in together), parsed.changes):
+        parsed, run = self.parsed, self.parsed.run
+        with run.while_wanted(lambda: any(not work.cancelled for work in together), parsed.changes):
             answers = [answer.to_dict() for answer in answers_to_request(replace(parsed, questions=everything))]
         self.metrics.batches.observe(len(answers))
-        self.metrics.answered(served.name, len(answers), sum("error" in answer for answer in answers))
+        self.metrics.answered(run.name, len(answers), sum("error" in answer for answer in answers))
         rest = iter(answers)
         return [list(islice(rest, len(part))) for part in parts]
 
@@ -62,7 +62,7 @@ class Api:
 
     async def health(self, request: Request) -> Response:
         """The runs that are served."""
-        described = [served.describe() for served in self.runs]
+        described = [run.describe() for run in self.runs]
         only = {"task": described[0]["task"], "model": described[0]["model"]} if len(described) == 1 else {}
         return json_response({"status": "ok", **only, "version": mirada.__version__, "runs": described})
 
@@ -95,7 +95,7 @@ class Api:
     async def read(self, reader: Reader, request: Request) -> AnswerRequest:
         """Parse the body of a request. Files are decoded in a thread, not on the event loop."""
         body = await read_body(request, self.limits)
-        if body.files or any(served.takes_files for served in self.runs):
+        if body.files or any(run.task.takes_files for run in self.runs):
             return await asyncio.to_thread(reader, body, self.runs, self.limits)
         return reader(body, self.runs, self.limits)
 
@@ -136,9 +136,9 @@ class Api:
 
     async def stream(self, request: Request, parsed: AnswerRequest) -> Response:
         """An answer as server-sent events: pieces of text, then `done` with the answer."""
-        (question,), task = parsed.questions, parsed.served.run.task
+        (question,), task = parsed.questions, parsed.run.task
         if question.error:
-            self.metrics.answered(parsed.served.name, 1, 1)
+            self.metrics.answered(parsed.run.name, 1, 1)
             raise Refused(422, question.error)
         if not task.streams or parsed.changes:
             (answer,) = await self.answers(request, parsed)
@@ -175,24 +175,24 @@ class Api:
 
     def attention_file(self, parsed: AnswerRequest, wanted: Callable[[], bool]) -> bytes:
         """The answer to the one question, and all attention behind it; stops when the request is cancelled."""
-        with parsed.served.run.while_wanted(wanted, parsed.changes):
+        with parsed.run.while_wanted(wanted, parsed.changes):
             (answer,) = answers_to_request(parsed)
-            self.metrics.answered(parsed.served.name, 1, int(bool(answer.error)))
+            self.metrics.answered(parsed.run.name, 1, int(bool(answer.error)))
             if answer.error:
                 raise ValueError(answer.error)
             labels = (seen := answer.look(parsed.methods)).labels
             # the record names the run, not its folder on the server, and the changes that were applied
-            made = {**labels.made, "run": parsed.served.name, "input": answer.input}
+            made = {**labels.made, "run": parsed.run.name, "input": answer.input}
             return seen.labelled(replace(labels, made=made, changes=tuple(changes_as_json(parsed.changes)))).to_bytes()
 
     def written(self, parsed: AnswerRequest) -> Generator[str, None, Any]:
         """The answer to the one question, piece by piece."""
         try:
-            answer = yield from parsed.served.run.stream(parsed.questions[0].input, **parsed.ask)
+            answer = yield from parsed.run.stream(parsed.questions[0].input, **parsed.ask)
         except ValueError:
-            self.metrics.answered(parsed.served.name, 1, 1)
+            self.metrics.answered(parsed.run.name, 1, 1)
             raise
-        self.metrics.answered(parsed.served.name, 1)
+        self.metrics.answered(parsed.run.name, 1)
         return answer
 
 

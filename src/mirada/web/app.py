@@ -41,12 +41,11 @@ from mirada.web.schema import openapi
 LARGEST_SAMPLE = 1 << 20  # bytes of a sample
 
 
-def _samples_of(served: ServedRun) -> list[Any]:
+def _samples_of(run: ServedRun) -> list[Any]:
     """Some inputs of the builtin data, texts or files. A user's own data is never sent: it may be private, and large."""
-    run = served.run
     try:
         texts = run.task.samples(run, run.splits())[:SAMPLES] if run.source.builtin else []
-        return [_as_file(run, text) if served.takes_files else text for text in texts]
+        return [_as_file(run, text) if run.task.takes_files else text for text in texts]
     except (ValueError, OSError):
         return []  # the server works without samples
 
@@ -134,11 +133,11 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
         return json_response(described)
 
     async def inputs_to_try(request: Request) -> Response:
-        served = runs.find(request.query_params.get("run"))
+        run = runs.find(request.query_params.get("run"))
         async with sampling:
-            if served.name not in samples:
-                samples[served.name] = await asyncio.to_thread(_samples_of, served)
-        return json_response({"run": served.name, "samples": samples[served.name]})
+            if run.name not in samples:
+                samples[run.name] = await asyncio.to_thread(_samples_of, run)
+        return json_response({"run": run.name, "samples": samples[run.name]})
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

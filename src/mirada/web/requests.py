@@ -213,9 +213,9 @@ def _from_json(value: str | dict[str, str]) -> SentFile:
     return SentFile(_plain_name(name.encode(errors="replace")), content)
 
 
-def _as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]:
+def _as_input(run: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]:
     """A file as an input of the run's task, and the bytes of memory it takes; a ValueError if it cannot be read."""
-    kind = served.run.task.input_kind
+    kind = run.task.input_kind
     require(bool(file.content), f"{file.name}: the file is empty. Send it again.")
     packed = file.content.startswith(GZIP)
     require(not packed, f"{file.name}: packed by gzip. Unpack it before it is sent.")
@@ -230,7 +230,7 @@ def _as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, i
         too_long = f"{file.name}: too long: {sound.seconds:,.0f} s, at most {limits.sound:,.0f} s. Cut it."
         require(sound.seconds <= limits.sound, too_long)
         return (sound.samples, sound.rate), sound.samples.nbytes
-    require(kind in FILES, f"{served.run.task.name} takes no files. Send text.")
+    require(kind in FILES, f"{run.task.name} takes no files. Send text.")
     return file, len(file.content)
 
 
@@ -242,7 +242,7 @@ LOOK_FIELDS = ("input", "run", "changes", "methods")
 class AnswerRequest:
     """A parsed request. A question that cannot be answered has an error and does not affect the others."""
 
-    served: ServedRun
+    run: ServedRun
     questions: tuple[Question, ...]
     ask: Mapping[str, Any]
     draws: bool  # whether answers are sampled: they depend on their places in the batch, so a request is not split
@@ -256,7 +256,7 @@ class AnswerRequest:
         """Requests with equal keys may be answered in one batch; None: alone."""
         if self.changes or self.draws:
             return None
-        return (self.served.name, *sorted(self.ask.items()))
+        return (self.run.name, *sorted(self.ask.items()))
 
     def part(self, first: int, last: int) -> "AnswerRequest":
         """The request with some of its questions only."""
@@ -268,16 +268,16 @@ class AnswerRequest:
 
 def read_run(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
     """Parse a request of `POST /api/run`."""
-    served = runs.find(body.fields.get("run"))
-    inputs = _given_inputs(body, served, "inputs")
+    run = runs.find(body.fields.get("run"))
+    inputs = _given_inputs(body, run, "inputs")
     check(isinstance(inputs, list), 400, f"inputs must be a list: got {shown(inputs)}")
     count = len(inputs)
     check(count > 0, 400, "inputs is empty: there is nothing to answer")
     most = limits.inputs
     check(count <= most, 413, f"at most {most} inputs a request: got {count:,}. Send several requests.")
     for number, value in enumerate(inputs):
-        _check_type(f"inputs[{number}]", value, served)
-    parsed = _read_request(body, served, inputs, RUN_FIELDS, limits)
+        _check_type(f"inputs[{number}]", value, run)
+    parsed = _read_request(body, run, inputs, RUN_FIELDS, limits)
     stream = _boolean(body, "stream")
     check(not stream or count == 1, 400, f"a stream has one answer: give one input, not {count}")
     return replace(parsed, stream=True) if stream else parsed
@@ -285,12 +285,12 @@ def read_run(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
 
 def read_look(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
     """Parse a request of `POST /api/look`."""
-    served = runs.find(body.fields.get("run"))
-    given = _given_inputs(body, served, "input")
+    run = runs.find(body.fields.get("run"))
+    given = _given_inputs(body, run, "input")
     one = given[0] if body.files else given
     check(len(body.files) < 2, 400, f"one input is looked at: got {len(body.files)} files")
-    _check_type("input", one, served)
-    return replace(_read_request(body, served, [one], LOOK_FIELDS, limits), methods=_boolean(body, "methods"))
+    _check_type("input", one, run)
+    return replace(_read_request(body, run, [one], LOOK_FIELDS, limits), methods=_boolean(body, "methods"))
 
 
 def _boolean(body: Body, name: str) -> bool:
@@ -301,11 +301,11 @@ def _boolean(body: Body, name: str) -> bool:
     return bool(value)
 
 
-def _given_inputs(body: Body, served: ServedRun, field: str) -> Any:
+def _given_inputs(body: Body, run: ServedRun, field: str) -> Any:
     """The files of a form, or a field of JSON."""
-    task, kind = served.run.task, served.run.task.input_kind
+    task, kind = run.task, run.task.input_kind
     if body.files:
-        check(served.takes_files, 400, f'{task.name} takes text, not files: send JSON, {{"{field}": ...}}')
+        check(run.task.takes_files, 400, f'{task.name} takes text, not files: send JSON, {{"{field}": ...}}')
         check(field not in body.fields, 400, f"give files or {field}, not both")
         return list(body.files)
     if field not in body.fields:
@@ -315,38 +315,38 @@ def _given_inputs(body: Body, served: ServedRun, field: str) -> Any:
     return [value] if field == "inputs" and not body.typed else value  # a text field of a form is one input
 
 
-def _check_type(place: str, value: Any, served: ServedRun) -> None:
+def _check_type(place: str, value: Any, run: ServedRun) -> None:
     """Require text, or a file where the task takes files; errors in its content are reported per input later."""
-    if isinstance(value, str | SentFile) or (served.takes_files and _is_file(value)):
+    if isinstance(value, str | SentFile) or (run.task.takes_files and _is_file(value)):
         return
-    wanted, hint = ("a file", f"; {HOW_TO_SEND}") if served.takes_files else ("text", "")
+    wanted, hint = ("a file", f"; {HOW_TO_SEND}") if run.task.takes_files else ("text", "")
     raise Refused(400, f"{place} must be {wanted}: got {shown(value)}{hint}")
 
 
 def _read_request(
-    body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits
+    body: Body, run: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits
 ) -> AnswerRequest:
     """The request with its inputs as questions, and its checked options."""
-    ask, draws = _options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
+    ask, draws = _options_of({name: value for name, value in body.fields.items() if name not in own}, run, limits)
     changes = _changes_of(body.fields.get("changes"), limits)
-    questions, sizes = zip(*(_question_of(value, served, limits) for value in inputs), strict=True)
-    return AnswerRequest(served, questions, ask, draws, changes, bytes=sum(sizes))
+    questions, sizes = zip(*(_question_of(value, run, limits) for value in inputs), strict=True)
+    return AnswerRequest(run, questions, ask, draws, changes, bytes=sum(sizes))
 
 
-def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
+def _options_of(given: Mapping[str, Any], run: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
     """The options of an answer, and whether it is sampled; an option that is null keeps its default."""
     if not given:
-        return {}, served.draws
-    known = served.options
+        return {}, run.draws
+    known = run.ask_options
     for name in given:
         if name not in known:
             listed = f"it takes {', '.join(known) or 'no options'}"
-            raise Refused(400, f"{shown(name)} is not used by {served.run.task.name}; {listed}")
+            raise Refused(400, f"{shown(name)} is not used by {run.task.name}; {listed}")
     ask = {name: checked_option(known[name], value, limits) for name, value in given.items() if value is not None}
     if isinstance(ask.get("passage"), str):
         ask["passage"] = ask["passage"] or " "  # an empty passage is an error, not the default
     try:
-        return ask, draws(served.run.asked(ask))
+        return ask, draws(run.asked(ask))
     except ValueError as error:
         raise Refused(400, str(error)) from None
 
@@ -368,15 +368,15 @@ def _changes_of(given: Any, limits: Limits) -> dict[str, list[Change]]:
         raise Refused(400, str(error)[:1000]) from None
 
 
-def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Question, int]:
+def _question_of(value: Any, run: ServedRun, limits: Limits) -> tuple[Question, int]:
     """An input as a question, and the bytes of memory it takes; one that cannot be read has an error."""
     name = value  # as the answer names the input
     try:
-        if isinstance(value, SentFile) or served.takes_files:
+        if isinstance(value, SentFile) or run.task.takes_files:
             name = "file"
             file = value if isinstance(value, SentFile) else _from_json(value)
             name = file.name
-            given, size = _as_input(served, file, limits)
+            given, size = _as_input(run, file, limits)
             return Question(name, given), size
         if not is_text(value):
             name = value.encode(errors="replace").decode()
@@ -384,18 +384,18 @@ def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Questio
         if len(value) > limits.characters:
             name = value[:60]
             raise ValueError(f"too long: {len(value):,} characters, at most {limits.characters:,}. Cut it.")
-        return Question(value, served.run.task.parse(value)), 4 * len(value)
+        return Question(value, run.task.parse(value)), 4 * len(value)
     except ValueError as error:
         return Question(name, name, error=str(error)), 0
 
 
 def answers_to_request(parsed: AnswerRequest) -> list[Answer]:
     """The answers to all questions, in their order. Called in the model thread."""
-    run = parsed.served.run
+    run = parsed.run
     if run.task.input_kind == "table":
         return [_answered_table_file(parsed, question) for question in parsed.questions]
     answers = run.answers_to(parsed.questions, **parsed.ask)
-    if not parsed.served.takes_files:
+    if not parsed.run.task.takes_files:
         return answers
     return [replace(answer, input=question.where) for question, answer in zip(parsed.questions, answers, strict=True)]
 
@@ -409,7 +409,7 @@ def _answered_table_file(parsed: AnswerRequest, question: Question) -> Answer:
         path = os.path.join(folder, "table" + (ending if ending in TABLE_TEXT_ENDINGS else ".csv"))
         Path(path).write_bytes(file.content)
         try:
-            (answer,) = parsed.served.run.answers_to([Question(question.where, path)], **parsed.ask)
+            (answer,) = parsed.run.answers_to([Question(question.where, path)], **parsed.ask)
         except ValueError as error:
             raise ValueError(str(error).replace(path, file.name)) from None
         return replace(answer, input=question.where, error=answer.error.replace(path, question.where))

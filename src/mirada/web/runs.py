@@ -43,10 +43,23 @@ class WatchedStepper:
         return getattr(self.inner, name)
 
 
-@dataclass(eq=False)
-class WatchedRun(Run):
-    """A run that can be cancelled: `wanted` is called at every step of a search, and between the methods of a comparison."""
+FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # input kinds that are files
+INPUT_DESCRIPTIONS = {  # descriptions for API clients; `mirada run` takes paths and options instead
+    "question": "questions, with the text that holds their answers as passage",
+    "node": "names of nodes",
+    "picture": "pictures, as files of a form or base64",
+    "recording": "wav files, as files of a form or base64",
+    "table": "CSV files of the latest rows, as files of a form or base64",
+}
 
+
+@dataclass(eq=False)
+class ServedRun(Run):
+    """A run with its name in requests, which can be cancelled: `wanted` is called at every step of a search, and between the
+    methods of a comparison.
+    """
+
+    name: str = ""
     wanted: Callable[[], bool] | None = field(default=None, repr=False)
 
     @property
@@ -67,55 +80,31 @@ class WatchedRun(Run):
         finally:
             self.wanted = None
 
-
-FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # input kinds that are files
-INPUT_DESCRIPTIONS = {  # descriptions for API clients; `mirada run` takes paths and options instead
-    "question": "questions, with the text that holds their answers as passage",
-    "node": "names of nodes",
-    "picture": "pictures, as files of a form or base64",
-    "recording": "wav files, as files of a form or base64",
-    "table": "CSV files of the latest rows, as files of a form or base64",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class ServedRun:
-    """A run and its name in requests."""
-
-    name: str
-    run: WatchedRun
-
-    @property
-    def takes_files(self) -> bool:
-        """Whether its inputs are files."""
-        return self.run.task.takes_files
-
     @cached_property
-    def options(self) -> dict[str, Option]:
+    def ask_options(self) -> dict[str, Option]:
         """The options of an answer, by name."""
-        return self.run.task.Ask.options()
+        return self.task.Ask.options()
 
     @cached_property
     def draws(self) -> bool:
         """Whether answers are sampled by default."""
-        return draws(self.run.asked({}))
+        return draws(self.asked({}))
 
     def describe(self) -> dict[str, Any]:
         """Its entry in `GET /api/health`."""
-        run, task = self.run, self.run.task
-        about, labels = entry(task.name), getattr(run.known, "labels", ())
+        task, about, labels = self.task, entry(self.task.name), getattr(self.known, "labels", ())
         return {
             "name": self.name,
             "task": task.name,
-            "model": run.settings.name,
+            "model": self.settings.name,
             "about": about.about,
             "input": task.input_kind,
             "takes": INPUT_DESCRIPTIONS.get(task.input_kind, about.takes),
             "streams": task.streams,
-            "options": list(self.options),
-            "fields": form_fields(self.options),
+            "options": list(self.ask_options),
+            "fields": form_fields(self.ask_options),
             "labels": list(labels) if len(labels) <= Limits().candidates else [],
-            "parameters": sum(p.numel() for p in run.model.parameters()),
+            "parameters": sum(p.numel() for p in self.model.parameters()),
         }
 
 
@@ -127,7 +116,7 @@ class ServedRuns:
         self.by_name: dict[str, ServedRun] = {}
         for name, run in runs.items():
             parts = (run.folder, run.task, run.model, run.known, run.settings, run.ask, run.file_overrides)
-            self.by_name[name] = ServedRun(name, WatchedRun(*parts))
+            self.by_name[name] = ServedRun(*parts, name=name)
 
     def __iter__(self) -> Any:
         return iter(self.by_name.values())

@@ -27,7 +27,7 @@ ERRORS = {
 
 def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
     """The OpenAPI document for the runs that are served."""
-    properties = {name: _property(option, limits) for served in runs for name, option in served.options.items()}
+    properties = {name: _property(option, limits) for served in runs for name, option in served.ask_options.items()}
     names = [served.name for served in runs]
     about = "Which run is asked; it may be left out if there is one."
     run: Schema = {"type": "string", "enum": names, "description": about}
@@ -66,7 +66,7 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
 
 def _input_schema(runs: ServedRuns, limits: Limits) -> tuple[Schema, bool]:
     """The schema of an input, and whether it may be a file."""
-    kinds = {served.run.task.input_kind for served in runs}
+    kinds = {served.task.input_kind for served in runs}
     text: Schema = {"type": "string", "maxLength": limits.characters}
     file: Schema = _object_of({"name": {"type": "string"}, "base64": {"type": "string", "format": "byte"}}, ["base64"])
     if not kinds & set(FILES):
