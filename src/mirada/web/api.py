@@ -145,7 +145,7 @@ class Api:
             if "error" in answer:
                 raise Refused(422, answer["error"])
             return Response(event({"text": answer["text"]}) + event({"answers": [answer]}, "done"), **EVENTS)
-        work = TextStream(lambda: self.written(parsed))
+        work = TextStream(self.written(parsed))
         self.batcher.put(work)
         end = asyncio.get_running_loop().time() + self.limits.seconds
         try:  # an error of the input is raised here, before the first event

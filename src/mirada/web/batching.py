@@ -8,7 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -76,10 +76,9 @@ class TextStream(Work):
 
     kind = "stream"
 
-    def __init__(self, write: Callable[[], Iterator[str]]) -> None:
+    def __init__(self, text: Generator[str, None, Any]) -> None:
         super().__init__()
-        self.write = write
-        self.writing: Iterator[str] | None = None
+        self.text = text
         self.pieces: asyncio.Queue[str | BaseException | StreamEnd] = asyncio.Queue()
 
     def compute(self, together: Sequence[Work]) -> list[Any]:
@@ -87,14 +86,12 @@ class TextStream(Work):
         thread whose context it entered.
         """
         if self.cancelled:
-            if isinstance(self.writing, Generator):
-                self.writing.close()
+            self.text.close()
             return [StreamEnd()]
-        self.writing = self.write() if self.writing is None else self.writing
         end = time.monotonic() + SLICE
         while time.monotonic() < end:
             try:
-                piece = next(self.writing)
+                piece = next(self.text)
             except StopIteration as ended:
                 return [StreamEnd(ended.value)]
             self.loop.call_soon_threadsafe(self.pieces.put_nowait, piece)

@@ -56,13 +56,11 @@ class Guard:
         self.is_own_host = lru_cache(64)(self._is_own_host)  # requests repeat the same Host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, pass it to the app, count and log it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
-        elif scope["type"] == "http":
-            await self.http(scope, receive, send)
-
-    async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, pass it to the app, count and log it."""
+        if scope["type"] != "http":
+            return
         begin, status, size = time.monotonic(), 0, 0
 
         async def send_counted(message: Message) -> None:

@@ -74,9 +74,7 @@ class ServerMetrics:
         self.requests = Counter("mirada_requests_total", "Requests, by route, method and status.")
         self.seconds = Histogram("mirada_request_seconds", "Time from a request to the end of its response.", BOUNDS)
         self.inputs = Counter("mirada_inputs_total", "Inputs answered, streamed and looked at, by run.")
-        self.failed = Counter(
-            "mirada_input_errors_total", "Inputs that had an error in the place of an answer, by run."
-        )
+        self.failed = Counter("mirada_input_errors_total", "Inputs with an error instead of an answer, by run.")
         self.batches = Histogram("mirada_batch_inputs", "Inputs that were answered together.", SIZES)
         self.model = Counter("mirada_model_seconds_total", "Time that the model computed, by what was asked for.")
         self.dropped = Counter("mirada_dropped_total", "Requests given up before they were answered, by reason.")

@@ -153,8 +153,8 @@ def shown(value: Any) -> str:
     """
     if isinstance(value, str):
         return repr(shortened(value))
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int | float):
-        return shortened(str(value)) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
+    if isinstance(value, int | float | None):
+        return (
+            "a very large number" if isinstance(value, int) and abs(value) >= 10**18 else shortened(json.dumps(value))
+        )
     return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a file"

@@ -217,8 +217,7 @@ def _as_input(run: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]
     """A file as an input of the run's task, and the bytes of memory it takes; a ValueError if it cannot be read."""
     kind = run.task.input_kind
     require(bool(file.content), f"{file.name}: the file is empty. Send it again.")
-    packed = file.content.startswith(GZIP)
-    require(not packed, f"{file.name}: packed by gzip. Unpack it before it is sent.")
+    require(not file.content.startswith(GZIP), f"{file.name}: packed by gzip. Unpack it before it is sent.")
     if kind == "picture":
         pixels = sent_picture(file.name, file.content, limits.pixels)
         return pixels, pixels.nbytes
