@@ -161,7 +161,9 @@ def _distinct(paths: Sequence[Path]) -> list[str]:
     >>> _distinct([Path("a/x"), Path("b/x"), Path("y")])
     ['a-x', 'b-x', 'y']
     """
-    whole = [path.resolve().parts for path in paths]
+    resolved = [path.resolve().parts for path in paths]
     # the suffixes of all paths, one part long, two parts long, ...
-    ends = [[parts[-size:] for parts in whole] for size in range(1, max(map(len, whole)) + 1)]
-    return ["-".join(next((some[i] for some in ends if some.count(some[i]) == 1), whole[i])) for i in range(len(whole))]
+    ends = [[parts[-size:] for parts in resolved] for size in range(1, max(map(len, resolved)) + 1)]
+    return [
+        "-".join(next((some[i] for some in ends if some.count(some[i]) == 1), full)) for i, full in enumerate(resolved)
+    ]

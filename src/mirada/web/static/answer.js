@@ -55,8 +55,8 @@ export function latest(text, columns, count) {
   const names = (lines[0] ?? "").split(mark).map((name) => name.trim().replace(/^"|"$/g, ""));
   const rows = lines.slice(1).slice(-count).map((line) => line.split(mark));
   return columns.map((column) => {
-    const found = rows.map((row) => Number(names.includes(column) ? row[names.indexOf(column)] : NaN));
-    return found.every(Number.isFinite) ? found : [];
+    const numbers = rows.map((row) => Number(names.includes(column) ? row[names.indexOf(column)] : NaN));
+    return numbers.every(Number.isFinite) ? numbers : [];
   });
 }
 

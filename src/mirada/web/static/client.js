@@ -11,9 +11,9 @@ export class ServerError extends Error {
 
 export function token(given) {
   if (given !== undefined) sessionStorage.setItem(KEPT, given);
-  const found = /[#&]token=([^&]+)/.exec(window.location.hash);
-  if (found) {
-    sessionStorage.setItem(KEPT, decodeURIComponent(found[1]));
+  const match = /[#&]token=([^&]+)/.exec(window.location.hash);
+  if (match) {
+    sessionStorage.setItem(KEPT, decodeURIComponent(match[1]));
     history.replaceState(null, "", window.location.pathname + window.location.search); // removes the token from the URL
   }
   return sessionStorage.getItem(KEPT) ?? "";
