@@ -93,7 +93,7 @@ function drawSeries(answer, past, t, language) {
 export function drawChange(run, before, after, { past = [] }, t, language, undo) {
   const same = before.text === after.text;
   const [old, now] = marked(before.text ?? "", after.text ?? "");
-  const side = (title, pieces, answer, kind) => h("div", { class: `side-by ${kind}` }, h("h3", {}, title), answer.values ? drawSeries(answer, past, t, language) : answer.error ? h("p", { class: "problem" }, answer.error) : h("p", { class: "text", dir: "auto" }, pieces.length ? pieces : h("span", { class: "none" }, t("nothing"))), answer.values ? null : sure(answer, t, language));
+  const side = (title, pieces, answer, kind) => h("div", { class: `side-by ${kind}` }, h("h3", {}, title), answer.values ? drawSeries(answer, past, t, language) : answer.error ? h("p", { class: "problem" }, answer.error) : h("p", { class: "text", dir: "auto" }, pieces.length ? pieces : h("span", { class: "none" }, t("nothing"))), answer.values ? null : confidence(answer, t, language));
   return h(
     "div", { class: `card change ${same ? "same" : "differs"}`, role: "status" },
     h("div", { class: "head" }, h("h2", {}, t(same ? "same" : "changed")), h("button", { type: "button", class: "quiet", onclick: undo }, t("back"))),
