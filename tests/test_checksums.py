@@ -88,6 +88,6 @@ def test_a_header_that_would_fill_the_memory_is_not_parsed(tmp_path: Path) -> No
 def test_a_file_with_another_checksum_than_is_wanted(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x").write_bytes(content)
     assert damage(tmp_path / "x", checksum_in(content)) == ""
-    assert "beside weights with 0123" in damage(tmp_path / "x", "0123")
+    assert "together with weights with 0123" in damage(tmp_path / "x", "0123")
     (tmp_path / "x").write_bytes(save(TENSORS))
     assert "its checksum is None" in damage(tmp_path / "x", checksum_in(content))

@@ -5,7 +5,7 @@
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # checkers know the name; importing `typing` takes longer than all else that happens here
+TYPE_CHECKING = False  # as in `typing`, whose import takes longer than the rest of this module
 if TYPE_CHECKING:
     from typing import Any
 

@@ -1,15 +1,16 @@
-"""`python -m mirada`, and the command `mirada`: nothing is imported before Ctrl-C is looked after."""
+"""`python -m mirada`, and the command `mirada`: Ctrl-C is handled before anything is imported."""
 
 import os
 import sys
 
 
 def main() -> None:
-    """Run a command; one that is stopped while it is being loaded says so in a line."""
+    """Run a command; Ctrl-C during its imports ends it with one line."""
     try:
         import signal
 
-        ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # whoever ignores it goes on ignoring it
+        # a process that ignores SIGINT keeps ignoring it
+        ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if ours:
             signal.signal(signal.SIGINT, _stop_at_once)
         from mirada.cli.main import main as run
@@ -23,7 +24,7 @@ def main() -> None:
 
 
 def _stop_at_once(number: int, frame: object) -> None:
-    """End the process: an exception could be lost in the middle of an import, and there is nothing to lose yet."""
+    """End the process: an exception could get lost during an import, and there is nothing to save yet."""
     os.write(2, b"mirada: stopped\n")
     os._exit(130)
 

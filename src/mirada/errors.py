@@ -1,11 +1,11 @@
-"""Messages that name the rule, the values and the way out."""
+"""Error messages that name the rule, the values and the way out."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> ValueError:
-    """The error for a name that is not in a list of names.
+    """The error for an unknown name, with the known ones and the closest match.
 
     >>> print(unknown("kernel", "fuse", ["fused", "reference"]))
     unknown kernel 'fuse'; known: fused, reference. Did you mean 'fused'?
@@ -17,6 +17,6 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> ValueError:
 
 
 def require(holds: bool, message: str) -> None:
-    """Raise `ValueError(message)` unless the rule holds. For checks made once: the message is built every time."""
+    """Raise `ValueError(message)` unless the rule holds. Not for hot loops: the message is built every time."""
     if not holds:
         raise ValueError(message)

@@ -1,7 +1,7 @@
-"""Files that are whole or not there, and that are really in the folder they seem to be in.
+"""Files that are written completely or not at all, never through a link; JSON and checksums.
 
-A file is written beside its place, under a name that nobody can foresee, and then moved there at once. A link in that place is
-replaced, never followed: whoever prepared the folder cannot make us write elsewhere.
+A file is written under a random name in the same folder and then renamed. A link at its path is replaced, never followed:
+a folder prepared by someone else cannot redirect the writing.
 """
 
 import errno
@@ -15,9 +15,9 @@ import stat
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from mirada.errors import require
+from mirada.errors import require, unknown
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -26,7 +26,7 @@ PLOT_ENDINGS = (".png", ".svg", ".pdf")  # of plots that are written
 MOST = 1 << 40  # bytes of a file
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 LARGEST_JSON = 64 << 20  # bytes of a document
-MOST_VALUES = 5_000_000  # in one document: each takes many times the memory of its letters
+MOST_VALUES = 5_000_000  # in one document: each takes many times the memory of its characters
 
 
 class TooManyValuesError(ValueError):
@@ -34,33 +34,38 @@ class TooManyValuesError(ValueError):
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file at once: whoever looks finds the old one or the new one, also after a crash.
+    """Replace a file atomically: a reader sees the old content or the new, also after a crash.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "words.txt")
     >>> write_whole(path, b"one"), write_whole(path, b"two"), path.read_bytes()
     (None, None, b'two')
     """
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with open(os.open(beside, NEW | BINARY, 0o666), "wb") as file:
+        with open(os.open(temporary, NEW | BINARY, 0o666), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException as error:  # also one who stops us leaves nothing behind
-        beside.unlink(missing_ok=True)
+        os.replace(temporary, path)
+    except BaseException as error:  # an interrupt, too, leaves no temporary file
+        temporary.unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
         raise ValueError(
             f"{path} cannot be written: {error.strerror or error}{_room(path.parent, len(content), error)}. What was there "
             "before is untouched."
         ) from None
-    _settle_folder(path.parent)
+    if os.name != "nt":  # flush the folder entry to the disk, too
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def expanded(path: str | Path) -> Path:
-    """A path with a ~ in it, as a shell understands it: a home that nobody knows of is left as it is written.
+    """A path with its ~ expanded as by a shell; the ~ of an unknown user is kept.
 
     >>> expanded("~nobody-here/run").name
     'run'
@@ -68,8 +73,23 @@ def expanded(path: str | Path) -> Path:
     return Path(os.path.expanduser(path))
 
 
+def ending_to_write(out: str, known: Iterable[str]) -> str:
+    """The ending of a file that a command will write; a path that cannot be written is refused before anything is computed.
+
+    >>> ending_to_write("page.htm", [".html"])
+    Traceback (most recent call last):
+    ValueError: page.htm: unknown format '.htm'; known: .html. Did you mean '.html'?
+    """
+    ending, path = os.path.splitext(out)[1].lower(), expanded(out)
+    if ending not in known:
+        raise ValueError(f"{out}: {unknown('format', ending, known)}")
+    require(path.parent.is_dir(), f"{out}: there is no folder {path.parent}. Make it first.")
+    require(not path.is_dir(), f"{out} is a folder: give the name of a file in it")
+    return ending
+
+
 def _room(folder: Path, needed: int, error: OSError) -> str:
-    """How much room there is and would be needed, where that is what is wrong."""
+    """The free and the needed space, if the disk is full."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return ""
     try:
@@ -78,43 +98,24 @@ def _room(folder: Path, needed: int, error: OSError) -> str:
         return f" ({needed:,} bytes are needed)"
 
 
-def _settle_folder(folder: Path) -> None:
-    """Bring the names in a folder safely to the disk, where a system can."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def remove_parts(folder: Path) -> None:
-    """Remove what a crash left of files that were being written. For the owner of a folder."""
+    """Remove partly written files that a crash left. Only for the process that holds the lock of the folder."""
     for path in folder.glob(".*.part"):
         if PART.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
 
 def require_own(paths: Iterable[Path]) -> None:
-    """Refuse links and special files in places that will be written: they lead out of the folder."""
+    """Refuse links and special files at paths that will be written: they lead out of the folder."""
     for path in paths:
-        try:
-            mode = path.lstat().st_mode
-        except OSError:
-            continue  # it is not there
-        require(
-            not stat.S_ISLNK(mode),
-            f"{path} is a link, and a run writes into its own folder only. Put the file itself there, or choose another --out.",
-        )
-        require(
-            stat.S_ISREG(mode) or stat.S_ISDIR(mode),
-            f"{path} is no ordinary file. Remove it, or choose another --out.",
-        )
+        link = f"{path} is a link, and a run writes into its own folder only. Put the file itself there"
+        require(not os.path.islink(path), f"{link}, or choose another --out.")
+        ordinary = os.path.isfile(path) or os.path.isdir(path) or not os.path.exists(path)
+        require(ordinary, f"{path} is no ordinary file. Remove it, or choose another --out.")
 
 
 def require_file(path: Path, most: int = MOST) -> None:
-    """Require an ordinary file of a size that is read at once: a pipe may never have a writer, a device may never end."""
+    """Require a regular file of at most that size: reading a pipe may block for ever, a device may never end."""
     about = path.stat()
     if stat.S_ISDIR(about.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -123,13 +124,13 @@ def require_file(path: Path, most: int = MOST) -> None:
 
 
 def read_whole(path: Path, most: int = MOST) -> bytes:
-    """The bytes of an ordinary file of at most that size."""
+    """The bytes of a regular file of at most that size."""
     require_file(path, most)
     return path.read_bytes()
 
 
 def parsed(content: str | bytes) -> Any:
-    """The value of a JSON text that does not fill the memory: its values are counted before they are made.
+    """The value of a JSON text. Its values are counted before parsing, so that a huge one cannot fill the memory.
 
     >>> parsed('{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -154,8 +155,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-# Checksums inside the files they are about: a file and its checksum are written in one moment, and cannot fall
-# apart.
+# Checksums inside the files they belong to: a file and its checksum are written together and cannot get separated.
 
 
 NAME = "checksum"
@@ -165,7 +165,7 @@ ALIGNED = 8  # bytes: where the numbers begin
 
 
 def checksum_of(content: bytes) -> str:
-    """A name for some bytes that changes if any of them does.
+    """The checksum of some bytes, in hexadecimal.
 
     >>> checksum_of(b"mirada")
     '5f4d04e1a50025a9843cf4ca894d75a0'
@@ -174,84 +174,77 @@ def checksum_of(content: bytes) -> str:
 
 
 def digest_of(content: bytes = b"") -> Any:
-    """A checksum that can be continued with more bytes."""
+    """A hash object for checksums, to be updated with more bytes."""
     return hashlib.blake2b(content, digest_size=16)
 
 
 def json_checksum(described: Mapping[str, Any]) -> str:
-    """The checksum of a JSON object, whatever its layout, and whether it has a checksum or not."""
+    """The checksum of a JSON object, independent of its layout and of a checksum in it."""
     plain = {key: value for key, value in described.items() if key != NAME}
     return checksum_of(json.dumps(plain, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode())
 
 
 def with_checksum(content: bytes) -> bytes:
-    """A safetensors file with its checksum in it."""
+    """A safetensors file with its checksum in its metadata."""
     (length,) = struct.unpack("<Q", content[:8])
     header, numbers = json.loads(content[8 : 8 + length]), content[8 + length :]
     digest = _started(header)
     digest.update(numbers)
     about = {**header.pop(METADATA, {}), NAME: digest.hexdigest()}
-    header = {METADATA: dict(sorted(about.items())), **header}  # equal files for equal contents
+    header = {METADATA: dict(sorted(about.items())), **header}  # equal content gives equal files
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % ALIGNED)
     return struct.pack("<Q", len(text)) + text + numbers
 
 
 def _started(header: Mapping[str, Any]) -> Any:
-    """The hash of a header, to be continued with the numbers."""
+    """The hash of a header, to be updated with the numbers."""
     about = {key: value for key, value in header.get(METADATA, {}).items() if key != NAME}
     plain = {**header, METADATA: about}
     return digest_of(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode())
 
 
 def checksum_in(content: bytes) -> str:
-    """The checksum that stands in a safetensors file; nothing where there is none."""
+    """The checksum in the metadata of a safetensors file; empty if it has none."""
     (length,) = struct.unpack("<Q", content[:8])
     return str(json.loads(content[8 : 8 + length]).get(METADATA, {}).get(NAME, ""))
 
 
 def damage(path: Path, wanted: str = "") -> str:
-    """What is wrong with a safetensors file by its own checksum; nothing where it is whole, or has none.
+    """What is wrong with a safetensors file, judged by its own checksum; empty if it is intact or has none.
 
-    The file is read block by block. What is no such file at all is left to the library that reads it. Where a checksum is
-    `wanted`, the file must have that one.
+    The file is read block by block. A file of another format is not judged here: the library that reads it will refuse it.
+    If a checksum is `wanted`, the file must have that one.
     """
     require_file(path)
     with open(path, "rb") as file:
-        told, digest, wrong = _header_of(file)
-        if not wrong and wanted and told != wanted:
-            wrong = f"its checksum is {str(told)[:40]}, and the checkpoint was written beside weights with {wanted}"
-        if wrong or told is None:
-            return wrong
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        if length > LARGEST_JSON:
+            return f"its header has {length:,} bytes, and at most {LARGEST_JSON:,} are read"
+        try:
+            header = parsed(file.read(length))
+            stored = header.get(METADATA, {}).get(NAME)
+            digest = digest_of() if stored is None else _started(header)
+        except TooManyValuesError as error:
+            return f"its header has {error}"
+        except (ValueError, AttributeError, RecursionError):
+            stored = None  # it is not a safetensors file
+        if wanted and stored != wanted:
+            return f"its checksum is {str(stored)[:40]}, and the checkpoint was written together with weights with {wanted}"
+        if stored is None:
+            return ""
         while block := file.read(BLOCK):
             digest.update(block)
-    found = digest.hexdigest()
-    return "" if found == told else f"its checksum is {found}, and was {str(told)[:40]} when it was written"
+    actual = digest.hexdigest()
+    return "" if actual == stored else f"its checksum is {actual}, and was {str(stored)[:40]} when it was written"
 
 
-def _header_of(file: BinaryIO) -> tuple[Any, Any, str]:
-    """The checksum in the header of an open safetensors file (None: there is none), the hash that begins with the header, and
-    what is wrong: one that would fill the memory is not parsed.
-    """
-    start = file.read(8)
-    length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-    if length > LARGEST_JSON:
-        return None, None, f"its header has {length:,} bytes, and at most {LARGEST_JSON:,} are read"
-    try:
-        header = parsed(file.read(length))
-        told = header.get(METADATA, {}).get(NAME)
-        return told, None if told is None else _started(header), ""
-    except TooManyValuesError as error:
-        return None, None, f"its header has {error}"
-    except (ValueError, AttributeError, RecursionError):
-        return None, None, ""
-
-
-# What the machine has.
+# The machine.
 
 
 def physical_memory() -> int:
-    """The bytes of memory that the machine has; 0 where the system does not say (Windows).
+    """The bytes of memory of the machine; 0 if the system does not report them (Windows).
 
     >>> physical_memory() == 0 or physical_memory() > 2**24
     True

@@ -1,4 +1,4 @@
-"""Packages whose modules and names are imported when they are first used: `import mirada` is enough to reach all of them."""
+"""Lazy packages: their modules and names are imported on first use, so that `import mirada` is fast and reaches all."""
 
 import ast
 import sys
@@ -12,7 +12,7 @@ from typing import Any
 
 @cache
 def homes(package: str) -> dict[str, str]:
-    """The module of each name of a package, read from the imports below `if TYPE_CHECKING` in its own file.
+    """The module that defines each name of a package, read from the imports below `if TYPE_CHECKING` in its `__init__`.
 
     >>> homes("mirada.models")["GPT"]
     'mirada.models.gpt'
@@ -25,10 +25,10 @@ def homes(package: str) -> dict[str, str]:
 
 
 def submodules(package: str) -> Callable[[str], Any]:
-    """A package's `__getattr__`, which imports its modules, and what they hold, by name.
+    """A package's `__getattr__`, which imports its modules and their names on first use.
 
     Args:
-        package: the package's `__name__`. What its file imports for type checkers are the names it holds.
+        package: The package's `__name__`. Its names are those that its `__init__` imports for type checkers.
 
     >>> get = submodules("mirada.models")
     >>> get("GPT") is get("gpt").GPT

@@ -32,14 +32,14 @@ def check_floating(name: str, tensor: Tensor) -> None:
 
 
 def check_dtype(name: str, tensor: Tensor, like: Tensor) -> None:
-    """Require the dtype of a layer's own parameters, unless autocast will see to it."""
+    """Require the dtype of a layer's own parameters, unless autocast converts."""
     check_floating(name, tensor)
     if tensor.dtype != like.dtype and not autocasting(tensor.device):
         raise ValueError(f"{name} must have the layer's dtype {like.dtype}: got {tensor.dtype}. Convert one of them.")
 
 
 def autocasting(device: torch.device) -> bool:
-    """Whether autocast is on for a device; the meta device has none."""
+    """Whether autocast is enabled for a device; the meta device has none."""
     return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
 
 
@@ -58,7 +58,7 @@ def check_size(name: str, tensor: Tensor, axis: int, word: str, size: int) -> No
 def broadcast_heads(tensor: Tensor, heads: int) -> Tensor:
     """Repeat key or value heads for the query heads that share them: (batch, kv heads, ...) to (batch, heads, ...).
 
-    Query head h reads head h // (heads / kv heads), the grouping everybody uses.
+    Query head h reads head h // (heads / kv heads), as in other implementations of grouped-query attention.
     """
     if tensor.shape[1] == heads:
         return tensor
@@ -68,14 +68,14 @@ def broadcast_heads(tensor: Tensor, heads: int) -> Tensor:
 
 
 def finite(*tensors: Tensor) -> bool:
-    """Whether one quick norm each shows that every number is finite, and so moderate that products with it are finite too.
+    """Whether one norm per tensor shows that all numbers are finite, and small enough that products of them are finite too.
 
-    False may also mean that it is not known. Only asked where the answer costs no synchronization and no trace of a compiler.
+    False may also mean unknown: it is computed only on a CPU and outside of tracing, where it costs no synchronization.
     """
     if torch.compiler.is_compiling() or any(type(x) not in PLAIN or x.device.type != "cpu" for x in tensors):
         return False
     try:
         with torch.no_grad():
             return all(bool(torch.linalg.vector_norm(x).isfinite()) for x in tensors)
-    except RuntimeError:  # a tensor of a function transform has no single answer
+    except RuntimeError:  # a tensor inside a function transform has no single answer
         return False

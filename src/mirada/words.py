@@ -1,4 +1,4 @@
-"""Words for people: numbers and their plurals, long texts shortened, and texts that a terminal may show."""
+"""Text for people: numbers and plurals, shortened texts, and text that is safe to print on a terminal."""
 
 import errno
 import sys
@@ -6,13 +6,12 @@ import unicodedata
 from math import floor, isfinite, log10
 from typing import TextIO, TypeAlias
 
-# What a terminal is shown. Text from data cannot move its cursor, change its colors, or turn the order of letters
-# around.
+# Safe printing: text from data cannot move the cursor, change colors, or reorder what is displayed.
 
 
-BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # they reorder what follows: what is read is not what is there
+BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))  # they reorder displayed text
 SEPARATORS = (0x2028, 0x2029)
-TAGS = range(0xE0000, 0xE0080)  # letters that nobody sees
+TAGS = range(0xE0000, 0xE0080)  # invisible characters
 KEPT = "\n\t"
 LINE_SIGNS = {"\n": "\u21b5", "\t": "\u21e5", "\r": "\u240d", **dict.fromkeys("\u200c\u200d", "")}
 ESCAPED = {
@@ -23,7 +22,7 @@ ESCAPED = {
 
 
 def visible(text: str) -> str:
-    r"""The text with its control characters written out, so that a terminal shows them and does not obey them.
+    r"""The text with its control characters escaped, so that a terminal shows them instead of executing them.
 
     >>> print(visible("\x1b[31mred\u202e"))
     \x1b[31mred\u202e
@@ -34,33 +33,31 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    """A text on one line of cells: as `visible`, with signs for new lines and tabs, and without what joins two letters.
+    """A text for one line of cells: as `visible`, with signs for newlines and tabs, and without characters of width zero.
 
     >>> visible_line("a\\x1b[31mb"), visible_line("tab\\there"), visible_line("a\\u202eb")
     ('a\\\\x1b[31mb', 'tab⇥here', 'a\\\\u202eb')
     """
-    kept = []
-    for letter in text:
-        if letter in LINE_SIGNS:
-            letter = LINE_SIGNS[letter]
-        elif unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
-            letter = letter.encode("unicode_escape").decode()
-        kept.append(letter)
-    return "".join(kept)
+
+    def sign(letter: str) -> str:
+        hidden = unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+        return LINE_SIGNS.get(letter, letter.encode("unicode_escape").decode() if hidden else letter)
+
+    return "".join(map(sign, text))
 
 
 def _encodable(text: str, encoding: str = "utf-8") -> str:
-    """The text with what an encoding does not have written out: half characters, for example."""
+    """The text with characters that an encoding does not have escaped: lone surrogates, for example."""
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True, styled: bool = False) -> None:
-    """Print a line, at once. `styled` text has escape sequences of ours, and `visible` was asked about the rest of it."""
+    """Print a line and flush. `styled` text has escape sequences of our own; its other parts went through `visible`."""
     stream = sys.stderr if err else sys.stdout
-    if stream is None:  # closed by whoever started us
+    if stream is None:  # closed by the parent process
         return
     line = str(text)
-    if not styled and _shows(stream):
+    if not styled and _is_terminal(stream):
         line = visible(line)
     try:
         try:
@@ -69,13 +66,13 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True, styled: bool 
             stream.write(_encodable(line, stream.encoding) + "\n" * nl)
         stream.flush()
     except OSError as error:
-        if error.errno != errno.EPIPE:  # that one is nobody's mistake: who read it has enough
+        if error.errno != errno.EPIPE:  # a closed pipe is no error: the reader has all it wants
             error.filename = "standard error" if err else "standard output"
         raise
 
 
-def _shows(stream: TextIO) -> bool:
-    """Whether a person reads what is written there."""
+def _is_terminal(stream: TextIO) -> bool:
+    """Whether the stream is a terminal."""
     try:
         return stream.isatty()
     except ValueError:  # it is closed
@@ -83,7 +80,7 @@ def _shows(stream: TextIO) -> bool:
 
 
 def shortened(text: str, most: int = 60, ellipsis: str = "...") -> str:
-    """The beginning of a text that has more than `most` letters, with an ellipsis.
+    """The text, cut to `most` characters with an ellipsis if it is longer.
 
     >>> shortened("a long name", 8), shortened("a name", 8)
     ('a lon...', 'a name')
@@ -92,7 +89,7 @@ def shortened(text: str, most: int = 60, ellipsis: str = "...") -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """A number and what it counts.
+    """A count and its noun, in the plural where it belongs.
 
     >>> plural(1, "step"), plural(1200, "step"), plural(3, "batch")
     ('1 step', '1,200 steps', '3 batches')
@@ -108,7 +105,7 @@ MISSING = "\u2013"
 
 
 def number(value: float | None) -> str:
-    """A number for reading: about four digits, whole above a thousand, commas between thousands.
+    """A number for people: about four digits, no decimals from 1,000 on, commas between thousands.
 
     >>> [number(x) for x in (1234, 34.27, 0.5, 0.012345, 0.00031, 2e-7, 3.5e15, None, float("nan"))]
     ['1,234', '34.27', '0.5', '0.0123', '0.00031', '2e-7', '3.5e15', '–', 'nan']
@@ -136,12 +133,12 @@ def scientific(value: float, decimals: int = 2) -> str:
 
 
 def written(value: Value) -> str:
-    """A text as it is, a number for reading."""
+    """A text unchanged, a number as `number` writes it."""
     return value if isinstance(value, str) else number(value)
 
 
 def weight(value: float, decimals: int = 2) -> str:
-    """A weight for the narrow cell of a map: a few decimals, no leading zero.
+    """A weight for a narrow cell of a map: a few decimals, no leading zero.
 
     >>> [weight(x) for x in (0.873, 0.004, 1.0, -0.25)]
     ['.87', '.00', '1.0', '-.25']
@@ -155,7 +152,7 @@ def weight(value: float, decimals: int = 2) -> str:
 
 
 def plain(value: float) -> str:
-    """A coordinate or a share for SVG and CSS: at most three decimals.
+    """A coordinate or a fraction for SVG and CSS: at most three decimals.
 
     >>> plain(0.25), plain(3.0), plain(-1e-9)
     ('0.25', '3', '0')

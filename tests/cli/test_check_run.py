@@ -18,7 +18,7 @@ def run(tmp_path: Path, made: Made) -> Path:
 def test_a_whole_run(mirada: Command, run: Path) -> None:
     done = mirada("check", run)
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines() == [*(f"{name}: whole" for name in ("config.json", *FILES)), f"{run} is whole"]
+    assert done.out.splitlines() == [*(f"{name}: intact" for name in ("config.json", *FILES)), f"{run} is intact"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -32,9 +32,9 @@ def test_a_run_with_a_damaged_file(mirada: Command, run: Path, name: str, damage
         (run / name).unlink()
     done = mirada("check", run)
     assert done.code == 1
-    bad = [line.split(":")[0] for line in done.out.splitlines()[:-1] if not line.endswith(": whole")]
+    bad = [line.split(":")[0] for line in done.out.splitlines()[:-1] if not line.endswith(": intact")]
     assert bad[0] == name
-    assert done.out.splitlines()[-1].startswith(f"{run} is not whole")
+    assert done.out.splitlines()[-1].startswith(f"{run} is damaged")
 
 
 def test_settings_that_were_changed(mirada: Command, run: Path) -> None:

@@ -336,7 +336,9 @@ def test_a_training_that_is_stopped_says_how_to_go_on(
         done = mirada(*words)
     assert done.code == 130
     assert done.out == ""
-    assert done.err.splitlines()[-1] == "mirada: stopped after step 5 of 6. Go on with the same command and --resume."
+    assert (
+        done.err.splitlines()[-1] == "mirada: stopped after step 5 of 6. Continue with the same command and --resume."
+    )
     again = mirada(*words, "--resume")
     assert again.code == 0
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (made.classify / "model.safetensors").read_bytes()

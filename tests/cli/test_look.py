@@ -173,7 +173,7 @@ def test_colors_on_request(mirada: Command, record: Path, monkeypatch: pytest.Mo
     [
         ((), "give the folder of a run and an input, or a record"),
         (("RUN",), "look takes one input: got 0"),
-        (("RUN", "a", "b"), "look takes one input: got 2. A text of several words stands in quotes"),
+        (("RUN", "a", "b"), "look takes one input: got 2. Put a text of several words in quotes"),
         (("RUN", SENTENCE, "-o", "x.bmp"), "x.bmp: unknown format '.bmp'; known: .attn, .html"),
         (("RUN", SENTENCE, "-o", "nowhere/x.html"), "there is no folder nowhere. Make it first."),
         (("RUN", SENTENCE, "--layer", "decoder.layers.0.cros"), "Did you mean 'decoder.layers.0.cross'?"),

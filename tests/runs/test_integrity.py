@@ -35,7 +35,7 @@ def test_weights_of_another_run_are_reported(tmp_path: Path) -> None:
     assert not bad(one)
     shutil.copy(two / "model.safetensors", one / "model.safetensors")
     assert list(bad(one)) == ["model.safetensors"]
-    assert "the checkpoint was written beside weights with" in bad(one)["model.safetensors"]
+    assert "the checkpoint was written together with weights with" in bad(one)["model.safetensors"]
 
 
 @pytest.fixture(scope="module")

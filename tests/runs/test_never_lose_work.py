@@ -67,7 +67,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(tmp_path:
         _, told = process.communicate(timeout=PATIENCE)
         codes.append(process.returncode)
         if number == signal.SIGTERM:
-            assert told.splitlines()[-1].endswith("Go on with the same command and --resume.")
+            assert told.splitlines()[-1].endswith("Continue with the same command and --resume.")
         words = [*words, "--resume"] if "--resume" not in words else words
     assert codes == [-signal.SIGKILL, -signal.SIGKILL, 130, -signal.SIGKILL]
     last = started(*words)

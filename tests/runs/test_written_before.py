@@ -104,7 +104,7 @@ def test_a_run_is_whole_wherever_it_is_copied(name: str, mirada: Command, tmp_pa
     folder = shutil.copytree(BEFORE / name, tmp_path / "elsewhere")
     checked = mirada("check", folder)
     assert checked.code == 0, checked.out
-    assert f"{folder} is whole" in checked.out
+    assert f"{folder} is intact" in checked.out
 
 
 @pytest.mark.parametrize("name", STOPPED)

@@ -122,7 +122,7 @@ def test_a_long_text_lets_others_in_between_and_stops_when_nobody_reads() -> Non
             finally:
                 ended.append(threading.current_thread())
 
-        stream, batches = TextStream(write), list[int]()
+        stream, batches = TextStream(write()), list[int]()
         one.put(stream)
         assert await stream.pieces.get() == "0"
         work = Doubling([4], batches)

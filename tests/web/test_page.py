@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mirada.web.app import HOMES, Access, static_files
+from mirada.web.app import STATIC_FOLDERS, Access, static_files
 from tests.web.conftest import Live, Tried
 
 CHROMIUM = "/usr/bin/chromium"
@@ -250,4 +250,4 @@ def test_every_text_of_the_page_is_in_both_languages() -> None:
 def test_all_files_are_ours_and_known() -> None:
     files = static_files()
     assert {"app.html", "app.js", "app.css", "docs.html", "attention/mount.js", "attention/attention.css"} <= set(files)
-    assert set(HOMES) == {"", "attention/"}
+    assert set(STATIC_FOLDERS) == {"", "attention/"}

@@ -1,4 +1,4 @@
-"""Files where a command expects something else: what is meant is understood, or said with the command to type."""
+"""Arguments that commands share, and what they read: misplaced files, options of answers, standard input, passages."""
 
 import os
 import shlex
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mirada.runs.run import Run
 
 
-# What several commands share: their arguments, and how their help ends.
+# Arguments of several commands, and the examples at the end of their help.
 
 
 FILES = "A file or folder, or aligned text files with a comma between them; without it, "
@@ -40,22 +40,22 @@ TableKeys = Annotated[
 
 
 def file_overrides_of(run: "Run", keys: Sequence[str] | None) -> dict[str, Any]:
-    """The KEY=VALUE of a command that say how the file of --data is read."""
+    """The KEY=VALUE arguments that say how the file of --data is read."""
     from mirada.runs.settings import file_options, key_values
 
     return file_options(type(run.options), key_values(keys or ()))
 
 
 def without_keys(run: "Run", words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Paths among the words of a command, and the KEY=VALUE that say how these files are read."""
+    """Split arguments into paths and the KEY=VALUE that say how these files are read."""
     keys = [word for word in words if word.partition("=")[0] in run.options.of_files and "=" in word]
     keys = [word for word in keys if not os.path.exists(word)]
     return [word for word in words if word not in keys], keys
 
 
 def with_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of an answer, all or those named, in the place of its argument `ask`: a dictionary of those
-    that were given. What an option is called, takes and means is declared in `mirada.runs.ask`.
+    """Replace the parameter `ask` of a command by the options of an answer, all or those named. The command gets a dictionary
+    of the options that were given. They are declared in `mirada.runs.ask`.
     """
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
@@ -80,7 +80,7 @@ def with_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., N
 
 
 def _parameter(option: Option) -> Parameter:
-    """An option as typer reads it."""
+    """An option as a parameter of typer."""
     about, kind = option.about.removesuffix("."), option.kind
     if kind is tuple:
         about += ", with commas between them"
@@ -94,7 +94,7 @@ def _parameter(option: Option) -> Parameter:
 
 
 def examples(*commands: str) -> str:
-    """The end of a help text: commands to try, each on a line of its own, which the mark keeps."""
+    """The epilog of a help text: example commands, one a line; \\b keeps the line breaks."""
     return "\n".join(["\b", "Examples:" if len(commands) > 1 else "Example:", *(f"  {line}" for line in commands)])
 
 
@@ -105,13 +105,13 @@ BY_FILES = {"edges.csv": "label", "captions.txt": "caption", "captions.tsv": "ca
 
 
 def _is_place(word: str) -> bool:
-    """Whether a word is a file, a folder, or files with commas between them."""
+    """Whether an argument is a file, a folder, or files separated by commas."""
     parts = [word] if os.path.exists(os.path.expanduser(word)) else word.split(",")
     return all(os.path.exists(os.path.expanduser(part.strip())) for part in parts if part) and bool(word.strip(","))
 
 
 def check_task(command: str, task: str, words: Sequence[str]) -> None:
-    """Require a task; a file in its place gets the command that was meant."""
+    """Require the name of a task; for a file in its place, the error shows the command that was meant."""
     from mirada.runs.registry import CATALOG, entry
 
     if task in CATALOG or not _is_place(task):
@@ -130,7 +130,7 @@ def check_task(command: str, task: str, words: Sequence[str]) -> None:
 
 
 def data_and_keys(line: Sequence[str], words: Sequence[str] | None, data: str) -> tuple[str, list[str]]:
-    """A file among the KEY=VALUE of a command is its --data; `line` is the command so far, for errors."""
+    """Take a file among the KEY=VALUE arguments as --data; `line` is the command so far, for errors."""
     places = [word for word in words or () if _is_place(word)]
     keys = [word for word in words or () if word not in places]
     for word in keys:
@@ -152,7 +152,7 @@ def data_and_keys(line: Sequence[str], words: Sequence[str] | None, data: str) -
 
 
 def _require_file(word: str, nor: str) -> None:
-    """Say of a path that does not exist what is near it, and what it is not either."""
+    """Refuse a path that does not exist, with similar names that do."""
     from mirada.data.files.opening import check_address, near
 
     check_address(word)
@@ -161,7 +161,7 @@ def _require_file(word: str, nor: str) -> None:
 
 
 def check_folder(command: str, folder: str, words: Sequence[str]) -> None:
-    """Require the folder of a run where a file stands, or the name of a task, and say what was meant."""
+    """Require the folder of a run; for a file or the name of a run, the error shows what was meant."""
     place = expanded(folder)
     if place.is_file():
         run = next((word for word in words if (expanded(word) / CONFIG).exists()), "") or "DIR"
@@ -173,7 +173,7 @@ def check_folder(command: str, folder: str, words: Sequence[str]) -> None:
 
 
 def check_texts(run: "Run", folder: str, inputs: Sequence[str]) -> None:
-    """Refuse the name of a file where a run takes something else: what is in the file is meant."""
+    """Refuse the name of a file where a run takes texts: its content was meant."""
     kind = run.task.input_kind
     for word in () if run.task.takes_files else inputs:
         if (
@@ -192,7 +192,7 @@ def check_texts(run: "Run", folder: str, inputs: Sequence[str]) -> None:
 
 
 def _likely_task(place: str) -> str:
-    """The task that a file or folder is for, by what it holds; nothing where that is open."""
+    """The task that a file or folder is for, guessed from its content; empty if that is unclear."""
     from mirada.runs.registry import CATALOG
 
     try:
@@ -238,21 +238,21 @@ def _task_of_file(place: str) -> str:
     return "" if form_of(place).is_table else "write"
 
 
-# What a command reads besides its words: the lines of standard input, and the text of a passage.
+# Input of a command: the lines of standard input, and the text of a passage.
 
 
 SHOWN = 60  # characters of a line that is too long
 
 
 class InputLine(NamedTuple):
-    """A line of standard input without its end, and what is wrong with it; such a line is shown, not answered."""
+    """A line of standard input without its line break, and what is wrong with it; a faulty line is not answered."""
 
     text: str
     fault: str = ""
 
 
 def lines() -> Iterator[InputLine]:
-    """Lines of standard input. Empty and faulty ones stay, so that answer i is that of line i."""
+    """Lines of standard input. Empty and faulty ones are kept, so that answer i belongs to line i."""
     from mirada.data.files.opening import LONGEST_LINE
 
     for number, raw in enumerate(iter(lambda: sys.stdin.buffer.readline(LONGEST_LINE + 1), b""), 1):
@@ -271,7 +271,7 @@ def lines() -> Iterator[InputLine]:
 
 
 def _skip_line(raw: bytes, where: str) -> None:
-    """Read on to the end of a line that is too long; what never ends is no line."""
+    """Skip the rest of a line that is too long; an endless one is an error."""
     from mirada.data.files.opening import BLOCK, ENDLESS
 
     size = len(raw)
@@ -282,7 +282,7 @@ def _skip_line(raw: bytes, where: str) -> None:
 
 
 def _passage_text(path: str) -> str:
-    """The text of a file, or of standard input, with every character as it is: answers give their places in it.
+    """The text of a file or of standard input, unchanged: answers refer to positions in it.
 
     UTF-8, or UTF-16 with a mark at its beginning.
     """
@@ -312,7 +312,7 @@ def _passage_text(path: str) -> str:
 
 
 def asked_run(folder: str, device: str, ask: Mapping[str, Any], reads_lines: bool = False) -> "Run":
-    """A run that answers as it is asked to: an option that it does not know is refused before anything is read.
+    """Load a run with the options of its answers; an unknown option is refused before anything is read.
 
     `reads_lines` says that the inputs come from standard input, which can then hold no passage.
     """

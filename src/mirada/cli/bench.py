@@ -14,7 +14,7 @@ def bench(
         str | None, typer.Argument(metavar="NAME", help="attention, training or decoding; without one, all three.")
     ] = None,
 ) -> None:
-    """Measure speed on this machine, beside plain PyTorch, and say what is compiled."""
+    """Measure speed on this machine against plain PyTorch, and print what is compiled."""
     from mirada.cli.speed import run_benchmarks
 
     run_benchmarks(name)

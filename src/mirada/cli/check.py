@@ -1,4 +1,4 @@
-"""`mirada check`: every bad record, then what a training would take."""
+"""`mirada check`: all bad records of the data, then the memory and time of a training."""
 
 import os
 from collections.abc import Sequence
@@ -37,15 +37,20 @@ def check(
 ) -> None:
     """Name bad records as file:line, then estimate the memory and time of a training on this machine.
 
-    With the folder of a run in the place of TASK: say whether it is whole.
+    With the folder of a run instead of TASK: check that its files are intact.
     """
     from mirada.runs.registry import CATALOG
 
     if task not in CATALOG and os.path.exists(expanded(task) / "config.json"):
         require(not (keys or model or data or valid), f"{task} is the folder of a run: it is checked alone")
-        if not _is_whole(expanded(task)):
-            raise typer.Exit(1)
-        return
+        from mirada.runs.integrity import inspect
+
+        folder, bad = expanded(task), 0
+        for name, wrong in inspect(folder):
+            echo(f"{name}: {wrong or 'intact'}")
+            bad += bool(wrong)
+        echo(f"{folder} is damaged: {bad} of its files" if bad else f"{folder} is intact")
+        raise typer.Exit(int(bad > 0))
     check_task("check", task, keys or ())
     data, keys = data_and_keys(("mirada", "check", task), keys, data)
     from mirada.runs.request import TrainingRequest
@@ -57,20 +62,8 @@ def check(
         raise typer.Exit(1)
 
 
-def _is_whole(folder: Path) -> bool:
-    """Print every file of a run and what is wrong with it; whether it is whole comes back."""
-    from mirada.runs.integrity import inspect
-
-    bad = 0
-    for name, wrong in inspect(folder):
-        echo(f"{name}: {wrong or 'whole'}")
-        bad += bool(wrong)
-    echo(f"{folder} is whole" if not bad else f"{folder} is not whole: {bad} of its files")
-    return not bad
-
-
 def is_usable(request: "TrainingRequest", each: bool) -> bool:
-    """Print all problems; without any (or with bad=skip), the estimate. Whether the data can be used comes back."""
+    """Print all problems and, without any (or with bad=skip), the estimate. Returns whether the data can be used."""
     import tempfile
 
     from mirada.runs.registry import entry
@@ -100,7 +93,7 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
 
 
 def _print_records(task: "Task", splits: "Splits", problems: "Sequence[Problem]", each: bool) -> None:
-    """A bad record of every kind, or every one, then how many there are of all."""
+    """Print one bad record of each kind, or all, then the number of records."""
     from mirada.data.check import grouped, show
 
     if problems:

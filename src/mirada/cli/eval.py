@@ -1,6 +1,7 @@
-"""`mirada eval`: how good a run is, over all records or by the length of the input."""
+"""`mirada eval`: metrics of a run, over all records or by the length of the input."""
 
 import json
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mirada.runs.run import Run
 
 EDGES = (5, 10, 15, 20, 30, 40)  # words; the last group is open
-LEAST = 10  # records that a group needs to be compared
+LEAST = 10  # records of a group below which a warning is printed
 EPILOG = examples(
     "mirada eval runs/translate",
     "mirada eval runs/translate --data test.tsv --by length --json",
@@ -79,7 +80,7 @@ def evaluate(
 
 
 def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> None:
-    """Metrics of short and long inputs, and their plot."""
+    """Print the metrics by length of the input, and plot them."""
     from mirada.drawing.plots.lines import plot
 
     rows = by_length(run, records)
@@ -88,10 +89,9 @@ def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> N
         if as_json:
             echo(json.dumps({"words": name, "records": count, **metrics}))
         else:
-            bar = "█" * round(metrics[metric] / 4)
-            echo(
-                f"{name:>8} words  {count:6,} record{'s' if count != 1 else ' '}  {metric} {metrics[metric]:6.2f}  {bar}"
-            )
+            value, records_word = metrics[metric], "records" if count != 1 else "record "
+            bar = "█" * round(value / 4)
+            echo(f"{name:>8} words  {count:6,} {records_word}  {metric} {value:6.2f}  {bar}")
     path = run.folder / "by-length.png"
     points = [(name, metrics[metric]) for name, _, metrics in rows]
     plot({run.folder.resolve().name: points}, path, x="words of the input", y=metric.upper())
@@ -108,10 +108,7 @@ def by_length(run: "Run", records: "Sequence[Record]") -> list[tuple[str, int, d
         words = run.task.length(record.value)
         if words is None:
             raise ValueError(f"{run.task.name} has no lengths to group by: leave out --by")
-        groups.setdefault(next((n for n, edge in enumerate(EDGES) if words <= edge), len(EDGES)), []).append(record)
-    rows = []
-    for number, group in sorted(groups.items()):
-        low = EDGES[number - 1] + 1 if number else 1
-        name = f"{low}-{EDGES[number]}" if number < len(EDGES) else f"{low}+"
-        rows.append((name, len(group), run.task.measure(run, group)[0]))
-    return rows
+        groups.setdefault(bisect_left(EDGES, words), []).append(record)
+    starts = (1, *(edge + 1 for edge in EDGES))
+    names = [*(f"{low}-{high}" for low, high in zip(starts, EDGES, strict=False)), f"{starts[-1]}+"]
+    return [(names[n], len(group), run.task.measure(run, group)[0]) for n, group in sorted(groups.items())]

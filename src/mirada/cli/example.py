@@ -1,4 +1,4 @@
-"""`mirada example`: scripts that read like a lecture and run like a program."""
+"""`mirada example`: small scripts of the lectures."""
 
 import ast
 import runpy
@@ -16,7 +16,7 @@ EPILOG = examples("mirada example black_cat")
 
 
 def scripts() -> dict[str, Path]:
-    """The scripts by name: those inside an installed package, or beside `src` in a checkout."""
+    """The scripts by name: those inside an installed package, or next to `src` in a checkout."""
     package = Path(mirada.__file__).parent
     home = package / "examples" if (package / "examples").is_dir() else package.parents[1] / "examples"
     return {path.stem: path for path in sorted(home.glob("*.py"))}

@@ -1,16 +1,16 @@
-"""`mirada look`: what a model looked at, in the terminal or as a file."""
+"""`mirada look`: the attention of a model, in the terminal or as a file."""
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mirada.cli.arguments import Device, asked_run, check_folder, check_texts, examples, with_options
 from mirada.errors import require, unknown
-from mirada.files import PLOT_ENDINGS, expanded
+from mirada.files import PLOT_ENDINGS, ending_to_write
 from mirada.words import echo
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 RECORD = ".attn"
 ENDINGS = (".html", *PLOT_ENDINGS, RECORD)
 MOST_SENTENCES = 500  # of a CoNLL-U file
-LISTED = 12  # relations that are printed on stderr; the page shows all
-MOST_NAME = 4096  # characters of a path; longer words are texts
+LISTED = 12  # relations that are printed; the page shows all
+MOST_NAME = 4096  # characters of a path; longer arguments are texts
 EXAMPLES = ("black-cat",)
 EPILOG = examples(
     'mirada look runs/translate "the red house"',
@@ -51,7 +51,7 @@ def look(
         list[str] | None, typer.Option(metavar="LAYER:HEAD", help="Answer without this head, and show what changes.")
     ] = None,
     methods: Annotated[
-        bool, typer.Option("--methods", help="Rollout, gradients and ablation beside the weights, in the page.")
+        bool, typer.Option("--methods", help="Rollout, gradients and ablation next to the weights, in the page.")
     ] = False,
     conllu: Annotated[str, typer.Option(metavar="FILE", help="Which heads follow the relations of these sentences.")] = "",
     example: Annotated[str, typer.Option(metavar="NAME", help="Of the lectures, without a run: black-cat.")] = "",
@@ -60,103 +60,83 @@ def look(
     ask: dict[str, Any],
     device: Device = "cpu",
 ) -> None:  # fmt: skip
-    """Show what a model looked at while it answered: in the terminal, or as a page, a plot or a record."""
-    ending = _check_look_out(out)
+    """Show the attention behind an answer: in the terminal, or as a page, a plot or a record."""
+    ending = ending_to_write(out, ENDINGS) if out else ""
     require(language in ("", "en", "es"), f"unknown language {language!r}; known: en, es")
-    require(
-        head is None or ending not in (".html", RECORD), f"{out} holds all heads: leave --head out, and choose it there"
-    )
-    require(
-        not methods or ending not in PLOT_ENDINGS,
-        "--methods is shown on a page or in the terminal: give -o a name in .html",
-    )
-    require(not kind or ending in PLOT_ENDINGS, "--kind is for plots: give -o a name that ends in .png, .svg or .pdf")
-    asked = LookRequest(tuple(places or ()), example, against, tuple(drop or ()), methods, conllu, ask, device)
-    seen, other = asked.seen()
-    _show(seen, other, out, ending, layer, head, kind, language)
-    if other is not None and not out:
+    all_heads = ending in (".html", RECORD)
+    require(head is None or not all_heads, f"{out} holds all heads: leave --head out, and choose it there")
+    plotted = ending in PLOT_ENDINGS
+    require(not (methods and plotted), "--methods is shown on a page or in the terminal: give -o a name in .html")
+    require(not kind or plotted, "--kind is for plots: give -o a name that ends in .png, .svg or .pdf")
+    places, records = places or [], [place for place in places or [] if _is_record(place)]
+    if example or records:
+        given = {"--drop": drop, "--methods": methods, "--conllu": conllu, **{f"--{name}": True for name in ask}}
+        useless = [name for name, value in given.items() if value]
+        require(not useless, f"{', '.join(useless)} needs a model: give the folder of a run and an input")
+        seen, other = _example_seen(example, places, against) if example else _records_seen(records, places, against)
+    else:
+        seen, other = _run_seen(places, against, drop or [], methods, conllu, ask, device)
+    if out:
+        _write(seen, other, out, ending, layer, head, kind, language)
+        return
+    echo(seen.text(layer, head), styled=True)  # the drawing depends on the colors of the terminal
+    for one in seen.methods.agreement if seen.methods else ():
+        echo(f"{one.a} and {one.b} agree: {_agreed(one.spearman)}, the same first place in {_agreed(one.top)}")
+    if other is not None:
         echo(f"\n{other.text(layer, head)}", styled=True)
 
 
-@dataclass(frozen=True)
-class LookRequest:
-    """What is to be looked at, and what it is compared with."""
+def _example_seen(example: str, places: Sequence[str], against: str) -> "tuple[Seen, Seen | None]":
+    """An example of the lectures, and the record it is compared with."""
+    require(not places, f"--example {example} takes no further input")
+    if example not in (*EXAMPLES, "black_cat", "negro"):  # the last is its old name
+        raise unknown("example", example, EXAMPLES)
+    from mirada.looking.black_cat import black_cat
 
-    places: tuple[str, ...]
-    example: str
-    against: str
-    drop: tuple[str, ...]
-    methods: bool
-    conllu: str
-    ask: Mapping[str, Any]
-    device: str
+    return black_cat(), _loaded(against) if against else None
 
-    def seen(self) -> "tuple[Seen, Seen | None]":
-        """What was seen; and the other one, if two are compared."""
-        records = [place for place in self.places if _is_record(place)]
-        if not self.example and not records:
-            return self.of_run()
-        given = {"--drop": self.drop, "--methods": self.methods, "--conllu": self.conllu}
-        useless = [*(name for name, value in given.items() if value), *(f"--{name}" for name in self.ask)]
-        require(not useless, f"{', '.join(useless)} needs a model: give the folder of a run and an input")
-        return self.of_example() if self.example else self.of_records(records)
 
-    def of_example(self) -> "tuple[Seen, Seen | None]":
-        """An example of the lectures; and a record, if it is compared with one."""
-        require(not self.places, f"--example {self.example} takes no further input")
-        if self.example not in (*EXAMPLES, "black_cat", "negro"):  # the last is its old name
-            raise unknown("example", self.example, EXAMPLES)
-        from mirada.looking.black_cat import black_cat
+def _records_seen(records: Sequence[str], places: Sequence[str], against: str) -> "tuple[Seen, Seen | None]":
+    """A record, and the one it is compared with."""
+    few = len(records) == len(places) <= (1 if against else 2)
+    require(few, "give one record, or two to see their difference; or the folder of a run and one input")
+    other = against or (records[1] if len(records) > 1 else "")
+    require(not other or _is_record(other), f"{other}: a record is compared with a record (.attn)")
+    return _loaded(records[0]), _loaded(other) if other else None
 
-        return black_cat(), _loaded(self.against) if self.against else None
 
-    def of_records(self, records: Sequence[str]) -> "tuple[Seen, Seen | None]":
-        """One record, or two that are compared."""
-        most = 1 if self.against else 2
-        require(
-            len(records) == len(self.places) <= most,
-            "give one record, or two to see their difference; or the folder of a run and one input",
-        )
-        other = self.against or (records[1] if len(records) > 1 else "")
-        require(not other or _is_record(other), f"{other}: a record is compared with a record (.attn)")
-        return _loaded(records[0]), _loaded(other) if other else None
+def _run_seen(
+    places: list[str], against: str, drop: list[str], methods: bool, conllu: str, ask: dict[str, Any], device: str
+) -> "tuple[Seen, Seen | None]":
+    """The attention of an answer, and that of another input or without some heads, if asked for."""
+    hint = 'give the folder of a run and an input, or a record: mirada look runs/translate "the red house"'
+    require(len(places) > 0, hint)
+    folder, *inputs = places
+    check_folder("look", folder, inputs)
+    line = shlex.join(["mirada", "look", folder, " ".join(inputs) or "the red house"])
+    hint = f"look takes one input: got {len(inputs)}. Put a text of several words in quotes: {line}"
+    require(len(inputs) == 1, hint)
+    require(not (drop and against), "--drop and --against both say what to compare with: give one of them")
+    changes = _dropped(drop)
+    run = asked_run(folder, device, ask)
+    check_texts(run, folder, inputs)
+    seen = _ask_and_look(run, inputs[0], methods)
+    if conllu:
+        seen.relations = tuple(_relations(run, conllu))
+    if changes:
+        from mirada.looking.change.changes import changes_as_json
+        from mirada.looking.change.intervene import intervene
 
-    def of_run(self) -> "tuple[Seen, Seen | None]":
-        """Ask a run, and look; then again with another input or without some heads."""
-        require(
-            len(self.places) > 0,
-            'give the folder of a run and an input, or a record: mirada look runs/translate "the red house"',
-        )
-        folder, *inputs = self.places
-        check_folder("look", folder, inputs)
-        require(
-            len(inputs) == 1,
-            f"look takes one input: got {len(inputs)}. A text of several words stands in quotes: "
-            f"{shlex.join(['mirada', 'look', folder, ' '.join(inputs) or 'the red house'])}",
-        )
-        require(
-            not (self.drop and self.against), "--drop and --against both say what to compare with: give one of them"
-        )
-        changes = _dropped(self.drop)
-        run = self.run(folder, inputs)
-        seen = _ask_and_look(run, inputs[0], self.methods)
-        if self.conllu:
-            seen.relations = tuple(_relations(run, self.conllu))
-        if changes:
-            return seen, _without_heads(run, inputs[0], changes, self.methods)
-        if not self.against or _is_record(self.against):
-            return seen, _loaded(self.against) if self.against else None
-        return seen, _ask_and_look(run, self.against, self.methods)
-
-    def run(self, folder: str, inputs: Sequence[str]) -> "Run":
-        """The run, which knows how answers are wanted."""
-        run = asked_run(folder, self.device, self.ask)
-        check_texts(run, folder, inputs)
-        return run
+        with intervene(run.model, {layer: list(some) for layer, some in changes.items()}):
+            other = _ask_and_look(run, inputs[0], methods)
+        return seen, other.labelled(replace(other.labels, changes=tuple(changes_as_json(changes))))
+    if against and not _is_record(against):
+        return seen, _ask_and_look(run, against, methods)
+    return seen, _loaded(against) if against else None
 
 
 def _is_record(place: str) -> bool:
-    """Whether a place is a record by its name, or an archive whatever its name: downloads are renamed."""
+    """Whether a path is a record, by its name or because it is a zip archive: downloads get renamed."""
     import zipfile
 
     path = os.path.expanduser(place)
@@ -171,22 +151,21 @@ def _loaded(place: str) -> "Seen":
 
 
 def _ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
-    """The attention of the answer to one input; a run that has no attention says so."""
+    """The attention behind the answer to one input; an error if the model has none."""
     (answer,) = run.answers_in_place([given])
     require(not answer.error, answer.error)
     return answer.look(methods)
 
 
 def _relations(run: "Run", place: str) -> "list[HeadRelation]":
-    """Which heads follow the relations of the sentences of a file; those that the run cannot read are counted."""
+    """Which heads follow the dependency relations in the sentences of a file; sentences that the run cannot read are counted."""
     from mirada.data.check import show as problems_of
     from mirada.looking.explain.alignment import sentence_relations
     from mirada.looking.explain.relations import best_heads, read_conllu
 
     treebank = read_conllu(place)
-    require(
-        bool(treebank.records), problems_of(treebank.problems, 3) if treebank.problems else f"{place} has no sentences"
-    )
+    reason = problems_of(treebank.problems, 3) if treebank.problems else f"{place} has no sentences"
+    require(bool(treebank.records), reason)
     sentences = [record.value for record in treebank.records[:MOST_SENTENCES]]
     pairs, bad, reason = [], len(treebank.problems), ""
     for sentence, answer in zip(sentences, run.answers_in_place([one.text for one in sentences]), strict=True):
@@ -196,12 +175,10 @@ def _relations(run: "Run", place: str) -> "list[HeadRelation]":
             pairs.append((sentence, answer.look()))
     require(bool(pairs), f"{place}: this run can read none of the sentences. {reason}")
     table = sentence_relations(pairs)
-    require(
-        bool(table),
-        f"no layer of this run looks from the words of a sentence at its words: {place} says nothing about it",
-    )
-    left = len(treebank.records) - len(sentences)
-    echo(f"{len(pairs):,} sentences of {place} read, {bad:,} not, {left:,} left out", err=True)
+    reason = f"no layer of this run looks from the words of a sentence at its words: {place} says nothing about it"
+    require(bool(table), reason)
+    unused = len(treebank.records) - len(sentences)
+    echo(f"{len(pairs):,} sentences of {place} read, {bad:,} unreadable, {unused:,} skipped", err=True)
     for row in best_heads(table)[:LISTED]:
         echo(f"{row.relation:<20} {row.stream} head {row.head}: {row.accuracy:.0%} "
                    f"({row.against}: {row.baseline:.0%}; {row.count:,} times)", err=True)  # fmt: skip
@@ -209,7 +186,7 @@ def _relations(run: "Run", place: str) -> "list[HeadRelation]":
 
 
 def _dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
-    """The heads to leave out, by layer."""
+    """The heads to drop, by layer."""
     if not spelled:
         return {}
     from mirada.looking.change.changes import DropHead
@@ -223,29 +200,12 @@ def _dropped(spelled: Sequence[str]) -> "dict[str, list[DropHead]]":
     return heads
 
 
-def _without_heads(run: "Run", given: str, changes: "dict[str, list[DropHead]]", methods: bool) -> "Seen":
-    """The same input answered again, without some heads."""
-    from mirada.looking.change.intervene import intervene
-
-    with intervene(run.model, {layer: list(some) for layer, some in changes.items()}):
-        seen = _ask_and_look(run, given, methods)
-    changed = [{"layer": layer, "do": "DropHead", "head": one.head} for layer, some in changes.items() for one in some]
-    return seen.labelled(replace(seen.labels, changes=tuple(changed)))
-
-
-def _show(
+def _write(
     seen: "Seen", other: "Seen | None", out: str, ending: str, layer: str, head: int | None, kind: str, language: str
 ) -> None:
-    """Draw in the terminal, or write the file."""
-    if not out:
-        echo(seen.text(layer, head), styled=True)  # the drawing itself knows which colors there are
-        for one in seen.methods.agreement if seen.methods else ():
-            echo(f"{one.a} and {one.b} agree: {_agreed(one.spearman)}, the same first place in {_agreed(one.top)}")
-        return
-    require(
-        other is None or ending == ".html",
-        f"{out}: two are compared on a page: give -o a name that ends in .html, or leave it out",
-    )
+    """Write the page, the record or the plot."""
+    one = other is None or ending == ".html"
+    require(one, f"{out}: two are compared on a page: give -o a name that ends in .html, or leave it out")
     path = os.path.expanduser(out)
     layers = [seen.layer(layer)] if layer else None
     if ending == ".html":
@@ -259,16 +219,3 @@ def _show(
 
 def _agreed(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
-
-
-def _check_look_out(out: str) -> str:
-    """The ending of the file to write; what cannot be written is refused before anything is computed."""
-    if not out:
-        return ""
-    ending = os.path.splitext(out)[1].lower()
-    if ending not in ENDINGS:
-        raise ValueError(f"{out}: {unknown('format', ending, ENDINGS)}")
-    path = expanded(out)
-    require(path.parent.is_dir(), f"{out}: there is no folder {path.parent}. Make it first.")
-    require(not path.is_dir(), f"{out} is a folder: give the name of a file in it")
-    return ending

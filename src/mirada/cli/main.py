@@ -53,12 +53,12 @@ def options(
 
 
 def main() -> None:
-    """Run a command. A user's mistake ends in a line or two on stderr and a non-zero exit code, never in a traceback."""
+    """Run a command. A user error ends in a line or two on stderr and a non-zero exit code, never in a traceback."""
     _keep_standard_numbers()
     debug = "--debug" in sys.argv
     sys.argv[:] = [word for word in sys.argv if word != "--debug"]
     try:
-        app(prog_name="mirada")  # it ends quietly where nobody reads its answers any more
+        app(prog_name="mirada")  # a closed pipe at the output ends it silently
     except SystemExit as ended:
         if ended.code == STOPPED:
             echo("mirada: stopped", err=True)
@@ -72,14 +72,14 @@ def main() -> None:
 
 
 def _keep_standard_numbers() -> None:
-    """Take the numbers of standard streams that were closed: a file of ours with one would get what a library prints."""
+    """Occupy the descriptors of closed standard streams: a file opened with one would receive what libraries print."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= STANDARD:
         pass
     os.close(handle)
 
 
 def explained(error: Exception) -> tuple[str, int]:
-    """What to say about an error, and the exit code that goes with it."""
+    """The message for an error, and its exit code."""
     kind, reason = type(error).__name__, str(error).strip() or "no reason given"
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes | os.PathLike) else ""
@@ -87,9 +87,9 @@ def explained(error: Exception) -> tuple[str, int]:
     if isinstance(error, ValueError):
         return reason, 2
     if kind == "Interrupted":
-        return f"{reason}. Go on with the same command and --resume.", STOPPED
+        return f"{reason}. Continue with the same command and --resume.", STOPPED
     if kind == "ProcessLostError":
-        return f"{reason}. Go on with the same command and --resume; torchrun --max-restarts 3 does so by itself.", 1
+        return f"{reason}. Continue with the same command and --resume; torchrun --max-restarts 3 does so by itself.", 1
     first = reason.splitlines()[0]
     full = "allocate memory" in reason or "overflowed with sizes" in reason
     if isinstance(error, MemoryError) or kind == "OutOfMemoryError" or full:
@@ -98,13 +98,13 @@ def explained(error: Exception) -> tuple[str, int]:
 
 
 def shortened(text: str) -> str:
-    """An error that fits on a screen: long lines lose their middle, many lines their end.
+    """A message that fits on a screen: the middle of long lines and the last of many lines are cut.
 
     >>> shortened("a" * 1000).count("a"), shortened("no such file")
     (600, 'no such file')
     """
     lines = text.splitlines()
-    left = [f"... and {len(lines) - MOST_LINES:,} more lines"] if len(lines) > MOST_LINES else []
+    more = [f"... and {len(lines) - MOST_LINES:,} more lines"] if len(lines) > MOST_LINES else []
     half = WIDEST // 2
     cut = [line if len(line) <= WIDEST else f"{line[:half]} ... {line[-half:]}" for line in lines[:MOST_LINES]]
-    return "\n".join([*cut, *left])
+    return "\n".join([*cut, *more])

@@ -1,4 +1,4 @@
-"""`mirada run`: answers to inputs, one for each line."""
+"""`mirada run`: answers to inputs, one line each."""
 
 import json
 import sys
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mirada.runs.inputs import Question, Questions
     from mirada.runs.run import Run
 
-AT_ONCE = 256  # lines of a pipe that are answered together
+AT_ONCE = 256  # lines of a pipe that are answered in one batch
 NAMED = 5  # inputs of a file that are named on stderr if they cannot be answered
 EPILOG = examples(
     'mirada run runs/translate "the red house"',
@@ -51,7 +51,7 @@ def run(
         list[str] | None, typer.Argument(metavar="INPUT", help="What to answer; without any, lines of standard input.")
     ] = None,
     data: Annotated[
-        str, typer.Option("--data", help="A file of inputs; its columns come along. KEY=VALUE may follow: columns=text")
+        str, typer.Option("--data", help="A file of inputs; its columns are kept. KEY=VALUE may follow: columns=text")
     ] = "",
     out: Annotated[str, typer.Option("-o", "--out", help="Where the answers to --data go: .csv, .tsv or .jsonl.")] = "",
     as_json: Json = False,
@@ -64,39 +64,30 @@ def run(
     check_folder("run", folder, inputs or ())
     if data:
         _answer_file(folder, data, out, inputs or (), ask, as_json, device)
-    else:
-        answer(folder, inputs, ask, as_json, device)
-
-
-def answer(folder: str, inputs: Sequence[str] | None, ask: Mapping[str, Any], as_json: bool, device: str) -> None:
-    """Load the run, answer, print."""
+        return
     run = asked_run(folder, device, ask, reads_lines=not inputs)
     if inputs and run.task.takes_files:
         inputs, keys = without_keys(run, inputs)
         run.file_overrides = file_overrides_of(run, keys)
     if inputs:
         check_texts(run, folder, inputs)
-        seen = sys.stdout is not None and sys.stdout.isatty()
-        single = len(inputs) == 1 and not as_json and seen and run.task.streams
+        terminal = sys.stdout is not None and sys.stdout.isatty()
+        single = len(inputs) == 1 and not as_json and terminal and run.task.streams
         if single and not {"beam", "best"} & {name for name, value in ask.items() if value != 1}:
             for piece in run.stream(run.task.parse(inputs[0])):
                 echo(piece, nl=False)
             echo()
-            return
-        if _print_each(run.answers_in_place(inputs), as_json):
+        elif _print_each(run.answers_in_place(inputs), as_json):
             raise typer.Exit(1)
         return
     require(sys.stdin is not None, "there is no input: standard input is closed. Give one as an argument, or open it")
-    if sys.stdin.isatty():
-        _converse(run, as_json)
-    else:
-        _answer_lines(run, as_json)
+    (_converse if sys.stdin.isatty() else _answer_lines)(run, as_json)
 
 
 def _answer_file(
     folder: str, data: str, out: str, keys: Sequence[str], ask: Mapping[str, Any], as_json: bool, device: str
 ) -> None:
-    """Answer all inputs of a file; the answers go to another file, beside what was in the first, or to standard output."""
+    """Answer all inputs of a file. The answers go to another file, next to the columns of the first, or to standard output."""
     from mirada.files import write_whole
     from mirada.runs.inputs import check_out, table_text
 
@@ -104,7 +95,7 @@ def _answer_file(
         check_out(out, data)
     run = asked_run(folder, device, ask)
     run.file_overrides = file_overrides_of(run, keys)
-    questions, answers = _asked_by_file(run, data)
+    questions, answers = _questions_of_file(run, data)
     for note in questions.notes:
         echo(note, err=True)
     require(len(questions.rows) > 0, f"{data} has no inputs")
@@ -130,7 +121,7 @@ def _answer_file(
 
 
 def _converse(run: "Run", as_json: bool) -> None:
-    """Answer every line that is typed. One that cannot be answered is no reason to stop."""
+    """Answer every line that is typed, and continue after one that cannot be answered."""
     echo("mirada: type a line and press Enter; Ctrl-D ends", err=True)
     for line in lines():
         try:
@@ -142,19 +133,19 @@ def _converse(run: "Run", as_json: bool) -> None:
 
 
 def _answer_lines(run: "Run", as_json: bool) -> None:
-    """Answer the lines of a pipe or file, many at once: line i of the output is the answer to line i."""
-    some, failed, read = False, 0, lines()
-    while batch := list(islice(read, AT_ONCE)):
+    """Answer the lines of a pipe or file in batches: line i of the output is the answer to line i."""
+    any_input, failed, stdin = False, 0, lines()
+    while batch := list(islice(stdin, AT_ONCE)):
         questions = [run.question(text, fault) for text, fault in batch]
         failed += _print_each(_answers_to_lines(run, questions), as_json)
-        some = some or any(text.strip() for text, _ in batch)
-    require(some, "there is no input: give one as an argument, or lines on standard input")
+        any_input = any_input or any(text.strip() for text, _ in batch)
+    require(any_input, "there is no input: give one as an argument, or lines on standard input")
     if failed:
         raise typer.Exit(1)
 
 
 def _answers_to_lines(run: "Run", questions: "Sequence[Question]") -> "list[Answer]":
-    """An answer for every line; that of a blank one is empty, so that answer i is that of line i."""
+    """An answer for every line, an empty one for a blank line, so that answer i belongs to line i."""
     from mirada.runs.answers import Answer
 
     answers = iter(run.answers_to([question for question in questions if not _is_blank(question)]))
@@ -162,12 +153,12 @@ def _answers_to_lines(run: "Run", questions: "Sequence[Question]") -> "list[Answ
 
 
 def _is_blank(question: "Question") -> bool:
-    """Whether a question is a line with nothing on it."""
+    """Whether a question is a blank line."""
     return len(question.cells) == 1 and not str(question.cells[0]).strip()
 
 
-def _asked_by_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequence[Question]], list[Answer]]]":
-    """The questions of a file, and how some of them are answered: blank lines at the end of a text are none."""
+def _questions_of_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequence[Question]], list[Answer]]]":
+    """The questions of a file, and the function that answers them. Blank lines at the end of a text are dropped."""
     from mirada.data.files.forms import form_of
 
     with run.explained(data):
@@ -179,7 +170,7 @@ def _asked_by_file(run: "Run", data: str) -> "tuple[Questions, Callable[[Sequenc
 
 
 def _print_each(answers: "Sequence[Answer]", as_json: bool) -> int:
-    """Answers one by one. What went wrong goes to stderr, and is an empty line here; returns how many did."""
+    """Print answers. An error goes to stderr, with an empty line in the output; returns the number of errors."""
     for answer in answers:
         _print_answer(answer, as_json)
         if (answer.error or answer.note) and not as_json:
@@ -188,7 +179,7 @@ def _print_each(answers: "Sequence[Answer]", as_json: bool) -> int:
 
 
 def _print_answer(answer: "Answer", as_json: bool) -> None:
-    """One answer: a line of JSON, or its text; alternatives with their scores, one a line."""
+    """Print one answer: as JSON, as text, or its alternatives with their scores."""
     if as_json:
         echo(json.dumps(answer.to_dict(), ensure_ascii=False))
     elif answer.shown:

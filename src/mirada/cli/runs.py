@@ -1,9 +1,9 @@
-"""`mirada runs`: what was trained, in a table; or some runs side by side."""
+"""`mirada runs`: a table of trained runs; or some runs side by side."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,9 +11,6 @@ from mirada.cli.arguments import Json, examples
 from mirada.errors import require
 from mirada.files import expanded, read_json
 from mirada.words import echo
-
-if TYPE_CHECKING:
-    pass
 
 EPILOG = examples("mirada runs", "mirada runs experiments/", "mirada runs runs/translate runs/translate-2")
 CONFIG = "config.json"
@@ -38,8 +35,7 @@ def runs(
     require(len(homes) > 0, f"there is no run in {', '.join(map(str, places))}: no folder there has a {CONFIG}")
     rows = [_described(folder) for folder in homes]
     if as_json:
-        for row in rows:
-            echo(json.dumps(row, ensure_ascii=False))
+        echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
     elif chosen and len(rows) > 1:
         print_side_by_side(rows)
     else:
@@ -47,7 +43,7 @@ def runs(
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    """A run as plain values. One that cannot be read is listed, too, with what is wrong."""
+    """A run as plain values. One that cannot be read is listed with its error."""
     from mirada.training.log import Summary, read_metrics, summary
 
     try:
@@ -68,26 +64,20 @@ def _described(folder: Path) -> dict[str, Any]:
 
 
 def _print_list(rows: list[dict[str, Any]]) -> None:
-    """A line for each run."""
+    """Print a line for each run, with its first metric as its quality."""
     lines = [("folder", "task", "model", "quality", "minutes", "")]
     for row in rows:
         if "error" in row:
             lines.append((row["folder"], "?", "", "", "", row["error"]))
             continue
+        quality = next((f"{name} {_number(value)}" for name, value in row["metrics"].items()), "")
         ended = "" if row["ended"] else "not ended"
-        lines.append((row["folder"], row["task"], row["model"], _quality(row), f"{row['minutes']:.1f}", ended))
+        lines.append((row["folder"], row["task"], row["model"], quality, f"{row['minutes']:.1f}", ended))
     _print_columns(lines)
 
 
-def _quality(row: dict[str, Any]) -> str:
-    """The first metric: the one that people ask for."""
-    from mirada.training.log import digits
-
-    return next((f"{name} {digits(value)}" for name, value in row["metrics"].items()), "")
-
-
 def print_side_by_side(rows: list[dict[str, Any]]) -> None:
-    """Runs as columns: their metrics, and the settings in which they differ."""
+    """Print runs as columns: their metrics, and the settings in which they differ."""
     for row in rows:
         require("error" not in row, f"{row['folder']}: {row.get('error')}")
     names = dict.fromkeys(name for row in rows for name in row["metrics"])
@@ -96,8 +86,8 @@ def print_side_by_side(rows: list[dict[str, Any]]) -> None:
     lines += [(name, *(_number(row["metrics"].get(name)) for row in rows)) for name in names]
     keys = dict.fromkeys(key for row in rows for key in row["settings"])
     values = {key: [str(row["settings"].get(key, "-")) for row in rows] for key in keys}
-    above = {line[0] for line in lines}  # the steps that were made are not those that were asked for
-    lines += [(f"{key}=" if key in above else key, *found) for key, found in values.items() if len(set(found)) > 1]
+    above = {line[0] for line in lines}  # "steps" are those that were trained, "steps=" the setting
+    lines += [(f"{key}=" if key in above else key, *row) for key, row in values.items() if len(set(row)) > 1]
     _print_columns(lines)
 
 
@@ -108,7 +98,7 @@ def _number(value: float | None) -> str:
 
 
 def _print_columns(lines: Sequence[tuple[str, ...]]) -> None:
-    """Cells below each other."""
+    """Print rows with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -14,7 +14,7 @@ EPILOG = examples(
     "mirada serve runs/translate runs/recognize --port 8080",
     "mirada serve runs/classify --host 0.0.0.0 --token SECRET",
 )
-FEWEST = 16  # letters of a token that nobody guesses
+SHORTEST_TOKEN = 16  # characters
 
 
 def serve(
@@ -31,14 +31,14 @@ def serve(
         ),
     ] = "",
     allow_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A further name that this server is called by.")
+        list[str] | None, typer.Option(metavar="NAME", help="A further host name of this server.")
     ] = None,
-    seconds: Annotated[float, typer.Option(help="A request must be answered within so many.")] = 60.0,
-    queue: Annotated[int, typer.Option(help="Inputs that may wait; more are refused.")] = 1024,
+    seconds: Annotated[float, typer.Option(help="Time limit of a request.")] = 60.0,
+    queue: Annotated[int, typer.Option(help="Inputs that may wait in the queue; more are refused.")] = 1024,
     quiet: Annotated[bool, typer.Option("--quiet", help="No access log.")] = False,
     device: Device = "cpu",
 ) -> None:  # fmt: skip
-    """Serve trained runs: a page to ask and to look, and an HTTP API."""
+    """Serve trained runs: a web page for questions and their attention, and an HTTP API."""
     require(port is None or 0 <= port <= 65535, f"--port must be 0 to 65535: got {port}")
     require(seconds > 0 and queue > 0, f"--seconds and --queue must be above 0: got {seconds:g} and {queue}")
     for folder in folders:
@@ -46,27 +46,28 @@ def serve(
 
     import secrets
 
-    from mirada.web.app import Access, address, bound_socket, is_loopback, web_app
-    from mirada.web.app import serve as answer_requests
+    from mirada.web import app as web
     from mirada.web.options import Limits
     from mirada.web.runs import load_runs
 
-    local = is_loopback(host)
+    local = web.is_loopback(host)
     made = not local and not token
-    token = token or (secrets.token_urlsafe(24) if made else "")
-    require(local or len(token) >= FEWEST, f"others can connect: a token needs at least {FEWEST} letters")
-    require(token.isascii() and token.isprintable(), "a token has letters, digits and marks of ASCII only")
+    token = secrets.token_urlsafe(24) if made else token
+    require(
+        local or len(token) >= SHORTEST_TOKEN, f"others can connect: a token needs at least {SHORTEST_TOKEN} characters"
+    )
+    require(token.isascii() and token.isprintable(), "a token has printable ASCII characters only")
     runs, limits = load_runs(folders, device), Limits(seconds=seconds, queue=queue)
-    listening = bound_socket(host, port)
-    where = address(host, listening)
+    listening = web.bound_socket(host, port)
+    where = web.address(host, listening)
     names = (host, where.removeprefix("http://").rpartition(":")[0], *(allow_host or ()))
-    app = web_app(runs, limits, Access(token, names, local, not quiet))
+    app = web.web_app(runs, limits, web.Access(token, names, local, not quiet))
 
     def ready() -> None:
         for served in runs:
-            echo(f"{served.name}: {served.run.task.name} with {served.run.settings.name}")
+            echo(f"{served.name}: {served.task.name} with {served.settings.name}")
         if made:
             echo(f"Others can connect. Requests need the header Authorization: Bearer {token}")
         echo(f"Open {where}/{'#token=' + token if made else ''}  (API: {where}/docs; Ctrl-C ends)")
 
-    answer_requests(app, listening, limits, ready)
+    web.serve(app, listening, limits, ready)

@@ -1,8 +1,8 @@
-"""Speed on this machine as a ratio to plain PyTorch, measured side by side."""
+"""Benchmarks on this machine: ratios to plain PyTorch, measured in alternation."""
 
 import statistics
-import time
 from collections.abc import Callable
+from timeit import timeit
 from typing import Any
 
 import torch
@@ -34,9 +34,9 @@ def run_benchmarks(name: str | None) -> None:
 
 
 def _compared(title: str, ours: Action, theirs: Action) -> None:
-    """Time both in turns, and print the medians, the ratio and its spread."""
+    """Time both in alternation, and print the medians, the ratio and its range."""
     ours(), theirs()
-    times: list[tuple[float, float]] = [(_timed(ours), _timed(theirs)) for _ in range(ROUNDS)]
+    times = [(timeit(ours, number=1), timeit(theirs, number=1)) for _ in range(ROUNDS)]
     mine, plain = (statistics.median(column) for column in zip(*times, strict=True))
     ratios = sorted(b / a for a, b in times)
     echo(
@@ -45,25 +45,16 @@ def _compared(title: str, ours: Action, theirs: Action) -> None:
     )
 
 
-def _timed(action: Action) -> float:
-    began = time.perf_counter()
-    action()
-    return time.perf_counter() - began
-
-
 def attention() -> None:
-    """Causal self-attention with its weights on demand, beside `nn.MultiheadAttention` that returns them."""
+    """Causal self-attention with its weights on demand, against `nn.MultiheadAttention` that returns them."""
     x = torch.randn(4, 512, 256)
     ours, theirs = Attention(MultiHead(256, 4), where=Causal()), nn.MultiheadAttention(256, 4, batch_first=True)
     mask = torch.triu(torch.ones(512, 512, dtype=torch.bool), 1)
-
-    def mine() -> None:
-        ours(x).sum().backward()
-
-    def plain() -> None:
-        theirs(x, x, x, attn_mask=mask, need_weights=True)[0].sum().backward()
-
-    _compared("attention, causal, forward and backward", mine, plain)
+    _compared(
+        "attention, causal, forward and backward",
+        lambda: ours(x).sum().backward(),
+        lambda: theirs(x, x, x, attn_mask=mask, need_weights=True)[0].sum().backward(),
+    )
 
 
 class _Plain(nn.Module):
@@ -89,19 +80,16 @@ def _training() -> None:
     """A training step of an encoder-decoder."""
     ours, theirs = _pair()
     source, target, wanted = (torch.randint(5, 9000, (128, 16)) for _ in range(3))
-
-    def mine() -> None:
-        ours.loss(source, None, target, wanted).backward()
-
-    def plain() -> None:
-        nn.functional.cross_entropy(theirs(source, target).flatten(0, 1), wanted.flatten()).backward()
-
-    _compared("training an encoder-decoder, 2,048 tokens", mine, plain)
+    _compared(
+        "training an encoder-decoder, 2,048 tokens",
+        lambda: ours.loss(source, None, target, wanted).backward(),
+        lambda: nn.functional.cross_entropy(theirs(source, target).flatten(0, 1), wanted.flatten()).backward(),
+    )
 
 
 @torch.inference_mode()
 def _decoding() -> None:
-    """Greedy decoding of one sentence, beside running the whole decoder again for every token."""
+    """Greedy decoding of one sentence, against running the full decoder again for every token."""
     ours, theirs = _pair()
     ours.eval(), theirs.eval()
     source, first, steps = torch.randint(5, 9000, (1, 20)), torch.tensor([2]), 25

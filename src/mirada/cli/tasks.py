@@ -1,4 +1,4 @@
-"""`mirada tasks`: what there is."""
+"""`mirada tasks`: the tasks and their models."""
 
 from mirada.cli.arguments import examples
 from mirada.words import echo

@@ -9,17 +9,17 @@ import typer
 from mirada.cli.arguments import DataFile, Model, TaskName, check_task, data_and_keys, examples
 from mirada.words import echo
 
-# Memory for a long training: pages are asked for once and kept.
+# Memory for a long training: freed pages stay with the process.
 
 
 TRIM, PAD, MAPPED = -1, -2, -3  # the names of glibc's mallopt: M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD
 
 
 def keep_memory() -> None:
-    """Let freed memory stay with the process and come in large pages. To be called before torch makes its first tensor.
+    """Keep freed memory in the process, and use large pages. Called before torch allocates its first tensor.
 
-    Every step of a training asks for the same memory. Without this, much of it is given back and asked for again: tens
-    of thousands of page faults a step, a tenth of the time (docs/log.md). Elsewhere than with glibc nothing happens.
+    Every training step allocates the same memory. Without this, much of it is returned to the system and requested again:
+    tens of thousands of page faults a step, a tenth of the time (docs/log.md). Without glibc this does nothing.
     """
     import ctypes
 
@@ -48,9 +48,7 @@ def train(
     data: DataFile = "",
     valid: Annotated[str, typer.Option(help="Data to validate on; without it, some of --data is held out.")] = "",
     out: Annotated[str, typer.Option(help="The folder to write; without it, runs/TASK.")] = "",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was stopped: --out, or the last.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a stopped run: --out, or the last.")] = False,
     minutes: Annotated[
         float, typer.Option(help="How long to train; without it, as many steps or epochs as set.", show_default=False)
     ] = 0.0,
@@ -59,8 +57,8 @@ def train(
     start: Annotated[str, typer.Option("--from", metavar="DIR", help="Start from the weights of another run.")] = "",
 ) -> None:
     """Train a model, measure it, show answers and write a report."""
-    began = time.monotonic()  # a budget counts from here: importing torch takes a while, too
-    check_task("train", task, keys or ())  # a wrong word is refused before torch is imported
+    began = time.monotonic()  # the time budget includes importing torch
+    check_task("train", task, keys or ())  # a wrong argument is refused before torch is imported
     data, keys = data_and_keys(("mirada", "train", task), keys, data)
 
     keep_memory()

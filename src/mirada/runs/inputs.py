@@ -11,8 +11,8 @@ from itertools import count
 from typing import Any
 
 from mirada.data.options import TableOptions
-from mirada.errors import require, unknown
-from mirada.files import expanded
+from mirada.errors import require
+from mirada.files import ending_to_write
 from mirada.runs.answers import Answer
 
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]  # the names of the columns, and the rows
@@ -90,11 +90,7 @@ def check_out(out: str, source: str) -> None:
     """Refuse a file for answers before anything is computed: of a form that is unknown, or the file of the inputs itself."""
     from mirada.data.files.forms import ANSWER_ENDINGS
 
-    ending = os.path.splitext(out)[1].lower()
-    if ending not in ANSWER_ENDINGS:
-        raise ValueError(f"{out}: {unknown('format', ending, ANSWER_ENDINGS)}")
-    folder = expanded(out).parent
-    require(folder.is_dir(), f"{out}: there is no folder {folder}. Make it first.")
+    ending_to_write(out, ANSWER_ENDINGS)
     same = os.path.exists(source) and os.path.exists(out) and os.path.samefile(source, out)
     require(not same, f"{out} is the file of the inputs: answers go to another file")
 

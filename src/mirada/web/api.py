@@ -1,11 +1,11 @@
-"""The HTTP API: run, look, health, metrics. Errors are JSON, and no request ends the server."""
+"""The HTTP API: run, look, health, metrics. Errors are JSON, and no request can stop the server."""
 
 import asyncio
 import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from starlette.requests import Request
@@ -13,40 +13,41 @@ from starlette.responses import Response, StreamingResponse
 
 import mirada
 from mirada.looking.change.changes import changes_as_json
-from mirada.looking.change.intervene import intervene
 from mirada.web.batching import Batcher, FunctionCall, StreamEnd, TextStream, Work
 from mirada.web.metrics import CONTENT_TYPE, ServerMetrics
-from mirada.web.options import Limits, Refused
+from mirada.web.options import CLIENT_GONE, Limits, Refused
 from mirada.web.protocol import error_response, event, json_response
 from mirada.web.requests import AnswerRequest, Body, answers_to_request, read_body, read_look, read_run
 from mirada.web.runs import ServedRuns
 from mirada.words import visible
 
 Handler = Callable[[Request], Awaitable[Response]]
-GONE = "the client went away"
-SOON = 0.05  # seconds within which most answers are there, so that nobody has to watch whether the client leaves
+Reader = Callable[[Body, ServedRuns, Limits], AnswerRequest]
+EVENTS: dict[str, Any] = {"media_type": "text/event-stream", "headers": {"X-Accel-Buffering": "no"}}
+
+SOON = 0.05  # seconds within which most requests are answered; only slower ones watch for a disconnect of the client
 
 
-class Answering(Work):
-    """Inputs to be answered, together with those of other requests that want the same."""
+class AnswerWork(Work):
+    """Inputs to be answered, in a batch with those of other requests for the same run and options."""
 
     kind = "run"
 
-    def __init__(self, asked: AnswerRequest, metrics: ServerMetrics) -> None:
+    def __init__(self, parsed: AnswerRequest, metrics: ServerMetrics) -> None:
         super().__init__()
-        self.asked, self.metrics = asked, metrics
-        self.key, self.size, self.bytes = asked.key, len(asked.questions), asked.bytes
+        self.parsed, self.metrics = parsed, metrics
+        self.key, self.size, self.bytes = parsed.key, len(parsed.questions), parsed.bytes
 
     def compute(self, together: Sequence[Work]) -> list[Any]:
-        parts = [work.asked for work in together if isinstance(work, Answering)]
-        everything = tuple(question for part in parts for question in part.questions)
-        changing = intervene(self.asked.served.run.model, self.asked.changes) if self.asked.changes else nullcontext()
-        with changing, self.asked.served.run.while_wanted(lambda: any(not work.given_up for work in together)):
-            answers = [answer.to_dict() for answer in answers_to_request(replace(self.asked, questions=everything))]
+        parts = [work.parsed.questions for work in together if isinstance(work, AnswerWork)]
+        everything = tuple(question for part in parts for question in part)
+        parsed, run = self.parsed, self.parsed.run
+        with run.while_wanted(lambda: any(not work.cancelled for work in together), parsed.changes):
+            answers = [answer.to_dict() for answer in answers_to_request(replace(parsed, questions=everything))]
         self.metrics.batches.observe(len(answers))
-        self.metrics.answered(self.asked.served.name, len(answers), sum("error" in answer for answer in answers))
+        self.metrics.answered(run.name, len(answers), sum("error" in answer for answer in answers))
         rest = iter(answers)
-        return [[next(rest) for _ in part.questions] for part in parts]
+        return [list(islice(rest, len(part))) for part in parts]
 
 
 class Api:
@@ -61,12 +62,12 @@ class Api:
 
     async def health(self, request: Request) -> Response:
         """The runs that are served."""
-        described = [served.describe() for served in self.runs]
+        described = [run.describe() for run in self.runs]
         only = {"task": described[0]["task"], "model": described[0]["model"]} if len(described) == 1 else {}
         return json_response({"status": "ok", **only, "version": mirada.__version__, "runs": described})
 
     async def metrics_text(self, request: Request) -> Response:
-        """What was counted."""
+        """The counters, as text."""
         gauges = {
             "mirada_queue_inputs": ("Inputs that wait.", float(self.batcher.inputs)),
             "mirada_queue_bytes": ("Bytes of memory that they hold.", float(self.batcher.bytes)),
@@ -76,41 +77,38 @@ class Api:
 
     async def run(self, request: Request) -> Response:
         """Answers to inputs."""
-        body = await read_body(request, self.limits)
-        asked = await self.read(read_run, body)
-        if asked.stream:
-            return await self.stream(request, asked)
-        answers = await self.answers(request, asked)
-        return json_response({"answers": answers})
+        parsed = await self.read(read_run, request)
+        if parsed.stream:
+            return await self.stream(request, parsed)
+        return json_response({"answers": await self.answers(request, parsed)})
 
     async def look(self, request: Request) -> Response:
         """The attention behind an answer, as a .attn file."""
-        body = await read_body(request, self.limits)
-        asked = await self.read(read_look, body)
-        work = FunctionCall("look", lambda: self.attention_file(asked, lambda: not work.given_up), asked.bytes)
+        parsed = await self.read(read_look, request)
+        work = FunctionCall("look", lambda: self.attention_file(parsed, lambda: not work.cancelled), parsed.bytes)
         (content,) = await self.computed(request, [work])
         disposition = {"Content-Disposition": 'attachment; filename="mirada.attn"'}
         return Response(content, media_type="application/zip", headers=disposition)
 
-    # what they share
+    # shared by the routes
 
-    async def read(self, reader: Callable[[Body, ServedRuns, Limits], AnswerRequest], body: Body) -> AnswerRequest:
-        """What a body asks for. Files are decoded beside the event loop."""
-        large = body.files or any(served.takes_files for served in self.runs)
-        if large:
+    async def read(self, reader: Reader, request: Request) -> AnswerRequest:
+        """Parse the body of a request. Files are decoded in a thread, not on the event loop."""
+        body = await read_body(request, self.limits)
+        if body.files or any(run.task.takes_files for run in self.runs):
             return await asyncio.to_thread(reader, body, self.runs, self.limits)
         return reader(body, self.runs, self.limits)
 
-    async def answers(self, request: Request, asked: AnswerRequest) -> list[dict[str, Any]]:
-        """Answers as JSON has them. A what-if is about one input, and what is drawn at random about all of a request."""
-        count = len(asked.questions)
-        size = 1 if asked.changes else count if asked.draws else self.limits.together
-        works = [Answering(asked.part(first, first + size), self.metrics) for first in range(0, count, size)]
+    async def answers(self, request: Request, parsed: AnswerRequest) -> list[dict[str, Any]]:
+        """Answers as JSON objects. Inputs with changes are computed one by one, sampled answers of a request in one batch."""
+        count = len(parsed.questions)
+        size = 1 if parsed.changes else count if parsed.draws else self.limits.together
+        works = [AnswerWork(parsed.part(first, first + size), self.metrics) for first in range(0, count, size)]
         parts = await self.computed(request, works)
         return [answer for part in parts for answer in part]
 
     async def computed(self, request: Request, works: Sequence[Work]) -> list[Any]:
-        """The results of works, in time, and only for as long as the client is there."""
+        """The results of works: within the time limit, and only while the client is connected."""
         self.batcher.put(*works)
         end = asyncio.get_running_loop().time() + self.limits.seconds
         gone: asyncio.Future[None] | None = None
@@ -128,7 +126,7 @@ class Api:
                 pending -= done
                 if pending and gone.done():
                     why = "client left"
-                    raise Refused(499, GONE)
+                    raise Refused(499, CLIENT_GONE)
             return [work.done.result() for work in works]
         finally:
             if gone is not None:
@@ -136,29 +134,29 @@ class Api:
             if pending:
                 self.batcher.drop(*(work for work in works if not work.done.done()), why=why)
 
-    async def stream(self, request: Request, asked: AnswerRequest) -> Response:
+    async def stream(self, request: Request, parsed: AnswerRequest) -> Response:
         """An answer as server-sent events: pieces of text, then `done` with the answer."""
-        (question,), task = asked.questions, asked.served.run.task
+        (question,), task = parsed.questions, parsed.run.task
         if question.error:
-            self.metrics.answered(asked.served.name, 1, 1)
+            self.metrics.answered(parsed.run.name, 1, 1)
             raise Refused(422, question.error)
-        if not task.streams or asked.changes:
-            (answer,) = await self.answers(request, asked)
+        if not task.streams or parsed.changes:
+            (answer,) = await self.answers(request, parsed)
             if "error" in answer:
                 raise Refused(422, answer["error"])
-            return _events(_whole(answer))
-        work = TextStream(lambda: self.written(asked))
+            return Response(event({"text": answer["text"]}) + event({"answers": [answer]}, "done"), **EVENTS)
+        work = TextStream(self.written(parsed))
         self.batcher.put(work)
         end = asyncio.get_running_loop().time() + self.limits.seconds
-        try:  # what is wrong with the input shows here, before any event
+        try:  # an error of the input is raised here, before the first event
             first = await _next_piece(work, end, self.limits)
         except BaseException:
             self.batcher.drop(work, why="stream")
             raise
-        return _events(self.pieces(work, first, question.where, end))
+        return StreamingResponse(self.pieces(work, first, question.where, end), **EVENTS)
 
     async def pieces(self, work: TextStream, piece: str | StreamEnd, given: str, end: float) -> AsyncIterator[bytes]:
-        """The events of a text that is being written."""
+        """The events of a text while it is generated."""
         written = []
         try:
             while isinstance(piece, str):
@@ -173,31 +171,28 @@ class Api:
             if not work.done.done():
                 self.batcher.drop(work, why="stream")
 
-    # in the thread that computes
+    # in the model thread
 
-    def attention_file(self, asked: AnswerRequest, wanted: Callable[[], bool]) -> bytes:
-        """The answer to the one question, and all attention behind it, for as long as it is wanted."""
-        run = asked.served.run
-        changing = intervene(run.model, asked.changes) if asked.changes else nullcontext()
-        with changing, run.while_wanted(wanted):
-            (answer,) = answers_to_request(asked)
-            self.metrics.answered(asked.served.name, 1, int(bool(answer.error)))
+    def attention_file(self, parsed: AnswerRequest, wanted: Callable[[], bool]) -> bytes:
+        """The answer to the one question, and all attention behind it; stops when the request is cancelled."""
+        with parsed.run.while_wanted(wanted, parsed.changes):
+            (answer,) = answers_to_request(parsed)
+            self.metrics.answered(parsed.run.name, 1, int(bool(answer.error)))
             if answer.error:
                 raise ValueError(answer.error)
-            seen = answer.look(asked.methods)
-            # the folder of the run is the server's own business, and the what-ifs are part of what was seen
-            made = {**seen.labels.made, "run": asked.served.name, "input": answer.input}
-            labels = replace(seen.labels, made=made, changes=tuple(changes_as_json(asked.changes)))
-            return seen.labelled(labels).to_bytes()
+            labels = (seen := answer.look(parsed.methods)).labels
+            # the record names the run, not its folder on the server, and the changes that were applied
+            made = {**labels.made, "run": parsed.run.name, "input": answer.input}
+            return seen.labelled(replace(labels, made=made, changes=tuple(changes_as_json(parsed.changes)))).to_bytes()
 
-    def written(self, asked: AnswerRequest) -> Generator[str, None, Any]:
-        """The answer to the one question, as it is written."""
+    def written(self, parsed: AnswerRequest) -> Generator[str, None, Any]:
+        """The answer to the one question, piece by piece."""
         try:
-            answer = yield from asked.served.run.stream(asked.questions[0].input, **asked.ask)
+            answer = yield from parsed.run.stream(parsed.questions[0].input, **parsed.ask)
         except ValueError:
-            self.metrics.answered(asked.served.name, 1, 1)
+            self.metrics.answered(parsed.run.name, 1, 1)
             raise
-        self.metrics.answered(asked.served.name, 1)
+        self.metrics.answered(parsed.run.name, 1)
         return answer
 
 
@@ -213,24 +208,14 @@ async def _next_piece(work: TextStream, end: float, limits: Limits) -> str | Str
     return piece
 
 
-async def _whole(answer: dict[str, Any]) -> AsyncIterator[bytes]:
-    """The events of an answer that came at once."""
-    yield event({"text": answer["text"]})
-    yield event({"answers": [answer]}, "done")
-
-
-def _events(source: AsyncIterator[bytes]) -> Response:
-    return StreamingResponse(source, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-
-
 async def _wait_for_disconnect(request: Request) -> None:
-    """Return when the client has gone away. The body has been read, so nothing else can come."""
+    """Return when the client disconnects. The body has been read, so no other message can arrive."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def explained(error: BaseException) -> Refused:
-    """An error as a response. What is not the client's fault goes to stderr in full."""
+    """The refusal that reports an error. The traceback of an internal error goes to stderr."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, ValueError):
@@ -240,7 +225,7 @@ def explained(error: BaseException) -> Refused:
 
 
 def guarded(handler: Handler) -> Handler:
-    """The handler, with errors as responses."""
+    """The handler, with exceptions turned into error responses."""
 
     async def answer(request: Request) -> Response:
         try:

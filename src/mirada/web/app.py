@@ -1,9 +1,8 @@
-"""The server: routes behind their guard, a socket, and a clean end."""
+"""The server: routes behind the guard, a socket, and a clean shutdown."""
 
 import asyncio
 import base64
 import io
-import ipaddress
 import signal
 import socket
 import sys
@@ -12,8 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,117 +22,82 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+import mirada
 from mirada.drawing.attention.picture import png
 from mirada.runs.run import Run
 from mirada.runs.task import SAMPLES
 from mirada.web.api import Api, Handler, guarded
-from mirada.web.guard import App, Guard, Receive, Scope, Send
+from mirada.web.guard import Access, Guard, ip_address_of
 from mirada.web.options import Limits, Refused
 from mirada.web.protocol import bounded, error_response, json_response
-from mirada.web.runs import FILES, ServedRun, ServedRuns
+from mirada.web.runs import ServedRun, ServedRuns
 from mirada.web.schema import openapi
 
-# Inputs to try: a person who has no picture, recording or sentence at hand begins with one of these.
+# Samples: inputs for people who have no picture, recording or sentence at hand.
 
 
-MOST = 1 << 20  # bytes of a sample
+LARGEST_SAMPLE = 1 << 20  # bytes of a sample
 
 
-def _samples_of(served: ServedRun) -> list[Any]:
-    """Some inputs of the builtin data, texts or files. A user's own data is not shown around: it may be private, and large."""
-    run = served.run
+def _samples_of(run: ServedRun) -> list[Any]:
+    """Some inputs of the builtin data, texts or files. A user's own data is never sent: it may be private, and large."""
     try:
-        if not run.source.builtin:
-            return []
-        texts = run.task.samples(run, run.splits())[:SAMPLES]
-        return [_as_file(run, text) if served.takes_files else text for text in texts]
+        texts = run.task.samples(run, run.splits())[:SAMPLES] if run.source.builtin else []
+        return [_as_file(run, text) if run.task.takes_files else text for text in texts]
     except (ValueError, OSError):
-        return []  # there is nothing to try, and everything else works
+        return []  # the server works without samples
 
 
 def _as_file(run: Run, sample: str) -> dict[str, str]:
-    """A sample that the command line would name, as a file."""
-    kind = run.task.input_kind
-    assert kind in FILES
+    """A sample as a file; on the command line it is a path or a name such as `builtin test:7`."""
     name, content = sample, b""
     given = run.task.parse(sample)
     if isinstance(given, str) and Path(given).is_file():
-        name, content = Path(given).name, Path(given).read_bytes()[:MOST]
-    elif kind == "picture":
+        name, content = Path(given).name, Path(given).read_bytes()[:LARGEST_SAMPLE]
+    elif run.task.input_kind == "picture":
         name, content = f"{sample.replace(' ', '-').replace(':', '-')}.png", png(given.given)
-    elif kind == "recording":
+    elif run.task.input_kind == "recording":
         name, content = f"{sample.replace(':', '-')}.wav", _morse_file(sample)
     return {"name": name, "base64": base64.b64encode(content).decode()}
 
 
 def _morse_file(sample: str) -> bytes:
-    """A text of the builtin data, keyed, as a wav file."""
+    """A text of the builtin data in Morse code, as a wav file."""
     from mirada.corpora.morse import spelled
 
     sound, file = spelled(sample.partition(":")[2]), io.BytesIO()
     with wave.open(file, "wb") as out:
-        out.setnchannels(1)
-        out.setsampwidth(2)
-        out.setframerate(sound.rate)
+        out.setparams((1, 2, sound.rate, 0, "NONE", ""))
         out.writeframes(np.rint(np.clip(sound.samples, -1, 1) * 32767).astype("<i2").tobytes())
     return file.getvalue()
 
 
-# The pages and what they are made of: all files are ours, read once, served from memory.
+# Static files: part of the package, read once, served from memory.
 
 
-KINDS = {
+MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
     ".json": "application/json",
 }
-HOMES = {
-    "": ("mirada.web", "static"),
-    "attention/": ("mirada.drawing.viewer", "static"),
-}  # by the start of their paths
+STATIC_FOLDERS = {"": "web/static", "attention/": "drawing/viewer/static"}  # folders by path prefix
 
 
-@dataclass(frozen=True)
-class StaticFile:
-    """A file of ours."""
-
-    content: bytes
-    kind: str
-    tag: str
-
-
-def _below(folder: Traversable, path: str = "") -> Iterator[tuple[str, Traversable]]:
-    """All files of a folder, by their paths in it."""
-    for item in folder.iterdir():
-        if item.is_dir():
-            yield from _below(item, f"{path}{item.name}/")
-        else:
-            yield path + item.name, item
-
-
-def static_files() -> dict[str, StaticFile]:
-    """All files of ours, by the end of their address below `/static/`."""
-    statics = {}
-    for start, (package, folder) in HOMES.items():
-        for path, item in _below(files(package).joinpath(folder)):
-            kind = KINDS.get("." + path.rpartition(".")[2])
-            if kind is not None:
-                content = item.read_bytes()
-                statics[start + path] = StaticFile(content, kind, f'"{sha256(content).hexdigest()[:20]}"')
+def static_files() -> dict[str, Response]:
+    """A response for each static file, by its path below `/static/`. Browsers revalidate them by ETag."""
+    statics, package = {}, Path(mirada.__file__).parent
+    for prefix, folder in STATIC_FOLDERS.items():
+        for path in (package / folder).rglob("*.*"):
+            if path.suffix in MEDIA_TYPES:
+                content = path.read_bytes()
+                headers = {"ETag": f'"{sha256(content).hexdigest()[:20]}"', "Cache-Control": "no-cache"}
+                name = prefix + path.relative_to(package / folder).as_posix()
+                statics[name] = Response(content, headers=headers, media_type=MEDIA_TYPES[path.suffix])
     return statics
-
-
-def _page(file: StaticFile | None, request: Request) -> Response:
-    """A file; browsers ask each time whether theirs is still the same."""
-    if file is None:
-        raise Refused(404, "there is no such page")
-    headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == file.tag:
-        return Response(status_code=304, headers=headers)
-    return Response(file.content, media_type=file.kind, headers=headers)
 
 
 FIRST, TRIED = 8000, 20  # the usual port, and how many after it are tried
@@ -143,47 +105,42 @@ IDLE = 20  # seconds that a connection may wait for its next request
 REASONS = {404: "there is no such page", 405: "this method is not for this address"}
 
 
-@dataclass(frozen=True)
-class Access:
-    """Who may talk to the server: with a token, under which names, and whether from this computer only."""
-
-    token: str = ""
-    hosts: tuple[str, ...] = ()
-    local: bool = True
-    log: bool = True
-
-
 @dataclass(frozen=True, eq=False)
 class WebApp:
-    """The app as servers call it, and its parts."""
+    """The ASGI app, and the handlers behind it."""
 
     asgi: Guard
     api: Api
 
 
 def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | None = None) -> WebApp:
-    """All routes of some runs."""
+    """The app that serves these runs."""
     limits, access = limits or Limits(), access or Access()
     api, statics, described = Api(runs, limits), static_files(), openapi(runs, limits, bool(access.token))
     pages = {"/": "app.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"}
-    samples: dict[str, list[Any]] = {}  # by run, made when they are first asked for
+    samples: dict[str, list[Any]] = {}  # by run, computed on the first request
     sampling = asyncio.Lock()
 
     async def page(request: Request) -> Response:
-        return _page(statics.get(pages.get(request.scope["path"]) or request.path_params["path"]), request)
+        file = statics.get(pages.get(request.scope["path"]) or request.path_params["path"])
+        if file is None:
+            raise Refused(404, REASONS[404])
+        if request.headers.get("if-none-match") == file.headers["ETag"]:
+            return Response(status_code=304, headers={name: file.headers[name] for name in ("ETag", "Cache-Control")})
+        return file
 
     async def description(request: Request) -> Response:
         return json_response(described)
 
     async def inputs_to_try(request: Request) -> Response:
-        served = runs.find(request.query_params.get("run"))
+        run = runs.find(request.query_params.get("run"))
         async with sampling:
-            if served.name not in samples:
-                samples[served.name] = await asyncio.to_thread(_samples_of, served)
-        return json_response({"run": served.name, "samples": samples[served.name]})
+            if run.name not in samples:
+                samples[run.name] = await asyncio.to_thread(_samples_of, run)
+        return json_response({"run": run.name, "samples": samples[run.name]})
 
     @asynccontextmanager
-    async def life(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         api.batcher.close(limits.stopping)
 
@@ -194,34 +151,27 @@ def web_app(runs: ServedRuns, limits: Limits | None = None, access: Access | Non
     }  # fmt: skip
     routes = [Route(path, guarded(handler), methods=["POST"]) for path, handler in posts.items()]
     routes += [Route(path, guarded(handler), methods=["GET"]) for path, handler in gets.items()]
-    app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _not_found})
-    shortened = _with_shortcut(app, "/api/run", guarded(api.run))
-    guard = Guard(
-        shortened, api.metrics, limits, token=access.token, hosts=access.hosts, local=access.local, log=access.log
-    )  # fmt: skip
-    return WebApp(guard, api)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _not_found})
+    return WebApp(Guard(_with_direct_route(app, "/api/run", guarded(api.run)), api.metrics, limits, access), api)
 
 
-def _with_shortcut(app: App, path: str, handler: Handler) -> App:
-    """The app, with the way to what is asked for most around its router and middleware: they cost more than reading a request."""
+def _with_direct_route(app: ASGIApp, path: str, handler: Handler) -> ASGIApp:
+    """The app, with POST requests to one path passed directly to their handler: router and middleware cost more than parsing."""
 
-    async def shortened(scope: Scope, receive: Receive, send: Send) -> None:
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == path and scope["method"] == "POST":
             response = await handler(Request(scope, receive, send))
             await response(scope, receive, send)
         else:
             await app(scope, receive, send)
 
-    return shortened
+    return dispatch
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    """What the router refuses, in our form."""
-    status = getattr(error, "status_code", 400)
-    headers = getattr(error, "headers", None) or {}
-    refused = Refused(status, REASONS.get(status, "this request cannot be answered"))
-    refused.headers.update(headers)
-    return error_response(refused)
+    """The router's own refusals, as JSON."""
+    status, headers = getattr(error, "status_code", 400), getattr(error, "headers", None) or {}
+    return error_response(Refused(status, REASONS.get(status, "this request cannot be answered"), **headers))
 
 
 def is_loopback(host: str) -> bool:
@@ -230,20 +180,16 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
     """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = ip_address_of(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def bound_socket(host: str, port: int | None) -> socket.socket:
-    """A socket that listens; without a port, at the usual one or the next that is free."""
+    """A listening socket; without a port, on 8000 or the next free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     reason = ""
     for tried in range(FIRST, FIRST + TRIED) if port is None else (port,):
-        # asyncio sends small responses at once only where the protocol is named: else each waits 40 ms for the client's ACK
+        # asyncio sets TCP_NODELAY only if the protocol is given: otherwise each small response waits 40 ms for the client's ACK
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -260,30 +206,29 @@ def bound_socket(host: str, port: int | None) -> socket.socket:
 
 
 def address(host: str, listening: socket.socket) -> str:
-    """What to open in a browser."""
+    """The URL to open in a browser."""
     name = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{name}:{listening.getsockname()[1]}"
 
 
 class StoppableServer(uvicorn.Server):
-    """Ends quietly on a signal: what runs is finished, new requests are refused, the exit code is 0."""
+    """Shuts down on a signal: running requests are finished, new ones refused, the exit code is 0."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so."""
+        """Listen, then call `ready`."""
         await super().startup(sockets)
         self.ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Inside, Ctrl-C and SIGTERM stop the server; what was done about them before is done again after it."""
+        """Inside, Ctrl-C and SIGTERM stop the server; the previous handlers are restored afterwards."""
 
         def stop(number: int, frame: FrameType | None) -> None:
-            again = self.should_exit
-            if not again:
+            if not self.should_exit:
                 waiting = len(self.server_state.tasks)
                 print(f"mirada: stopping; {waiting} requests to finish", file=sys.stderr)
             self.handle_exit(number, frame)
@@ -297,7 +242,7 @@ class StoppableServer(uvicorn.Server):
 
 
 def server_config(app: WebApp, limits: Limits) -> uvicorn.Config:
-    """How the app is served."""
+    """The settings of uvicorn."""
     return uvicorn.Config(
         app.asgi, http=bounded(limits), log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none",
         lifespan="on", timeout_keep_alive=IDLE, timeout_graceful_shutdown=int(limits.stopping),

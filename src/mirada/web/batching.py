@@ -1,6 +1,6 @@
-"""Requests answered together: one queue, one thread that computes, batches of inputs that want the same of the same run.
+"""Requests answered together: one queue, one model thread, batches of inputs for the same run with the same options.
 
-While a batch is computed, others gather: under load the batches are full, and alone nobody waits.
+While a batch is computed, the next one fills up: under load batches are full, and a single request does not wait.
 """
 
 import asyncio
@@ -8,7 +8,8 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,33 +18,33 @@ import torch
 from mirada.web.metrics import ServerMetrics
 from mirada.web.options import Limits, Refused
 
-SLICE = 0.02  # seconds that a text is written on for before others have their turn
-GATHER = 0.004  # seconds that a batch waits at most for those who were in the last one
-PAUSE = 0.001  # seconds without a new request, after which nobody more is waited for
-WAIT = 0.5  # seconds after which the thread looks around although nobody called it
+SLICE = 0.02  # seconds that a text is generated for before other work runs
+GATHER = 0.004  # seconds that a batch waits at most for the clients of the last one
+PAUSE = 0.001  # seconds without a new request, after which a batch starts
+WAIT = 0.5  # seconds after which the thread checks the queue without being notified
 
 
 class Work(ABC):
-    """Something to compute in the thread, for a request that waits on the event loop."""
+    """Something to compute in the model thread, for a request that waits on the event loop."""
 
-    kind = ""  # what the time is counted as
+    kind = ""  # the label of its time in the metrics
     size = 1  # inputs
     bytes = 0  # of memory that it holds while it waits
-    key: Hashable = None  # works of one key may be computed together; None: alone
-    inference = True  # False: some of it may want gradients
+    key: Hashable = None  # works with equal keys may be batched; None: computed alone
+    inference = True  # False: it may need gradients
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.done: asyncio.Future[Any] = self.loop.create_future()
-        self.given_up = False
+        self.cancelled = False
 
     @abstractmethod
     def compute(self, together: "Sequence[Work]") -> list[Any]:
-        """The results of some works of one key, this one the first. A result may be an exception."""
+        """The results of a batch of works with one key; this one is the first. A result may be an exception."""
 
-    def settle(self, result: Any) -> None:
-        """Give the result to who waits. On the event loop."""
-        if not self.done.done() and not self.given_up:
+    def resolve(self, result: Any) -> None:
+        """Set the result of the future. Called on the event loop."""
+        if not self.done.done() and not self.cancelled:
             if isinstance(result, BaseException):
                 self.done.set_exception(result)
             else:
@@ -65,53 +66,50 @@ class FunctionCall(Work):
 
 @dataclass(frozen=True)
 class StreamEnd:
-    """The end of a text; `answer` is all of it, where the task gives it."""
+    """The end of a text; `answer` is the complete answer, if the task returns one."""
 
     answer: Any = None
 
 
 class TextStream(Work):
-    """Pieces of a text, handed on as they are written. `pieces` ends with a `StreamEnd`, or with what went wrong."""
+    """A text in pieces, passed on as they are generated. `pieces` ends with a `StreamEnd` or an exception."""
 
     kind = "stream"
 
-    def __init__(self, write: Callable[[], Iterator[str]]) -> None:
+    def __init__(self, text: Generator[str, None, Any]) -> None:
         super().__init__()
-        self.write = write
-        self.writing: Iterator[str] | None = None
+        self.text = text
         self.pieces: asyncio.Queue[str | BaseException | StreamEnd] = asyncio.Queue()
 
     def compute(self, together: Sequence[Work]) -> list[Any]:
-        """Write on for a moment; its end, or None. One that nobody reads is ended here: what it switched on belongs to this
-        thread.
+        """Generate for a moment: the end of the text, or None if it continues. A cancelled one is closed here, in the
+        thread whose context it entered.
         """
-        if self.given_up:
-            if isinstance(self.writing, Generator):
-                self.writing.close()
+        if self.cancelled:
+            self.text.close()
             return [StreamEnd()]
-        self.writing = self.write() if self.writing is None else self.writing
         end = time.monotonic() + SLICE
         while time.monotonic() < end:
             try:
-                piece = next(self.writing)
+                piece = next(self.text)
             except StopIteration as ended:
                 return [StreamEnd(ended.value)]
             self.loop.call_soon_threadsafe(self.pieces.put_nowait, piece)
         return [None]
 
-    def settle(self, result: Any) -> None:
-        super().settle(None)  # errors go where the pieces go
+    def resolve(self, result: Any) -> None:
+        super().resolve(None)  # errors are passed on in `pieces`
         self.pieces.put_nowait(result)
 
 
 class Batcher:
-    """The queue and the thread."""
+    """The queue and the model thread."""
 
     def __init__(self, limits: Limits, metrics: ServerMetrics) -> None:
         self.limits, self.metrics = limits, metrics
         self.waiting: deque[Work] = deque()
         self.inputs = self.bytes = self.running = 0
-        self.last = self.wanted = 1  # inputs of the last batch, and those that the thread is to be woken for
+        self.last = self.wanted = 1  # inputs in the last batch; inputs in the queue at which the thread is woken
         self.closed = False
         self.change = threading.Condition()
         self.thread = threading.Thread(target=self._work, name="mirada-model", daemon=True)
@@ -120,7 +118,7 @@ class Batcher:
     # on the event loop
 
     def put(self, *works: Work) -> None:
-        """Let works wait for their turn; a full queue refuses all of them."""
+        """Put works into the queue; a full queue refuses all of them."""
         size, held = sum(work.size for work in works), sum(work.bytes for work in works)
         with self.change:
             if self.closed:
@@ -130,23 +128,23 @@ class Batcher:
             self.waiting.extend(works)
             self.inputs += size
             self.bytes += held
-            if self.inputs >= self.wanted:  # to wake the thread for every one of many costs more than they do
+            if (
+                self.inputs >= self.wanted
+            ):  # waking the thread for each of many small works costs more than computing them
                 self.change.notify()
 
     def drop(self, *works: Work, why: str) -> None:
-        """Give up works that nobody waits for any more; those that have not begun leave the queue at once, a text at its next
-        turn.
-        """
+        """Cancel works. Those that have not started leave the queue at once, a text at its next slice."""
         with self.change:
             for work in works:
-                work.given_up = True
+                work.cancelled = True
                 if work in self.waiting and not isinstance(work, TextStream):
                     self.waiting.remove(work)
-                    self._uncount([work])
+                    self._subtract([work])
         self.metrics.dropped.add(reason=why)
 
     def close(self, seconds: float) -> None:
-        """Compute what waits, then end."""
+        """Compute what is in the queue, then stop the thread."""
         with self.change:
             self.closed = True
             self.change.notify()
@@ -155,17 +153,14 @@ class Batcher:
     # in the thread
 
     def _work(self) -> None:
-        while True:
-            together = self._next()
-            if not together:
-                return
+        while together := self._next():
             begin = time.monotonic()
             results = self._results(together)
             self.metrics.model.add(time.monotonic() - begin, kind=together[0].kind)
-            self._settle(together, results)
+            self._resolve(together, results)
 
     def _next(self) -> list[Work]:
-        """The work that waits longest, and those that can be computed with it; none: the end."""
+        """The oldest work, and those that can be batched with it; an empty list once the batcher is closed."""
         with self.change:
             self.running = 0
             while not self.waiting:
@@ -181,30 +176,28 @@ class Batcher:
                         break
                     together.append(work)
                     size += work.size
-                taken = set(map(id, together))
-                self.waiting = deque(work for work in self.waiting if id(work) not in taken)
-            self._uncount(together)
+                chosen = set(map(id, together))
+                self.waiting = deque(work for work in self.waiting if id(work) not in chosen)
+            self._subtract(together)
             self.last = self.running = size
         return together
 
     def _gather(self) -> None:
-        """Wait a moment for those who were in the last batch and are about to ask again. The lock is held before and after."""
-        end, self.wanted = time.monotonic() + GATHER, min(self.last, self.limits.together)
-        while self.inputs < self.wanted and not self.closed and time.monotonic() < end:
+        """Wait a moment for the clients of the last batch, which are about to ask again. Called with the lock held."""
+        end, before, self.wanted = time.monotonic() + GATHER, -1, min(self.last, self.limits.together)
+        while self.inputs < self.wanted and self.inputs != before and not self.closed and time.monotonic() < end:
             before = self.inputs
             self.change.wait(PAUSE)
-            if self.inputs == before:
-                break
         self.wanted = 1
 
-    def _uncount(self, works: Sequence[Work]) -> None:
-        """Take works that left the queue off its counts."""
+    def _subtract(self, works: Sequence[Work]) -> None:
+        """Subtract works that left the queue from its counts."""
         self.inputs -= sum(work.size for work in works)
         self.bytes -= sum(work.bytes for work in works)
 
     def _results(self, together: Sequence[Work]) -> list[Any]:
-        """What came out of every work. Where a batch fails as a whole, each is tried alone: one must not hurt the others."""
-        # also around a text that is written in slices: what it switches on inside is off again after each of them
+        """The result of every work. If a batch fails, each work is tried alone: one must not fail the others."""
+        # also around a text that is generated in slices: the mode is left after each slice
         with torch.inference_mode(together[0].inference):
             try:
                 return together[0].compute(together)
@@ -213,8 +206,8 @@ class Batcher:
                     return [error]
         return [self._results([work])[0] for work in together]
 
-    def _settle(self, together: Sequence[Work], results: Sequence[Any]) -> None:
-        """Hand the results over, all of a batch in one turn of the event loop."""
+    def _resolve(self, together: Sequence[Work], results: Sequence[Any]) -> None:
+        """Set the results of a batch, all in one callback on the event loop."""
         ended = []
         for work, result in zip(together, results, strict=True):
             if isinstance(work, TextStream) and result is None:
@@ -224,12 +217,10 @@ class Batcher:
             else:
                 ended.append((work, result))
         if ended:
-            try:
+            with suppress(RuntimeError):  # the event loop is closed: no request waits
                 ended[0][0].loop.call_soon_threadsafe(_hand_over, ended)
-            except RuntimeError:  # the event loop has ended: nobody waits
-                return
 
 
 def _hand_over(ended: Sequence[tuple[Work, Any]]) -> None:
     for work, result in ended:
-        work.settle(result)
+        work.resolve(result)

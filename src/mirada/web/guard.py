@@ -1,26 +1,21 @@
-"""Who may talk to the server: Host and Origin are checked on every request, a token where it is wanted; all is logged.
+"""Access control: Host and Origin are checked on every request, a token where one is required; every request is logged.
 
-A page elsewhere could let a name of its own point to this computer (DNS rebinding) and send requests from the visitor's
-browser. Such a request has that name as Host, or its own address as Origin: both are refused.
+Another site could point its own domain name to this computer (DNS rebinding) and send requests from the visitor's
+browser. Such a request has that name as its Host, or that site as its Origin: both are refused.
 """
 
 import hmac
 import ipaddress
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mirada.web.metrics import ServerMetrics
 from mirada.web.options import Limits, Refused
-from mirada.web.protocol import json_bytes
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from mirada.web.protocol import error_response
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -35,89 +30,87 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-CAREFUL = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-NOT_KEPT = [(b"cache-control", b"no-store")]
+SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+NO_STORE = [(b"cache-control", b"no-store")]
 ROUTES = ("/", "/docs", "/openapi.json", "/api/run", "/api/look", "/api/health", "/api/metrics", "/api/samples")
 METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
 
-class Guard:
-    """The app behind its checks."""
+@dataclass(frozen=True)
+class Access:
+    """Who may connect: the token, the names of the server, and whether it is reached from this computer only."""
 
-    def __init__(
-        self, app: App, metrics: ServerMetrics, limits: Limits, *, token: str = "", hosts: Iterable[str] = (),
-        local: bool = True, log: bool = True,
-    ) -> None:  # fmt: skip
-        self.app, self.metrics, self.limits = app, metrics, limits
-        self.token, self.hosts, self.local, self.log = token, frozenset(map(str.lower, hosts)), local, log
+    token: str = ""
+    hosts: tuple[str, ...] = ()
+    local: bool = True
+    log: bool = True
+
+
+class Guard:
+    """The ASGI app behind access checks."""
+
+    def __init__(self, app: ASGIApp, metrics: ServerMetrics, limits: Limits, access: Access) -> None:
+        self.app, self.metrics, self.limits, self.access = app, metrics, limits, access
+        self.hosts = {"localhost", *map(str.lower, access.hosts)}
         self.requests = 0
-        self.is_ours = lru_cache(64)(self._is_ours)  # the next request says the same
+        self.is_own_host = lru_cache(64)(self._is_own_host)  # requests repeat the same Host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, pass it to the app, count and log it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
-        elif scope["type"] == "http":
-            await self.http(scope, receive, send)
-
-    async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, let the app answer it, count and log it."""
+        if scope["type"] != "http":
+            return
         begin, status, size = time.monotonic(), 0, 0
 
-        async def seen(message: Message) -> None:
+        async def send_counted(message: Message) -> None:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with_headers(message.get("headers", []), scope["path"])
+                headers = list(message.get("headers", []))
+                headers += _security_headers(tuple(name for name, _ in headers), _protected(scope["path"]))
+                message["headers"] = headers
             size += len(message.get("body", b""))
             await send(message)
 
         self.requests += 1
         try:
             refused = self.refusal(scope)
-            if refused is None:
-                await self.app(scope, receive, seen)
-            else:
-                await _refuse(refused, seen)
+            await (self.app if refused is None else error_response(refused))(scope, receive, send_counted)
         finally:
             self.requests -= 1
             self.done(scope, status, size, time.monotonic() - begin)
 
     def refusal(self, scope: Scope) -> Refused | None:
-        """Why a request may not be answered, from its headers alone."""
+        """Why a request is refused, judged by its headers; None if it may be answered."""
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]
-        if len(hosts) != 1 or not self.is_ours(headers["host"]):
+        if len(hosts) != 1 or not self.is_own_host(headers["host"]):
             return Refused(403, f"this server is not called {headers.get('host', '')!r}. See --allow-host.")
         origin, fetched = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        if origin is not None and origin.lower() not in {
-            f"{how}://{headers['host'].lower()}" for how in ("http", "https")
-        }:
+        own = {f"{how}://{headers['host'].lower()}" for how in ("http", "https")}
+        if origin is not None and origin.lower() not in own:
             return Refused(403, f"requests from pages of {origin!r} are not answered")
         page = scope["method"] in ("GET", "HEAD") and headers.get("sec-fetch-mode", "navigate") == "navigate"
         if fetched not in ("same-origin", "none") and not (page and not _protected(scope["path"])):
             return Refused(403, "requests from pages elsewhere are not answered")
-        if self.token and _protected(scope["path"]) and not self.has_token(headers.get("authorization", "")):
+        if self.access.token and _protected(scope["path"]) and not self.has_token(headers.get("authorization", "")):
             why = "a token is needed: send the header Authorization: Bearer TOKEN, with what `mirada serve` printed"
             return Refused(401, why, WWW_Authenticate="Bearer")
         if self.requests > self.limits.connections:
             return Refused(503, "too many requests at once: ask again in a moment", Retry_After="1")
         return None
 
-    def _is_ours(self, host: str) -> bool:
-        """Whether a Host is a name of this server. Numbers are nobody's name: they cannot be pointed elsewhere."""
+    def _is_own_host(self, host: str) -> bool:
+        """Whether a Host is a name of this server. IP addresses are accepted: DNS cannot redirect them."""
         name = _without_port(host).lower()
-        if name == "localhost" or name in self.hosts:
-            return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return not self.local or address.is_loopback
+        address = ip_address_of(name)
+        return name in self.hosts or (address is not None and (not self.access.local or address.is_loopback))
 
     def has_token(self, given: str) -> bool:
-        """Whether an Authorization is right, in a time that does not depend on how much of it is."""
+        """Whether an Authorization header has the token, compared in constant time."""
         kind, _, token = given.partition(" ")
-        right = hmac.compare_digest(token.strip().encode("latin-1", "replace"), self.token.encode())
+        right = hmac.compare_digest(token.strip().encode("latin-1", "replace"), self.access.token.encode())
         return right and kind.lower() == "bearer"
 
     def done(self, scope: Scope, status: int, size: int, seconds: float) -> None:
@@ -127,7 +120,7 @@ class Guard:
         known = method if method in METHODS else "other"
         self.metrics.requests.add(route=route, method=known, status=str(status or 499))
         self.metrics.seconds.observe(seconds)
-        if self.log:
+        if self.access.log:
             client = (scope.get("client") or ("-",))[0]
             when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             shown = scope.get("raw_path", path.encode()).decode("ascii", "backslashreplace")[:200]
@@ -136,12 +129,20 @@ class Guard:
 
 
 def _protected(path: str) -> bool:
-    """Whether a path tells something of the runs. The page itself does not."""
+    """Whether a path needs the token: it exposes the runs. The page itself does not."""
     return path.startswith("/api") or path == "/openapi.json"
 
 
+def ip_address_of(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address that a host name spells; None for any other name."""
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
 def _without_port(host: str) -> str:
-    """The name in a Host.
+    """A Host without its port.
 
     >>> _without_port("localhost:8000"), _without_port("[::1]:8000"), _without_port("::1")
     ('localhost', '::1', '::1')
@@ -151,23 +152,10 @@ def _without_port(host: str) -> str:
     return host if host.count(":") > 1 else host.partition(":")[0]
 
 
-def _with_headers(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
-    """The headers of a response, with what browsers must know to be careful."""
-    known = list(headers)
-    return known + _careful(tuple(name for name, _ in known), _protected(path))
-
-
-@lru_cache(64)  # a route answers with the same headers again and again
-def _careful(names: tuple[bytes, ...], secret: bool) -> list[tuple[bytes, bytes]]:
-    """What a response with these headers lacks."""
+@lru_cache(64)  # responses of a route have the same headers
+def _security_headers(names: tuple[bytes, ...], secret: bool) -> list[tuple[bytes, bytes]]:
+    """The security headers that a response with these headers lacks."""
     known = {name.lower() for name in names}
-    return [header for header in (CAREFUL + NOT_KEPT if secret else CAREFUL) if header[0] not in known]
-
-
-async def _refuse(refused: Refused, send: Send) -> None:
-    """A response without a word to the app."""
-    content = json_bytes({"error": refused.why})
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
-    headers += [(name.lower().encode(), value.encode()) for name, value in refused.headers.items()]
-    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+    return [
+        header for header in (SECURITY_HEADERS + NO_STORE if secret else SECURITY_HEADERS) if header[0] not in known
+    ]

@@ -1,4 +1,4 @@
-"""What the server counts, in the text form of Prometheus: `GET /api/metrics`."""
+"""Metrics of the server in the text format of Prometheus: `GET /api/metrics`."""
 
 import os
 import resource
@@ -6,18 +6,17 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from itertools import accumulate
 from threading import Lock
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # inputs
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-Key = tuple[tuple[str, str], ...]
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-@dataclass(eq=False)
 class Counter:
-    """A number for every combination of labels, which only grows.
+    """A number that only grows, for every combination of labels.
 
     >>> counter = Counter("inputs_total", "Inputs.")
     >>> counter.add(2, run="a")
@@ -25,82 +24,68 @@ class Counter:
     # HELP inputs_total Inputs. # TYPE inputs_total counter inputs_total{run="a"} 2
     """
 
-    name: str
-    about: str
-    kind: str = "counter"
-    values: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
-    lock: Lock = field(default_factory=Lock, repr=False)
+    def __init__(self, name: str, about: str) -> None:
+        self.name, self.about, self.lock = name, about, Lock()
+        self.values: dict[tuple[tuple[str, str], ...], float] = defaultdict(float)
 
     def add(self, amount: float = 1, **labels: str) -> None:
-        """Count so much more for a combination of labels."""
+        """Add to the number of a combination of labels."""
         with self.lock:
             self.values[tuple(labels.items())] += amount
 
     def lines(self) -> Iterator[str]:
-        """All of it, as Prometheus reads it."""
-        yield from _head(self.name, self.about, self.kind)
+        """The lines of the text format."""
+        yield from _head(self.name, self.about, "counter")
         with self.lock:
             values = list(self.values.items())
         for key, value in values:
-            yield f"{self.name}{_labelled(dict(key))} {value:.10g}"
+            yield f"{self.name}{_label_text(dict(key))} {value:.10g}"
 
 
-@dataclass(eq=False)
 class Histogram:
-    """How often a number was at most each of some bounds."""
+    """How many observed numbers were at most each of some bounds."""
 
-    name: str
-    about: str
-    bounds: tuple[float, ...]
-    counts: list[int] = field(default_factory=list)
-    total: float = 0.0
-    lock: Lock = field(default_factory=Lock, repr=False)
-
-    def __post_init__(self) -> None:
-        self.counts = [0] * (len(self.bounds) + 1)
+    def __init__(self, name: str, about: str, bounds: tuple[float, ...]) -> None:
+        self.name, self.about, self.bounds, self.lock = name, about, bounds, Lock()
+        self.counts, self.total = [0] * (len(bounds) + 1), 0.0
 
     def observe(self, value: float) -> None:
-        """Count a number."""
-        place = bisect_left(self.bounds, value)  # of the first bound that is not below it
+        """Add a number to the histogram."""
+        place = bisect_left(self.bounds, value)  # the first bound that is not below the value
         with self.lock:
             self.counts[place] += 1
             self.total += value
 
     def lines(self) -> Iterator[str]:
-        """All of it, as Prometheus reads it."""
+        """The lines of the text format."""
         yield from _head(self.name, self.about, "histogram")
         with self.lock:
             counts, total = list(self.counts), self.total
-        so_far = 0
-        for bound, count in zip((*map(str, self.bounds), "+Inf"), counts, strict=True):
-            so_far += count
+        for bound, so_far in zip((*map(str, self.bounds), "+Inf"), accumulate(counts), strict=True):
             yield f'{self.name}_bucket{{le="{bound}"}} {so_far}'
-        yield f"{self.name}_sum {total:.10g}"
-        yield f"{self.name}_count {so_far}"
+        yield from (f"{self.name}_sum {total:.10g}", f"{self.name}_count {sum(counts)}")
 
 
 class ServerMetrics:
-    """Everything that is counted."""
+    """All metrics of the server."""
 
     def __init__(self) -> None:
         self.started = time.time()
         self.requests = Counter("mirada_requests_total", "Requests, by route, method and status.")
         self.seconds = Histogram("mirada_request_seconds", "Time from a request to the end of its response.", BOUNDS)
         self.inputs = Counter("mirada_inputs_total", "Inputs answered, streamed and looked at, by run.")
-        self.failed = Counter(
-            "mirada_input_errors_total", "Inputs that had an error in the place of an answer, by run."
-        )
+        self.failed = Counter("mirada_input_errors_total", "Inputs with an error instead of an answer, by run.")
         self.batches = Histogram("mirada_batch_inputs", "Inputs that were answered together.", SIZES)
         self.model = Counter("mirada_model_seconds_total", "Time that the model computed, by what was asked for.")
         self.dropped = Counter("mirada_dropped_total", "Requests given up before they were answered, by reason.")
 
     def answered(self, run: str, inputs: int, failed: int = 0) -> None:
-        """Count inputs of a run, those that had an error in the place of an answer too."""
+        """Count inputs of a run, and how many of them had an error instead of an answer."""
         self.inputs.add(inputs, run=run)
         self.failed.add(failed, run=run)
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
-        """All of it; `gauges` are numbers that go up and down, by name, with what they are."""
+        """All metrics as text; `gauges` are further numbers that go up and down: name to (description, value)."""
         lines: list[str] = []
         for item in vars(self).values():
             lines += item.lines() if isinstance(item, Counter | Histogram) else ()
@@ -118,22 +103,18 @@ def _head(name: str, about: str, kind: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
 
 
-def _labelled(labels: Mapping[str, str]) -> str:
-    r"""Labels in braces; what Prometheus reads as marks is escaped.
+def _label_text(labels: Mapping[str, str]) -> str:
+    r"""Labels in braces, with special characters escaped.
 
-    >>> _labelled({"run": 'a"b'})
+    >>> _label_text({"run": 'a"b'})
     '{run="a\\"b"}'
     """
-    pairs = (f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    pairs = (f'{name}="{value.translate(ESCAPES)}"' for name, value in labels.items())
     return f"{{{','.join(pairs)}}}" if labels else ""
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
 def memory_in_use() -> int:
-    """Bytes of memory that the process holds now; where the system does not tell, the most it ever held."""
+    """Resident memory of the process in bytes; without /proc, its peak."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

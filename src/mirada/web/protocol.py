@@ -1,7 +1,7 @@
-"""HTTP as the server reads it: parsed in C by httptools, with bounds of size and time that uvicorn leaves out there.
+"""HTTP/1.1 connections: parsed in C by httptools, with the limits of size and time that uvicorn does not set.
 
-uvicorn's own timer runs only from the end of a response to the next byte. A client that sends `GET /` and waits, or takes
-nothing of its response, would hold a connection for ever, and enough of them would hold all.
+uvicorn's own timer runs only from the end of a response to the next byte. A client that sends `GET /` and waits, or does
+not read its response, would keep a connection open for ever; enough of them would use up all connections.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mirada.web.options import Limits, Refused
 
-# Responses: JSON that is JSON, errors in one form, events of a stream.
+# Responses: valid JSON, errors in one format, server-sent events.
 
 
-ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # to make one takes as long as to write a response
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # creating one takes as long as encoding a response
 
 
 def json_bytes(value: Any) -> bytes:
-    r"""A value as JSON: no NaN, and what is no UTF-8 is escaped.
+    r"""A value as JSON: null instead of NaN, lone surrogates escaped.
 
     >>> json_bytes({"text": "niña", "score": float("nan")}).decode()
     '{"text": "niña", "score": null}'
@@ -35,7 +35,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def _finite(value: Any) -> Any:
-    """The value with null in the place of numbers that JSON does not have."""
+    """The value with null in the place of NaN and infinity."""
     if isinstance(value, dict):
         return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -44,12 +44,12 @@ def _finite(value: Any) -> Any:
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A value as a response in JSON."""
+    """A JSON response."""
     return Response(json_bytes(value), status, headers, "application/json")
 
 
 def error_response(refused: Refused) -> Response:
-    """Why a request was not answered."""
+    """The response for a refused request."""
     return json_response({"error": refused.why}, refused.status, refused.headers)
 
 
@@ -66,15 +66,15 @@ LONGEST_HEAD = 64 << 10  # bytes of a request before its body
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection whose requests have heads of bounded length that arrive in bounded time, and whose responses are taken.
+    """A connection that limits the size of request heads, the time they take to arrive, and the time a response waits unread.
 
-    One timer serves all requests of a connection: it looks at times that were noted, and a request costs no timer of its own.
+    One timer serves all requests of a connection: it compares recorded times, so that no request needs a timer of its own.
     """
 
-    sending = Limits().sending  # seconds for a head to arrive, or for some of a response to be taken
-    head: int | None = None  # bytes of a head that has begun and not ended
-    since = 0.0  # when the client could begin a head, or began it
-    untaken = 0  # bytes of responses that waited for the client when the timer looked last
+    sending = Limits().sending  # seconds for a head to arrive, or for the client to read some of a response
+    head: int | None = None  # bytes of an incomplete head
+    since = 0.0  # when a head began, or could have begun
+    unread = 0  # bytes of responses in the write buffer at the last check
     timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -91,7 +91,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse some bytes, and refuse a head that is too long."""
+        """Parse bytes, and refuse a head that is too long."""
         super().data_received(data)
         if self.head is not None:
             self.head += len(data)
@@ -99,31 +99,30 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.refuse(400, f"the head of a request has at most {LONGEST_HEAD:,} bytes")
 
     def on_message_begin(self) -> None:
-        """A head begins: its bytes and its time count from here."""
+        """A head begins: start counting its bytes and its time."""
         super().on_message_begin()
         self.head, self.since = 0, self.loop.time()
 
     def on_headers_complete(self) -> Any:
-        """A head is whole."""
+        """A head is complete."""
         self.head = None
         return super().on_headers_complete()
 
     def on_response_complete(self) -> None:
-        """A response was sent: the client may begin another request."""
+        """A response was sent: the next head may begin."""
         self.since = self.loop.time()
         super().on_response_complete()
 
     def check_times(self) -> None:
-        """Close the connection if it keeps us waiting, else look again when it could."""
-        now, untaken, closing = self.loop.time(), self.transport.get_write_buffer_size(), self.transport.is_closing()
-        if untaken and untaken == self.untaken and (closing or self.flow.write_paused):
-            self.transport.abort()  # nothing was taken since the last look: to close would wait for it
+        """Close the connection if the client is too slow, otherwise check again later."""
+        now, unread, closing = self.loop.time(), self.transport.get_write_buffer_size(), self.transport.is_closing()
+        if unread and unread == self.unread and (closing or self.flow.write_paused):
+            self.transport.abort()  # nothing was read since the last check; close() would wait for the client
             return
-        self.untaken = untaken
+        self.unread = unread
         answered = self.cycle is None or self.cycle.response_complete
-        idle = (
-            self.head is None and self.timeout_keep_alive_task is not None
-        )  # uvicorn's timer runs until the next byte
+        # uvicorn's own keep-alive timer is running
+        idle = self.head is None and self.timeout_keep_alive_task is not None
         rest = self.since + self.sending - now if answered and not idle and not closing else self.sending
         if rest > 0:
             self.timer = self.loop.call_later(rest, self.check_times)
@@ -135,11 +134,11 @@ class BoundedProtocol(HttpToolsProtocol):
             self.refuse(408, f"the head of the request did not arrive within {self.sending:g} seconds: send it faster")
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, in our form."""
+        """Refuse invalid HTTP with a JSON error."""
         self.refuse(400, msg)
 
     def refuse(self, status: int, why: str) -> None:
-        """Answer what never became a request, and close."""
+        """Send an error without a request, and close the connection."""
         content = json_bytes({"error": why})
         lines = f"content-type: application/json\r\ncontent-length: {len(content)}\r\nconnection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[status] + lines.encode() + content)
@@ -147,5 +146,5 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded(limits: Limits) -> type[BoundedProtocol]:
-    """The protocol of connections within some limits."""
+    """The protocol class with the limits of a server."""
     return type("BoundedProtocol", (BoundedProtocol,), {"sending": limits.sending})

@@ -1,21 +1,21 @@
-"""From the body of a request to what is asked of a run: inputs, options, what-ifs."""
+"""From the body of a request to questions for a run: inputs, options, changes."""
 
 import asyncio
 import base64
 import binascii
 import json
 import math
+import os
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from python_multipart.exceptions import ParseError
-from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.requests import Request
+from python_multipart.multipart import Field, File, FormParser, parse_options_header
+from starlette.requests import ClientDisconnect, Request
 
 from mirada.data.files.forms import TABLE_TEXT_ENDINGS, ending_of
 from mirada.data.files.opening import GZIP
@@ -25,22 +25,21 @@ from mirada.errors import require
 from mirada.looking.change.changes import Change, changes_from
 from mirada.runs.answers import Answer
 from mirada.runs.inputs import Question
-from mirada.web.options import Limits, Refused, checked_option, from_text, is_text, shown
+from mirada.web.options import CLIENT_GONE, Limits, Refused, check, checked_option, from_text, is_text, shown
 from mirada.web.runs import FILES, ServedRun, ServedRuns, draws
 from mirada.words import shortened
 
-# The body of a request: read within bounds of size and time, as JSON or as a form with files.
+# The body of a request: read within limits of size and time, as JSON or as a form with files.
 
 
-Receive = Callable[[], Awaitable[Any]]
-MOST_FIELDS = 64  # of a form, beside its files
+MOST_FIELDS = 64  # of a form, without its files
 JSON_TYPES = ("application/json", "text/json")
 FORM = "multipart/form-data"
 
 
 @dataclass(frozen=True)
 class SentFile:
-    """A file of a form, or one that came as base64. Its name is only shown, and never opened."""
+    """An uploaded file, from a form or from base64. Its name is only shown, never opened."""
 
     name: str
     content: bytes = field(repr=False)
@@ -48,7 +47,7 @@ class SentFile:
 
 @dataclass(frozen=True)
 class Body:
-    """The fields of a request, and its files. `typed` tells whether numbers are numbers: in a form they are text."""
+    """The fields of a request, and its files. `typed`: values have JSON types; in a form all are text."""
 
     fields: dict[str, Any]
     files: tuple[SentFile, ...] = ()
@@ -56,65 +55,59 @@ class Body:
 
 
 async def read_body(request: Request, limits: Limits) -> Body:
-    """What a client sent. Whatever is wrong with it is refused with the reason."""
-    kind_text, boundary = _content_type(_header(request, b"content-type"))
-    if kind_text not in (*JSON_TYPES, FORM):
-        got = f"got {shortened(kind_text)}" if kind_text else "there is none"
+    """Read and parse the body of a request; an invalid one is refused with the reason."""
+    kind, boundary = _content_type(_header(request, b"content-type"))
+    if kind not in (*JSON_TYPES, FORM):
+        got = f"got {shortened(kind)}" if kind else "there is none"
         raise Refused(415, f"the Content-Type must be application/json, or {FORM} for files: {got}")
     raw = await _read_bytes(request, limits)
-    if kind_text != FORM:
+    if kind != FORM:
         return Body(_json_object(raw))
-    if not boundary:
-        raise Refused(400, "the form is damaged: its Content-Type has no boundary")
+    check(bool(boundary), 400, "the form is damaged: its Content-Type has no boundary")
     return _read_form(raw, boundary, limits)
 
 
 def _header(request: Request, name: bytes) -> bytes:
-    """A header as it was sent, the first of its name; empty where there is none."""
+    """The first header of that name, undecoded: faster than `request.headers`; empty if there is none."""
     return next((value for known, value in request.scope["headers"] if known == name), b"")
 
 
-@lru_cache(64)  # the next request says the same
+@lru_cache(64)  # requests repeat the same header
 def _content_type(given: bytes) -> tuple[str, bytes]:
-    """The kind of a body, in small letters, and the boundary of a form."""
+    """The media type of a body in lower case, and the boundary of a form."""
     kind, options = parse_options_header(given)
     return kind.decode("latin-1").lower(), options.get(b"boundary", b"")
 
 
-def _too_large(limits: Limits) -> Refused:
-    return Refused(413, f"the request is too large: at most {limits.body:,} bytes", Connection="close")
-
-
 async def _read_bytes(request: Request, limits: Limits) -> bytes:
-    """The bytes of a body, in time."""
-    declared = _header(request, b"content-length")
-    if declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body):
-        raise _too_large(limits)
-    parts: list[bytes] = []
-    size = 0
+    """The bytes of a body, within the limits of size and time."""
+    declared, parts = _header(request, b"content-length"), list[bytes]()
+    size = int(declared[:18]) if declared.isdigit() else 0
     try:
         async with asyncio.timeout(limits.sending):
-            while True:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise Refused(499, "the client went away")
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > limits.body:
-                    raise _too_large(limits)
-                if not message.get("more_body", False):
+            if size <= limits.body:
+                size = 0
+                async for part in request.stream():
+                    parts.append(part)
+                    size += len(part)
+                    if size > limits.body:
+                        break
+                else:
                     return b"".join(parts)
+    except ClientDisconnect:
+        raise Refused(499, CLIENT_GONE) from None
     except TimeoutError:
         why = f"the request did not arrive within {limits.sending:g} seconds: send it faster, or less of it"
         raise Refused(408, why, Connection="close") from None
+    raise Refused(413, f"the request is too large: at most {limits.body:,} bytes", Connection="close")
 
 
-def _no_number(word: str) -> float:
+def _reject_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number of JSON")
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The fields of an object: of two with one name a reader would have to drop one without a word."""
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of an object. A duplicate name is an error: otherwise one value would be dropped silently."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
@@ -123,12 +116,12 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-# to make one takes longer than to read a request
-DECODER = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_each_once)
+# creating one takes longer than parsing a request
+DECODER = json.JSONDecoder(parse_constant=_reject_constant, object_pairs_hook=_unique_fields)
 
 
 def _json_object(raw: bytes) -> dict[str, Any]:
-    """A JSON object.
+    """The JSON object in a body.
 
     >>> _json_object(b'{"inputs": ["a"]}')
     {'inputs': ['a']}
@@ -141,74 +134,39 @@ def _json_object(raw: bytes) -> dict[str, Any]:
         raise Refused(400, "the request is not JSON: it is not UTF-8") from None
     except ValueError as error:
         raise Refused(400, f"the request is not JSON: {shortened(str(error))}") from None
-    if not isinstance(value, dict):
-        raise Refused(400, 'the request must be a JSON object, such as {"inputs": ["..."]}')
+    check(isinstance(value, dict), 400, 'the request must be a JSON object, such as {"inputs": ["..."]}')
     return value
-
-
-class _FormReader:
-    """Collects the parts of a form while they are parsed; its methods have the names that the parser calls."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.fields: dict[str, Any] = {}
-        self.files: list[SentFile] = []
-        self.ended = False
-        self.on_part_begin()
-
-    def on_part_begin(self) -> None:
-        self.headers: dict[bytes, bytes] = {}
-        self.header = self.value = b""
-        self.data: list[bytes] = []
-
-    def on_header_field(self, data: bytes, start: int, end: int) -> None:
-        self.header += data[start:end]
-
-    def on_header_value(self, data: bytes, start: int, end: int) -> None:
-        self.value += data[start:end]
-
-    def on_header_end(self) -> None:
-        self.headers[self.header.lower()] = self.value
-        self.header = self.value = b""
-
-    def on_part_data(self, data: bytes, start: int, end: int) -> None:
-        self.data.append(data[start:end])
-
-    def on_part_end(self) -> None:
-        _, options = parse_options_header(self.headers.get(b"content-disposition", b""))
-        name, content = _decoded(options.get(b"name", b""), "the name of a field"), b"".join(self.data)
-        if b"filename" in options:
-            if name != "file":
-                raise Refused(400, f"files of a form are called file: got {shortened(name)!r}")
-            if len(self.files) >= self.limits.inputs:
-                raise Refused(413, f"at most {self.limits.inputs} files a request")
-            self.files.append(SentFile(_plain_name(options[b"filename"]), content))
-        else:
-            if not name or name in self.fields:
-                raise Refused(
-                    400, f"every field of a form has a name of its own: got {shortened(name)!r} twice or without"
-                )
-            if len(self.fields) >= MOST_FIELDS:
-                raise Refused(413, f"at most {MOST_FIELDS} fields a request")
-            self.fields[name] = _decoded(content, shortened(name))
-
-    def on_end(self) -> None:
-        self.ended = True
 
 
 def _read_form(raw: bytes, boundary: bytes, limits: Limits) -> Body:
     """The fields and files of a form."""
-    reader = _FormReader(limits)
-    callbacks: Any = {name: getattr(reader, name) for name in dir(reader) if name.startswith("on_")}
-    parser = MultipartParser(boundary, callbacks)
+    fields: dict[str, Any] = {}
+    files: list[SentFile] = []
+    ends: list[bool] = []
+
+    def add_field(part: Field) -> None:
+        name = _decoded(part.field_name or b"", "the name of a field")
+        rule = f"every field of a form has a name of its own: got {shortened(name)!r} twice or without"
+        check(bool(name) and name not in fields, 400, rule)
+        check(len(fields) < MOST_FIELDS, 413, f"at most {MOST_FIELDS} fields a request")
+        fields[name] = _decoded(part.value or b"", shortened(name))
+
+    def add_file(part: File) -> None:
+        name = _decoded(part.field_name or b"", "the name of a field")
+        check(name == "file", 400, f"files of a form are called file: got {shortened(name)!r}")
+        check(len(files) < limits.inputs, 413, f"at most {limits.inputs} files a request")
+        part.file_object.seek(0)
+        files.append(SentFile(_plain_name(part.file_name or b""), part.file_object.read()))
+
+    memory = {"MAX_MEMORY_FILE_SIZE": math.inf}  # the body is in memory already: no temporary files
+    parser = FormParser(FORM, add_field, add_file, lambda: ends.append(True), boundary, config=memory)
     try:
         parser.write(raw)
         parser.finalize()
     except (ParseError, ValueError) as error:
         raise Refused(400, f"the form is damaged: {shortened(str(error))}") from None
-    if not reader.ended:
-        raise Refused(400, "the form is cut short: it has no end. Send it again.")
-    return Body(reader.fields, tuple(reader.files), typed=False)
+    check(bool(ends), 400, "the form is cut short: it has no end. Send it again.")
+    return Body(fields, tuple(files), typed=False)
 
 
 def _decoded(raw: bytes, what: str) -> str:
@@ -219,7 +177,7 @@ def _decoded(raw: bytes, what: str) -> str:
 
 
 def _plain_name(raw: bytes) -> str:
-    r"""The name of a file without folders and control characters; it is shown to people.
+    r"""The name of a file without folders and control characters, as it is shown.
 
     >>> _plain_name(b"C:\\my\\cat.png"), _plain_name(b"../../etc/passwd"), _plain_name(b"")
     ('cat.png', 'passwd', 'file')
@@ -228,15 +186,14 @@ def _plain_name(raw: bytes) -> str:
     return shortened("".join(letter for letter in text if letter.isprintable()).strip()) or "file"
 
 
-# Files that were sent, as a program would give them: a picture as pixels, a recording as samples, a table as a
-# file.
+# Uploaded files as inputs of a task: a picture as pixels, a recording as samples, a table as a file.
 
 
-HOW = 'send it as multipart `file`, or as {"name": ..., "base64": ...}. Paths of the server are not read.'
+HOW_TO_SEND = 'send it as multipart `file`, or as {"name": ..., "base64": ...}. Paths of the server are not read.'
 
 
 def _is_file(value: Any) -> bool:
-    """Whether it is the form of a file inside JSON: an object with base64, and perhaps a name.
+    """Whether a JSON value is a file: an object with base64, and perhaps a name.
 
     >>> _is_file({"name": "a.txt", "base64": "aGk="}), _is_file({"name": "a.txt"}), _is_file({"base64": 5})
     (True, False, False)
@@ -247,7 +204,7 @@ def _is_file(value: Any) -> bool:
 
 
 def _from_json(value: str | dict[str, str]) -> SentFile:
-    """A file inside JSON: an object with its name and base64, a data URL, or base64 alone.
+    """A file in JSON: an object with its name and base64, a data URL, or base64 alone.
 
     >>> _from_json({"name": "a.txt", "base64": "aGk="}).content
     b'hi'
@@ -258,16 +215,15 @@ def _from_json(value: str | dict[str, str]) -> SentFile:
     try:
         content = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError(f"an input must be a file, and this is not base64: {shown(value)}; {HOW}") from None
+        raise ValueError(f"an input must be a file, and this is not base64: {shown(value)}; {HOW_TO_SEND}") from None
     return SentFile(_plain_name(name.encode(errors="replace")), content)
 
 
-def _as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]:
-    """A file as an input of the run's task, and the bytes of memory it takes; a ValueError if it is none."""
-    kind = served.run.task.input_kind
+def _as_input(run: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]:
+    """A file as an input of the run's task, and the bytes of memory it takes; a ValueError if it cannot be read."""
+    kind = run.task.input_kind
     require(bool(file.content), f"{file.name}: the file is empty. Send it again.")
-    packed = file.content.startswith(GZIP)
-    require(not packed, f"{file.name}: packed by gzip. Unpack it before it is sent.")
+    require(not file.content.startswith(GZIP), f"{file.name}: packed by gzip. Unpack it before it is sent.")
     if kind == "picture":
         pixels = sent_picture(file.name, file.content, limits.pixels)
         return pixels, pixels.nbytes
@@ -279,21 +235,8 @@ def _as_input(served: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, i
         too_long = f"{file.name}: too long: {sound.seconds:,.0f} s, at most {limits.sound:,.0f} s. Cut it."
         require(sound.seconds <= limits.sound, too_long)
         return (sound.samples, sound.rate), sound.samples.nbytes
-    require(kind in FILES, f"{served.run.task.name} takes no files. Send text.")
+    require(kind in FILES, f"{run.task.name} takes no files. Send text.")
     return file, len(file.content)
-
-
-@contextmanager
-def _as_path(file: SentFile) -> Iterator[str]:
-    """A table as a file of its own, for as long as it is read. Errors have the name that it was sent as."""
-    ending = ending_of(file.name)
-    with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
-        path = str(Path(folder, "table" + (ending if ending in TABLE_TEXT_ENDINGS else ".csv")))
-        Path(path).write_bytes(file.content)
-        try:
-            yield path
-        except ValueError as error:
-            raise ValueError(str(error).replace(path, file.name)) from None
 
 
 RUN_FIELDS = ("inputs", "run", "stream", "changes")
@@ -302,28 +245,26 @@ LOOK_FIELDS = ("input", "run", "changes", "methods")
 
 @dataclass(frozen=True, eq=False)
 class AnswerRequest:
-    """What a request asks for. A question that cannot be answered has an error, and hinders no other."""
+    """A parsed request. A question that cannot be answered has an error and does not affect the others."""
 
-    served: ServedRun
+    run: ServedRun
     questions: tuple[Question, ...]
     ask: Mapping[str, Any]
-    draws: (
-        bool  # whether answers are drawn at random: they depend on their numbers, so that a request is answered whole
-    )
-    changes: Mapping[str, Any]  # by layer, lists of them
+    draws: bool  # whether answers are sampled: they depend on their places in the batch, so a request is not split
+    changes: Mapping[str, Any]  # lists of changes by layer
     stream: bool = False
-    methods: bool = False  # whether rollout, gradients and ablation are wanted in addition to the weights
-    bytes: int = 0  # of memory that the questions hold
+    methods: bool = False  # whether to compute rollout, gradients and ablation in addition to the weights
+    bytes: int = 0  # of memory that the questions take
 
     @property
     def key(self) -> tuple[Any, ...] | None:
-        """What requests that may be answered together have in common."""
+        """Requests with equal keys may be answered in one batch; None: alone."""
         if self.changes or self.draws:
             return None
-        return (self.served.name, *sorted(self.ask.items()))
+        return (self.run.name, *sorted(self.ask.items()))
 
     def part(self, first: int, last: int) -> "AnswerRequest":
-        """Some of the questions."""
+        """The request with some of its questions only."""
         if first == 0 and last >= len(self.questions):
             return self
         some = self.questions[first:last]
@@ -331,37 +272,35 @@ class AnswerRequest:
 
 
 def read_run(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
-    """What `POST /api/run` asks for."""
-    served = runs.find(body.fields.get("run"))
-    inputs = _given_inputs(body, served, "inputs")
+    """Parse a request of `POST /api/run`."""
+    run = runs.find(body.fields.get("run"))
+    inputs = _given_inputs(body, run, "inputs")
     if not isinstance(inputs, list):
         raise Refused(400, f"inputs must be a list: got {shown(inputs)}")
-    if not inputs:
-        raise Refused(400, "inputs is empty: there is nothing to answer")
-    if len(inputs) > limits.inputs:
-        raise Refused(413, f"at most {limits.inputs} inputs a request: got {len(inputs):,}. Send several requests.")
+    count, most = len(inputs), limits.inputs
+    check(count > 0, 400, "inputs is empty: there is nothing to answer")
+    if count > most:
+        raise Refused(413, f"at most {most} inputs a request: got {count:,}. Send several requests.")
     for number, value in enumerate(inputs):
-        _check_type(f"inputs[{number}]", value, served)
-    asked = _read_request(body, served, inputs, RUN_FIELDS, limits)
-    stream = _truth(body, "stream")
-    if stream and len(inputs) != 1:
-        raise Refused(400, f"a stream has one answer: give one input, not {len(inputs)}")
-    return replace(asked, stream=True) if stream else asked
+        _check_type(f"inputs[{number}]", value, run)
+    parsed = _read_request(body, run, inputs, RUN_FIELDS, limits)
+    stream = _boolean(body, "stream")
+    check(not stream or count == 1, 400, f"a stream has one answer: give one input, not {count}")
+    return replace(parsed, stream=True) if stream else parsed
 
 
 def read_look(body: Body, runs: ServedRuns, limits: Limits) -> AnswerRequest:
-    """What `POST /api/look` asks for."""
-    served = runs.find(body.fields.get("run"))
-    given = _given_inputs(body, served, "input")
+    """Parse a request of `POST /api/look`."""
+    run = runs.find(body.fields.get("run"))
+    given = _given_inputs(body, run, "input")
     one = given[0] if body.files else given
-    if len(body.files) > 1:
-        raise Refused(400, f"one input is looked at: got {len(body.files)} files")
-    _check_type("input", one, served)
-    return replace(_read_request(body, served, [one], LOOK_FIELDS, limits), methods=_truth(body, "methods"))
+    check(len(body.files) < 2, 400, f"one input is looked at: got {len(body.files)} files")
+    _check_type("input", one, run)
+    return replace(_read_request(body, run, [one], LOOK_FIELDS, limits), methods=_boolean(body, "methods"))
 
 
-def _truth(body: Body, name: str) -> bool:
-    """A field that is true or false; false where there is none."""
+def _boolean(body: Body, name: str) -> bool:
+    """The value of a boolean field; false if it is missing."""
     value = body.fields.get(name, False)
     value = from_text(value, bool) if isinstance(value, str) and not body.typed else value
     if not isinstance(value, bool):
@@ -369,62 +308,58 @@ def _truth(body: Body, name: str) -> bool:
     return value
 
 
-def _given_inputs(body: Body, served: ServedRun, field: str) -> Any:
+def _given_inputs(body: Body, run: ServedRun, field: str) -> Any:
     """The files of a form, or a field of JSON."""
-    task, kind = served.run.task, served.run.task.input_kind
+    task, kind = run.task, run.task.input_kind
     if body.files:
-        if not served.takes_files:
-            raise Refused(400, f'{task.name} takes text, not files: send JSON, {{"{field}": ...}}')
-        if field in body.fields:
-            raise Refused(400, f"give files or {field}, not both")
+        check(run.task.takes_files, 400, f'{task.name} takes text, not files: send JSON, {{"{field}": ...}}')
+        check(field not in body.fields, 400, f"give files or {field}, not both")
         return list(body.files)
     if field not in body.fields:
         what = f"{FILES[kind]} as multipart `file`, or {field} with base64" if kind in FILES else field
         raise Refused(400, f"there is nothing to answer: send {what}")
     value = body.fields[field]
-    return [value] if field == "inputs" and not body.typed else value  # a form has one text
+    return [value] if field == "inputs" and not body.typed else value  # a text field of a form is one input
 
 
-def _check_type(place: str, value: Any, served: ServedRun) -> None:
-    """Require text, or a file where the task takes files; what is wrong inside of one concerns this input alone."""
-    if isinstance(value, str | SentFile) or (served.takes_files and _is_file(value)):
+def _check_type(place: str, value: Any, run: ServedRun) -> None:
+    """Require text, or a file where the task takes files; errors in its content are reported per input later."""
+    if isinstance(value, str | SentFile) or (run.task.takes_files and _is_file(value)):
         return
-    if served.takes_files:
-        raise Refused(400, f"{place} must be a file: got {shown(value)}; {HOW}")
-    raise Refused(400, f"{place} must be text: got {shown(value)}")
+    wanted, hint = ("a file", f"; {HOW_TO_SEND}") if run.task.takes_files else ("text", "")
+    raise Refused(400, f"{place} must be {wanted}: got {shown(value)}{hint}")
 
 
 def _read_request(
-    body: Body, served: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits
+    body: Body, run: ServedRun, inputs: Sequence[Any], own: Sequence[str], limits: Limits
 ) -> AnswerRequest:
-    """Inputs as questions, and the options."""
-    ask, draws = _options_of({name: value for name, value in body.fields.items() if name not in own}, served, limits)
-    changes = _changes_of(body.fields.get("changes"), served, limits)
-    pairs = [_question_of(value, served, limits) for value in inputs]
-    questions, size = tuple(question for question, _ in pairs), sum(size for _, size in pairs)
-    return AnswerRequest(served, questions, ask, draws, changes, bytes=size)
+    """The request with its inputs as questions, and its checked options."""
+    ask, draws = _options_of({name: value for name, value in body.fields.items() if name not in own}, run, limits)
+    changes = _changes_of(body.fields.get("changes"), limits)
+    questions, sizes = zip(*(_question_of(value, run, limits) for value in inputs), strict=True)
+    return AnswerRequest(run, questions, ask, draws, changes, bytes=sum(sizes))
 
 
-def _options_of(given: Mapping[str, Any], served: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
-    """The options of an answer, as on the command line, and whether it is drawn; null is what is left out there."""
+def _options_of(given: Mapping[str, Any], run: ServedRun, limits: Limits) -> tuple[dict[str, Any], bool]:
+    """The options of an answer, and whether it is sampled; an option that is null keeps its default."""
     if not given:
-        return {}, served.draws
-    known, task = served.options, served.run.task.name
-    listed = f"it takes {', '.join(known)}" if known else "it takes no options"
-    useless = [name for name in given if name not in known]
-    if useless:
-        raise Refused(400, f"{shown(useless[0])} is not used by {task}; {listed}")
+        return {}, run.draws
+    known = run.ask_options
+    for name in given:
+        if name not in known:
+            listed = f"it takes {', '.join(known) or 'no options'}"
+            raise Refused(400, f"{shown(name)} is not used by {run.task.name}; {listed}")
     ask = {name: checked_option(known[name], value, limits) for name, value in given.items() if value is not None}
     if isinstance(ask.get("passage"), str):
-        ask["passage"] = ask["passage"] or " "  # an empty one is a mistake, not the default
+        ask["passage"] = ask["passage"] or " "  # an empty passage is an error, not the default
     try:
-        return ask, draws(served.run.asked(ask))
+        return ask, draws(run.asked(ask))
     except ValueError as error:
         raise Refused(400, str(error)) from None
 
 
-def _changes_of(given: Any, served: ServedRun, limits: Limits) -> dict[str, list[Change]]:
-    """The what-ifs of a request, by layer."""
+def _changes_of(given: Any, limits: Limits) -> dict[str, list[Change]]:
+    """The changes of a request, by layer."""
     if given is None or given == "":
         return {}
     if isinstance(given, str):
@@ -432,53 +367,56 @@ def _changes_of(given: Any, served: ServedRun, limits: Limits) -> dict[str, list
             given = json.loads(given)
         except (ValueError, RecursionError):
             raise Refused(400, "changes must be a list in JSON") from None
-    if isinstance(given, list) and len(given) > limits.changes:
-        raise Refused(413, f"at most {limits.changes} changes a request: got {len(given):,}")
+    count = len(given) if isinstance(given, list) else 0
+    check(count <= limits.changes, 413, f"at most {limits.changes} changes a request: got {count:,}")
     try:
         return changes_from(given)
     except ValueError as error:
         raise Refused(400, str(error)[:1000]) from None
 
 
-def _question_of(value: Any, served: ServedRun, limits: Limits) -> tuple[Question, int]:
-    """An input as a question, and the memory it holds; one that cannot be read has an error."""
-    task = served.run.task
-    if isinstance(value, SentFile) or served.takes_files:
-        name = value.name if isinstance(value, SentFile) else "file"
-        try:
+def _question_of(value: Any, run: ServedRun, limits: Limits) -> tuple[Question, int]:
+    """An input as a question, and the bytes of memory it takes; one that cannot be read has an error."""
+    name = value  # as the answer names the input
+    try:
+        if isinstance(value, SentFile) or run.task.takes_files:
+            name = "file"
             file = value if isinstance(value, SentFile) else _from_json(value)
             name = file.name
-            given, size = _as_input(served, file, limits)
+            given, size = _as_input(run, file, limits)
             return Question(name, given), size
-        except ValueError as error:
-            return Question(name, name, error=str(error)), 0
-    if not is_text(value):
-        clean = value.encode(errors="replace").decode()
-        return Question(clean, clean, error="not text: it has half of a surrogate pair. Send UTF-8."), 0
-    if len(value) > limits.characters:
-        why = f"too long: {len(value):,} characters, at most {limits.characters:,}. Cut it."
-        return Question(value[:60], value[:60], error=why), 0
-    try:
-        return Question(value, task.parse(value)), 4 * len(value)
+        if not is_text(value):
+            name = value.encode(errors="replace").decode()
+            raise ValueError("not text: it has half of a surrogate pair. Send UTF-8.")
+        if len(value) > limits.characters:
+            name = value[:60]
+            raise ValueError(f"too long: {len(value):,} characters, at most {limits.characters:,}. Cut it.")
+        return Question(value, run.task.parse(value)), 4 * len(value)
     except ValueError as error:
-        return Question(value, value, error=str(error)), 0
+        return Question(name, name, error=str(error)), 0
 
 
-def answers_to_request(asked: AnswerRequest) -> list[Answer]:
-    """The answers to all questions, in their order. In the thread that computes."""
-    run = asked.served.run
+def answers_to_request(parsed: AnswerRequest) -> list[Answer]:
+    """The answers to all questions, in their order. Called in the model thread."""
+    run = parsed.run
     if run.task.input_kind == "table":
-        return [_answered_table_file(asked, question) for question in asked.questions]
-    answers = run.answers_to(asked.questions, **asked.ask)
-    if not asked.served.takes_files:
+        return [_answered_table_file(parsed, question) for question in parsed.questions]
+    answers = run.answers_to(parsed.questions, **parsed.ask)
+    if not parsed.run.task.takes_files:
         return answers
-    return [replace(answer, input=question.where) for question, answer in zip(asked.questions, answers, strict=True)]
+    return [replace(answer, input=question.where) for question, answer in zip(parsed.questions, answers, strict=True)]
 
 
-def _answered_table_file(asked: AnswerRequest, question: Question) -> Answer:
-    """The answer to a table that was sent; it is called by the name that it was sent as."""
+def _answered_table_file(parsed: AnswerRequest, question: Question) -> Answer:
+    """The answer to an uploaded table: written to a temporary file, and named as it was uploaded."""
     if question.error:
         return Answer(question.where, "", math.nan, error=question.error)
-    with _as_path(question.input) as path:
-        (answer,) = asked.served.run.answers_to([Question(question.where, path)], **asked.ask)
+    file, ending = question.input, ending_of(question.input.name)
+    with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
+        path = os.path.join(folder, "table" + (ending if ending in TABLE_TEXT_ENDINGS else ".csv"))
+        Path(path).write_bytes(file.content)
+        try:
+            (answer,) = parsed.run.answers_to([Question(question.where, path)], **parsed.ask)
+        except ValueError as error:
+            raise ValueError(str(error).replace(path, file.name)) from None
         return replace(answer, input=question.where, error=answer.error.replace(path, question.where))

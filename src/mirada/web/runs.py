@@ -1,8 +1,8 @@
-"""The runs that are served, by name, and what each says of itself."""
+"""The runs that are served, by name, and their descriptions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,29 +12,30 @@ from mirada.decoding.greedy import Sample
 from mirada.decoding.search import Stepper
 from mirada.errors import require, unknown
 from mirada.files import expanded
+from mirada.looking.change.intervene import intervene
 from mirada.runs.ask import AskOptions, Option, SearchAsk
 from mirada.runs.load import load
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
-from mirada.web.options import Limits, Refused, form_fields, shown
+from mirada.web.options import Limits, Refused, check, form_fields, shown
 from mirada.words import shortened
 
-# A run that stops writing, and comparing methods, when nobody waits for the result any more.
+# A run that stops generating, and comparing methods, when its request is cancelled.
 
 
-class GivenUp(Exception):  # noqa: N818 (nobody waits for it)
-    """Nobody waits for what is being computed."""
+class RequestCancelled(Exception):  # noqa: N818 (a cancellation, not an error)
+    """The request for what is being computed was cancelled."""
 
 
 @dataclass(frozen=True, eq=False)
 class WatchedStepper:
-    """A stepper that asks before every step whether there is any use in going on."""
+    """A stepper that checks for cancellation before every step."""
 
     inner: Any
     check_cancelled: Callable[[], None]
 
     def step(self, tokens: Any, state: Any) -> Any:
-        """One step, if somebody still waits for it."""
+        """One step, unless the request was cancelled."""
         self.check_cancelled()
         return self.inner.step(tokens, state)
 
@@ -42,41 +43,8 @@ class WatchedStepper:
         return getattr(self.inner, name)
 
 
-def _always() -> bool:
-    return True
-
-
-@dataclass(eq=False)
-class WatchedRun(Run):
-    """The same run; `wanted` is asked at every step of a search, and between the passes of a comparison of methods."""
-
-    wanted: Callable[[], bool] = field(default=_always, repr=False)
-
-    @classmethod
-    def of(cls, run: Run) -> "WatchedRun":
-        """A run, watched."""
-        return cls(run.folder, run.task, run.model, run.known, run.settings, run.ask, run.file_overrides)
-
-    @property
-    def stepper(self) -> Stepper:
-        return cast(Stepper, WatchedStepper(super().stepper, self.check_cancelled))
-
-    def check_cancelled(self) -> None:
-        if not self.wanted():
-            raise GivenUp
-
-    @contextmanager
-    def while_wanted(self, wanted: Callable[[], bool]) -> Iterator[None]:
-        """Inside, searches and comparisons go on only for as long as this holds."""
-        self.wanted = wanted
-        try:
-            yield
-        finally:
-            self.wanted = _always
-
-
-FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # kinds of inputs that are files
-SENT = {  # what each kind of input is to a program; `mirada run` takes paths and options instead
+FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # input kinds that are files
+INPUT_DESCRIPTIONS = {  # descriptions for API clients; `mirada run` takes paths and options instead
     "question": "questions, with the text that holds their answers as passage",
     "node": "names of nodes",
     "picture": "pictures, as files of a form or base64",
@@ -85,45 +53,58 @@ SENT = {  # what each kind of input is to a program; `mirada run` takes paths an
 }
 
 
-@dataclass(frozen=True, eq=False)
-class ServedRun:
-    """A run, and the name that requests call it by."""
+@dataclass(eq=False)
+class ServedRun(Run):
+    """A run with its name in requests, which can be cancelled: `wanted` is called at every step of a search, and between the
+    methods of a comparison.
+    """
 
-    name: str
-    run: WatchedRun
+    name: str = ""
+    wanted: Callable[[], bool] | None = field(default=None, repr=False)
 
     @property
-    def takes_files(self) -> bool:
-        """Whether its inputs are files."""
-        return self.run.task.takes_files
+    def stepper(self) -> Stepper:
+        return cast(Stepper, WatchedStepper(super().stepper, self.check_cancelled))
+
+    def check_cancelled(self) -> None:
+        if self.wanted is not None and not self.wanted():
+            raise RequestCancelled
+
+    @contextmanager
+    def while_wanted(self, wanted: Callable[[], bool], changes: Mapping[str, Any]) -> Iterator[None]:
+        """Inside, `changes` are applied to the model, and searches and comparisons stop once `wanted` returns False."""
+        self.wanted = wanted
+        try:
+            with intervene(self.model, changes) if changes else nullcontext():
+                yield
+        finally:
+            self.wanted = None
 
     @cached_property
-    def options(self) -> dict[str, Option]:
-        """The options of a question, by name."""
-        return self.run.task.Ask.options()
+    def ask_options(self) -> dict[str, Option]:
+        """The options of an answer, by name."""
+        return self.task.Ask.options()
 
     @cached_property
     def draws(self) -> bool:
-        """Whether answers are drawn at random unless it is asked otherwise."""
-        return draws(self.run.asked({}))
+        """Whether answers are sampled by default."""
+        return draws(self.asked({}))
 
     def describe(self) -> dict[str, Any]:
-        """What `GET /api/health` says of it."""
-        run = self.run
-        about = entry(run.task.name)
-        labels = getattr(run.known, "labels", ())
+        """Its entry in `GET /api/health`."""
+        task, about, labels = self.task, entry(self.task.name), getattr(self.known, "labels", ())
         return {
             "name": self.name,
-            "task": run.task.name,
-            "model": run.settings.name,
+            "task": task.name,
+            "model": self.settings.name,
             "about": about.about,
-            "input": run.task.input_kind,
-            "takes": SENT.get(run.task.input_kind, about.takes),
-            "streams": run.task.streams,
-            "options": list(self.options),
-            "fields": form_fields(self.options),
+            "input": task.input_kind,
+            "takes": INPUT_DESCRIPTIONS.get(task.input_kind, about.takes),
+            "streams": task.streams,
+            "options": list(self.ask_options),
+            "fields": form_fields(self.ask_options),
             "labels": list(labels) if len(labels) <= Limits().candidates else [],
-            "parameters": sum(p.numel() for p in run.model.parameters()),
+            "parameters": sum(p.numel() for p in self.model.parameters()),
         }
 
 
@@ -132,7 +113,10 @@ class ServedRuns:
 
     def __init__(self, runs: Mapping[str, Run]) -> None:
         require(bool(runs), "there is no run to serve: give the folder of one")
-        self.by_name = {name: ServedRun(name, WatchedRun.of(run)) for name, run in runs.items()}
+        self.by_name: dict[str, ServedRun] = {}
+        for name, run in runs.items():
+            parts = (run.folder, run.task, run.model, run.known, run.settings, run.ask, run.file_overrides)
+            self.by_name[name] = ServedRun(*parts, name=name)
 
     def __iter__(self) -> Any:
         return iter(self.by_name.values())
@@ -141,44 +125,45 @@ class ServedRuns:
         return len(self.by_name)
 
     def find(self, name: Any) -> ServedRun:
-        """The run that a request means: the one it names, or the only one."""
+        """The run that a request names, or the only one."""
         if name is None or name == "":
-            if len(self.by_name) == 1:
-                return next(iter(self.by_name.values()))
-            raise Refused(400, f'several runs are served: choose one with "run"; known: {", ".join(self.by_name)}')
-        if not isinstance(name, str):
-            raise Refused(400, f"run must be the name of a run: got {shown(name)}")
+            first, *others = self.by_name.values()
+            known = ", ".join(self.by_name)
+            check(not others, 400, f'several runs are served: choose one with "run"; known: {known}')
+            return first
+        check(isinstance(name, str), 400, f"run must be the name of a run: got {shown(name)}")
         if name not in self.by_name:
             raise Refused(404, str(unknown("run", shortened(name), self.by_name)))
         return self.by_name[name]
 
 
 def draws(ask: AskOptions) -> bool:
-    """Whether answers wanted like this are drawn at random."""
+    """Whether answers with these options are sampled."""
     return isinstance(ask, SearchAsk) and isinstance(ask.search(), Sample)
 
 
 def load_runs(folders: Sequence[str], device: str) -> ServedRuns:
-    """The runs of some folders, each called as its folder; equal names get their parents' before them."""
+    """Load the runs of some folders, each named as its folder; equal names are prefixed with their parents'."""
     paths = [expanded(folder) for folder in folders]
     require(len({path.resolve() for path in paths}) == len(paths), "a folder is given twice: give each once")
     names = _distinct(paths)
     require(len(set(names)) == len(names), f"two folders have one name: {', '.join(names)}. Rename one of them.")
-    # in a thread that ends: GNU's OpenMP lets threads sleep between parallel regions, which makes short ones half as fast, once
-    # its teams have more threads than the machine has cores, and a thread that computed once keeps its team
+    # in a thread that ends: a thread that computed once keeps its OpenMP team, and once all teams together have more threads
+    # than the machine has cores, GNU's OpenMP lets them sleep between parallel regions: short ones become half as fast
     with ThreadPoolExecutor(1) as loader:
         runs = list(loader.map(lambda path: load(path, device), paths))
     return ServedRuns(dict(zip(names, runs, strict=True)))
 
 
 def _distinct(paths: Sequence[Path]) -> list[str]:
-    """The shortest ends of some paths that differ from each other.
+    """The shortest suffixes by which some paths differ.
 
     >>> _distinct([Path("a/x"), Path("b/x"), Path("y")])
     ['a-x', 'b-x', 'y']
     """
-    whole = [path.resolve().parts for path in paths]
-    ends = [
-        [parts[-size:] for parts in whole] for size in range(1, max(map(len, whole)) + 1)
-    ]  # by how many parts they have
-    return ["-".join(next((some[i] for some in ends if some.count(some[i]) == 1), whole[i])) for i in range(len(whole))]
+    resolved = [path.resolve().parts for path in paths]
+    # the suffixes of all paths, one part long, two parts long, ...
+    ends = [[parts[-size:] for parts in resolved] for size in range(1, max(map(len, resolved)) + 1)]
+    return [
+        "-".join(next((some[i] for some in ends if some.count(some[i]) == 1), full)) for i, full in enumerate(resolved)
+    ]

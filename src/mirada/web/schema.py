@@ -1,4 +1,4 @@
-"""The API described for programs: `GET /openapi.json`."""
+"""The OpenAPI description of the API: `GET /openapi.json`."""
 
 from typing import Any
 
@@ -9,11 +9,8 @@ from mirada.web.options import TYPES, Limits
 from mirada.web.runs import FILES, ServedRuns
 
 Schema = dict[str, Any]
-EVENT: Schema = {  # a server-sent event, whose data is JSON
-    "type": "object",
-    "required": ["data"],
-    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
-}
+EVENT_FIELDS = {"event": {"type": "string"}, "data": {"type": "string"}}  # of a server-sent event; its data is JSON
+EVENT: Schema = {"type": "object", "required": ["data"], "properties": EVENT_FIELDS}
 ERRORS = {
     "400": "What is wrong with the request.",
     "401": "A token is needed.",
@@ -29,40 +26,36 @@ ERRORS = {
 
 
 def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
-    """The whole description, of the runs that are served."""
-    properties = {name: _property(option, limits) for served in runs for name, option in served.options.items()}
+    """The OpenAPI document for the runs that are served."""
+    properties = {name: _property(option, limits) for served in runs for name, option in served.ask_options.items()}
     names = [served.name for served in runs]
-    run: Schema = {
-        "type": "string",
-        "enum": names,
-        "description": "Which run is asked; it may be left out if there is one.",
-    }
+    about = "Which run is asked; it may be left out if there is one."
+    run: Schema = {"type": "string", "enum": names, "description": about}
     needed = ["run"] if len(names) > 1 else []
     item, file_too = _input_schema(runs, limits)
-    changes: Schema = {"type": "array", "items": {"$ref": "#/components/schemas/Change"}, "maxItems": limits.changes}
+    changes: Schema = {"type": "array", "items": _ref("Change"), "maxItems": limits.changes}
     inputs = {"type": "array", "items": item, "minItems": 1, "maxItems": limits.inputs}
     stream = {"type": "boolean", "description": "Server-sent events: pieces of text, then done. One input."}
     shared = {"run": run, **properties, "changes": changes}
-    asked = _object_of({"inputs": inputs, **shared, "stream": stream}, ["inputs", *needed])
-    methods = {"type": "boolean", "description": "Rollout, gradients and ablation beside the weights: slower."}
-    looked = _object_of({"input": item, **shared, "methods": methods}, ["input", *needed])
-    paths = {
-        "/api/run": {"post": _operation("Answers to inputs.", asked, file_too, needed, "#/components/schemas/Answers")},
-        "/api/look": {
-            "post": _operation("All attention behind an answer: a .attn file.", looked, file_too, needed, "")
-        },
-        "/api/health": {"get": _get("The runs that are served.", {"$ref": "#/components/schemas/Health"})},
-        "/api/samples": {"get": _get("Inputs to try.", {"type": "object"}, run if needed else None)},
-        "/api/metrics": {"get": _get("Counters in the text form of Prometheus.", None)},
-    }
+    run_fields = _object_of({"inputs": inputs, **shared, "stream": stream}, ["inputs", *needed])
+    methods = {"type": "boolean", "description": "Rollout, gradients and ablation next to the weights: slower."}
+    look_fields = _object_of({"input": item, **shared, "methods": methods}, ["input", *needed])
+    answers = {"application/json": {"schema": _ref("Answers")}, "text/event-stream": {"schema": EVENT}}
+    record = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
+    run_body, look_body = _body(run_fields, file_too, needed), _body(look_fields, file_too, needed)
+    run_parameter = {"parameters": [{"name": "run", "in": "query", "required": True, "schema": run}]} if needed else {}
+    counters = {"text/plain": {"schema": {"type": "string"}}}
+    description = "Answers, and the attention behind them."
     document: Schema = {
         "openapi": "3.1.0",
-        "info": {
-            "title": "mirada",
-            "version": mirada.__version__,
-            "description": "Answers, and the attention behind them.",
+        "info": {"title": "mirada", "version": mirada.__version__, "description": description},
+        "paths": {
+            "/api/run": {"post": _operation("Answers to inputs.", answers, run_body)},
+            "/api/look": {"post": _operation("All attention behind an answer: a .attn file.", record, look_body)},
+            "/api/health": {"get": _operation("The runs that are served.", _json(_ref("Health")))},
+            "/api/samples": {"get": _operation("Inputs to try.", _json({"type": "object"}), run_parameter)},
+            "/api/metrics": {"get": _operation("Counters in the text format of Prometheus.", counters)},
         },
-        "paths": paths,
         "components": {"schemas": _schemas()},
     }
     if token:
@@ -72,17 +65,17 @@ def openapi(runs: ServedRuns, limits: Limits, token: bool) -> Schema:
 
 
 def _input_schema(runs: ServedRuns, limits: Limits) -> tuple[Schema, bool]:
-    """What an input is, and whether it may be a file."""
-    kinds = {served.run.task.input_kind for served in runs}
+    """The schema of an input, and whether it may be a file."""
+    kinds = {served.task.input_kind for served in runs}
     text: Schema = {"type": "string", "maxLength": limits.characters}
     file: Schema = _object_of({"name": {"type": "string"}, "base64": {"type": "string", "format": "byte"}}, ["base64"])
-    if kinds <= set(FILES):
-        return file, True
-    return ({"oneOf": [text, file]}, True) if kinds & set(FILES) else (text, False)
+    if not kinds & set(FILES):
+        return text, False
+    return (file if kinds <= set(FILES) else {"oneOf": [text, file]}), True
 
 
 def _property(option: Option, limits: Limits) -> Schema:
-    """An option of an answer."""
+    """The schema of an option."""
     schema: Schema = {"type": TYPES[option.kind]}
     if option.kind is tuple:
         schema |= {"items": {"type": "string"}, "maxItems": limits.candidates}
@@ -97,55 +90,44 @@ def _object_of(properties: Schema, required: list[str]) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _operation(summary: str, body: Schema, files: bool, needed: list[str], answer: str) -> Schema:
-    """A POST: JSON, or a form with files."""
-    content: Schema = {"application/json": {"schema": body}}
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _json(schema: Schema) -> Schema:
+    return {"application/json": {"schema": schema}}
+
+
+def _body(fields: Schema, files: bool, needed: list[str]) -> Schema:
+    """The request body of a POST: JSON, or a form with files."""
+    content = _json(fields)
     if files:
-        text = {"type": "string"}
-        shared = {name: text for name in body["properties"] if name not in ("inputs", "input")}
+        shared = {name: {"type": "string"} for name in fields["properties"] if name not in ("inputs", "input")}
         file = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
         content["multipart/form-data"] = {"schema": _object_of({"file": file, **shared}, ["file", *needed])}
-    good: Schema = {
-        "application/json": {"schema": {"$ref": answer}},
-        "text/event-stream": {"schema": EVENT},
-    }
-    zipped: Schema = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
-    return {
-        "summary": summary,
-        "requestBody": {"required": True, "content": content},
-        "responses": {"200": {"description": summary, "content": good if answer else zipped}, **_errors()},
-    }
+    return {"requestBody": {"required": True, "content": content}}
 
 
-def _get(summary: str, answer: Schema | None, run: Schema | None = None) -> Schema:
-    """A GET."""
-    kind = "application/json" if answer is not None else "text/plain"
-    content = {kind: {"schema": answer if answer is not None else {"type": "string"}}}
-    asked = [{"name": "run", "in": "query", "required": True, "schema": run}] if run else []
-    operation = {"summary": summary, "responses": {"200": {"description": summary, "content": content}, **_errors()}}
-    return operation | ({"parameters": asked} if asked else {})
-
-
-def _errors() -> Schema:
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    return {status: {"description": about, "content": content} for status, about in ERRORS.items()}
+def _operation(summary: str, answer: Schema, request: Schema | None = None) -> Schema:
+    """An operation: its request, its response, and its errors."""
+    errors = {status: {"description": about, "content": _json(_ref("Error"))} for status, about in ERRORS.items()}
+    responses = {"200": {"description": summary, "content": answer}, **errors}
+    return {"summary": summary, **(request or {}), "responses": responses}
 
 
 def _schemas() -> Schema:
-    """What is referred to."""
+    """The schemas that `$ref` refers to."""
     place = {"type": "integer", "minimum": 0}
     counted = "as the layer counts it: a row or column of the .attn file; of a part of a graph, its `places` there"
-    change = _object_of(
-        {
-            "layer": {"type": "string", "description": "The dotted name of a layer, as in the .attn file."},
-            "do": {"type": "string", "enum": sorted(CHANGES)},
-            "head": place,
-            "query": place | {"description": f"A query, {counted}."},
-            "key": place | {"description": f"A key, {counted}."},
-            "weight": {"type": "number", "minimum": 0, "maximum": 1},
-        },
-        ["layer", "do"],
-    )
+    parts = {
+        "layer": {"type": "string", "description": "The dotted name of a layer, as in the .attn file."},
+        "do": {"type": "string", "enum": sorted(CHANGES)},
+        "head": place,
+        "query": place | {"description": f"A query, {counted}."},
+        "key": place | {"description": f"A key, {counted}."},
+        "weight": {"type": "number", "minimum": 0, "maximum": 1},
+    }
+    change = _object_of(parts, ["layer", "do"])
     text, number = {"type": "string"}, {"type": ["number", "null"]}
     ranked = {"type": "array", "items": {"type": "object", "properties": {"text": text, "score": number}}}
     place_in_text, texts = {"type": ["integer", "null"]}, {"type": "array", "items": text}
@@ -159,24 +141,14 @@ def _schemas() -> Schema:
     }  # fmt: skip
     run = dict.fromkeys(("name", "task", "model", "about", "input", "takes"), text)
     served = {"type": "object", "required": ["name", "task", "model"], "properties": run}
+    answers = {"answers": {"type": "array", "items": _ref("Answer")}}
+    runs = {"type": "array", "items": served}
+    health = {"status": {"const": "ok"}, "task": text, "model": text, "version": text, "runs": runs}
     return {
         "Change": change,
         "Answer": answer,
-        "Answers": {
-            "type": "object",
-            "required": ["answers"],
-            "properties": {"answers": {"type": "array", "items": {"$ref": "#/components/schemas/Answer"}}},
-        },
+        "Answers": {"type": "object", "required": ["answers"], "properties": answers},
         "Error": {"type": "object", "required": ["error"], "properties": {"error": text}},
-        "Health": {
-            "type": "object",
-            "required": ["status", "version", "runs"],  # task and model where there is one run
-            "properties": {
-                "status": {"const": "ok"},
-                "task": text,
-                "model": text,
-                "version": text,
-                "runs": {"type": "array", "items": served},
-            },
-        },
+        # task and model are present if one run is served
+        "Health": {"type": "object", "required": ["status", "version", "runs"], "properties": health},
     }

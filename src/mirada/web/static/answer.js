@@ -1,8 +1,8 @@
-// An answer: its text, how sure the model is, the candidates; beside it, the answer with a change.
+// An answer: its text, its confidence, the candidates; next to it, the answer with a change.
 
 import { h, svg } from "./elements.js";
 
-const SHOWN = 8; // candidates at first
+const SHOWN = 8; // candidates shown at first
 
 export function drawAnswer(run, answer, { passage, past = [] }, t, language) {
   if (answer.error) return h("p", { class: "problem", role: "alert" }, answer.error);
@@ -10,7 +10,7 @@ export function drawAnswer(run, answer, { passage, past = [] }, t, language) {
     "div", { class: "card result" },
     h("h2", { class: "aloud" }, t("answer")),
     answer.values ? drawSeries(answer, past, t, language) : text(answer, t),
-    answer.values ? null : sure(answer, t, language),
+    answer.values ? null : confidence(answer, t, language),
     passage && answer.start !== undefined && answer.text ? inPassage(answer, passage) : null,
     answer.ranked?.length > 1 ? ranked(answer.ranked, t, language) : null,
   );
@@ -25,18 +25,18 @@ function percent(value, language) {
   return value.toLocaleString(language, { style: "percent", maximumFractionDigits: digits });
 }
 
-// a probability, or the mean logarithm of those of the words
-function sure(answer, t, language) {
+// a probability, or the mean log-probability of the words
+function confidence(answer, t, language) {
   if (answer.score === null || answer.score === undefined) return null;
   const share = answer.score > 0 ? answer.score : Math.exp(answer.score);
-  const told = answer.score > 0 ? t("sure", percent(share, language)) : t("perToken", percent(share, language));
-  return h("div", { class: "sure", title: String(answer.score) }, bar(share), h("span", { class: "soft" }, told));
+  const text = answer.score > 0 ? t("sure", percent(share, language)) : t("perToken", percent(share, language));
+  return h("div", { class: "sure", title: String(answer.score) }, bar(share), h("span", { class: "soft" }, text));
 }
 
 const bar = (share) => h("span", { class: "meter", "aria-hidden": "true" }, h("span", { style: { width: `${100 * Math.min(1, Math.max(0, share))}%` } }));
 
 function inPassage(answer, passage) {
-  const letters = Array.from(passage); // places count characters, not halves of them
+  const letters = Array.from(passage); // positions count code points, not UTF-16 units
   const [start, end] = [answer.start, answer.end];
   return h("p", { class: "passage", dir: "auto" }, letters.slice(0, start).join(""), h("mark", {}, letters.slice(start, end).join("")), letters.slice(end).join(""));
 }
@@ -48,19 +48,19 @@ function ranked(items, t, language) {
   return h("div", { class: "ranked" }, h("ol", {}, rows.slice(0, SHOWN)), rest.length ? h("details", {}, h("summary", {}, t("more", rest.length)), h("ol", {}, rest)) : null);
 }
 
-// the latest rows of a table that was sent, a list of numbers per column, for the curve before the forecast; [] where they are unclear
+// the latest rows of the uploaded table, a list of numbers per column, for the curve before the forecast; [] if they cannot be read
 export function latest(text, columns, count) {
   const lines = text.split(/\r?\n/).filter((line) => line.trim());
   const mark = [";", "\t", ","].find((one) => lines[0]?.includes(one)) ?? ",";
   const names = (lines[0] ?? "").split(mark).map((name) => name.trim().replace(/^"|"$/g, ""));
   const rows = lines.slice(1).slice(-count).map((line) => line.split(mark));
   return columns.map((column) => {
-    const found = rows.map((row) => Number(names.includes(column) ? row[names.indexOf(column)] : NaN));
-    return found.every(Number.isFinite) ? found : [];
+    const numbers = rows.map((row) => Number(names.includes(column) ? row[names.indexOf(column)] : NaN));
+    return numbers.every(Number.isFinite) ? numbers : [];
   });
 }
 
-// the next rows of a series: a curve per column behind what came before, and the numbers
+// the forecast of a series: a curve per column after the latest rows, and the numbers
 function drawSeries(answer, past, t, language) {
   const { times, columns, values } = answer;
   const [wide, high, edge] = [720, 200, 8];
@@ -89,11 +89,11 @@ function drawSeries(answer, past, t, language) {
   );
 }
 
-// the answer as it is and with a change, side by side; words that differ are marked
+// the answer without and with a change, side by side; words that differ are marked
 export function drawChange(run, before, after, { past = [] }, t, language, undo) {
   const same = before.text === after.text;
   const [old, now] = marked(before.text ?? "", after.text ?? "");
-  const side = (title, pieces, answer, kind) => h("div", { class: `side-by ${kind}` }, h("h3", {}, title), answer.values ? drawSeries(answer, past, t, language) : answer.error ? h("p", { class: "problem" }, answer.error) : h("p", { class: "text", dir: "auto" }, pieces.length ? pieces : h("span", { class: "none" }, t("nothing"))), answer.values ? null : sure(answer, t, language));
+  const side = (title, pieces, answer, kind) => h("div", { class: `side-by ${kind}` }, h("h3", {}, title), answer.values ? drawSeries(answer, past, t, language) : answer.error ? h("p", { class: "problem" }, answer.error) : h("p", { class: "text", dir: "auto" }, pieces.length ? pieces : h("span", { class: "none" }, t("nothing"))), answer.values ? null : confidence(answer, t, language));
   return h(
     "div", { class: `card change ${same ? "same" : "differs"}`, role: "status" },
     h("div", { class: "head" }, h("h2", {}, t(same ? "same" : "changed")), h("button", { type: "button", class: "quiet", onclick: undo }, t("back"))),
@@ -101,7 +101,7 @@ export function drawChange(run, before, after, { past = [] }, t, language, undo)
   );
 }
 
-// the words of two texts; those that only one of them has, in their longest common order, are marked
+// the words of two texts; those outside their longest common subsequence are marked
 export function marked(before, after) {
   const [a, b] = [before, after].map((text) => text.split(/(\s+)/).filter((word) => word !== ""));
   if (a.length * b.length > 250000) return [[before], [after]];

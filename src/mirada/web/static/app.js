@@ -1,4 +1,4 @@
-// The app: a question, its answer, the attention below it, and what would change if the attention were different.
+// The app: a question, its answer, the attention behind it, and the answer with a changed attention.
 
 import { answers, attention, get, stream, token } from "./client.js";
 import { drawAnswer, drawChange, latest } from "./answer.js";
@@ -8,7 +8,7 @@ import { known, preferred, words } from "./words.js";
 import { mount } from "./attention/mount.js";
 
 const THEMES = { auto: "dark", dark: "light", light: "auto" };
-const COMPARED = new Set(["text", "question", "picture", "recording"]); // inputs for which there are other methods
+const COMPARED = new Set(["text", "question", "picture", "recording"]); // input kinds that other methods can explain
 const part = (id) => document.getElementById(id);
 
 class Page {
@@ -18,10 +18,10 @@ class Page {
     this.runs = [];
     this.run = null;
     this.viewer = null;
-    this.shown = null; // {asked, answer, bytes}
+    this.shown = null; // {request, answer, bytes, past}
   }
   async start() {
-    token(); // from the address, before it is needed
+    token(); // read from the URL at the start
     this.dress();
     try {
       this.runs = (await get("/api/health")).runs;
@@ -41,7 +41,7 @@ class Page {
       h("p", {}, this.t("tokenNeeded")), h("label", { class: "field" }, h("span", {}, this.t("token")), field), h("button", { class: "go", type: "submit" }, this.t("enter"))));
     field.focus();
   }
-  // the bar, the language, the theme
+  // the header: language and theme
   dress() {
     const { t } = this;
     document.documentElement.lang = this.language;
@@ -66,7 +66,7 @@ class Page {
     if (!this.run) return this.start();
     this.#form(kept);
     if (shown) {
-      this.#answer(shown.asked, shown.answer);
+      this.#answer(shown.request, shown.answer);
       this.#attentionHead();
     }
     viewer?.app?.set({ language });
@@ -106,19 +106,19 @@ class Page {
     get(`/api/samples?run=${encodeURIComponent(run.name)}`).then(({ samples }) => { if (form === this.form) form.offer(samples, submit); }, () => {});
   }
   async submit() {
-    if (this.stop) return this.stop.abort(); // the button says so
+    if (this.stop) return this.stop.abort(); // the button now means "stop"
     const { form, t } = this;
-    const asked = form.asked();
-    if (!asked) return;
+    const request = form.request();
+    if (!request) return;
     this.stop = new AbortController();
     const { signal } = this.stop;
     form.busy(true);
     try {
-      const answer = await this.#ask(asked, signal);
-      const past = answer.values ? latest(await asked.file.text(), answer.columns, 3 * answer.values.length) : [];
-      this.shown = { asked, answer, bytes: null, past };
-      this.#answer(asked, answer);
-      if (!answer.error) await this.#look(asked, signal);
+      const answer = await this.#ask(request, signal);
+      const past = answer.values ? latest(await request.file.text(), answer.columns, 3 * answer.values.length) : [];
+      this.shown = { request, answer, bytes: null, past };
+      this.#answer(request, answer);
+      if (!answer.error) await this.#look(request, signal);
     } catch (error) {
       if (error.name !== "AbortError") form.say(error.message || t("offline"));
     } finally {
@@ -126,17 +126,17 @@ class Page {
       form.busy(false);
     }
   }
-  async #ask(asked, signal) {
-    const plain = (asked.beam ?? 1) === 1 && (asked.best ?? 1) === 1;
-    if (!this.run.streams || !plain) return (await answers(asked, signal))[0];
+  async #ask(request, signal) {
+    const plain = (request.beam ?? 1) === 1 && (request.best ?? 1) === 1;
+    if (!this.run.streams || !plain) return (await answers(request, signal))[0];
     const text = h("p", { class: "text", dir: "auto" });
     this.#close();
     part("answer").replaceChildren(h("div", { class: "card result" }, text));
     part("answer").hidden = false;
-    return stream(asked, signal, (piece) => text.append(piece));
+    return stream(request, signal, (piece) => text.append(piece));
   }
-  #answer(asked, answer) {
-    part("answer").replaceChildren(drawAnswer(this.run, answer, { passage: asked.passage, past: this.shown.past }, this.t, this.language));
+  #answer(request, answer) {
+    part("answer").replaceChildren(drawAnswer(this.run, answer, { passage: request.passage, past: this.shown.past }, this.t, this.language));
     part("answer").hidden = false;
   }
   #attentionHead() {
@@ -147,7 +147,7 @@ class Page {
     part("attention").querySelector(".head")?.replaceWith(head);
     return head;
   }
-  async #look(asked, signal) {
+  async #look(request, signal) {
     const { t } = this;
     this.viewer?.close();
     this.viewer = null;
@@ -156,7 +156,7 @@ class Page {
     part("attention").hidden = false;
     let bytes;
     try {
-      bytes = await attention(asked, signal);
+      bytes = await attention(request, signal);
     } catch (error) {
       if (error.name === "AbortError") throw error;
       place.replaceChildren(h("p", { class: "soft waiting" }, t("noAttention", error.message || t("offline"))));
@@ -167,23 +167,23 @@ class Page {
     this.viewer = mount(place, bytes, { language: this.language, theme: this.theme, rerun: (changes) => this.change(changes) });
     window.mirada = this.viewer;
   }
-  // the model runs again with what-ifs; the answer is shown beside the first one
+  // runs the model again with changes; the answer is shown next to the first one
   async change(changes) {
-    const { asked, answer } = this.shown;
-    const [after] = await answers({ ...asked, changes });
+    const { request, answer } = this.shown;
+    const [after] = await answers({ ...request, changes });
     if (after.error) throw new Error(after.error);
-    const bytes = await attention({ ...asked, changes });
+    const bytes = await attention({ ...request, changes });
     part("answer").replaceChildren(drawChange(this.run, answer, after, this.shown, this.t, this.language, () => this.undo()));
     part("answer").scrollIntoView({ behavior: "smooth", block: "nearest" });
     return bytes;
   }
-  // other ways of asking what mattered, beside the weights
+  // other explanations next to the weights
   async compare() {
     const button = part("methods");
     const { shown } = this;
     button.disabled = true;
     try {
-      shown.bytes = await attention({ ...shown.asked, methods: true });
+      shown.bytes = await attention({ ...shown.request, methods: true });
       if (shown !== this.shown) return;
       this.viewer.show(shown.bytes);
       this.viewer.open("compare");
@@ -194,8 +194,8 @@ class Page {
     }
   }
   undo() {
-    const { asked, answer, bytes } = this.shown;
-    this.#answer(asked, answer);
+    const { request, answer, bytes } = this.shown;
+    this.#answer(request, answer);
     this.viewer?.show(bytes);
   }
   #save() {

@@ -1,4 +1,4 @@
-// Talking to the server: JSON or a form, errors in plain words, a token where one is wanted.
+// Requests to the server: JSON or a form, errors as messages, a token where one is required.
 
 const KEPT = "mirada-token";
 
@@ -11,10 +11,10 @@ export class ServerError extends Error {
 
 export function token(given) {
   if (given !== undefined) sessionStorage.setItem(KEPT, given);
-  const found = /[#&]token=([^&]+)/.exec(window.location.hash);
-  if (found) {
-    sessionStorage.setItem(KEPT, decodeURIComponent(found[1]));
-    history.replaceState(null, "", window.location.pathname + window.location.search); // not left in the address
+  const match = /[#&]token=([^&]+)/.exec(window.location.hash);
+  if (match) {
+    sessionStorage.setItem(KEPT, decodeURIComponent(match[1]));
+    history.replaceState(null, "", window.location.pathname + window.location.search); // removes the token from the URL
   }
   return sessionStorage.getItem(KEPT) ?? "";
 }
@@ -34,14 +34,14 @@ async function request(path, options = {}) {
   try {
     message = (await response.json()).error ?? message;
   } catch {
-    // the status is all there is
+    // no JSON: the status is all there is
   }
   throw new ServerError(response.status, message);
 }
 
 export const get = async (path) => (await request(path)).json();
 
-// fields that are files go in a form, the rest as JSON
+// files are sent as a form, everything else as JSON
 export function body(fields, file) {
   if (!file) return { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(fields) };
   const form = new FormData();
@@ -62,7 +62,7 @@ export async function attention({ input, file, ...fields }, signal) {
   return new Uint8Array(await (await request("/api/look", { ...sent, signal })).arrayBuffer());
 }
 
-// server-sent events: `onPiece` with every piece; the answer comes back
+// server-sent events: calls `onPiece` with every piece, returns the answer
 export async function stream({ input, ...fields }, signal, onPiece) {
   const response = await request("/api/run", { ...body({ inputs: [input], ...fields, stream: true }), signal });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -74,7 +74,7 @@ export async function stream({ input, ...fields }, signal, onPiece) {
     const events = rest.split("\n\n");
     rest = events.pop();
     for (const one of events) {
-      // a line ends at \n only: a text may hold other ends of lines, which a dot would not pass
+      // a line ends at \n only: a text may contain other line separators, which a dot would not match
       const field = (name) => new RegExp(`(?:^|\n)${name}: ([^\n]*)`).exec(one)?.[1];
       const name = field("event") ?? "piece";
       const data = JSON.parse(field("data"));

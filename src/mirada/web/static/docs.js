@@ -1,4 +1,4 @@
-// The API as a page, drawn from /openapi.json: nothing is loaded from elsewhere.
+// The documentation of the API, made from /openapi.json: nothing is loaded from other sites.
 
 import { eye, h } from "./elements.js";
 import { get, token } from "./client.js";

@@ -1,4 +1,4 @@
-// Elements made from data, as the page of attention makes them, and the sign of mirada.
+// DOM elements, made as in the attention viewer, and the logo of mirada.
 
 import { svg } from "./attention/elements.js";
 

@@ -1,4 +1,4 @@
-// What a person gives: a text, a question about a passage, the name of a node, or a file. One form for each kind of input.
+// The input form: a text, a question about a passage, the name of a node, or a file, by the kind of input.
 
 import { h } from "./elements.js";
 
@@ -77,8 +77,8 @@ export class Form {
     });
     return fields.length ? h("details", { class: "options" }, h("summary", {}, t("options")), h("div", { class: "grid" }, fields)) : h("span", {});
   }
-  // what is asked: {input or file, run, options}; null with a word about what is missing
-  asked() {
+  // the request: {input or file, run, options}; null after a message about what is missing
+  request() {
     const { t, run } = this;
     const input = this.field?.value ?? "";
     const missing = this.isFile ? (this.file ? "" : t("noFile")) : input.trim() || run.task === "write" ? "" : t("noInput");

@@ -1,4 +1,4 @@
-// The page in English and Spanish.
+// The texts of the page in English and Spanish.
 
 const WORDS = {
   skip: ["To the question", "A la pregunta"],
@@ -15,24 +15,24 @@ const WORDS = {
   try: ["Try", "Prueba"],
   options: ["Options", "Opciones"],
   question: ["Question", "Pregunta"],
-  passageHint: ["The text in which the answer stands", "El texto donde está la respuesta"],
+  passageHint: ["The text that contains the answer", "El texto donde está la respuesta"],
   drop: ["Drop a file here, or choose one", "Suelta aquí un archivo o elige uno"],
   dropNow: ["Drop it", "Suéltalo"],
   change: ["Choose another", "Elige otro"],
   noInput: ["Write something first.", "Escribe algo primero."],
   noFile: ["Choose a file first.", "Elige primero un archivo."],
   offline: ["The server does not answer. Is it still running?", "El servidor no responde. ¿Sigue en marcha?"],
-  tokenNeeded: ["This server wants a token: it was printed when it was started.", "Este servidor pide una clave: se mostró al arrancarlo."],
+  tokenNeeded: ["This server requires a token: it was printed when the server started.", "Este servidor pide una clave: se mostró al arrancarlo."],
   token: ["Token", "Clave"],
   enter: ["Enter", "Entrar"],
   task_translate: ["Translate a sentence", "Traduce una frase"],
   task_classify: ["What does this text say?", "¿Qué dice este texto?"],
   task_recognize: ["What does this picture show?", "¿Qué muestra esta imagen?"],
   task_caption: ["Describe a picture", "Describe una imagen"],
-  task_transcribe: ["Write down a recording", "Transcribe una grabación"],
-  task_forecast: ["How does this series go on?", "¿Cómo sigue esta serie?"],
+  task_transcribe: ["Transcribe a recording", "Transcribe una grabación"],
+  task_forecast: ["How does this series continue?", "¿Cómo sigue esta serie?"],
   task_answer: ["Ask about a text", "Pregunta sobre un texto"],
-  task_write: ["Go on with a text", "Continúa un texto"],
+  task_write: ["Continue a text", "Continúa un texto"],
   task_fill: ["Fill the gap ___", "Completa el hueco ___"],
   task_label: ["Label a node of the graph", "Etiqueta un nodo del grafo"],
   task_other: ["Ask the model", "Pregunta al modelo"],
@@ -46,7 +46,7 @@ const WORDS = {
   parameters: ["{0} parameters", "{0} parámetros"],
   answer: ["Answer", "Respuesta"],
   nothing: ["no answer in the passage", "el texto no da respuesta"],
-  sure: ["{0} sure", "{0} de seguridad"],
+  sure: ["{0} confident", "{0} de seguridad"],
   perToken: ["{0} a word, on average", "{0} por palabra, de media"],
   candidates: ["All candidates", "Todas las candidatas"],
   more: ["{0} more", "{0} más"],
@@ -54,31 +54,31 @@ const WORDS = {
   looking: ["Fetching the attention …", "Trayendo la atención…"],
   noAttention: ["The attention of this answer cannot be shown: {0}", "No se puede mostrar la atención de esta respuesta: {0}"],
   methods: ["Compare methods", "Comparar métodos"],
-  methodsHint: ["Rollout, gradients and ablation beside the weights: the model runs once for every place of the input", "Rollout, gradientes y ablación junto a los pesos: el modelo se ejecuta una vez por cada posición de la entrada"],
+  methodsHint: ["Rollout, gradients and ablation next to the weights: the model runs once for every position of the input", "Rollout, gradientes y ablación junto a los pesos: el modelo se ejecuta una vez por cada posición de la entrada"],
   save: ["Save .attn", "Guardar .attn"],
   whatIf: ["What if", "Y si…"],
   whatIfHint: ["Choose a head, a cell or a word below and change it: the model runs again with the change.", "Elige abajo una cabeza, una celda o una palabra y cámbiala: el modelo se ejecuta de nuevo con el cambio."],
-  before: ["As it is", "Tal como es"],
+  before: ["Without the change", "Tal como es"],
   after: ["With the change", "Con el cambio"],
   same: ["The answer stays the same", "La respuesta no cambia"],
   changed: ["The answer changes", "La respuesta cambia"],
   back: ["Undo the change", "Deshacer el cambio"],
   times: ["time", "momento"],
   docsTitle: ["The HTTP API", "La API HTTP"],
-  docsLead: ["Every route, with what it takes and what it answers. Try each from here.", "Cada ruta, lo que recibe y lo que responde. Puedes probarlas aquí."],
+  docsLead: ["Every route, with its request and its response. Try each of them here.", "Cada ruta, lo que recibe y lo que responde. Puedes probarlas aquí."],
   docsTry: ["Send", "Enviar"],
   docsTakes: ["takes", "recibe"],
   docsField: ["field", "campo"],
   docsType: ["type", "tipo"],
-  docsAbout: ["what it is", "qué es"],
+  docsAbout: ["description", "qué es"],
   docsErrors: ["Errors", "Errores"],
   docsApp: ["To the app", "A la aplicación"],
 };
 
 export function preferred() {
-  const asked = new URLSearchParams(window.location.search).get("lang") ?? localStorage.getItem("mirada-language");
-  const wishes = [asked, ...(navigator.languages ?? [navigator.language])].filter(Boolean);
-  return wishes.map((wish) => wish.toLowerCase().slice(0, 2)).find((wish) => wish === "es" || wish === "en") ?? "en";
+  const chosen = new URLSearchParams(window.location.search).get("lang") ?? localStorage.getItem("mirada-language");
+  const languages = [chosen, ...(navigator.languages ?? [navigator.language])].filter(Boolean);
+  return languages.map((name) => name.toLowerCase().slice(0, 2)).find((name) => name === "es" || name === "en") ?? "en";
 }
 
 export function words(language) {
