@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
-from math import inf
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -530,7 +529,6 @@ class Seen:
         language: str = "",
         layers: Sequence[str] | None = None,
         sample: int | None = None,
-        dense_above: float = inf,
     ) -> str:
         """The page as text: matrix, heads, lines, playback, arithmetic, offline.
 
@@ -539,7 +537,6 @@ class Seen:
             language: "en" or "es"; without it, that of the browser.
             layers: The layers to show; without them, all.
             sample: Which one, where several were seen at once.
-            dense_above: Records of more bytes are written densely: for pages in files.
         """
         from mirada.drawing.viewer.page import attention_page
         from mirada.looking import show
@@ -549,7 +546,7 @@ class Seen:
             records.append(other.to_bytes(sample if other.samples > 1 else None, layers))
         title = show.title(self.labels, sample, self.samples)
         heading = f"{title[:100]} \u00b7 mirada" if title else "mirada"
-        return attention_page(records, heading, language, self.labels.opening, dense_above)
+        return attention_page(records, heading, language, self.labels.opening)
 
     def page(
         self,
@@ -568,9 +565,7 @@ class Seen:
         >>> path.read_text()[:15]
         '<!doctype html>'
         """
-        from mirada.drawing.viewer.page import LARGE
-
-        write_whole(Path(path), self.html(other, language, layers, sample, LARGE).encode())
+        write_whole(Path(path), self.html(other, language, layers, sample).encode())
 
     def _repr_html_(self) -> str:
         """A cell of a notebook. Of several samples it shows the first, and says so."""
