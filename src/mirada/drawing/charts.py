@@ -6,7 +6,7 @@ from itertools import groupby
 from math import ceil, floor, isfinite, log10
 from typing import TypeAlias
 
-from mirada.drawing.page import Item, Markup, element, join, scroll
+from mirada.drawing.page import Item, Markup, card, element, join, scroll
 from mirada.errors import unknown
 from mirada.words import number, plain, scientific
 
@@ -48,33 +48,20 @@ def linear(low: float, high: float, about: int, whole: bool, least: float = 0.0)
     >>> linear(130, 970, about=4, whole=True)
     (0.0, 1000.0, ((0.0, '0'), (250.0, '250'), (500.0, '500'), (750.0, '750'), (1000.0, '1,000')))
     """
-    low, high = _spread(low, high)
-    step = max(_round_step((high - low) / about), least)
+    size = max(abs(low), abs(high))
+    if not high - low > max(1e-6 * size, TINY):  # too narrow to draw
+        room = 0.1 * size if size > TINY else 1.0
+        low, high = low - room, high + room
+    rough = (high - low) / about
+    power = 10.0 ** floor(log10(rough))
+    step = max(next(factor * power for factor in ROUND if factor * power >= rough * (1 - 1e-9)), least)
     first, last = low / step, high / step
     # a hair of tolerance: 0.3 / 0.1 is a little less than 3
-    if whole:
-        indices = range(floor(first + 1e-9), ceil(last - 1e-9) + 1)
-    else:
-        indices = range(ceil(first - 1e-9), floor(last + 1e-9) + 1)
-    values = [index * step for index in indices]
+    begin, end = (floor(first + 1e-9), ceil(last - 1e-9)) if whole else (ceil(first - 1e-9), floor(last + 1e-9))
+    values = [index * step for index in range(begin, end + 1)]
     if whole:
         low, high = values[0], values[-1]
     return low, high, tuple(zip(values, _labels(values, step), strict=True))
-
-
-def _spread(low: float, high: float) -> tuple[float, float]:
-    """The range, widened where it is too narrow to draw."""
-    size = max(abs(low), abs(high))
-    if high - low > max(1e-6 * size, TINY):
-        return low, high
-    room = 0.1 * size if size > TINY else 1.0
-    return low - room, high + room
-
-
-def _round_step(rough: float) -> float:
-    """The smallest round number that is not below `rough`."""
-    power = 10.0 ** floor(log10(rough))
-    return next(factor * power for factor in ROUND if factor * power >= rough * (1 - 1e-9))
 
 
 def _labels(values: list[float], step: float) -> list[str]:
@@ -188,19 +175,10 @@ def stroke_of(curve: Curve, index: int) -> Stroke:
     points = dict(curve.points)  # the last value of a step counts: a resumed run measures again
     placed = sorted(((step, points[step]) for step in points if _drawable(step)), key=lambda point: point[0])
     good = [(step, value) for step, value in placed if value is not None and _drawable(value)]
-    best = None
-    if good and curve.best:
-        best = (min if curve.best == "lowest" else max)(good, key=lambda point: point[1])
-    return Stroke(
-        name=curve.name,
-        points=thinned(tuple(placed), MOST),
-        given=len(placed),
-        skipped=len(points) - len(good),
-        best=best,
-        which=curve.best,
-        last=good[-1] if good else None,
-        number=index,
-    )
+    extreme = min if curve.best == "lowest" else max
+    best = extreme(good, key=lambda point: point[1]) if good and curve.best else None
+    last, skipped = good[-1] if good else None, len(points) - len(good)
+    return Stroke(curve.name, thinned(tuple(placed), MOST), len(placed), skipped, best, curve.best, last, index)
 
 
 def thinned(points: tuple[Point, ...], most: int) -> tuple[Point, ...]:
@@ -257,15 +235,7 @@ class Chart(Item):
         lines = [stroke_of(curve, index) for index, curve in enumerate(self.curves) if not curve.empty]
         drawn = [point for line in lines for point in line.drawn]
         picture = _svg(self, lines) if drawn else element("p", "There is no finite value to draw.", class_="caution")
-        return element(
-            "figure",
-            element("figcaption", element("h3", self.title, dir="auto")),
-            legend(lines),
-            picture,
-            warnings(lines),
-            _table(self, lines),
-            class_="chart card",
-        )
+        return card(self.title, legend(lines), picture, warnings(lines), _table(self, lines), class_="chart card")
 
 
 def _axes_of(value: Chart, lines: list[Stroke]) -> tuple[Axis, Axis]:
@@ -381,9 +351,8 @@ def legend(lines: list[Stroke], *more: Markup | None) -> Markup:
             viewBox="0 0 22 10", width=22, height=10, aria_hidden="true",
         )  # fmt: skip
         last = element("b", number(line.last[1]) if line.last else number(None), class_="now")
-        best = None
-        if line.best is not None:
-            best = element("small", f"{line.which} {number(line.best[1])} at {number(line.best[0])}")
+        text = f"{line.which} {number(line.best[1])} at {number(line.best[0])}" if line.best is not None else ""
+        best = element("small", text) if text else None
         name = element("span", line.name, dir="auto")
         entries.append(element("li", swatch, name, element("small", "last"), last, best))
     return element("ul", *entries, *more, class_="legend")

@@ -64,6 +64,12 @@ def element(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
     return Markup(start if name in VOID else f"{start}{join(children)}</{name}>")
 
 
+def card(title: str, *children: Child, class_: str = "card") -> Markup:
+    """The figure of an item, below its title if it has one."""
+    heading = element("figcaption", element("h3", title, dir="auto")) if title else None
+    return element("figure", heading, *children, class_=class_)
+
+
 def scroll(content: Markup, label: str) -> Markup:
     """What may be larger than its place scrolls inside it, with the keyboard as well."""
     return element("div", content, class_="scroll", tabindex=0, role="region", aria_label=label)
@@ -127,7 +133,8 @@ def document(title: str, body: Markup, *, styles: Sequence[str] = (), scripts: S
     >>> page[:15], "<title>1 &lt; 2</title>" in page, "<p>&lt;script&gt;</p>" in page
     ('<!doctype html>', True, True)
     """
-    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'"
+    digests = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -140,10 +147,6 @@ def document(title: str, body: Markup, *, styles: Sequence[str] = (), scripts: S
     # after the body, so that scripts find what they are about
     seen = element("body", body, join(element("script", Markup(script)) for script in scripts))
     return f"<!doctype html>\n{element('html', head, seen, lang='en')}\n"
-
-
-def _digest(script: str) -> str:
-    return b64encode(sha256(script.encode()).digest()).decode()
 
 
 def static(name: str) -> str:
@@ -273,9 +276,5 @@ class TextSample(Item):
     def draw(self) -> Markup:
         """A written text as it is, after what was given."""
         prompt = element("span", self.prompt, class_="prompt", title="given") if self.prompt else None
-        return element(
-            "figure",
-            element("figcaption", element("h3", self.title, dir="auto")) if self.title else None,
-            element("pre", prompt, self.text, dir="auto", lang="", translate="no", tabindex=0),
-            class_="card sample",
-        )
+        text = element("pre", prompt, self.text, dir="auto", lang="", translate="no", tabindex=0)
+        return card(self.title, text, class_="card sample")

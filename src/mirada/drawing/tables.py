@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from mirada.drawing.attention.weights import LIGHT
-from mirada.drawing.page import Item, Markup, element, join, scroll
+from mirada.drawing.page import Item, Markup, card, element, join, scroll
 from mirada.errors import require
 from mirada.words import Value, number, plain, written
 
@@ -40,30 +40,19 @@ class DataTable(Item):
     def draw(self) -> Markup:
         """Numbers right-aligned under each other, texts to the left."""
         texts = [all(isinstance(entry, str) for entry in column) for column in zip(*self.rows, strict=True)]
-        kinds = ["text" if text else None for text in texts]
 
-        def row(name: str, cells: list[str], scope: str) -> Markup:
-            tag = "th" if scope == "col" else "td"
-            rest = zip(cells, kinds[1:], strict=True)
+        def row(tag: str, name: str, *cells: str) -> Markup:
+            scope = "col" if tag == "th" else None
             others = [
-                element(tag, cell, class_=kind, scope="col" if tag == "th" else None, dir="auto") for cell, kind in rest
+                element(tag, cell, class_="text" if text else None, scope=scope, dir="auto")
+                for cell, text in zip(cells, texts[1:], strict=True)
             ]
-            return element("tr", element("th", name, scope=scope, dir="auto"), *others)
+            return element("tr", element("th", name, scope=scope or "row", dir="auto"), *others)
 
-        head = row(self.columns[0], list(self.columns[1:]), "col")
-        rows = [row(written(entries[0]), [written(entry) for entry in entries[1:]], "row") for entries in self.rows]
-        whole = element(
-            "table",
-            element("thead", head),
-            element("tbody", *rows),
-            class_="numbers wordy" if all(texts) else "numbers",
-        )
-        return element(
-            "figure",
-            element("figcaption", element("h3", self.title, dir="auto")) if self.title else None,
-            scroll(whole, self.title or "Table"),
-            class_="card",
-        )
+        head = element("thead", row("th", *self.columns))
+        body = element("tbody", *(row("td", *map(written, entries)) for entries in self.rows))
+        whole = element("table", head, body, class_="numbers wordy" if all(texts) else "numbers")
+        return card(self.title, scroll(whole, self.title or "Table"))
 
 
 MOST = 40  # classes that a person can overlook
@@ -84,10 +73,8 @@ class Confusion(Item):
     def __post_init__(self) -> None:
         rows, classes = len(self.counts), len(self.labels)
         columns = next((len(row) for row in self.counts if len(row) != classes), classes)
-        require(
-            (rows, columns) == (classes, classes),
-            f"counts must have a row and a column per class: got {rows} x {columns} for {classes} classes",
-        )
+        fits = (rows, columns) == (classes, classes)
+        require(fits, f"counts must have a row and a column per class: got {rows} x {columns} for {classes} classes")
 
     @property
     def empty(self) -> bool:

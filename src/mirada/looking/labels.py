@@ -1,7 +1,7 @@
 """Rows and columns that are texts: the tokens that were read and written, with their places in the text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
@@ -51,10 +51,8 @@ class TextLabels(AxisLabels):
     kind: ClassVar[str] = "text"
 
     def __post_init__(self) -> None:
-        require(
-            len(self.spans) in (0, len(self.tokens)),
-            f"a text axis needs a span per token: got {len(self.spans)} spans, {len(self.tokens)} tokens",
-        )
+        fits = len(self.spans) in (0, len(self.tokens))
+        require(fits, f"a text axis needs a span per token: got {len(self.spans)} spans, {len(self.tokens)} tokens")
 
 
 @dataclass(frozen=True)
@@ -90,10 +88,8 @@ class NodeLabels(AxisLabels):
     kind: ClassVar[str] = "graph"
 
     def __post_init__(self) -> None:
-        require(
-            len(self.places) in (0, len(self.tokens)),
-            f"nodes of a part need a place each: got {len(self.places)} places, {len(self.tokens)} nodes",
-        )
+        fits = len(self.places) in (0, len(self.tokens))
+        require(fits, f"nodes of a part need a place each: got {len(self.places)} places, {len(self.tokens)} nodes")
 
 
 @dataclass(frozen=True)
@@ -123,9 +119,7 @@ class Labels:
     boxes: tuple[tuple[int, tuple[float, float, float, float]], ...] = ()  # row of `outputs`, box in pixels
     changes: tuple[Mapping[str, Any], ...] = ()
     opening: str = ""  # where a page begins, such as view=graph&row=2; not a part of the file
-    chosen: int | None = field(
-        default=None, compare=False
-    )  # the number of the class that was answered; known as `token` is
+    chosen: int | None = field(default=None, compare=False)  # the number of the answered class; no file holds it
 
     def __post_init__(self) -> None:
         for pattern, names in self.places.items():
@@ -146,10 +140,6 @@ class Labels:
             return AxisLabels.numbered(queries), AxisLabels.numbered(keys)
         return self.axes[names[0]], self.axes[names[1]]
 
-    def with_made(self, **more: str) -> "Labels":
-        """These, with more to say of where they come from."""
-        return replace(self, made={**self.made, **more})
-
 
 RANKED = 5  # tokens that are told beside the one that was written
 SILENT = (PAD, START, END)  # they stand nowhere in a text
@@ -166,10 +156,10 @@ def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Seq
     pieces = iter(tokenizer.pieces(text))
     for token in tokens:
         piece = None if token in SILENT else next(pieces, None)
-        inside = piece is not None and piece.id == token and piece.end > piece.start
-        shown = piece.text if piece is not None and inside and piece.text.strip() else tokenizer.token(token)
-        names.append(shown)
-        spans.append((piece.start, piece.end) if piece is not None and inside else None)
+        if piece is not None and (piece.id != token or piece.end <= piece.start):
+            piece = None
+        names.append(piece.text if piece is not None and piece.text.strip() else tokenizer.token(token))
+        spans.append(None if piece is None else (piece.start, piece.end))
     before = tuple(map(tokenizer.token, start))
     return TextLabels((*before, *names), text, (*(None for _ in before), *spans))
 

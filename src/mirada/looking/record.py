@@ -29,13 +29,14 @@ from mirada.errors import require, unknown
 from mirada.files import write_whole
 from mirada.looking import weights as exact
 from mirada.looking.attn import read
+from mirada.looking.attn.format import PARTS
 from mirada.looking.attn.write import whole_file, write
 from mirada.looking.explain.methods import Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.huggingface import foreign_names, kind_of, watch
 from mirada.looking.labels import AxisLabels, Labels
 from mirada.looking.statistics import Checks, HeadStatistics
-from mirada.looking.stream import Factors, Stream, recurrent_lookers
+from mirada.looking.stream import Factors, Stream, chosen, recurrent_lookers
 from mirada.shapes import broadcast_heads
 
 if TYPE_CHECKING:
@@ -53,14 +54,6 @@ def _versions(request: Request) -> tuple[int, ...]:
     given = (request.places.positions, request.places.key_positions)
     tensors = (request.q, request.k, request.v, *request.where.tensors(), *(x for x in given if x is not None))
     return tuple(-1 if x.is_inference() else x._version for x in tensors)
-
-
-def _fingerprint(part: nn.Module) -> Iterator[object]:
-    """Everything a part's numbers depend on beside its tensors: which part it is, and its settings."""
-    yield part
-    for value in vars(part).values():
-        if isinstance(value, SETTINGS):
-            yield value
 
 
 def _numbers_of(part: nn.Module) -> list[Tensor]:
@@ -122,15 +115,18 @@ def layer_names(model: nn.Module, who: str, required: bool = True) -> dict[nn.Mo
     require(isinstance(model, nn.Module), f"{who} needs a torch module: got {type(model).__name__}")
     model = unwrapped(model)
     names: dict[nn.Module | None, str] = {
-        module: name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
-        for name, module in model.named_modules()
-        if isinstance(module, Attention)
+        module: plain_path(path) for path, module in model.named_modules() if isinstance(module, Attention)
     }
     require(
         len(names) > 0 or not required,
         f"{who} found no mirada Attention layer in {type(model).__name__}: it attends nowhere. Take a model that does.",
     )
     return names
+
+
+def plain_path(path: str) -> str:
+    """The dotted path of a module without what torch.compile adds to it."""
+    return path.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -140,37 +136,31 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 @dataclass
-class Step:
-    """The keys and values that one call added to a cache, and how often the cache had been reordered by then."""
-
-    k: Tensor
-    v: Tensor
-    reorders: int
-
-
-@dataclass
 class History:
-    """What a cache held, step by step: each key once."""
+    """What a cache held, step by step: each key once.
+
+    A step is the keys and values that one call added, and how often the cache had been reordered by then.
+    """
 
     cache: Cache
-    steps: list[Step] = field(default_factory=list)
+    steps: list[tuple[Tensor, Tensor, int]] = field(default_factory=list)
     filled: int = 0
 
     def add(self, request: Request) -> None:
         """Keep what the call added; everything, if some of it was there before we looked."""
         new = request.queries if self.filled == request.places.start else request.keys
         k, v = (x[:, :, request.keys - new :].detach().clone() for x in (request.k, request.v))
-        self.steps.append(Step(k, v, len(self.cache.reorders)))
+        self.steps.append((k, v, len(self.cache.reorders)))
         self.filled = request.keys
 
     def restore(self, count: int, reorders: int) -> tuple[Tensor, Tensor]:
         """The keys and values after `count` steps and `reorders` reorderings."""
         kept: tuple[list[Tensor], list[Tensor]] = ([], [])
-        for step in self.steps[:count]:
-            for whole, part in zip(kept, (step.k, step.v), strict=True):
-                for index in self.cache.reorders[step.reorders : reorders]:
+        for *added, before in self.steps[:count]:
+            for pieces, part in zip(kept, added, strict=True):
+                for index in self.cache.reorders[before:reorders]:
                     part = part.index_select(0, index)
-                whole.append(part)
+                pieces.append(part)
         return torch.cat(kept[0], dim=2), torch.cat(kept[1], dim=2)
 
 
@@ -230,22 +220,14 @@ class Call:
         the order of `edges`.
         """
         request = self.restored()
-        if not isinstance(head, int | None) or not isinstance(rows, slice | None):
-            raise ValueError(f"weights takes a head's number and a slice of rows: got head={head!r}, rows={rows!r}")
-        if head is not None:
-            require(-self.heads <= head < self.heads, f"head must lie in 0..{self.heads - 1}: got {head}")
-            head %= self.heads
-        heads = slice(None) if head is None else slice(head, head + 1)
-        first, last, stride = (rows or slice(None)).indices(self.queries)
-        require(stride == 1, f"rows must be consecutive: got {rows}")
+        heads, first, last = chosen(self, head, rows)
         graph = exact.edges_of(request)
         with torch.no_grad(), torch.autocast(request.q.device.type, enabled=False):
             if graph is None:
-                found = exact.dense_weights(request, self.draw, heads, first, max(first, last))
+                weights = exact.dense_weights(request, self.draw, heads, first, last)
             else:
-                require(rows is None, "the weights of a graph are per edge: select them by `edges`, not by rows")
-                found = exact.edge_weights(request, self.draw, heads, graph)
-        return found if head is None else found[:, 0]
+                weights = exact.edge_weights(request, self.draw, heads, graph)
+        return weights if head is None else weights[:, 0]
 
     def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """What the normalizer was given, before the mask: score + position, (batch, heads, queries, keys); exact.
@@ -287,8 +269,8 @@ class Call:
         """The factors of the equation, as they print themselves."""
         request = self.request
         position = "" if type(request.position).__name__ == "Position" else repr(request.position)
-        shown = {"score": repr(request.score), "where": repr(request.where), "position": position}
-        return {"kernel": self.plan.kernel, **shown, "normalizer": repr(request.normalizer)}
+        printed = repr(request.score), repr(request.where), position, repr(request.normalizer)
+        return dict(zip(PARTS, (self.plan.kernel, *printed), strict=True))
 
     def continues(self, other: "Call") -> bool:
         """Whether this is the next step of the same decoding: a query more, over the same keys or keys that grew by its own."""
@@ -315,7 +297,7 @@ class Call:
         request, tensors = self.request, []
         if self._history is not None:
             history, count, _ = self._history
-            tensors = [history.steps[count - 1].k, history.steps[count - 1].v]
+            tensors = list(history.steps[count - 1][:2])
         return sum(x.numel() * x.element_size() for x in (request.q, request.k, request.v, *tensors))
 
     def restored(self) -> Request:
@@ -391,15 +373,13 @@ class Seen:
         """A layer by its name or the end of it; without one, the last that looks from what is written at what was read."""
         names = self.names
         require(len(names) > 0, "there is nothing to see: no layer was called inside look")
-        if name in names:
-            return name
-        if name:
-            near = [one for one in names if one.endswith(f".{name}")]
-            if len(near) != 1:
-                raise unknown("layer", name, names)
-            return near[0]
-        across = [one for one in names if self[one].kind == "cross"]
-        return (across or names)[-1]
+        if name in names or not name:
+            across = [each for each in names if self[each].kind == "cross"]
+            return name or (across or names)[-1]
+        near = [each for each in names if each.endswith(f".{name}")]
+        if len(near) != 1:
+            raise unknown("layer", name, names)
+        return near[0]
 
     def save(
         self, path: str | os.PathLike[str], sample: int | None = None, layers: Sequence[str] | None = None
@@ -608,7 +588,10 @@ class Seen:
     def _freeze(self, layer: nn.Module | None, request: Request) -> dict[str, Any]:
         """The layer's parts as they are now: a later training step must not change what was seen."""
         parts = {"score": request.score, "position": request.position, "normalizer": request.normalizer}
-        state = tuple(x for part in parts.values() for x in _fingerprint(part))
+        # all that their numbers depend on: which parts they are, their settings and their tensors
+        state = tuple(
+            x for part in parts.values() for x in (part, *(v for v in vars(part).values() if isinstance(v, SETTINGS)))
+        )
         tensors = [x for part in parts.values() for x in _numbers_of(part)]
         before = self._frozen.get(layer)
         if before is None or before[0] != state or not all(map(_same, tensors, before[1])):
@@ -623,8 +606,7 @@ class Seen:
         rows = [("layer", "kind", "calls", "heads", "queries", "keys", "kernel", "where")]
         for name, calls in self._calls.items():
             last = calls[-1]
-            calls_and_heads = (str(len(calls)), str(last.heads))
-            rows.append((name or "(the layer)", last.kind, *calls_and_heads, str(last.queries), str(last.keys),
-                         last.plan.kernel, repr(last.where)))  # fmt: skip
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+            sizes = map(str, (len(calls), last.heads, last.queries, last.keys))
+            rows.append((name or "(the layer)", last.kind, *sizes, last.plan.kernel, repr(last.where)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join("  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in rows)

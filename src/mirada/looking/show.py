@@ -22,19 +22,18 @@ MOST_CELLS = 16_000_000  # weights that a still picture is made of
 def view(stream: Stream, labels: Labels, title: str = "", head: int | None = None) -> AttentionView:
     """One layer as a still picture shows it: one head, or the mean of all."""
     name = stream.name or "the layer"
-    require(
-        stream.queries > 0 and stream.keys > 0,
-        f"there is nothing to draw: {name} has {stream.queries} queries and {stream.keys} keys",
-    )
-    require(
-        head is None or 0 <= head < stream.heads,
-        f"{name} has {stream.heads} heads, 0 to {stream.heads - 1}: there is no head {head}",
-    )
+    fits = stream.queries > 0 and stream.keys > 0
+    require(fits, f"there is nothing to draw: {name} has {stream.queries} queries and {stream.keys} keys")
+    fits = head is None or 0 <= head < stream.heads
+    require(fits, f"{name} has {stream.heads} heads, 0 to {stream.heads - 1}: there is no head {head}")
     rows, columns = labels.rows_and_columns(stream.name, stream.queries, stream.keys)
+    grid = None
+    if isinstance(columns, GridLabels):
+        grid = PictureGrid(columns.height, columns.width, len(columns.before), columns.picture)
     who = "1 head" if stream.heads == 1 else f"mean of {stream.heads} heads" if head is None else f"head {head}"
     shown = AttentionView(
         _matrix(stream, head), rows.tokens, columns.tokens, title=title, layer=f"{stream.name or 'attention'}, {who}",
-        reading=_reading(rows, columns), grid=_grid_of(columns),
+        reading=_reading(rows, columns), grid=grid,
         values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
         remarks=(*_changes(labels), *_remarks(stream, columns, head)), made={**labels.made, **sample_told([stream])},
         visible=tuple(stream.visible().tolist()),
@@ -102,19 +101,13 @@ def _called(axis: AxisLabels, role: str) -> str:
     return {"grid": "cells of the picture", "time": "times", "graph": "nodes"}.get(axis.kind, f"{role} places")
 
 
-def _grid_of(axis: AxisLabels) -> PictureGrid | None:
-    if not isinstance(axis, GridLabels):
-        return None
-    return PictureGrid(axis.height, axis.width, len(axis.before), axis.picture)
-
-
 def _changes(labels: Labels) -> list[str]:
     """The what-ifs of a run, in words."""
-    told = []
+    notes = []
     for change in labels.changes:
         places = ", ".join(f"{name} {value}" for name, value in change.items() if name not in ("layer", "do"))
-        told.append(f"What if: {change.get('do', 'a change')} in {change.get('layer', '')} ({places}).")
-    return told
+        notes.append(f"What if: {change.get('do', 'a change')} in {change.get('layer', '')} ({places}).")
+    return notes
 
 
 def _remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str, ...]:

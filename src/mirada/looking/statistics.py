@@ -96,7 +96,9 @@ class RowSums:
         sums = weights.sum(-1)
         broken = ~sums.isfinite()
         if bool(broken.any()):
-            weights, sums = _zeros_for_nan(weights), sums.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+            # rows that are not numbers count as empty
+            weights = weights.masked_fill(~weights.isfinite().all(-1, keepdim=True), 0)
+            sums = sums.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         sizes = weights.abs() if self.values.add(weights) < 0 else weights
         total = sizes.sum(-1)
         good = ~broken & (total > 0)
@@ -166,11 +168,6 @@ class Range:
         return (self.low, self.high) if self.low <= self.high else (low, high)
 
 
-def _zeros_for_nan(weights: Tensor) -> Tensor:
-    """Rows that are not numbers count as empty."""
-    return weights.masked_fill(~weights.isfinite().all(-1, keepdim=True), 0)
-
-
 def _sink_of(mass: Float[Tensor, " keys"], rows: int) -> Sink | None:
     """The key with most of the weight, if it has more than half. One query or one key is no sink."""
     if rows < 2 or len(mass) < 2:
@@ -220,7 +217,5 @@ def edge_statistics(
     bounds, values = Range(), Range()
     bounds.add(sums[good])
     values.add(clean)
-    empty = int((~broken & (total == 0)).sum())
-    return found, Checks(
-        *bounds.bounds(1.0, 1.0), int(broken.sum()), empty, False, dropout, *values.bounds(0.0, 0.0)
-    )  # fmt: skip
+    nan, empty = int(broken.sum()), int((~broken & (total == 0)).sum())
+    return found, Checks(*bounds.bounds(1.0, 1.0), nan, empty, False, dropout, *values.bounds(0.0, 0.0))

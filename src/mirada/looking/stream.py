@@ -76,19 +76,8 @@ class SeenCall(Protocol):
     def where(self) -> Any:
         """The neighborhood."""
 
-    @property
-    def plan(self) -> Any:
-        """The kernel that ran."""
-
-    @property
-    def calls(self) -> Sequence[Any]:
-        """All calls of the layer, in order."""
-
     def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """The weights of a head and of some rows."""
-
-    def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
-        """What the normalizer was given."""
 
     def values(self) -> Tensor:
         """The values that the weights mixed."""
@@ -104,6 +93,20 @@ class SeenCall(Protocol):
 
     def continues(self, other: Any) -> bool:
         """Whether it is the next step of the same decoding."""
+
+
+def chosen(call: SeenCall, head: int | None, rows: slice | None) -> tuple[slice, int, int]:
+    """The heads, the first and the last row that are asked for."""
+    if not isinstance(head, int | None) or not isinstance(rows, slice | None):
+        raise ValueError(f"weights takes a head's number and a slice of rows: got head={head!r}, rows={rows!r}")
+    first, last, stride = (rows or slice(None)).indices(call.queries)
+    require(stride == 1, f"rows must be consecutive: got {rows}")
+    fits = rows is None or call.edges is None
+    require(fits, "the weights of a graph are per edge: select them by `edges`, not by rows")
+    if head is None:
+        return slice(None), first, max(first, last)
+    require(-call.heads <= head < call.heads, f"head must lie in 0..{call.heads - 1}: got {head}")
+    return slice(head % call.heads, head % call.heads + 1), first, max(first, last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +125,7 @@ class Stream:
             f"{last.name or 'the layer'} saw {last.batch} samples, and a file or a picture is of one: "
             "choose it with sample=0, 1, ...",
         )
-        require(
-            0 <= (sample or 0) < last.batch, f"sample must lie in 0..{last.batch - 1}: got {sample}"
-        )  # fmt: skip
+        require(0 <= (sample or 0) < last.batch, f"sample must lie in 0..{last.batch - 1}: got {sample}")
         first = len(calls) - 1
         while first and calls[first].continues(calls[first - 1]):
             first -= 1
@@ -167,17 +168,19 @@ class Stream:
 
     def pieces(self) -> Iterator[tuple[int, Float[Tensor, "heads rows keys"]]]:
         """The weights in order of the rows: the number of the first row, and the weights."""
-        begin = 0
+        row, keys = 0, self.keys
+        for call, first, last in self._slices():
+            weights = call.weights(rows=slice(first, last))[self.sample].detach().cpu().float()
+            missing = keys - weights.shape[-1]
+            yield row, torch.nn.functional.pad(weights, (0, missing)) if missing else weights
+            row += last - first
+
+    def _slices(self) -> Iterator[tuple[SeenCall, int, int]]:
+        """Every call in slices of some rows: the call, the first row and the one after the last."""
         for call in self.calls:
             step = max(1, NUMBERS_AT_ONCE // max(1, call.batch * call.heads * call.keys))
             for first in range(0, call.queries, step):
-                found = call.weights(rows=slice(first, min(first + step, call.queries)))[self.sample]
-                yield begin + first, self._padded(found.detach().cpu().float())
-            begin += call.queries
-
-    def _padded(self, weights: Tensor) -> Tensor:
-        missing = self.keys - weights.shape[-1]
-        return torch.nn.functional.pad(weights, (0, missing)) if missing else weights
+                yield call, first, min(first + step, call.queries)
 
     def edge_weights(self) -> Float[Tensor, "heads edges"]:
         """The weight of every edge, on the CPU as float32."""
@@ -196,15 +199,12 @@ class Stream:
         """How many keys each row may see, in the head that may see most: what even attention is even over."""
         if self.edges is not None:
             return torch.bincount(self.edges[1].cpu(), minlength=self.queries)
-        found = [torch.zeros(0, dtype=torch.long)]
-        for call in self.calls:
-            step = max(1, NUMBERS_AT_ONCE // max(1, call.batch * call.heads * call.keys))
-            for first in range(0, call.queries, step):
-                last = min(first + step, call.queries)
-                mask = call.mask(first, last)
-                mask = mask[self.sample if len(mask) > 1 else 0].cpu()
-                found.append(mask.expand(-1, last - first, call.keys).sum(-1).amax(0))
-        return torch.cat(found)
+        counts = [torch.zeros(0, dtype=torch.long)]
+        for call, first, last in self._slices():
+            mask = call.mask(first, last)
+            mask = mask[self.sample if len(mask) > 1 else 0].cpu()
+            counts.append(mask.expand(-1, last - first, call.keys).sum(-1).amax(0))
+        return torch.cat(counts)
 
     def factors(self) -> Factors | None:
         """Queries and keys of all steps, on the CPU as float32; None where the score is no product of them."""

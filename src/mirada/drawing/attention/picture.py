@@ -78,9 +78,8 @@ def shrunk(values: np.ndarray, block: tuple[int, int]) -> np.ndarray:
 
 def overlay(rows: Rows, scale: ColorScale) -> UInt8[np.ndarray, "rows columns 4"]:
     """A pixel for every weight, the more opaque the larger; negative weights have their own color."""
-    colors = [
-        [(*(COLD if value < 0 else HEAT), round(255 * STRENGTH * scale.share(value))) for value in row] for row in rows
-    ]
+    full = 255 * STRENGTH
+    colors = [[(*(COLD if x < 0 else HEAT), round(full * scale.share(x))) for x in row] for row in rows]
     return np.array(colors, dtype=np.uint8)
 
 
@@ -277,13 +276,9 @@ def _share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
 
 def _legend(panels: tuple[HeatPanel, ...]) -> Markup:
     """What the frames mean."""
-    boxes = any(panel.boxes for panel in panels)
-    return join(
-        [
-            element("span", element("i", class_="peak sign"), " strongest place"),
-            element("span", element("i", class_="box sign"), " where it is") if boxes else None,
-        ]
-    )
+    peak = element("span", element("i", class_="peak sign"), " strongest place")
+    box = element("span", element("i", class_="box sign"), " where it is")
+    return join([peak, box if any(panel.boxes for panel in panels) else None])
 
 
 def _values(panel: HeatPanel, word: str) -> Markup:

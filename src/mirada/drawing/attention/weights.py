@@ -40,10 +40,8 @@ class ColorScale:
 
     def kind(self, value: float) -> str | None:
         """The class of a weight: strong ones need light figures, negative ones have their own color."""
-        kinds = ["bad"] if not isfinite(value) else []
-        kinds += ["strong"] if self.share(value) > LIGHT else []
-        kinds += ["negative"] if value < 0 else []
-        return " ".join(kinds) or None
+        kinds = {"bad": not isfinite(value), "strong": self.share(value) > LIGHT, "negative": value < 0}
+        return " ".join(kind for kind, applies in kinds.items() if applies) or None
 
     def key(self, columns: int, ramp: str = "ramp") -> Markup:
         """The key of the colors, with a notch where every weight would lie if attention were even."""

@@ -24,14 +24,8 @@ from mirada.words import number, shortened, visible_line, weight
 # repeats.
 
 
-FONTS = (
-    "DejaVu Sans",
-    "Noto Sans CJK JP",
-    "Noto Sans Arabic",
-    "Noto Sans Hebrew",
-    "Noto Sans Devanagari",
-    "Noto Emoji",
-)
+NOTO = ("Sans CJK JP", "Sans Arabic", "Sans Hebrew", "Sans Devanagari", "Emoji")
+FONTS = ("DejaVu Sans", *(f"Noto {name}" for name in NOTO))
 WRITINGS = ("Sans CJK", "Emoji", "Sans Symbols", "Fallback", "Unifont", "WenQuanYi", "Hiragino", "YaHei", "PingFang")
 LETTERS_AN_INCH = 16  # of small type
 LARGEST = 24.0  # inches
@@ -78,15 +72,14 @@ def _known_fonts() -> list[str]:
 
 def metadata(view: AttentionView, ending: str) -> dict[str, str | None]:
     """What the file says of itself. It has no date: the same weights are the same file."""
-    said = {"Title": visible_line(view.title) or view.layer, "Creator": "mirada"}
-    about = "; ".join(
-        filter(None, (view.layer, *(f"{name}: {visible_line(value)}" for name, value in view.made.items())))
-    )
+    named = {"Title": visible_line(view.title) or view.layer, "Creator": "mirada"}
+    provenance = [f"{name}: {visible_line(value)}" for name, value in view.made.items()]
+    about = "; ".join(filter(None, (view.layer, *provenance)))
     if ending == ".png":
-        return {"Title": said["Title"], "Description": about, "Software": "mirada"}
+        return {"Title": named["Title"], "Description": about, "Software": "mirada"}
     if ending == ".svg":
-        return {**said, "Description": about, "Date": None}
-    return {**said, "Subject": about, "CreationDate": None}
+        return {**named, "Description": about, "Date": None}
+    return {**named, "Subject": about, "CreationDate": None}
 
 
 def label(text: str, most: int = 24) -> str:
@@ -167,9 +160,8 @@ def plot_heads(views: Sequence[Sequence[AttentionView]], path: Path) -> None:
     """Write all heads of several layers, small, in one scale: a row of the figure is a layer, a column a head."""
     first = replace(views[0][0], layer="every head, in one scale")
     most = max(len(layer) for layer in views)
-    colors = color_range(
-        max(view.top for layer in views for view in layer), any(view.negative for layer in views for view in layer)
-    )
+    heads = [view for layer in views for view in layer]
+    colors = color_range(max(view.top for view in heads), any(view.negative for view in heads))
     side = min(1.6, 14 / max(most, len(views)))
     with _figure(first, path, max(4.0, side * most + 1.4), side * len(views) + 1.8) as drawn:
         grid = drawn.subplots(len(views), most, squeeze=False)
@@ -238,14 +230,10 @@ def _panel(axes: Any, view: AttentionView, row: int, picture: EmbeddedPixels | N
     axes.set_title(told, fontsize=8, pad=2)
 
 
-def overlay(
-    weights: Float[np.ndarray, "height width"], top: float
-) -> Float[np.ndarray, "height width 4"]:  # fmt: skip
+def overlay(weights: Float[np.ndarray, "height width"], top: float) -> Float[np.ndarray, "height width 4"]:
     """The color of heat, the more opaque the larger the weight; negative weights have the color of cold."""
-    found = np.empty((*weights.shape, 4))
-    found[..., :3] = np.where((weights < 0)[..., None], COLD, HEAT) / 255
-    found[..., 3] = STRENGTH * np.clip(np.abs(weights) / top, 0, 1)
-    return found
+    color = np.where((weights < 0)[..., None], COLD, HEAT) / 255
+    return np.dstack([color, STRENGTH * np.clip(np.abs(weights) / top, 0, 1)])
 
 
 def _frame(axes: Any, box: tuple[float, float, float, float], color: str, style: str) -> None:
@@ -280,23 +268,20 @@ def plot_graph(view: AttentionView, path: Path) -> None:
         around = [n for n in order if n != view.focus][:MOST_AROUND]
         places = {view.focus: (0.0, 0.0)} | on_circle(around)
         edges = [(view.focus, n) for n in (*around, *([view.focus] if weights[view.focus, view.focus] else []))]
+        note = f"{len(edges)} of {np.count_nonzero(weights[view.focus])} edges"
     else:
         nodes = list(range(min(len(view.rows), MOST_NODES)))
         places = on_circle(nodes)
         edges = [(row, n) for row in nodes for n in nodes if weights[row, n] >= FAINTEST]
-    left = round(float(1 - sum(weights[edge] for edge in edges) / max(weights.sum(), 1e-12)), 3)
+        rest = round(float(1 - sum(weights[edge] for edge in edges) / max(weights.sum(), 1e-12)), 3)
+        note = f"drawn: {1 - rest:.0%} of all weight"
     with _figure(view, path, 6.4, 6.6) as drawn:
         axes = drawn.subplots()
         for row, column in sorted(edges, key=lambda edge: weights[edge]):
             _edge(axes, places[row], places[column], float(signed[row, column]), view.top)
         for node, (x, y) in places.items():
             _dot(axes, x, y, label(view.rows[node], 16), node == view.focus)
-        shown = (
-            f"drawn: {1 - left:.0%} of all weight"
-            if view.focus is None
-            else f"{len(edges)} of {np.count_nonzero(weights[view.focus])} edges"
-        )
-        axes.set_title(shown, fontsize=7, color="#555555")
+        axes.set_title(note, fontsize=7, color="#555555")
         axes.set(xlim=(-1.5, 1.5), ylim=(-1.45, 1.45), aspect="equal")
         axes.set_axis_off()
 

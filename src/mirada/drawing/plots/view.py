@@ -105,10 +105,8 @@ class AttentionView:
             f"a picture needs a name per row and column: got {len(self.rows)} x {len(self.columns)} names for "
             f"{self.weights.shape[0]} x {self.weights.shape[1]} weights",
         )
-        require(
-            len(self.visible) in (0, len(self.rows)),
-            f"visible needs a count per row: got {len(self.visible)} for {len(self.rows)} rows",
-        )
+        fits = len(self.visible) in (0, len(self.rows))
+        require(fits, f"visible needs a count per row: got {len(self.visible)} for {len(self.rows)} rows")
 
     @property
     def top(self) -> float:
@@ -162,8 +160,7 @@ class AttentionView:
     @property
     def origin(self) -> str:
         """Where it comes from, in a line."""
-        told = [f"{name} {self.made[name]}" for name in ORIGIN if self.made.get(name)]
-        return ", ".join(told)
+        return ", ".join(f"{name} {self.made[name]}" for name in ORIGIN if self.made.get(name))
 
     @property
     def scale(self) -> str:

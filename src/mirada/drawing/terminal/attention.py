@@ -67,9 +67,7 @@ def _blocks(widths: list[int], room: int) -> list[slice]:
     return [*found, slice(first, len(widths))]
 
 
-def _line(
-    view: AttentionView, terminal: Terminal, row: int, part: slice, label: int, widths: list[int]
-) -> str:  # fmt: skip
+def _line(view: AttentionView, terminal: Terminal, row: int, part: slice, label: int, widths: list[int]) -> str:
     """One row: its name, and a cell for every column."""
     name = fitted(terminal.shown(view.rows[row]), label, "right", _ellipsis(terminal))
     best, top = view.strongest(row), view.top
@@ -96,9 +94,8 @@ def _percent(value: float, width: int, marked: bool) -> str:
 
 def _written(names: list[str], widths: list[int], label: int, terminal: Terminal) -> list[str]:
     """The names of columns above them."""
-    texts = (
-        fitted(f" {name}", width, "middle", _ellipsis(terminal)) for name, width in zip(names, widths, strict=True)
-    )
+    ends = _ellipsis(terminal)
+    texts = (fitted(f" {name}", width, "middle", ends) for name, width in zip(names, widths, strict=True))
     return [(" " * (label + 2) + "".join(texts)).rstrip()]
 
 
@@ -266,17 +263,13 @@ AROUND = 9  # cells of a line beside the name and the bar: spaces and the weight
 
 def draw_graph(view: AttentionView, terminal: Terminal) -> str:
     """A table of neighbors: of the node that was asked about, or of the first nodes that have some."""
-    rows = (
-        [view.focus]
-        if view.focus is not None
-        else [row for row in range(len(view.rows)) if view.weights[row].any()][:NODES]
-    )
+    some = [row for row in range(len(view.rows)) if view.weights[row].any()][:NODES]
+    rows = some if view.focus is None else [view.focus]
     lines: list[str] = []
     for row in rows:
         lines += [f"{terminal.strong(terminal.shown(view.rows[row]))} looked at", *_neighbors(view, terminal, row), ""]
-    return "\n".join(
-        [*lines, *(terminal.faint(part) for text in view.cautions for part in terminal.wrapped(text))]
-    ).rstrip()
+    lines += [terminal.faint(part) for text in view.cautions for part in terminal.wrapped(text)]
+    return "\n".join(lines).rstrip()
 
 
 def _neighbors(view: AttentionView, terminal: Terminal, row: int) -> list[str]:
@@ -289,9 +282,8 @@ def _neighbors(view: AttentionView, terminal: Terminal, row: int) -> list[str]:
     lines = []
     for place in order[:MOST]:
         share = abs(weights[place]) / top
-        name = terminal.shown(view.columns[place]) + (
-            ITSELF if place == row and len(view.rows) == len(view.columns) else ""
-        )
+        itself = place == row and len(view.rows) == len(view.columns)
+        name = terminal.shown(view.columns[place]) + (ITSELF if itself else "")
         bar = ("\u2588" if terminal.unicode else "#") * max(1, round(room * share))
         lines.append(f"  {fitted(name, label, 'left', _ellipsis(terminal))} {weight(float(weights[place]))}  "
                      f"{terminal.paint(bar, ink=color_of(0.35 + 0.55 * share))}")  # fmt: skip

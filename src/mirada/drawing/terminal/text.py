@@ -196,9 +196,6 @@ def fitted(text: str, width: int, side: str = "left", ellipsis: str = "\u2026") 
     text = cut(text, width, ellipsis)
     space = width - cells(text)
     before = {"left": 0, "right": space, "middle": space // 2}[side]
-    return " " * before + _isolated(text) + " " * (space - before)
-
-
-def _isolated(text: str) -> str:
-    turned = any(unicodedata.bidirectional(letter) in ("R", "AL", "AN") for letter in text)
-    return f"{ISOLATE}{text}{UNISOLATE}" if turned else text
+    if any(unicodedata.bidirectional(letter) in ("R", "AL", "AN") for letter in text):
+        text = f"{ISOLATE}{text}{UNISOLATE}"
+    return " " * before + text + " " * (space - before)

@@ -21,17 +21,17 @@ from mirada.looking.attn.format import (
     MOST_ROWS,
     MOST_STREAMS,
     MOST_WEIGHTS,
+    PARTS,
     PNG,
     VERSION,
     BlobWriter,
     HalfProduct,
-    WeightBytes,
     little,
 )
 from mirada.looking.explain.methods import Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, TimeLabels
-from mirada.looking.statistics import Checks, HeadStatistics
+from mirada.looking.statistics import Checks, Sink
 from mirada.looking.stream import Stream, sample_told, tidy
 
 SMALL_VECTORS, ALL_VECTORS = 2**16, 2**19  # numbers of one layer, and of all, that are kept for the arithmetic
@@ -114,19 +114,18 @@ class _Writer:
             f"{stream.name} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read. "
             "Look at a shorter input, or at a part of the graph.",
         )
-        rows, columns = self.labels.axes_of(stream.name, queries, keys) or (
-            self.numbered(queries), self.numbered(keys),
-        )  # fmt: skip
+        known = self.labels.axes_of(stream.name, queries, keys)
+        rows, columns = known or (self.numbered(queries), self.numbered(keys))
         statistics, checks = stream.statistics()
         encoding, data, error = self.weights(stream, checks)
         error += getattr(stream.last, "error", None) or 0.0
         parts = stream.last.parts()
-        known = ("kernel", "score", "where", "position", "normalizer")
         return {
             "name": stream.name, "kind": self.kind(stream, rows, columns), "heads": heads, "queries": queries, "keys": keys,
-            "rows": rows, "columns": columns, **{name: parts.get(name, "") for name in known},
+            "rows": rows, "columns": columns, **{name: parts.get(name, "") for name in PARTS},
             "encoding": encoding, "data": data, "vectors": self.vectors(stream),
-            "statistics": [_stated(one) for one in statistics], "checks": _warned(checks, error),
+            "statistics": [_numbers(vars(one)) for one in statistics],
+            "checks": {**_numbers(vars(checks)), "error": _number(error)},
         }  # fmt: skip
 
     def kind(self, stream: Stream, rows: str, columns: str) -> str:
@@ -142,10 +141,8 @@ class _Writer:
         steps = stream.name in self.recurrent or (stream.stepped and not cached and not foreign)
         if steps and stream.last.kind == "cross":
             return "recurrent"
-        same = (
-            rows == columns and rows in self.labels.axes
-        )  # the same words look at each other, however they were passed
-        return "self" if same else stream.last.kind
+        # the same words look at each other, however they were passed
+        return "self" if rows == columns and rows in self.labels.axes else stream.last.kind
 
     def numbered(self, size: int) -> str:
         name = f"places {size}"
@@ -159,19 +156,18 @@ class _Writer:
         found = encodings.half_product(stream, checks)
         if found is not None:
             return "qk16", self.half_product(found[0]), found[1]
-        few = stream.heads * stream.queries * stream.keys <= EXACT_WEIGHTS
-        weights, fits = WeightBytes(stream), encodings.bytes_hold(checks) and not few
-        blob = self.blobs.add(weights.companded() if fits else weights.float32())
-        return "sqrt8" if fits else "float32", {"weights": blob}, weights.error
+        if stream.heads * stream.queries * stream.keys <= EXACT_WEIGHTS or not encodings.bytes_hold(checks):
+            return "float32", {"weights": self.blobs.add(map(little, encodings.by_head(stream)))}, 0.0
+        errors = [0.0]
+        blob = self.blobs.add(encodings.companded(encodings.by_head(stream), errors))
+        return "sqrt8", {"weights": blob}, max(errors)
 
     def edges(self, stream: Stream, edges: Any, checks: Checks) -> tuple[str, dict[str, Any], float]:
-        weights, error = stream.edge_weights(), 0.0
         data: dict[str, Any] = {"count": edges.shape[1], "edges": self.blobs.add([little(edges)])}
+        weights, errors = [stream.edge_weights()], [0.0]
         if encodings.bytes_hold(checks):
-            codes = encodings.compand(weights)
-            error = float((encodings.expand(codes) - weights).abs().max()) if weights.numel() else 0.0
-            return "edges8", data | {"weights": self.blobs.add([little(codes)])}, error
-        return "edges8", data | {"weights_type": "float32", "weights": self.blobs.add([little(weights)])}, error
+            return "edges8", data | {"weights": self.blobs.add(encodings.companded(weights, errors))}, max(errors)
+        return "edges8", data | {"weights_type": "float32", "weights": self.blobs.add(map(little, weights))}, 0.0
 
     def half_product(self, found: HalfProduct) -> dict[str, Any]:
         mask = dict(found.mask)
@@ -204,10 +200,8 @@ class _Writer:
         shape = next(iter(methods.matrices.values())).shape
         rows, columns = methods.rows or self.numbered(shape[0]), methods.columns or self.numbered(shape[1])
         for name, size in zip((rows, columns), shape, strict=True):
-            require(
-                name in self.axes and self.axes[name].size == size,
-                f"the methods' axis {name!r} must be one of the labels' axes with {size} places",
-            )
+            fits = name in self.axes and self.axes[name].size == size
+            require(fits, f"the methods' axis {name!r} must be one of the labels' axes with {size} places")
         return {
             "rows": rows, "columns": columns,
             "matrices": [{"name": name, "data": self.blobs.add([little(tidy(x))])} for name, x in methods.matrices.items()],
@@ -235,17 +229,10 @@ class _Writer:
         return found
 
 
-def _stated(statistics: HeadStatistics) -> dict[str, Any]:
-    found = {name: _number(value) for name, value in vars(statistics).items() if name != "sink"}
-    sink = statistics.sink
-    return found | {"sink": None if sink is None else {"key": sink.key, "mass": sink.mass}}
-
-
-def _warned(checks: Checks, error: float) -> dict[str, Any]:
-    found: Mapping[str, Any] = vars(checks)
-    return {name: _number(value) if isinstance(value, float) else value for name, value in found.items()} | {
-        "error": _number(error)
-    }
+def _numbers(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers by name as JSON holds them, a sink as an object."""
+    plain = {name: asdict(value) if isinstance(value, Sink) else value for name, value in fields.items()}
+    return {name: _number(value) if isinstance(value, float) else value for name, value in plain.items()}
 
 
 def _number(value: float | None) -> float | None:

@@ -31,9 +31,8 @@ class Change:
             given = name in (item.name for item in fields(self))  # type: ignore[arg-type]
             if given and not (free and value is None) and not (type(value) is int and value >= 0):
                 raise ValueError(f"{name} must be a whole number from 0 on: got {name}={value!r} in {self!r}")
-            if (
-                given and value is not None and value >= MOST_PLACES
-            ):  # a larger one would not fit the indices of a tensor
+            # a larger one would not fit the indices of a tensor
+            if given and value is not None and value >= MOST_PLACES:
                 raise ValueError(f"{name} must be less than {MOST_PLACES:,}: no layer has so many")
 
 
@@ -129,9 +128,8 @@ def changes_from(items: object) -> dict[str, list[Change]]:
     {'decoder.layers.1.cross': [DropHead(head=3)]}
     """
     if not isinstance(items, Sequence) or isinstance(items, str | bytes):
-        raise ValueError(
-            f'changes must be a list such as [{{"layer": ..., "do": "DropHead", "head": 3}}]: got {items!r}'
-        )
+        example = '[{"layer": ..., "do": "DropHead", "head": 3}]'
+        raise ValueError(f"changes must be a list such as {example}: got {items!r}")
     found: dict[str, list[Change]] = {}
     for number, item in enumerate(items):
         try:
@@ -167,11 +165,9 @@ def changes_as_json(changes: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = []
     for layer, given in changes.items():
         for change in as_list(given):
-            if isinstance(change, Change):
-                values = {k: v for k, v in asdict(change).items() if v is not None}  # type: ignore[call-overload]
-                found.append({"layer": layer, "do": type(change).__name__, **values})
-            else:
-                found.append({"layer": layer, "do": getattr(change, "__name__", type(change).__name__)})
+            fields_of = asdict(change) if isinstance(change, Change) else {}  # type: ignore[call-overload]
+            values = {name: value for name, value in fields_of.items() if value is not None}
+            found.append({"layer": layer, "do": getattr(change, "__name__", type(change).__name__), **values})
     return found
 
 
@@ -206,13 +202,8 @@ class Removed(Neighborhood):
         return f"~{self.change!r}"
 
 
-@dataclass(frozen=True)
-class ForcedWeight:
-    """A weight to be forced in a call that comes after `before` queries. `done` is told where it could be."""
-
-    force: Force
-    before: int
-    done: Callable[[Force], object]
+# A weight to be forced in a call that comes after so many queries, and what is called with it where it could be.
+ForcedWeight = tuple[Force, int, Callable[[Force], object]]
 
 
 @dataclass(frozen=True)
@@ -242,16 +233,14 @@ class Reweighed:
         """The weights with the forced ones set."""
         forced, wanted = torch.zeros_like(weights, dtype=torch.bool), torch.zeros_like(weights)
         mask = mask.expand_as(weights)
-        for forced_weight in self.forces:
-            force = forced_weight.force
-            row = force.query - forced_weight.before - places.start
-            column = force.key - places.first_key
+        for force, before, done in self.forces:
+            row, column = force.query - before - places.start, force.key - places.first_key
             if not (0 <= row < places.queries and 0 <= column < places.keys):
                 continue
             at = (slice(None), slice(None) if force.head is None else force.head, row, column)
             forced[at], wanted[at] = mask[at], mask[at] * force.weight
             if bool(mask[at].any()):
-                forced_weight.done(force)
+                done(force)
         largest = float(wanted.sum(-1).max()) if wanted.numel() else 0.0
         require(largest <= 1 + 1e-6, f"the forced weights of one query must add up to at most 1: got {largest:g}")
         rest = weights.masked_fill(forced, 0)
@@ -272,7 +261,7 @@ def apply(
     functions: list[Reweighing] = []
     for change in changes:
         if isinstance(change, Force):
-            forces.append(ForcedWeight(change, before, done))
+            forces.append((change, before, done))
         elif isinstance(change, Change):
             where = where & Removed(change, request.heads, before)
         else:

@@ -62,14 +62,6 @@ def heads_of(model: nn.Module, who: str) -> tuple[dict[nn.Module | None, str], d
     return {**{layer: paths[layer] for layer in others}, **names}, {**others, **heads}
 
 
-@dataclass
-class Called:
-    """What the calls of one layer had: how many queries, counted on, and how many keys at most."""
-
-    queries: int = 0
-    keys: int = 0
-
-
 @dataclass(eq=False)
 class InterventionBlock:
     """The changes of one `intervene` block, and what became of them."""
@@ -78,22 +70,28 @@ class InterventionBlock:
     heads: Mapping[nn.Module | None, int]
     changes: Mapping[str, object]
     _of: dict[nn.Module | None, list[Change | Reweighing]] = field(init=False)
-    _called: dict[nn.Module | None, Called] = field(default_factory=dict)
+    _called: dict[nn.Module | None, tuple[int, int]] = field(default_factory=dict)  # most queries and keys of its calls
     _counts: dict[int, tuple[object, int]] = field(default_factory=dict)  # queries so far, by the memory's origin
     _forced: set[tuple[str, Force]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if not isinstance(self.changes, Mapping):
-            raise ValueError(
-                f'intervene needs a dict such as {{"encoder.layers.0.self": DropHead(3)}}: got {self.changes!r}'
-            )
+            example = '{"encoder.layers.0.self": DropHead(3)}'
+            raise ValueError(f"intervene needs a dict such as {example}: got {self.changes!r}")
         layers = {name: layer for layer, name in self.names.items()}
         self._of = {}
         for name, given in self.changes.items():
             if name not in layers:
                 raise unknown("layer", name, layers)
             for change in as_list(given):
-                _check_change(name, change, self.heads[layers[name]])
+                if not isinstance(change, Change) and (not callable(change) or isinstance(change, type)):
+                    raise ValueError(
+                        "a change is DropHead, Cut, MaskKey, Force or a function of the weights: "
+                        f"got {change!r} for {name or 'the layer'}"
+                    )
+                head, last = getattr(change, "head", None), self.heads[layers[name]] - 1
+                fits = not isinstance(change, Change) or head is None or head <= last
+                require(fits, f"{name or 'the layer'} has heads 0 to {last}: got {change}. Did you mean head={last}?")
             self._of[layers[name]] = as_list(given)
 
     @property
@@ -115,9 +113,8 @@ class InterventionBlock:
         """Count the queries of a call."""
         if layer not in self._of:
             return
-        last, called = self._before(request, memory) + request.queries, self._called.setdefault(layer, Called())
-        called.queries = max(called.queries, request.places.start + last)
-        called.keys = max(called.keys, request.keys)
+        last, (queries, keys) = self._before(request, memory) + request.queries, self._called.get(layer, (0, 0))
+        self._called[layer] = max(queries, request.places.start + last), max(keys, request.keys)
         if memory is not None and request.places.positions is None:
             self._counts[id(memory.origin)] = (memory.origin, last)
 
@@ -134,30 +131,15 @@ class InterventionBlock:
                 isinstance(layer, Attention) or layer in self._called,
                 f"{self.names[layer]} changed nothing: no attention was computed there. `look` tells the names of those that do.",
             )
-        for layer, called in self._called.items():
+        for layer, (queries, keys) in self._called.items():
             name = self.names[layer] or "the layer"
             for change in self._of[layer]:
                 if not isinstance(change, Change):
                     continue
-                for word, at, size in (("query", change.query, called.queries), ("key", change.key, called.keys)):
-                    require(
-                        at is None or at < size,
-                        f"{change} changed nothing: {name} had {word} 0 to {size - 1}, and no {word} {at}.",
-                    )
+                for word, at, size in (("query", change.query, queries), ("key", change.key, keys)):
+                    fits = at is None or at < size
+                    require(fits, f"{change} changed nothing: {name} had {word} 0 to {size - 1}, and no {word} {at}.")
                 require(
                     not isinstance(change, Force) or (self.names[layer], change) in self._forced,
                     f"{change} changed nothing: in {name}, query {change.query} may not see key {change.key}.",
                 )
-
-
-def _check_change(layer: str, change: object, heads: int) -> None:
-    """Require a change, of a head that the layer has."""
-    if not isinstance(change, Change) and (not callable(change) or isinstance(change, type)):
-        raise ValueError(
-            f"a change is DropHead, Cut, MaskKey, Force or a function of the weights: got {change!r} for {layer or 'the layer'}"
-        )
-    head = change.head if isinstance(change, Change) else None
-    require(
-        head is None or head < heads,
-        f"{layer or 'the layer'} has heads 0 to {heads - 1}: got {change}. Did you mean head={heads - 1}?",
-    )

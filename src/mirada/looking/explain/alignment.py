@@ -65,9 +65,7 @@ def largest(weights: Float[Tensor, "target source"]) -> set[Link]:
     if not weights.numel():
         return set()
     best = weights.max(-1)
-    return {
-        (int(key), row) for row, (key, value) in enumerate(zip(best.indices, best.values, strict=True)) if value > 0
-    }
+    return {(int(key), row) for row, key in enumerate(best.indices) if best.values[row] > 0}
 
 
 def mutual(weights: Float[Tensor, "target source"]) -> set[Link]:
@@ -111,11 +109,7 @@ def between_words(
 
 def _membership(words: Sequence[int | None], count: int) -> Float[Tensor, "words pieces"]:
     """1 where a piece belongs to a word."""
-    found = torch.zeros(count, len(words))
-    for piece, word in enumerate(words):
-        if word is not None:
-            found[word, piece] = 1
-    return found
+    return torch.eye(count + 1)[:count, [count if word is None else word for word in words]]
 
 
 def words_of(pieces: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]) -> list[int | None]:
@@ -124,10 +118,8 @@ def words_of(pieces: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]
     >>> words_of([(0, 2), (2, 5), (6, 7), (7, 7)], [(0, 5), (6, 7)])
     [0, 0, 1, None]
     """
-    return [
-        next((number for number, (first, last) in enumerate(words) if first <= start < last), None)
-        for start, _ in pieces
-    ]
+    starts = [start for start, _ in pieces]
+    return [next((n for n, (first, last) in enumerate(words) if first <= start < last), None) for start in starts]
 
 
 # Which heads follow the relations of annotated sentences, from what was seen while a model read them.

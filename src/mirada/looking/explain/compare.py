@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -14,19 +14,10 @@ from mirada.attention.equation import Attention
 from mirada.errors import require
 from mirada.looking.change.changes import MaskKey
 from mirada.looking.change.intervene import intervene
-from mirada.looking.explain.measures import (
-    Differentiable,
-    call_model,
-    cross_rollout,
-    differentiable,
-    hidden,
-    logits_in,
-    rollout,
-    value_norms,
-)
+from mirada.looking.explain import measures
 from mirada.looking.explain.methods import Matrix, Methods
 from mirada.looking.labels import ANSWER
-from mirada.looking.record import Seen, unwrapped
+from mirada.looking.record import Seen, plain_path, unwrapped
 from mirada.looking.stream import Stream
 
 MOST_PLACES = 4096
@@ -80,25 +71,23 @@ def compare_methods(
     >>> list(methods.matrices), methods.matrices["rollout"].shape
     (['attention', 'value_norm', 'rollout', 'gradient', 'ablation'], torch.Size([2, 3]))
     """
-    require(
-        not model.training, "the model is in training mode, where dropout makes every pass another: call model.eval()"
-    )
-    run = differentiable(model, inputs)
+    training = "the model is in training mode, where dropout makes every pass another: call model.eval()"
+    require(not model.training, training)
+    run = measures.differentiable(model, inputs)
     row_values, size = _row_values(run.result, target, logits, score)
     values = row_values(run.result)
     cross, around = _input_layers(run.seen, sample)
     first = next(iter((cross or around).values()))
     names, places = [*around, *cross], first.keys
 
-    matrices = {
-        name: _answer_rows(matrix, len(values), reader) for name, matrix in _forward_methods(cross, around).items()
-    }
+    matrices = _forward_methods(cross, around)
+    matrices = {name: _answer_rows(matrix, len(values), reader) for name, matrix in matrices.items()}
     totals = values.flatten(1).sum(1) if values.ndim > 1 else values
-    matrices["gradient"] = _gradients(run, names, (first.sample, places), totals, size, between)
+    matrices["gradient"] = _gradients(run, names, first.sample, places, totals, size, between)
 
     def again(given: Inputs = inputs) -> Tensor:
         between()
-        return row_values(call_model(model, given if isinstance(given, Mapping) else tuple(given)))
+        return row_values(measures.call_model(model, given if isinstance(given, Mapping) else tuple(given)))
 
     sizes = size(_ablation(again, _hiding(model, names), without, places).cpu())
     matrices["ablation"] = sizes.flatten(2).sum(2) if sizes.ndim > 2 else sizes
@@ -107,14 +96,14 @@ def compare_methods(
 
 def _forward_methods(cross: Mapping[str, Stream], around: Mapping[str, Stream]) -> dict[str, Matrix]:
     """What the weights themselves say, mean of heads and layers: alone, with the values' sizes, through the layers."""
-    read = (cross or around).values()  # the layers whose rows stand for the outputs
+    norms, read = measures.value_norms, (cross or around).values()  # the layers whose rows stand for the outputs
     matrices = {
         "attention": torch.stack([_whole(stream).mean(0) for stream in read]).mean(0),
-        "value_norm": torch.stack([value_norms(_whole(stream), stream.values()).mean(0) for stream in read]).mean(0),
+        "value_norm": torch.stack([norms(_whole(stream), stream.values()).mean(0) for stream in read]).mean(0),
     }
     if around:
-        encoder = map(_whole, around.values())
-        matrices["rollout"] = cross_rollout(map(_whole, cross.values()), encoder) if cross else rollout(encoder)
+        encoder, decoder = map(_whole, around.values()), map(_whole, cross.values())
+        matrices["rollout"] = measures.cross_rollout(decoder, encoder) if cross else measures.rollout(encoder)
     return matrices
 
 
@@ -158,9 +147,10 @@ def _row_values(
 
 def _hiding(model: nn.Module, names: Sequence[str]) -> Callable[[int], AbstractContextManager[None]]:
     """What hides a place from these layers: theirs by their neighborhoods, those of another library by an intervention."""
-    layers = [_layer_named(model, name) for name in names]
-    if all(isinstance(layer, Attention) for layer in layers):
-        return partial(hidden, cast(list[Attention], layers))
+    modules = {plain_path(path): module for path, module in unwrapped(model).named_modules()}
+    layers = [module for name in names if isinstance(module := modules[name], Attention)]
+    if len(layers) == len(names):
+        return partial(measures.hidden, layers)
     return lambda place: intervene(model, dict.fromkeys(names, MaskKey(place)))
 
 
@@ -168,7 +158,7 @@ def _rows_of(result: Any, logits: Callable[[Any], Tensor] | None) -> Float[Tenso
     """The logits of the one sample."""
     found: Any = result if logits is None else logits(result)
     if isinstance(found, tuple) or isinstance(getattr(found, "logits", None), Tensor):
-        found = logits_in(found)
+        found = measures.logits_in(found)
     require(
         isinstance(found, Tensor) and found.ndim in (2, 3) and found.shape[0] == 1,
         "comparing methods needs one sample and logits of (1, rows, vocab) or (1, classes): "
@@ -182,10 +172,8 @@ def _as_target(target: Any, scores: Float[Tensor, "rows vocab"]) -> Int[Tensor, 
     if target is None:
         return scores.detach().argmax(-1)
     found = torch.as_tensor(target, device=scores.device).reshape(-1)
-    require(
-        len(found) == len(scores) and not found.is_floating_point(),
-        f"the target needs a token for each of the {len(scores)} rows: got {len(found)}",
-    )
+    fits = len(found) == len(scores) and not found.is_floating_point()
+    require(fits, f"the target needs a token for each of the {len(scores)} rows: got {len(found)}")
     vocab = scores.shape[1]
     require(int(found.min()) >= 0 and int(found.max()) < vocab, f"the target's tokens must lie in 0..{vocab - 1}")
     return found.long()
@@ -241,15 +229,15 @@ def _answer_rows(matrix: Float[Tensor, "queries keys"], rows: int, reader: int |
 
 
 def _gradients(
-    run: Differentiable,
+    run: measures.Differentiable,
     names: Sequence[str],
-    sample_and_places: tuple[int, int],
+    sample: int,
+    places: int,
     values: Float[Tensor, " rows"],
     size: Callable[[Tensor], Tensor],
     between: Callable[[], object],
 ) -> Matrix:
     """alpha x d value / d alpha, as much of it as counts, over all layers, heads and queries that look at the input."""
-    sample, places = sample_and_places
     weights = {name: [call.weights() for call in run.seen[name].calls] for name in names}
     rows = []
     for value in values:
@@ -261,15 +249,6 @@ def _gradients(
                 total[: len(mass)] += mass
         rows.append(total)
     return torch.stack(rows)
-
-
-def _layer_named(model: nn.Module, name: str) -> nn.Module:
-    """The layer that `look` calls by that name."""
-    named = {
-        n.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): m
-        for n, m in unwrapped(model).named_modules()
-    }
-    return named[name]
 
 
 # The methods beside raw attention, for an answer: from its labels it is known what was written, and which axes
@@ -298,37 +277,27 @@ def answer_methods(
     between: Callable[[], object] = _nothing,
 ) -> Methods:
     """`compare_methods` for what the labels of `seen` say was answered; where they do not say, for the likeliest."""
-    explained = explained or Explained()
+    explained, steps = explained or Explained(), seen.labels.outputs
     if explained.score is not None:
         found = compare_methods(model, inputs, score=explained.score, sample=explained.sample, between=between)
     elif explained.logits is not None:
-        steps = seen.labels.outputs
         tokens = [step.token for step in steps if step.token is not None]
         readers = [step.row for step in steps]
         target = tokens if len(tokens) == len(steps) else None
         found = compare_methods(model, inputs, target, logits=explained.logits, reader=readers, between=between)
     else:
-        found = compare_methods(model, inputs, _written(output, seen), reader=_reader(output, seen), between=between)
+        # the token of every row: what was written from it or answered, else the likeliest
+        likeliest = _rows_of(output, None).argmax(-1).clone()
+        if seen.labels.chosen is not None and len(likeliest) == 1:
+            likeliest[0] = seen.labels.chosen
+        for step in steps:
+            if step.token is not None and step.row < len(likeliest):
+                likeliest[step.row] = step.token
+        reader = steps[0].row if steps and len(likeliest) == 1 else None  # the query that decides on a class
+        found = compare_methods(model, inputs, likeliest, reader=reader, between=between)
     size = next(iter(found.matrices.values())).shape
     rows, columns = _named_axes(seen, size[0], size[1], explained.sample)
     return Methods(found.matrices, found.agreement, rows, columns)
-
-
-def _written(output: Any, seen: Seen) -> Tensor:
-    """The token of every row: what was written from it or answered, else the likeliest."""
-    target = _rows_of(output, None).argmax(-1).clone()
-    if seen.labels.chosen is not None and len(target) == 1:
-        target[0] = seen.labels.chosen
-    for step in seen.labels.outputs:
-        if step.token is not None and step.row < len(target):
-            target[step.row] = step.token
-    return target
-
-
-def _reader(output: Any, seen: Seen) -> int | None:
-    """The query that decides on a class, where there is one."""
-    steps = seen.labels.outputs
-    return steps[0].row if steps and len(_rows_of(output, None)) == 1 else None
 
 
 def _named_axes(seen: Seen, rows: int, columns: int, sample: int | None = None) -> tuple[str, str]:

@@ -152,22 +152,17 @@ class Differentiable:
         The heads' outputs are linear in the weights, h = mix(alpha, v), so the gradient of h, which autograd has on any kernel,
         gives that of alpha. Over the edges of a graph there is none.
         """
-        found: dict[str, list[Tensor]] = {}
-        missing = [name for name in (self.seen.names if layers is None else layers) if name not in self.outputs]
-        require(
-            not missing,
-            f"no gradient of the weights is known for {', '.join(missing)}: its heads' outputs were not seen",
-        )
+        wanted = self.seen.names if layers is None else layers
+        missing = ", ".join(name for name in wanted if name not in self.outputs)
+        require(not missing, f"no gradient of the weights is known for {missing}: its heads' outputs were not seen")
         names = [name for name in self.outputs if layers is None or name in layers]
-        flat = [(name, place) for name in names for place in range(len(self.outputs[name]))]
-        outputs = [self.outputs[name][place] for name, place in flat]
-        gradients = torch.autograd.grad(target, outputs, retain_graph=True, allow_unused=True)
-        for (name, place), output, gradient in zip(flat, outputs, gradients, strict=True):
-            call = self.seen[name].calls[place]
-            found.setdefault(name, []).append(
-                _through_mix(call, torch.zeros_like(output) if gradient is None else gradient)
-            )
-        return found
+        outputs = [output for name in names for output in self.outputs[name]]
+        found = iter(torch.autograd.grad(target, outputs, retain_graph=True, allow_unused=True))
+        by_layer: dict[str, list[Tensor]] = {name: [] for name in names}
+        for name in names:
+            for call, output, gradient in zip(self.seen[name].calls, self.outputs[name], found, strict=False):
+                by_layer[name].append(_through_mix(call, torch.zeros_like(output) if gradient is None else gradient))
+        return by_layer
 
 
 def _through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_dim"]) -> Tensor:

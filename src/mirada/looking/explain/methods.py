@@ -57,18 +57,16 @@ def _row_shares(matrix: Matrix) -> Matrix:
 
 def _agreements(matrices: Mapping[str, Matrix]) -> tuple[Agreement, ...]:
     """Every pair of methods, over the rows in which both say something."""
-    found = []
+    agreements = []
     for (a, one), (b, other) in combinations(matrices.items(), 2):
         both = (one.sum(-1) > 0) & (other.sum(-1) > 0)
-        left, right = one[both], other[both]
-        if not left.numel() or left.shape[1] < 2:
-            continue
-        correlations = [spearman(x, y) for x, y in zip(left, right, strict=True)]
+        x, y = one[both], other[both]
+        correlations = [spearman(*rows) for rows in zip(x, y, strict=True)] if x.shape[1] > 1 else []
         known = [value for value in correlations if value is not None]
         if known:
-            top = (left.argmax(-1) == right.argmax(-1)).float().mean()
-            found.append(Agreement(a, b, sum(known) / len(known), float(top)))
-    return tuple(found)
+            top = (x.argmax(-1) == y.argmax(-1)).float().mean()
+            agreements.append(Agreement(a, b, sum(known) / len(known), float(top)))
+    return tuple(agreements)
 
 
 def spearman(x: Float[Tensor, " n"], y: Float[Tensor, " n"]) -> float | None:
@@ -78,9 +76,9 @@ def spearman(x: Float[Tensor, " n"], y: Float[Tensor, " n"]) -> float | None:
     0.5
     """
     ranks = [_mean_ranks(values) for values in (x, y)]
-    left, right = (rank - rank.mean() for rank in ranks)
-    norm = float(left.norm() * right.norm())
-    return float(left @ right) / norm if norm > 0 else None
+    a, b = (rank - rank.mean() for rank in ranks)
+    norm = float(a.norm() * b.norm())
+    return float(a @ b) / norm if norm > 0 else None
 
 
 def _mean_ranks(values: Float[Tensor, " n"]) -> Float[Tensor, " n"]:

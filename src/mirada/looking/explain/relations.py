@@ -7,6 +7,7 @@ A head is worth a name only if it beats "always the word two places on". Clark e
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import torch
@@ -66,25 +67,18 @@ def read_conllu(path: str | Path) -> Found[AnnotatedSentence]:
     """
     records: list[Record[AnnotatedSentence]] = []
     problems: list[Problem] = []
-    rows: list[tuple[str, list[str]]] = []
-
-    def finish() -> None:
-        if rows:
-            found = _sentence(rows)
-            if isinstance(found, Problem):
-                problems.append(found)
-            else:
-                records.append(Record(rows[0][0], found))
-        rows.clear()
-
-    for line in read_lines(path):
-        if isinstance(line, Problem):
-            problems.append(line)
-        elif not line.text.strip():
-            finish()
-        elif not line.text.startswith("#"):
-            rows.append((line.where, line.text.split("\t")))
-    finish()
+    for blank, block in groupby(read_lines(path), lambda line: not isinstance(line, Problem) and not line.text.strip()):
+        rows = []
+        for line in () if blank else block:
+            if isinstance(line, Problem):
+                problems.append(line)
+            elif not line.text.startswith("#"):
+                rows.append((line.where, line.text.split("\t")))
+        sentence = _sentence(rows) if rows else None
+        if isinstance(sentence, Problem):
+            problems.append(sentence)
+        elif sentence:
+            records.append(Record(rows[0][0], sentence))
     return Found(records, problems)
 
 
@@ -100,9 +94,8 @@ def _sentence(rows: list[tuple[str, list[str]]]) -> AnnotatedSentence | Problem:
             return Problem(where, f"words are numbered from 1: expected {number}, found {cells[0]!r}.")
         head = int(cells[6]) if cells[6].isascii() and cells[6].isdigit() else -1
         if not 0 <= head <= len(kept) or head == number:
-            return Problem(
-                where, f"the head must be 0 (the root) or another word up to {len(kept)}: found {cells[6]!r}."
-            )
+            rule = f"the head must be 0 (the root) or another word up to {len(kept)}"
+            return Problem(where, f"{rule}: found {cells[6]!r}.")
         words.append(AnnotatedWord(cells[1], head - 1 if head else None, cells[7].split(":")[0], cells[3]))
     return AnnotatedSentence(tuple(words)) if words else Problem(rows[0][0], "a sentence without words.")
 
@@ -168,12 +161,10 @@ def relations_of(
         found[name][word].add(other)
         found[name + FROM_HEAD][other].add(word)
     for name, offset in OFFSETS.items():
-        for word in range(words):
-            if 0 <= word + offset < words:
-                found[name][word].add(word + offset)
+        for word in range(max(0, -offset), words - max(0, offset)):
+            found[name][word].add(word + offset)
     for word in range(words):
-        marks = {mark for mark in punctuation if mark != word}
-        if marks:
+        if marks := set(punctuation) - {word}:
             found[PUNCTUATION][word] |= marks
     return {name: {word: frozenset(others) for word, others in given.items()} for name, given in found.items()}
 
@@ -227,6 +218,5 @@ def best_heads(table: Iterable[HeadRelation]) -> list[HeadRelation]:
     """The best head of each relation."""
     best: dict[str, HeadRelation] = {}
     for row in table:
-        if row.relation not in best or row.accuracy > best[row.relation].accuracy:
-            best[row.relation] = row
+        best[row.relation] = max(best.get(row.relation, row), row, key=lambda each: each.accuracy)
     return list(best.values())
