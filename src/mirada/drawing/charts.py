@@ -117,9 +117,15 @@ Point: TypeAlias = tuple[float, float | None]
 
 @dataclass(frozen=True)
 class Curve:
-    """A line of a chart: (step, value) pairs; a value that is None or not finite leaves a gap.
+    """A line of a chart.
 
-    `best` says which end is good, "lowest" or "highest": that point is marked and its value written out.
+    Args:
+        name: Its name in the legend.
+        points: Pairs of a step and a value; a value that is None or not finite leaves a gap.
+        best: Which end is good, "lowest" or "highest": that point is marked and its value written out.
+
+    >>> Curve("valid", ((1, 2.5), (2, None), (3, 1.5)), best="lowest").empty
+    False
     """
 
     name: str
@@ -209,9 +215,15 @@ SCALES = ("linear", "from zero", "log")
 
 @dataclass(frozen=True)
 class Chart(Item):
-    """Curves over one axis. The scale of values is "linear", "from zero" (amounts, such as speeds) or "log".
+    """Curves over one axis of steps.
 
-    A log scale needs positive values; a chart with others is drawn linear.
+    Args:
+        title: The heading.
+        curves: The lines.
+        x: The name of the steps.
+        y: The name of the values.
+        scale: Of the values: "linear", "from zero" (amounts, such as speeds) or "log", which needs positive values; a
+            chart with others is drawn linear.
 
     >>> Chart("Loss", (Curve("valid", ((1, 2.5), (2, 1.5)), best="lowest"),)).empty
     False

@@ -82,8 +82,8 @@ def scroll(content: Markup, label: str) -> Markup:
 class Item(Protocol):
     """Something that draws itself: a frozen dataclass of plain values, checked when made.
 
-    A page shows any item and knows none of them; neighbors of one type stand side by side. A new kind of picture is a
-    new class in a file of its own:
+    A page draws items without knowing their classes; adjacent items of one class are shown side by side. The protocol
+    has no fields of its own. A new kind of picture is a new class in a file of its own:
 
     >>> from dataclasses import dataclass
     >>> from mirada.drawing.page import element
@@ -126,8 +126,13 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 def document(title: str, body: Markup, *, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
     """A whole page as the text of one HTML file, to be written as UTF-8.
 
-    Styles and scripts are texts of our own (see `static`), never of the data. Only these very scripts may run, whatever
-    the body contains: the page's content security policy has their digests.
+    Only the given scripts may run, whatever the body contains: the page's content security policy has their digests.
+
+    Args:
+        title: The title of the page.
+        body: What it shows; `element` makes it.
+        styles: Style sheets, trusted texts that never come from data.
+        scripts: Scripts, trusted texts that never come from data.
 
     >>> page = document("1 < 2", element("p", "<script>"), scripts=("document.title = 'ready';",))
     >>> page[:15], "<title>1 &lt; 2</title>" in page, "<p>&lt;script&gt;</p>" in page
@@ -164,7 +169,16 @@ HEADLINE = 14  # letters of a value that can be large
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a short explanation and what it is about. A section whose items are all empty is left out."""
+    """A part of a report. A section whose items are all empty is not shown.
+
+    Args:
+        heading: Its heading.
+        text: A short explanation.
+        items: What it shows.
+
+    >>> Section("Samples", items=(TextSample("first", ""),)).empty
+    True
+    """
 
     heading: str
     text: str = ""
@@ -178,7 +192,19 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole page: headline numbers (`_facts`), smaller print (`details`), sections, and commands to go on with."""
+    """The content of a page; `html` draws it.
+
+    Args:
+        title: The heading.
+        facts: Headline numbers: pairs of a name and a value.
+        sections: The sections.
+        commands: Commands to run next.
+        summary: A sentence below the title.
+        details: More names and values, in smaller print.
+
+    >>> Report("English to Spanish", facts=(("BLEU", 34.27),), commands=("mirada run runs/translate",)).title
+    'English to Spanish'
+    """
 
     title: str
     facts: tuple[Fact, ...] = ()
@@ -190,6 +216,9 @@ class Report:
 
 def html(report: Report) -> str:
     """The report as the text of one HTML file, to be written as UTF-8.
+
+    Args:
+        report: The content of the page.
 
     >>> page = html(Report("English to Spanish", facts=(("BLEU", 34.27), ("pairs", 12000))))
     >>> page[:15], "12,000" in page
@@ -263,7 +292,16 @@ def _commands(values: tuple[str, ...]) -> Markup | None:
 
 @dataclass(frozen=True)
 class TextSample(Item):
-    """A written text; `prompt` is the part that was given."""
+    """A text that a model wrote.
+
+    Args:
+        title: The heading.
+        text: What was written.
+        prompt: The beginning that the model was given.
+
+    >>> TextSample("step 100", " house", prompt="the red").empty
+    False
+    """
 
     title: str
     text: str

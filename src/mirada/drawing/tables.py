@@ -15,7 +15,12 @@ from mirada.words import Value, number, plain, written
 
 @dataclass(frozen=True)
 class DataTable(Item):
-    """Numbers by name, such as quality by length. The first cell of a row names it.
+    """Numbers by name, such as quality by length.
+
+    Args:
+        title: The heading.
+        columns: The names of the columns.
+        rows: The rows; the first cell of a row names it.
 
     >>> DataTable("By length", ("tokens", "BLEU"), (("1 to 10", 41.2, "extra"),))
     Traceback (most recent call last):
@@ -60,7 +65,11 @@ MOST = 40  # classes that a person can overlook
 
 @dataclass(frozen=True)
 class Confusion(Item):
-    """counts[i][j] is how many records of class i were taken for class j.
+    """A confusion matrix.
+
+    Args:
+        labels: The names of the classes.
+        counts: counts[i][j] is how many records of class i were taken for class j.
 
     >>> Confusion(("a", "b"), ((1, 2),))
     Traceback (most recent call last):
@@ -124,7 +133,17 @@ GAP = re.compile(r"_{3,}|\[MASK\]|<mask>")
 
 @dataclass(frozen=True)
 class Ranked(Item):
-    """A text with a gap (three or more underscores, or "[MASK]") and the words that may fill it, best first."""
+    """A text with a gap, and the words that may fill it.
+
+    Args:
+        text: The text; its gap is three or more underscores, "[MASK]" or "<mask>".
+        candidates: Words with their scores, best first.
+        wanted: The right word, if it is known.
+        note: A line above the text.
+
+    >>> "wanted" in Ranked("a ___ house", (("red", 0.6), ("big", 0.3)), wanted="red").draw()
+    True
+    """
 
     text: str
     candidates: tuple[tuple[str, float], ...]

@@ -22,7 +22,10 @@ ANSWER = "answer"  # the axis of what was answered, where no layer has its rows
 
 @dataclass(frozen=True)
 class AxisLabels:
-    """An axis whose places are only numbered, or named by `tokens`. Other kinds say more.
+    """The names of the rows or columns of a layer. Axes of texts, pictures, times and graphs have classes of their own.
+
+    Args:
+        tokens: A name for every place.
 
     >>> AxisLabels(("a", "b")).size
     2
@@ -44,7 +47,16 @@ class AxisLabels:
 
 @dataclass(frozen=True)
 class TextLabels(AxisLabels):
-    """The tokens of a text, and where each stands in it: None for those that stand nowhere (`</s>`)."""
+    """The tokens of a text, and where each of them is in it.
+
+    Args:
+        tokens: The tokens, as they are shown.
+        text: The text itself.
+        spans: The first and the last + 1 character of each token, or None (`</s>`); empty if they are not known.
+
+    >>> TextLabels(("the", "house", "</s>"), "the house", ((0, 3), (4, 9), None)).size
+    3
+    """
 
     text: str = ""
     spans: tuple[Span | None, ...] = ()
@@ -57,7 +69,18 @@ class TextLabels(AxisLabels):
 
 @dataclass(frozen=True)
 class GridLabels(AxisLabels):
-    """The cells of a picture, row by row, after the tokens that stand `before` them. `picture` is the PNG."""
+    """The cells of a picture, row by row; `GridLabels.of` names them.
+
+    Args:
+        tokens: A name for every place: first those of `before`, then one for each cell.
+        height: The number of rows of cells.
+        width: The number of columns of cells.
+        before: The names of places that precede the cells, such as a class token.
+        picture: The picture as a PNG file.
+
+    >>> GridLabels.of(1, 2, before=("[CLS]",)).tokens
+    ('[CLS]', 'row 1, column 1', 'row 1, column 2')
+    """
 
     height: int = 1
     width: int = 1
@@ -74,7 +97,15 @@ class GridLabels(AxisLabels):
 
 @dataclass(frozen=True)
 class TimeLabels(AxisLabels):
-    """Times of a series or of a recording; `values` draws it beside them where it is one number a time."""
+    """Times of a series or of a recording.
+
+    Args:
+        tokens: A name for every time.
+        values: The series, drawn next to the weights; empty unless it has one number per time.
+
+    >>> TimeLabels(("Monday", "Tuesday"), (20.5, 22.0)).kind
+    'time'
+    """
 
     values: tuple[float, ...] = ()
     kind: ClassVar[str] = "time"
@@ -82,7 +113,15 @@ class TimeLabels(AxisLabels):
 
 @dataclass(frozen=True)
 class NodeLabels(AxisLabels):
-    """The nodes of a graph by name; of a part of one, `places` are their numbers in the whole: those that what-ifs take."""
+    """The nodes of a graph, or of a part of one.
+
+    Args:
+        tokens: The name of every node.
+        places: For a part of a graph, the numbers of its nodes in the graph, which what-ifs refer to.
+
+    >>> NodeLabels(("paper 7", "paper 12"), (7, 12)).size
+    2
+    """
 
     places: tuple[int, ...] = ()
     kind: ClassVar[str] = "graph"
@@ -94,7 +133,15 @@ class NodeLabels(AxisLabels):
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """What was written from a row: the token, its probability, and the likeliest instead of it; `token` is its number."""
+    """What was written from a row.
+
+    Args:
+        row: The row of attention from which it was written.
+        text: The token, as it is shown.
+        probability: Its probability, if it is known.
+        ranked: The likeliest tokens and their probabilities.
+        token: The token's number in the vocabulary; no file holds it.
+    """
 
     row: int
     text: str
@@ -105,10 +152,24 @@ class WrittenStep:
 
 @dataclass(frozen=True)
 class Labels:
-    """All that a picture of attention says beside the weights.
+    """What a picture of attention shows in addition to the weights: the names of rows and columns, the answer, its origin.
 
-    `places` maps patterns of layer names to the axes of rows and columns, the first that fits: {"decoder.*.cross": ("target",
-    "source"), "encoder.*": ("source", "source")}. A layer that no pattern fits, or whose sizes do not, has numbers.
+    Args:
+        axes: The axes by name.
+        places: From patterns of layer names to the axes of their rows and columns; the first that matches counts:
+            {"decoder.*.cross": ("target", "source"), "encoder.*": ("source", "source")}. Rows and columns of a layer
+            that matches none, or has other sizes, are numbered.
+        made: The provenance: task, model, run, input.
+        answer: The answer and its score.
+        outputs: What was written from each row.
+        boxes: Known places in the picture: the row of `outputs`, and left, top, right and bottom in pixels.
+        changes: The what-ifs of the run, as `changes_as_json` writes them.
+        opening: What a page shows first, such as view=graph&row=2; not part of the file.
+        chosen: The number of the class that was answered; no file holds it.
+
+    >>> labels = Labels({"words": TextLabels(("the", "house"))}, {"encoder.*": ("words", "words")})
+    >>> labels.axes_of("encoder.layers.0.self", 2, 2), labels.axes_of("encoder.layers.0.self", 3, 3)
+    (('words', 'words'), None)
     """
 
     axes: Mapping[str, AxisLabels] = field(default_factory=dict)

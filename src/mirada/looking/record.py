@@ -166,7 +166,23 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of one layer: what it attended with, and its weights on demand."""
+    """One call of one layer: its queries, keys and values, from which weights are computed on demand. `look` makes them.
+
+    Args:
+        name: The layer's dotted path.
+        kind: "self", "cross" or "graph".
+        plan: The kernel that ran, and why the others did not.
+        calls: All calls of the layer so far, in order.
+        request: What the layer attended with.
+        draw: What a stochastic normalizer drew, if it did.
+
+    >>> from mirada.looking.black_cat import black_cat
+    >>> call = black_cat()["attention"]
+    >>> call.kind, call.heads, call.queries, call.keys
+    ('cross', 1, 6, 6)
+    >>> call.weights(head=0, rows=slice(0, 1)).shape
+    torch.Size([1, 1, 6])
+    """
 
     name: str
     kind: str  # self, cross or graph

@@ -102,10 +102,16 @@ COARSE = 96  # pixels of a side below which pixels are shown as squares
 
 @dataclass(frozen=True)
 class HeatPanel:
-    """A word and its weights over the picture: a grid, row by row from the top left.
+    """A word and its weights over the picture.
 
-    `boxes` say where the thing really is; the share of the weights inside them is written out, unless a `note` says
-    something else in its place.
+    Args:
+        word: The word.
+        weights: Their grid, row by row from the top left.
+        boxes: Where the thing is, in pixels of the picture: left, top, right, bottom.
+        note: A line below the panel, instead of the share of the weights inside the boxes.
+
+    >>> HeatPanel("dot", ((0.5, 0.25), (0.25, 0.0))).flat
+    (0.5, 0.25, 0.25, 0.0)
     """
 
     word: str
@@ -128,9 +134,15 @@ class HeatPanel:
 
 @dataclass(frozen=True, eq=False)
 class PictureHeat(Item):
-    """A picture (8-bit gray or RGB) and a panel of weights for each word of its caption, or one for its class.
+    """A picture and a panel of weights for each word of its caption, or one for its class.
 
-    `answer` is the class that was recognized; without one, the panels' words are the caption that was written.
+    Args:
+        picture: Its pixels, uint8: (height, width), or (height, width, 3).
+        panels: The words with their weights.
+        answer: The class that was recognized; without one, the panels' words are the caption that was written.
+        wanted: The right class or caption, if it is known.
+        note: A line above the picture.
+        score: The probability of the class, or the score of the caption.
 
     >>> PictureHeat(np.zeros((4, 4), np.uint8), (HeatPanel("dot", ((0.5, 0.25), (0.25, 0.0))),)).empty
     False

@@ -211,7 +211,19 @@ STRONGEST = 4
 
 @dataclass(frozen=True)
 class Weighed(Item):
-    """A text whose tokens carry weights, and the answer given to it; `score` is the answer's probability."""
+    """A text whose tokens are colored by their weights, and the answer to it.
+
+    Args:
+        tokens: The tokens, with the marks of their tokenizer.
+        weights: A weight for each token.
+        answer: The answer.
+        wanted: The right answer, if it is known.
+        note: A line above the text.
+        score: The probability of the answer.
+
+    >>> "strongest: <bdi>good 0.8" in Weighed(("a", "good", "film"), (0.1, 0.8, 0.1), "positive").draw()
+    True
+    """
 
     tokens: tuple[str, ...]
     weights: tuple[float, ...]

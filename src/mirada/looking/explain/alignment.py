@@ -21,7 +21,14 @@ Link = tuple[int, int]  # (source word, target word), from 0
 
 
 def alignment_error(found: Collection[Link], sure: Collection[Link], possible: Collection[Link] | None = None) -> float:
-    """In percent; all true links are sure unless `possible` says more.
+    """The alignment error rate of one sentence, in percent.
+
+    AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)
+
+    Args:
+        found: The links that were found, A: pairs of a source word and a target word, from 0.
+        sure: The links that are certain, S.
+        possible: The links that are possible, P; the sure ones always are. Without it, there are no others.
 
     >>> alignment_error({(0, 0), (1, 1)}, {(0, 0), (1, 2)})
     50.0
@@ -129,7 +136,28 @@ NOWHERE = (-1, -1)  # the characters of a token that is part of no word
 
 
 def sentence_relations(seen: Iterable[tuple[AnnotatedSentence, Seen]]) -> list[HeadRelation]:
-    """The table of all heads that look from words of a sentence at words of it; empty where no layer does."""
+    """Which heads follow which relations of annotated sentences.
+
+    Args:
+        seen: Sentences (of `read_conllu`), each with what was recorded while a model read its text.
+
+    Returns:
+        Every relation for every head that looks from words of a sentence at words of it, the best heads first; an empty
+        list if no layer does.
+
+    >>> import torch
+    >>> from mirada import Attention, MultiHead
+    >>> from mirada.looking import Labels, look
+    >>> from mirada.looking.explain.relations import AnnotatedWord
+    >>> sentence = AnnotatedSentence((AnnotatedWord("the", 1, "det"), AnnotatedWord("house", None, "root")))
+    >>> layer = Attention(MultiHead(width=4, heads=1))
+    >>> with look(layer) as seen:
+    ...     _ = layer(torch.zeros(1, 2, 4))
+    >>> words = TextLabels(("the", "house"), sentence.text, sentence.spans)
+    >>> table = sentence_relations([(sentence, seen.labelled(Labels({"words": words}, {"*": ("words", "words")})))])
+    >>> [(row.relation, row.accuracy) for row in table if row.relation == "det"]
+    [('det', 1.0)]
+    """
     return head_relations(_cases(seen))
 
 

@@ -18,8 +18,13 @@ Measure = Callable[[Tensor, Tensor], Tensor]
 
 
 def divergence(before: Float[Tensor, "*places classes"], after: Float[Tensor, "*places classes"]) -> Tensor:
-    """KL(softmax(before) || softmax(after)) in nats, the mean over all places: for logits. A class that is ruled out (-inf)
-    in both counts nothing.
+    """KL(softmax(before) || softmax(after)) in nats, the mean over all places: for logits.
+
+    A class that is ruled out (-inf) in both counts nothing.
+
+    Args:
+        before: The logits of the model as it is.
+        after: The logits with a head dropped.
 
     >>> divergence(torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 0.0]])).item()
     0.0
@@ -31,6 +36,10 @@ def divergence(before: Float[Tensor, "*places classes"], after: Float[Tensor, "*
 
 def difference(before: Float[Tensor, "..."], after: Float[Tensor, "..."]) -> Tensor:
     """|before - after|, the mean over all numbers: for outputs that are no logits.
+
+    Args:
+        before: The output of the model as it is.
+        after: The output with a head dropped.
 
     >>> difference(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])).item()
     1.0

@@ -50,7 +50,15 @@ RESIDUAL = 0.5  # the share of a layer's output that did not go through its atte
 
 
 def rollout(layers: Iterable[Float[Tensor, "heads places places"]]) -> Float[Tensor, "places places"]:
-    """What every place has seen of every input place after all layers, from the first to the last.
+    """Attention rollout: the product of the layers' weights, each mixed with the residual connection.
+
+    rollout = A_n ... A_1,    A_l = 0.5 I + 0.5 (mean of the heads of layer l), each row divided by its sum
+
+    Args:
+        layers: The self-attention weights of one sample, from the first layer to the last.
+
+    Returns:
+        How much each place after the last layer depends on each input place.
 
     >>> swap = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])
     >>> rollout([swap]).tolist()
@@ -58,6 +66,8 @@ def rollout(layers: Iterable[Float[Tensor, "heads places places"]]) -> Float[Ten
     >>> uniform = torch.full((1, 2, 2), 0.5)
     >>> rollout([uniform, uniform]).tolist()
     [[0.625, 0.375], [0.375, 0.625]]
+
+    Abnar and Zuidema (2020), arXiv:2005.00928.
     """
     product = None
     for weights in layers:

@@ -25,7 +25,13 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Methods:
-    """A matrix per method: what each row depended on, non-negative, each row summing to 1 (or 0).
+    """A matrix per method: what each row depended on, non-negative, each row summing to 1 (or 0). `of` makes them.
+
+    Args:
+        matrices: The matrices by the name of their method.
+        agreement: How far every two methods agree.
+        rows: The name of the labels' axis of the rows.
+        columns: The name of the labels' axis of the columns.
 
     >>> found = Methods.of({"attention": torch.tensor([[1.0, 3.0]]), "ablation": torch.tensor([[0.0, -2.0]])})
     >>> found.matrices["attention"].tolist(), found.matrices["ablation"].tolist()

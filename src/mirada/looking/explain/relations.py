@@ -56,7 +56,13 @@ class AnnotatedSentence:
 
 
 def read_conllu(path: str | Path) -> Found[AnnotatedSentence]:
-    """The sentences of a file, plain or gzipped; a bad one is a problem with its line, and reading goes on.
+    """Read the annotated sentences of a CoNLL-U file.
+
+    Args:
+        path: The file, plain or gzipped.
+
+    Returns:
+        The sentences as records, and the others as problems with their line.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "x.conllu")
