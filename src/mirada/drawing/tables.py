@@ -93,7 +93,7 @@ class Confusion(Item):
     def draw(self) -> Markup:
         """The table; the diagonal has its own color."""
         columns = [element("th", element("span", element("bdi", label)), scope="col") for label in self.labels]
-        rows = [self.row(place) for place in range(len(self.labels))]
+        rows = [self._row(place) for place in range(len(self.labels))]
         table = element(
             "table",
             element("thead", element("tr", element("td", "is \\ taken for", class_="corner"), *columns)),
@@ -108,20 +108,16 @@ class Confusion(Item):
             class_="card",
         )
 
-    def row(self, place: int) -> Markup:
+    def _row(self, place: int) -> Markup:
         """One class; a cell is the darker the larger its share of the class."""
         label, counts = self.labels[place], self.counts[place]
         total = max(1, sum(counts))
         cells = []
         for column, count in enumerate(counts):
-            share = count / total
-            kinds = ["right"] if column == place else []
-            kinds += ["strong"] if share > LIGHT else []
+            share, text = count / total, f"{count:,}" if count else ""
+            kind = " ".join(["right"] * (column == place) + ["strong"] * (share > LIGHT)) or None
             title = f"{label} taken for {self.labels[column]}: {count:,} of {sum(counts):,}"
-            style = f"--w:{share:.3f}" if count else None
-            cells.append(
-                element("td", f"{count:,}" if count else "", class_=" ".join(kinds) or None, style=style, title=title)
-            )
+            cells.append(element("td", text, class_=kind, style=f"--w:{share:.3f}" if count else None, title=title))
         return element("tr", element("th", element("bdi", label), scope="row"), *cells)
 
 

@@ -115,18 +115,15 @@ def layer_names(model: nn.Module, who: str, required: bool = True) -> dict[nn.Mo
     require(isinstance(model, nn.Module), f"{who} needs a torch module: got {type(model).__name__}")
     model = unwrapped(model)
     names: dict[nn.Module | None, str] = {
-        module: plain_path(path) for path, module in model.named_modules() if isinstance(module, Attention)
+        module: path.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
+        for path, module in model.named_modules()
+        if isinstance(module, Attention)
     }
     require(
         len(names) > 0 or not required,
         f"{who} found no mirada Attention layer in {type(model).__name__}: it attends nowhere. Take a model that does.",
     )
     return names
-
-
-def plain_path(path: str) -> str:
-    """The dotted path of a module without what torch.compile adds to it."""
-    return path.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

@@ -130,12 +130,10 @@ class RowSums:
         """The statistics of every head."""
         means = {name: self.totals[name] / self.counts[name].clamp(min=1) for name in MEANS}
         mass = self.columns / self.counts["entropy"].clamp(min=1).unsqueeze(-1)
+        sinks = [_sink_of(row, self.rows) for row in mass]
         return [
-            HeadStatistics(
-                **{name: float(mean[head]) for name, mean in means.items()},
-                sink=_sink_of(mass[head], self.rows),
-            )
-            for head in range(len(self.columns))
+            HeadStatistics(**{name: float(mean[head]) for name, mean in means.items()}, sink=sink)
+            for head, sink in enumerate(sinks)
         ]
 
     def checks(self, dropout: float) -> Checks:
@@ -203,19 +201,15 @@ def edge_statistics(
     has_loop = (per_row((key == query).double().expand(heads, -1)) > 0) & good
     mass = torch.zeros(heads, keys, dtype=torch.double).index_add_(1, key, shares)
     several = good & (choices > 1)
-    found = []
+    statistics = []
     for head in range(heads):
-        rows = max(1, int(good[head].sum()))
-        found.append(
-            HeadStatistics(
-                float((entropy[head] * good[head]).sum()) / rows,
-                float((normalized[head] * several[head]).sum()) / max(1, int(several[head].sum())),
-                self=float(loops[head].sum()) / max(1, int(has_loop[head].sum())),
-                sink=_sink_of(mass[head] / rows, queries),
-            )
-        )
+        rows, some, looped = (max(1, int(counted[head].sum())) for counted in (good, several, has_loop))
+        mean = float((entropy[head] * good[head]).sum()) / rows
+        mean_normalized = float((normalized[head] * several[head]).sum()) / some
+        to_itself, sink = float(loops[head].sum()) / looped, _sink_of(mass[head] / rows, queries)
+        statistics.append(HeadStatistics(mean, mean_normalized, self=to_itself, sink=sink))
     bounds, values = Range(), Range()
     bounds.add(sums[good])
     values.add(clean)
     nan, empty = int(broken.sum()), int((~broken & (total == 0)).sum())
-    return found, Checks(*bounds.bounds(1.0, 1.0), nan, empty, False, dropout, *values.bounds(0.0, 0.0))
+    return statistics, Checks(*bounds.bounds(1.0, 1.0), nan, empty, False, dropout, *values.bounds(0.0, 0.0))

@@ -9,9 +9,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from mirada import Attention, MultiHead
-from mirada.attention.neighborhoods import Complete
 from mirada.looking.explain.compare import compare_methods
-from mirada.looking.explain.measures import hidden
 from mirada.looking.explain.methods import Methods, spearman
 from mirada.models.bert import BERT, BERTConfig
 from mirada.models.captioner import Captioner, CaptionerConfig
@@ -81,14 +79,6 @@ def test_a_causal_model_depends_on_nothing_later() -> None:
     model, inputs, _ = models()["gpt"]
     for name, matrix in compare_methods(model.eval(), inputs).matrices.items():
         assert float(matrix.triu(1).max()) < 1e-6, name
-
-
-def test_hidden_is_undone() -> None:
-    layer = Attention(MultiHead(4, 1))
-    x = torch.randn(1, 3, 4)
-    with hidden([layer], 1):
-        assert float(layer.weights(x)[..., 1].max()) == 0
-    assert layer.where == Complete()
 
 
 def test_a_reader_a_target_and_other_inputs() -> None:

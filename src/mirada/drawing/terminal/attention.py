@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from mirada.drawing.plots.view import AttentionView, embedded_pixels
-from mirada.drawing.terminal.text import BARS, HALF, SHADES, Color, Terminal, cells, color_of, cut, fitted, shade
+from mirada.drawing.terminal.text import BARS, HALF, SHADES, Terminal, cells, color_of, cut, fitted, shade
 from mirada.words import number, weight
 
 LABEL_CELLS = 16  # cells for the name of a row, and at most a third of a line
@@ -217,18 +217,9 @@ def _panel(view: AttentionView, terminal: Terminal, row: int, pixels: np.ndarray
     shares = np.nan_to_num(np.abs(inside)) / view.top
     if not terminal.colored:
         return [*head, *("".join(2 * shade(float(value)) for value in line) for line in shares)]
-    lit = heated(shares, pixels, wide)
+    lit, half = heated(shares, pixels, wide).tolist(), HALF if terminal.unicode else " "
     pairs = zip(lit[0::2], lit[1::2], strict=True)
-    return [*head, *("".join(_half(terminal, a, b) for a, b in zip(up, low, strict=True)) for up, low in pairs)]
-
-
-def _half(terminal: Terminal, upper: np.ndarray, lower: np.ndarray) -> str:
-    return terminal.paint(HALF if terminal.unicode else " ", ink=_as_color(upper), ground=_as_color(lower))
-
-
-def _as_color(values: np.ndarray) -> Color:
-    red, green, blue = (int(value) for value in values)
-    return red, green, blue
+    return [*head, *("".join(terminal.paint(half, *both) for both in zip(*pair, strict=True)) for pair in pairs)]
 
 
 def heated(

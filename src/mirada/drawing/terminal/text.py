@@ -31,7 +31,7 @@ PLAIN = str.maketrans(
     {"\u201c": '"', "\u201d": '"', "\u2192": "->", "\u2026": "~", "\u2013": "-", "\u21b5": "\\n", "\u21e5": "\\t"}
 )
 
-Color = tuple[int, int, int]
+Color = tuple[int, ...]  # red, green and blue, from 0 to 255
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,12 @@ class Terminal:
         """Text in a color, on a color."""
         if not self.colored or (ink is None and ground is None):
             return text
-        codes = [self._code(38, ink)] if ink else []
-        codes += [self._code(48, ground)] if ground else []
-        return f"\x1b[{';'.join(codes)}m{text}{RESET}"
-
-    def _code(self, layer: int, color: Color) -> str:
-        if self.colors == "truecolor":
-            return f"{layer};2;{color[0]};{color[1]};{color[2]}"
-        return f"{layer};5;{nearest_256(color)}"
+        codes = []
+        for layer, color in ((38, ink), (48, ground)):
+            if color:
+                exact = self.colors == "truecolor"
+                codes += [layer, 2, *color] if exact else [layer, 5, nearest_256(color)]
+        return f"\x1b[{';'.join(map(str, codes))}m{text}{RESET}"
 
     def faint(self, text: str) -> str:
         """Text in faint letters."""
@@ -136,8 +134,7 @@ def color_of(share: float) -> Color:
     place = min(max(share, 0.0), 1.0) * (len(LEVELS) - 1) if share == share else 0.0
     low = min(int(place), len(LEVELS) - 2)
     part = place - low
-    mixed = [round(a + part * (b - a)) for a, b in zip(LEVELS[low], LEVELS[low + 1], strict=True)]
-    return mixed[0], mixed[1], mixed[2]
+    return tuple(round(a + part * (b - a)) for a, b in zip(LEVELS[low], LEVELS[low + 1], strict=True))
 
 
 def ink_on(ground: Color) -> Color:

@@ -130,14 +130,14 @@ def changes_from(items: object) -> dict[str, list[Change]]:
     if not isinstance(items, Sequence) or isinstance(items, str | bytes):
         example = '[{"layer": ..., "do": "DropHead", "head": 3}]'
         raise ValueError(f"changes must be a list such as {example}: got {items!r}")
-    found: dict[str, list[Change]] = {}
+    changes: dict[str, list[Change]] = {}
     for number, item in enumerate(items):
         try:
             layer, change = _change_from(item)
         except ValueError as error:
             raise ValueError(f"changes[{number}]: {error}") from None
-        found.setdefault(layer, []).append(change)
-    return found
+        changes.setdefault(layer, []).append(change)
+    return changes
 
 
 def _change_from(item: object) -> tuple[str, Change]:

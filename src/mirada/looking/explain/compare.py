@@ -10,14 +10,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.equation import Attention
 from mirada.errors import require
 from mirada.looking.change.changes import MaskKey
 from mirada.looking.change.intervene import intervene
 from mirada.looking.explain import measures
 from mirada.looking.explain.methods import Matrix, Methods
 from mirada.looking.labels import ANSWER
-from mirada.looking.record import Seen, plain_path, unwrapped
+from mirada.looking.record import Seen
 from mirada.looking.stream import Stream
 
 MOST_PLACES = 4096
@@ -89,7 +88,10 @@ def compare_methods(
         between()
         return row_values(measures.call_model(model, given if isinstance(given, Mapping) else tuple(given)))
 
-    sizes = size(_ablation(again, _hiding(model, names), without, places).cpu())
+    def hide(place: int) -> AbstractContextManager[None]:
+        return intervene(model, dict.fromkeys(names, MaskKey(place)))
+
+    sizes = size(_ablation(again, hide, without, places).cpu())
     matrices["ablation"] = sizes.flatten(2).sum(2) if sizes.ndim > 2 else sizes
     return Methods.of(matrices, rows, columns)
 
@@ -143,15 +145,6 @@ def _row_values(
         return shares[torch.arange(len(wanted)), wanted].float()
 
     return log_probability, partial(torch.clamp, min=0)
-
-
-def _hiding(model: nn.Module, names: Sequence[str]) -> Callable[[int], AbstractContextManager[None]]:
-    """What hides a place from these layers: theirs by their neighborhoods, those of another library by an intervention."""
-    modules = {plain_path(path): module for path, module in unwrapped(model).named_modules()}
-    layers = [module for name in names if isinstance(module := modules[name], Attention)]
-    if len(layers) == len(names):
-        return partial(measures.hidden, layers)
-    return lambda place: intervene(model, dict.fromkeys(names, MaskKey(place)))
 
 
 def _rows_of(result: Any, logits: Callable[[Any], Tensor] | None) -> Float[Tensor, "rows vocab"]:

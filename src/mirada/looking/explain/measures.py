@@ -9,11 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mirada.attention.equation import Attention
 from mirada.attention.kernels import reference
-from mirada.attention.neighborhoods import Mask, Neighborhood
 from mirada.attention.observe import Event, observed
-from mirada.attention.places import Places
 from mirada.errors import require
 from mirada.looking.record import Call, Seen, look
 
@@ -89,36 +86,6 @@ def cross_rollout(
     """
     looked = torch.stack([weights.mean(0) for weights in cross]).mean(0)
     return looked @ rollout(encoder)
-
-
-# What happens without a place of the input: hidden from every layer, one place after the other.
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Without(Neighborhood):
-    """Every key but one: N(i) = {j: j != key}.
-
-    >>> Without(1).dense(1, 3).int().tolist()
-    [[[[1, 0, 1]]]]
-    """
-
-    key: int
-
-    def sees(self, places: Places) -> Mask:
-        return places.column != self.key
-
-
-@contextmanager
-def hidden(layers: Sequence[Attention], key: int) -> Iterator[None]:
-    """No query of these layers sees the key, inside the block."""
-    before = [layer.where for layer in layers]
-    for layer in layers:
-        layer.where = layer.where & Without(key)
-    try:
-        yield
-    finally:
-        for layer, where in zip(layers, before, strict=True):
-            layer.where = where
 
 
 def value_norms(
