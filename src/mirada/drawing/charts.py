@@ -309,7 +309,7 @@ def feet(x: Axis, floor: float) -> Markup:
 
 
 def _anchor(place: float, label: str) -> str | None:
-    """Labels stand in the middle of their tick unless they would leave the picture."""
+    """Labels are centered at their tick unless they would leave the picture."""
     half = LETTER * len(label) / 2
     if place + half > WIDTH - 2:
         return "end"
@@ -323,7 +323,7 @@ def cross(x: Axis, y: Axis) -> Markup:
 
 
 def polylines(line: Stroke, x: Axis, y: Axis, name_of: Callable[[float], str] = number) -> Markup:
-    """A curve: a polyline per stretch without gaps, a dot where a point stands alone or where points are few."""
+    """A curve: a polyline per stretch without gaps, dots for isolated points and where points are few."""
     parts = []
     for good, run in groupby(line.points, key=lambda point: _drawable(point[1])):
         if not good:

@@ -71,7 +71,7 @@ def card(title: str, *children: Child, class_: str = "card") -> Markup:
 
 
 def scroll(content: Markup, label: str) -> Markup:
-    """What may be larger than its place scrolls inside it, with the keyboard as well."""
+    """Content that may be too large scrolls inside its box, with the keyboard as well."""
     return element("div", content, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
@@ -108,7 +108,7 @@ class Item(Protocol):
 
     @property
     def shows_attention(self) -> bool:
-        """Whether its colors are weights: the page then says what they do not prove."""
+        """Whether its colors are weights: the page then adds a note on what they do not prove."""
         return False
 
     def draw(self) -> Markup:
@@ -256,7 +256,7 @@ def _facts(values: tuple[Fact, ...], kind: str) -> Markup | None:
 
 
 def _section(value: Section, name: str) -> Markup:
-    """A section; neighbors of one kind stand side by side."""
+    """A section; adjacent items of one class are side by side."""
     items = [item for item in value.items if not item.empty]
     groups = [
         element("div", *(item.draw() for item in group), class_=f"group {kind.__name__.lower()}-group")

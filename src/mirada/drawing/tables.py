@@ -1,4 +1,4 @@
-"""Which class was taken for which, as a table of counts colored by their share of the row."""
+"""Tables: numbers by name, confusion matrices, and ranked candidates."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ class DataTable(Item):
         return card(self.title, scroll(whole, self.title or "Table"))
 
 
-MOST = 40  # classes that a person can overlook
+MOST = 40  # classes of a matrix that is still readable
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Confusion(Item):
 
     @property
     def empty(self) -> bool:
-        """Beyond some dozens of classes the table of every class says more."""
+        """With more than some dozens of classes, the table of every class is easier to read."""
         return not 0 < len(self.labels) <= MOST
 
     def draw(self) -> Markup:

@@ -29,7 +29,7 @@ from mirada.errors import require
 FUSED = "sdpa"
 CROSS = ("cross", "encoder_attn", "encdec", "enc_dec")  # how the names of layers over another sequence read
 SDPA, SOFTMAX, NO_POSITION = Plan(FUSED, {}), Softmax(), Position()
-MOST_DROPPED = 0.999  # of a softmax of ours; all of them dropped is nobody's attention
+MOST_DROPPED = 0.999  # the largest dropout of our softmax, which refuses 1
 
 
 def foreign_names(model: nn.Module) -> dict[nn.Module | None, str]:
@@ -50,7 +50,7 @@ def foreign_names(model: nn.Module) -> dict[nn.Module | None, str]:
 
 def foreign_heads(model: nn.Module) -> dict[nn.Module | None, int]:
     """The modules of a transformers model that may attend, and how many heads each has."""
-    found: dict[nn.Module | None, int] = {}
+    counts: dict[nn.Module | None, int] = {}
     for module in foreign_names(model):
         if module is None or "Attention" not in type(module).__name__:
             continue
@@ -58,12 +58,12 @@ def foreign_heads(model: nn.Module) -> dict[nn.Module | None, int]:
         named = (getattr(module, name, None) for name in ("num_attention_heads", "num_heads", "n_heads"))
         heads = next((n for n in (*named, getattr(config, "num_attention_heads", None)) if isinstance(n, int)), None)
         if heads is not None:
-            found[module] = heads
-    return found
+            counts[module] = heads
+    return counts
 
 
 class Watch:
-    """The entry of the AttentionInterface while somebody looks or intervenes: put there by the first, taken away by the last."""
+    """The entry of the AttentionInterface inside `look` and `intervene`: the first block sets it, the last one removes it."""
 
     def __init__(self) -> None:
         self._lock, self._open = threading.Lock(), 0
@@ -137,7 +137,7 @@ def _request_of(
 
 
 def first_place(queries: int, keys: int, mask: Tensor | None) -> int:
-    """Where the first query of a causal call stands among its keys: a cache holds those before it.
+    """The position of the first query of a causal call among its keys: a cache holds those before it.
 
     The queries are the last of the keys; where the cache has room that is still empty, of those that the last query sees.
     Without a mask several queries are the first ones: so the library's function takes it.
@@ -154,7 +154,7 @@ def first_place(queries: int, keys: int, mask: Tensor | None) -> int:
 
 
 def _is_cross(module: nn.Module) -> bool:
-    """Whether a layer says of itself that it looks at another sequence."""
+    """Whether a layer is cross-attention, from its own attribute or its class name."""
     return bool(getattr(module, "is_cross_attention", False)) or "cross" in type(module).__name__.lower()
 
 
@@ -172,7 +172,7 @@ def _dropped(share: float) -> Softmax:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GivenMask(Dense):
-    """A mask that the model made for the queries of one call, which stand at `start`, start + 1, ..."""
+    """A mask that the model computed for the queries of one call, whose positions are start, start + 1, ..."""
 
     start: int = 0
 

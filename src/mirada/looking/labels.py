@@ -195,19 +195,19 @@ class Labels:
         return None
 
     def rows_and_columns(self, layer: str, queries: int, keys: int) -> tuple[AxisLabels, AxisLabels]:
-        """What the rows and columns of a layer are; numbers, where nobody said."""
+        """What the rows and columns of a layer are; numbered axes if they are not known."""
         names = self.axes_of(layer, queries, keys)
         if names is None:
             return AxisLabels.numbered(queries), AxisLabels.numbered(keys)
         return self.axes[names[0]], self.axes[names[1]]
 
 
-RANKED = 5  # tokens that are told beside the one that was written
-SILENT = (PAD, START, END)  # they stand nowhere in a text
+RANKED = 5  # likeliest tokens that are shown with the one that was written
+SILENT = (PAD, START, END)  # they are no part of a text
 
 
 def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Sequence[int] = ()) -> TextLabels:
-    """The axis of a text that was read: `tokens` are those of the text, cut and closed as the model was given them.
+    """The axis of a text that was read: `tokens` are those that the model was given, truncated and with their end token.
 
     >>> tokenizer = Tokenizer.train(["the red house"], kind="word")
     >>> read_axis(tokenizer, "the  house", [*tokenizer.encode("the  house"), END]).spans
@@ -243,14 +243,14 @@ def _placed(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[str, tuple[Spa
     pieces = tokenizer.pieces(text)
     if [piece.id for piece in pieces] == list(tokens):
         return text, tuple((piece.start, piece.end) if piece.end > piece.start else None for piece in pieces)
-    # a model may cut a word otherwise than its tokenizer would: what each token adds to the text tells its place
+    # a model may split a word differently from its tokenizer: a token is where it changes the decoded text
     spans, before = list[Span | None](), ""
     for count in range(1, len(tokens) + 1):
         now = tokenizer.decode(tokens[:count])
         added = now[len(before) :]
         start = len(now) - len(added.lstrip())
-        stands = added.strip() and now.startswith(before) and text.startswith(now)
-        spans.append((start, len(now)) if stands else None)
+        visible = added.strip() and now.startswith(before) and text.startswith(now)
+        spans.append((start, len(now)) if visible else None)
         before = now
     return text, tuple(spans)
 
@@ -274,7 +274,7 @@ def written_labels(
 def written_steps(
     logits: Float[Tensor, "rows vocab"], tokens: Sequence[int], tokenizer: Tokenizer, first: int = 0
 ) -> tuple[WrittenStep, ...]:
-    """What was written from the rows first, first + 1, ..., how likely the model found it, and the likeliest of all."""
+    """What was written from the rows first, first + 1, ..., its probabilities, and the likeliest tokens."""
     if not tokens:
         return ()
     shares = logits[first : first + len(tokens)].float().softmax(-1).cpu()

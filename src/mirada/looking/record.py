@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from mirada.drawing.plots.view import AttentionView
     from mirada.drawing.terminal.text import Terminal
 
-# What was seen stays as it was: copies of the parts that weighed, and whether a recorded tensor was changed since.
+# Records do not change: the parts are copied, and recorded tensors are checked for changes.
 
 
-SETTINGS = (int, float, str, type(None))  # what a part is told beside its tensors; a tuple is asked faster than a union
+SETTINGS = (int, float, str, type(None))  # types of settings; isinstance is faster with a tuple than with a union
 
 
 def _versions(request: Request) -> tuple[int, ...]:
@@ -58,10 +58,10 @@ def _versions(request: Request) -> tuple[int, ...]:
 
 def _numbers_of(part: nn.Module) -> list[Tensor]:
     """The parameters and buffers of a part, in an order of their own: quicker than asking PyTorch for both."""
-    found = [x for store in (part._parameters, part._buffers) for x in store.values() if x is not None]
+    tensors = [x for store in (part._parameters, part._buffers) for x in store.values() if x is not None]
     for inner in part._modules.values():
-        found += [] if inner is None else _numbers_of(inner)
-    return found
+        tensors += [] if inner is None else _numbers_of(inner)
+    return tensors
 
 
 def _same(tensor: Tensor, before: Tensor) -> bool:
@@ -70,7 +70,7 @@ def _same(tensor: Tensor, before: Tensor) -> bool:
 
 
 def _freeze(part: nn.Module) -> nn.Module:
-    """A part with copies of its tensors, which nobody else can change."""
+    """A part with its own copies of its tensors."""
     twin = copy(part)
     for store in ("_parameters", "_buffers"):
         kept = {name: None if x is None else x.detach().clone() for name, x in getattr(part, store).items()}
@@ -561,7 +561,7 @@ class Seen:
         write_whole(Path(path), self.html(other, language, layers, sample).encode())
 
     def _repr_html_(self) -> str:
-        """A cell of a notebook. Of several samples it shows the first, and says so."""
+        """A cell of a notebook. Of several samples it shows the first, with a note."""
         if not self.names:
             return "<p>nothing was seen</p>"
         from mirada.looking import show

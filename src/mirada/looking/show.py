@@ -53,10 +53,10 @@ def _matrix(stream: Stream, head: int | None) -> np.ndarray:
         return weights.mean(0) if head is None else weights[head]
 
     if stream.edges is not None:
-        found = torch.zeros(stream.queries, stream.keys)
+        matrix = torch.zeros(stream.queries, stream.keys)
         source, target = stream.edges.cpu()
-        found[target, source] = of_head(stream.edge_weights())
-        return found.double().numpy()
+        matrix[target, source] = of_head(stream.edge_weights())
+        return matrix.double().numpy()
     pieces = [of_head(piece) for _, piece in stream.pieces()]
     return torch.cat(pieces).double().numpy() if pieces else np.zeros((0, stream.keys))
 
@@ -111,23 +111,23 @@ def _changes(labels: Labels) -> list[str]:
 
 
 def _remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str, ...]:
-    """What the statistics of the heads say that a reader should know."""
+    """What a reader should know from the statistics of the heads."""
     if isinstance(columns, NodeLabels):
         return ()
     statistics, checks = stream.statistics()
-    told = []
+    remarks = []
     if checks.dropout:
-        told.append(f"Dropout of {checks.dropout:g} was on: the model did not use these weights as they are.")
-    sinks = [found.sink for found in statistics if found.sink is not None]
+        remarks.append(f"Dropout of {checks.dropout:g} was on: the model did not use these weights as they are.")
+    sinks = [each.sink for each in statistics if each.sink is not None]
     if head is None and 0 < len(sinks) < len(statistics):  # if all have one, the matrix itself shows it
         names = ", ".join(dict.fromkeys(f"\u201c{columns.tokens[sink.key]}\u201d" for sink in sinks))
-        told.append(
-            f"{len(sinks)} of {len(statistics)} heads give most of their weight to one place, whoever looks: {names}."
+        remarks.append(
+            f"{len(sinks)} of {len(statistics)} heads give most of their weight to one place, whatever the query: {names}."
         )
-    return tuple(told)
+    return tuple(remarks)
 
 
-# What can be made of a view: a plot, a drawing for a terminal; and of files, a page, a cell of a notebook.
+# Output of a view: a plot, or a drawing for a terminal. Of a page: a cell of a notebook.
 
 
 KINDS = ("matrix", "heads", "picture", "graph")
@@ -144,7 +144,7 @@ def plot_kind(shown: AttentionView, kind: str = "") -> str:
 
 
 def _suited(shown: AttentionView) -> str:
-    """The kind of plot that says most about a layer."""
+    """The kind of plot that suits a layer best."""
     if shown.grid is not None and (shown.focus is not None or len(shown.rows) < len(shown.columns)):
         return "picture"
     return "graph" if shown.graph else "matrix"

@@ -88,10 +88,10 @@ class RowSums:
         self.values = Range()
         self.nan_rows = self.empty_rows = self.rows = 0
         self.first_row: Tensor | None = None
-        self.spread = 0.0
+        self.largest_change = 0.0
 
     def add(self, first: int, weights: Float[Tensor, "heads rows keys"]) -> None:
-        """Take in the weights of some rows, of which `first` is the number of the first."""
+        """Add the weights of the rows first, first + 1, ..."""
         rows, keys = weights.shape[1:]
         sums = weights.sum(-1)
         broken = ~sums.isfinite()
@@ -120,7 +120,7 @@ class RowSums:
         self.rows += rows
         if rows and keys:
             self.first_row = weights[:, :1] if self.first_row is None else self.first_row
-            self.spread = max(self.spread, float((weights - self.first_row).abs().max()))
+            self.largest_change = max(self.largest_change, float((weights - self.first_row).abs().max()))
 
     def _mean(self, name: str, values: Tensor, counted: Tensor) -> None:
         self.totals[name] += (values * counted).sum(-1, dtype=torch.double)
@@ -140,7 +140,7 @@ class RowSums:
         """What a reader must be warned of."""
         return Checks(
             *self.sums.bounds(1.0, 1.0), self.nan_rows, self.empty_rows,
-            self.rows > 1 and self.keys > 1 and self.nan_rows == 0 and self.spread < SAME, dropout,
+            self.rows > 1 and self.keys > 1 and self.nan_rows == 0 and self.largest_change < SAME, dropout,
             *self.values.bounds(0.0, 0.0),
         )  # fmt: skip
 
@@ -155,7 +155,7 @@ class Range:
         self.low, self.high = math.inf, -math.inf
 
     def add(self, values: Tensor) -> float:
-        """Takes them in; the smallest so far comes back."""
+        """Include them, and return the smallest so far."""
         if values.numel():
             low, high = values.aminmax()
             self.low, self.high = min(self.low, float(low)), max(self.high, float(high))

@@ -1,4 +1,4 @@
-"""One sample of one layer as a picture shows it: its calls joined, a row per query, in pieces of some rows."""
+"""One sample of one layer as a picture shows it: its calls joined, a row per query, computed some rows at a time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ NUMBERS_AT_ONCE = 2**22  # weights held in memory at a time
 class Factors:
     """Queries and keys as they met, for scores that are products: score_ij = scale q_i.k_j.
 
-    `plain`: nothing stands between these scores and the weights but the mask and a softmax.
+    `plain`: the weights are a softmax of these scores inside the mask.
     """
 
     q: Float[Tensor, "*batch heads queries dim"]
@@ -190,7 +190,7 @@ class Stream:
         """What every head does, and what is to be warned of."""
         edges = self.edges
         if edges is None:
-            # a cache may have held some places when somebody began to look
+            # a cache may have held some places before recording began
             before = self.calls[0].start if self.last.kind == "self" else 0
             return dense_statistics(((before + first, piece) for first, piece in self.pieces()), self.last.dropout)
         return edge_statistics(self.edge_weights(), edges, self.queries, self.keys, self.last.dropout)
@@ -221,9 +221,9 @@ class Stream:
 
     def mask(self, first: int, last: int) -> Bool[Tensor, "#heads rows keys"]:
         """Who may be seen by the rows first, ..., last - 1 of a layer that was called once."""
-        found = self.last.mask(first, last)
-        found = found[self.sample if len(found) > 1 else 0].cpu()
-        return found.expand(found.shape[0], last - first, self.keys)
+        mask = self.last.mask(first, last)
+        mask = mask[self.sample if len(mask) > 1 else 0].cpu()
+        return mask.expand(mask.shape[0], last - first, self.keys)
 
 
 def sample_told(streams: Sequence[Stream]) -> dict[str, str]:
@@ -238,10 +238,10 @@ def tidy(x: Tensor) -> Tensor:
 
 
 def recurrent_lookers(model: nn.Module) -> set[Attention]:
-    """The attention layers that stand beside a recurrent net in the same module: it is the one that looks."""
-    found: set[Attention] = set()
+    """The attention layers of modules that also have a recurrent net, which then makes the queries."""
+    lookers: set[Attention] = set()
     for module in model.modules():
         parts = list(module.children())
         if any(isinstance(part, Recurrent | nn.RNNBase | nn.RNNCellBase) for part in parts):
-            found |= {part for part in parts if isinstance(part, Attention)}
-    return found
+            lookers |= {part for part in parts if isinstance(part, Attention)}
+    return lookers

@@ -132,7 +132,7 @@ def test_a_score_is_explained_without_its_sign() -> None:
         for name in ("attention", "ablation"):
             assert found.matrices[name].argmax(-1).tolist() == [2, 1, 0], name
         assert found.matrices["gradient"].shape == (3, 3)
-    with pytest.raises(ValueError, match="leave target and logits out"):
+    with pytest.raises(ValueError, match="remove target and logits"):
         compare_methods(Pointer().eval(), (memory, memory), [0, 1, 2], score=lambda y: y[0])
 
 

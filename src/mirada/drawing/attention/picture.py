@@ -26,7 +26,7 @@ from mirada.drawing.page import Item, Markup, element, join
 from mirada.errors import require
 from mirada.words import number, plain, weight
 
-# Pictures made of pixels, written into the page itself as PNG: no file beside it, no library behind it.
+# Pictures made of pixels, embedded into the page as PNG, without a library.
 
 
 KINDS = {1: 0, 3: 2, 4: 6}  # channels: PNG's number for gray, RGB, RGBA
@@ -61,7 +61,7 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 
 def shrunk(values: np.ndarray, block: tuple[int, int]) -> np.ndarray:
-    """Means of blocks of so many rows and columns.
+    """Means of blocks of rows and columns.
 
     >>> shrunk(np.arange(8.0).reshape(2, 4), (2, 2))
     array([[2.5, 4.5]])
@@ -274,7 +274,7 @@ def _share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
         return None
     rows, columns = len(panel.weights), len(panel.weights[0])
     high, wide = size[0] / rows, size[1] / columns
-    found = 0.0
+    inside = 0.0
     for index, value in enumerate(panel.flat):
         row, column = divmod(index, columns)
         covered = 0.0
@@ -282,8 +282,8 @@ def _share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
             across = min(right, (column + 1) * wide) - max(left, column * wide)
             down = min(bottom, (row + 1) * high) - max(top, row * high)
             covered += max(across, 0.0) * max(down, 0.0) / (wide * high)
-        found += value * min(covered, 1.0)
-    return found / total(panel.flat)
+        inside += value * min(covered, 1.0)
+    return inside / total(panel.flat)
 
 
 def _legend(panels: tuple[HeatPanel, ...]) -> Markup:

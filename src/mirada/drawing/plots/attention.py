@@ -52,8 +52,8 @@ def _figure(view: AttentionView, path: Path, width: float, height: float) -> Ite
         cut = textwrap.shorten(visible_line(view.title), 2 * letters, placeholder=" \u2026")
         head = "\n".join(textwrap.wrap(cut, letters)) if view.title else ""
         drawn.suptitle(f"{head}\n{view.layer}".strip(), fontsize=9, x=0.02, ha="left")
-        told = [*(f"\u26a0 {text}" for text in view.cautions), view.reading, view.origin]
-        lines = [line for text in told if text for line in textwrap.wrap(visible_line(text), int(1.3 * letters))]
+        notes = [*(f"\u26a0 {text}" for text in view.cautions), view.reading, view.origin]
+        lines = [line for text in notes if text for line in textwrap.wrap(visible_line(text), int(1.3 * letters))]
         drawn.supxlabel("\n".join(lines), fontsize=6, x=0.02, ha="left", color="#555555")
         content, ending = io.BytesIO(), path.suffix.lower()
         drawn.savefig(content, dpi=DPI, format=ending[1:], metadata=metadata(view, ending))
@@ -71,7 +71,7 @@ def _known_fonts() -> list[str]:
 
 
 def metadata(view: AttentionView, ending: str) -> dict[str, str | None]:
-    """What the file says of itself. It has no date: the same weights are the same file."""
+    """The metadata of the file. It has no date: equal weights give equal files."""
     named = {"Title": visible_line(view.title) or view.layer, "Creator": "mirada"}
     provenance = [f"{name}: {visible_line(value)}" for name, value in view.made.items()]
     about = "; ".join(filter(None, (view.layer, *provenance)))
@@ -92,7 +92,7 @@ SIGNED = "PuOr_r"  # with weights below 0: two hues that all eyes tell apart, wh
 CELL = 0.36  # inches
 MOST_NUMBERS = 400  # cells that have their number in them
 MOST_NAMES, MOST_TIMES = 80, 12  # rows or columns that have names
-LONG = 5  # letters from which a name stands upright above its column
+LONG = 5  # letters; longer names of columns are rotated
 LIGHT = 0.6  # share of the full color above which figures are light
 
 
@@ -134,7 +134,7 @@ def _mark_even(bar: Any, view: AttentionView) -> None:
 
 
 def _named(axes: Any, view: AttentionView) -> None:
-    """Names beside rows and above columns; of many, every so many."""
+    """Names next to rows and above columns; of many, at regular intervals."""
     axes.xaxis.tick_top()
     for axis, names in ((axes.yaxis, view.rows), (axes.xaxis, view.columns)):
         most = MOST_TIMES if view.values and axis is axes.xaxis else MOST_NAMES
@@ -184,7 +184,7 @@ def _small(axes: Any, view: AttentionView, head: int, colors: dict[str, Any]) ->
 # Plots of attention over a picture: a panel for every word, the picture in gray with the weights over it.
 
 
-ACROSS = 6  # panels beside each other
+ACROSS = 6  # panels in a row
 MOST = 60  # panels
 SIDE = 1.7  # inches
 
@@ -224,10 +224,10 @@ def _panel(axes: Any, view: AttentionView, row: int, picture: EmbeddedPixels | N
         if where == row and picture is not None:
             _frame(axes, (left, upper, right - left, lower - upper), "#1d4ed8", "--")
     share = view.shares[row] if view.shares else None
-    told = label(view.rows[row]) + ("" if share is None else f"  {number(share)}")
+    caption = label(view.rows[row]) + ("" if share is None else f"  {number(share)}")
     rest = view.weights[row][: grid.before]
-    told += f"\n{view.columns[0]} {number(float(rest.sum()))}" if len(rest) else ""
-    axes.set_title(told, fontsize=8, pad=2)
+    caption += f"\n{view.columns[0]} {number(float(rest.sum()))}" if len(rest) else ""
+    axes.set_title(caption, fontsize=8, pad=2)
 
 
 def overlay(weights: Float[np.ndarray, "height width"], top: float) -> Float[np.ndarray, "height width 4"]:

@@ -1,4 +1,4 @@
-"""What a terminal can show: colors as far as it has them, and text that stays in its cells whatever it says.
+"""What a terminal can show: the colors it has, and text of a known width without control characters.
 
 | colors | when |
 |---|---|
@@ -85,8 +85,8 @@ class Terminal:
 
     def shown(self, text: str) -> str:
         """A text of unknown origin as this terminal may print it."""
-        found = visible_line(text)
-        return found if self.unicode else found.translate(PLAIN).encode("ascii", "backslashreplace").decode()
+        line = visible_line(text)
+        return line if self.unicode else line.translate(PLAIN).encode("ascii", "backslashreplace").decode()
 
     def wrapped(self, text: str) -> list[str]:
         """A text of unknown origin in lines that fit."""
@@ -156,7 +156,7 @@ def shade(share: float) -> str:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes: none for accents that stand on a letter, two for wide letters.
+    """How many cells of a terminal a text takes: none for combining accents, two for wide letters.
 
     >>> cells("casa"), cells("\u732b"), cells("e\u0301")
     (4, 2, 1)
@@ -169,7 +169,7 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, most: int, ellipsis: str = "\u2026") -> str:
-    """A text in at most so many cells; what is missing is told by an ellipsis.
+    """A text in at most that many cells; a cut text ends in an ellipsis.
 
     >>> cut("translation", 6), cut("\u732b\u732b\u732b", 4)
     ('trans…', '猫…')
@@ -185,7 +185,7 @@ def cut(text: str, most: int, ellipsis: str = "\u2026") -> str:
 
 
 def fitted(text: str, width: int, side: str = "left", ellipsis: str = "\u2026") -> str:
-    """A text in exactly so many cells. One that is written from right to left is isolated, so that its neighbors stay.
+    """A text in exactly `width` cells. Right-to-left text is isolated, so that its neighbors keep their order.
 
     >>> fitted("la", 4), fitted("la", 4, "right"), fitted("la", 5, "middle")
     ('la  ', '  la', ' la  ')

@@ -21,7 +21,7 @@ def attention_page(records: Sequence[bytes], title: str, language: str = "", sta
 
     `records` are the bytes of `.attn` files (`docs/attn.md`); a broken one is named in the page. `language` is "es" or "en";
     without one the page asks its address (`?lang=es`), then the browser. In the page, `window.mirada` has `streams` and
-    `weights(name, head, query)`. Nothing is loaded from anywhere, and nothing that a record says can run.
+    `weights(name, head, query)`. Nothing is loaded from anywhere, and no content of a record can run.
 
     `start` says where to begin, as the page's address may too (`#view=graph&row=2`): view, stream, heads, row, column.
 
@@ -67,7 +67,7 @@ def script() -> str:
 def _wrapped(name: str, text: str) -> str:
     """A module as `const module_name = (() => { ...; return {exports}; })();`."""
     exported = EXPORT.findall(text)
-    body = EXPORT.sub("", IMPORT.sub(lambda found: f"const {{ {found[1]} }} = module_{found[2]};\n", text))
+    body = EXPORT.sub("", IMPORT.sub(lambda match: f"const {{ {match[1]} }} = module_{match[2]};\n", text))
     stray = re.search(r"^(?:import|export)\b.*", body, re.MULTILINE)
     require(
         stray is None,

@@ -23,7 +23,7 @@ from mirada.looking.statistics import Checks
 from mirada.looking.stream import NUMBERS_AT_ONCE, Factors, Stream
 from mirada.words import shortened
 
-# The manifest of an attention file, read with suspicion: every value is checked before it is used.
+# The manifest of an attention file: every value is checked before it is used.
 
 
 FORMAT, VERSION = "mirada.attn", 1
@@ -103,7 +103,7 @@ class Fields:
         return tuple(self._checked(name, good, "a list of strings")) if items else ()
 
     def numbers(self, name: str, count: int) -> tuple[float, ...]:
-        """A list of so many finite numbers."""
+        """A list of `count` finite numbers."""
         items = self.items(name)
         good = all(map(is_number, items)) and len(items) == count
         return tuple(map(float, self._checked(name, good, f"a list of {count} numbers")))
@@ -124,12 +124,12 @@ def shown(value: Any) -> str:
 def parse(content: bytes) -> Fields:
     """The manifest, if it is one that this version reads."""
     try:
-        found = json.loads(content.decode("utf-8"), parse_constant=_refuse)
+        value = json.loads(content.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its manifest.json is not JSON: {str(error).splitlines()[0][:120]}") from None
-    fields = Fields(found)
+    fields = Fields(value)
     if fields.value.get("format") != FORMAT:
-        raise ValueError(f"its manifest.json is not that of an attention file: format is {shown(found.get('format'))}")
+        raise ValueError(f"its manifest.json is not that of an attention file: format is {shown(value.get('format'))}")
     version = fields.whole("version", 1, 2**31)
     if version > VERSION:
         raise ValueError(f"it has version {version}, and this mirada reads up to {VERSION}: install a newer one")
@@ -266,8 +266,8 @@ def _smaller(stream: Stream, factors: Factors) -> bool:
         return False
     rows = max(1, SAMPLE // max(1, stream.heads * stream.keys))
     middle = max(0, stream.queries // 2 - rows // 2)
-    found = stream.last.weights(rows=slice(middle, min(middle + rows, stream.queries)))[stream.sample]
-    codes = compand(found.detach().cpu().float())
+    weights = stream.last.weights(rows=slice(middle, min(middle + rows, stream.queries)))[stream.sample]
+    codes = compand(weights.detach().cpu().float())
     some = little(factors.k.half().flatten()[:SAMPLE])
     return halves * _deflated(some) < all_weights * _deflated(codes.numpy().tobytes())
 
@@ -301,7 +301,7 @@ def _described_mask(stream: Stream) -> tuple[dict[str, Any], UInt8[Tensor, " byt
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Weights as they stand in a file: bytes of square roots, or float32."""
+    """Weights as they are stored: bytes of square roots, or float32."""
 
     stored: UInt8[Tensor, "..."] | Float[Tensor, "..."]  # (heads, queries, keys) or (heads, edges)
 
@@ -392,7 +392,7 @@ class BlobReader:
             _check_entry(entry)
             require(entry.filename not in self.entries, f"it has {shown(entry.filename)} twice")
             self.entries[entry.filename] = entry
-        self.taken: set[str] = set()
+        self.read: set[str] = set()
         total = sum(entry.file_size for entry in entries)
         require(total <= LARGEST_WHOLE, f"it would unpack to {total / 2**20:.0f} MB: at most 512 MB are read")
 
@@ -407,11 +407,11 @@ class BlobReader:
         """A blob, which must have exactly that size."""
         if not isinstance(name, str) or name not in self.entries or name == MANIFEST:
             raise ValueError(f"it names a blob that is not there: {shown(name)}")
-        found = self.entries[name].file_size
-        if size is not None and found != size:
-            raise ValueError(f"{name} has {found} bytes, and its stream says {size}")
-        require(name not in self.taken, f"it names {name} twice: every blob belongs to one place")
-        self.taken.add(name)
+        length = self.entries[name].file_size
+        if size is not None and length != size:
+            raise ValueError(f"{name} has {length} bytes, and its stream says {size}")
+        require(name not in self.read, f"it names {name} twice: every blob belongs to one place")
+        self.read.add(name)
         return self._inflate(name)
 
     def _inflate(self, name: str) -> bytes:
@@ -437,5 +437,5 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what an error says."""
+    """The first line of an error message."""
     return (str(error).splitlines() or [type(error).__name__])[0]

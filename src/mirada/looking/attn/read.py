@@ -1,4 +1,4 @@
-"""Attention files as they are read: from a manifest and blobs to layers that can be asked. Nothing of a bad file is loaded."""
+"""Reading attention files: from a manifest and blobs to layers. Nothing of a bad file is loaded."""
 
 import glob
 import io
@@ -38,7 +38,7 @@ from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, Sp
 from mirada.looking.statistics import Checks, HeadStatistics, Sink
 from mirada.looking.stream import Factors, Stream, chosen
 
-# A layer read from a file: what it says of itself, and its weights on demand.
+# A layer read from a file: its description, and its weights on demand.
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class PrintedPart:
 
 @dataclass(frozen=True, eq=False)
 class StoredCall:
-    """One layer of a file, asked like a call that was just recorded. Its batch has one sample."""
+    """One layer of a file, with the interface of a recorded call. Its batch has one sample."""
 
     name: str
     kind: str
@@ -68,7 +68,7 @@ class StoredCall:
     head_statistics: tuple[HeadStatistics, ...] | None = None
     stored_checks: Checks | None = None
     error: float | None = None  # how far the weights may be from those that were used
-    start: int = 0  # a file says where its rows stand by the statistics that were written
+    start: int = 0  # files do not hold it: their statistics were computed with it
 
     @property
     def batch(self) -> int:
@@ -130,13 +130,13 @@ class StoredCall:
         return None if product is None else replace(product, q=product.q[None], k=product.k[None])
 
     def mask(self, first: int, last: int) -> Tensor:
-        """Who may be seen, as the file tells it; where it has no mask, what had weight in some head."""
+        """Who may be seen, as far as the file says; without a mask in it, every key that has weight in some head."""
         if isinstance(self.content, HalfProduct):
             return self.content.may_see(first, last)[None, None]
-        told = self.made_of.get("where", "")
-        if told in ("", "Complete()") or self.edges is not None:
+        where = self.made_of.get("where", "")
+        if where in ("", "Complete()") or self.edges is not None:
             return torch.ones(1, 1, last - first, self.keys, dtype=torch.bool)
-        if told == "Causal()":  # the last row sees all keys
+        if where == "Causal()":  # the last row sees all keys
             later = max(0, self.keys - self.queries)
             return (torch.arange(self.keys) <= torch.arange(first + later, last + later).view(-1, 1))[None, None]
         return (self.weights(rows=slice(first, last)) != 0).any(1, keepdim=True)
@@ -150,7 +150,7 @@ class StoredCall:
         return False
 
     def statistics(self) -> list[HeadStatistics]:
-        """What every head does: as it was written, or worked out from the stored weights."""
+        """What every head does: as stored, or computed from the stored weights."""
         return list(self.head_statistics) if self.head_statistics else Stream((self,)).statistics()[0]
 
     def checks(self) -> Checks:
@@ -218,9 +218,9 @@ class Loaded:
     def _axis_named(self, fields: Fields, field: str, size: int | None = None) -> str:
         name = fields.text(field)
         require(name in self.axes, f"{fields.path}.{field} names an axis that is not there: {shown(name)}")
-        found = self.axes[name].size
-        fits = size is None or found == size
-        require(fits, f"{fields.path}.{field}: the axis {shown(name)} has {found} places, not {size}")
+        places = self.axes[name].size
+        fits = size is None or places == size
+        require(fits, f"{fields.path}.{field}: the axis {shown(name)} has {places} places, not {size}")
         return name
 
     def _stream(self, fields: Fields) -> StoredCall:
@@ -365,10 +365,10 @@ def _span(item: Any, fields: Fields, length: int) -> Span | None:
 
 
 def _node_places(fields: Fields) -> tuple[int, ...]:
-    found = fields.items("places")
-    good = all(type(item) is int and 0 <= item < MOST_WEIGHTS for item in found)
+    places = fields.items("places")
+    good = all(type(item) is int and 0 <= item < MOST_WEIGHTS for item in places)
     require(good, f"{fields.path}.places must be whole numbers from 0 on")
-    return tuple(found)
+    return tuple(places)
 
 
 def _number_or_nan(item: Any, fields: Fields) -> float:

@@ -1,4 +1,4 @@
-"""Attention files as they are written: `seen.save("x.attn")`. `docs/attn.md` describes them.
+"""Writing attention files: `seen.save("x.attn")`. `docs/attn.md` describes them.
 
 Layers are written one after the other, their weights in pieces of some rows: memory does not grow with the file.
 """
@@ -66,7 +66,7 @@ def write(
 
 @dataclass(eq=False)
 class _Writer:
-    """A file on its way: the ZIP, what is written into it, the axes so far."""
+    """A file being written: the ZIP, its content, the axes so far."""
 
     blobs: BlobWriter
     streams: Sequence[Stream]
@@ -80,9 +80,9 @@ class _Writer:
         labels = self.labels
         self.axes: dict[str, AxisLabels] = dict(labels.axes)
         streams = [self.stream(stream) for stream in self.streams]
-        told = {name: str(value) for name, value in labels.made.items()}
+        provenance = {name: str(value) for name, value in labels.made.items()}
         manifest: dict[str, Any] = {
-            "format": FORMAT, "version": VERSION, "made": {**version(), **told, **sample_told(self.streams)},
+            "format": FORMAT, "version": VERSION, "made": {**version(), **provenance, **sample_told(self.streams)},
             "answer": None if labels.answer is None else {"text": labels.answer[0], "score": _number(labels.answer[1])},
             "streams": streams,
             "outputs": [
@@ -129,8 +129,8 @@ class _Writer:
         }  # fmt: skip
 
     def kind(self, stream: Stream, rows: str, columns: str) -> str:
-        """Pictures and graphs are named for what is looked at, recurrent decoders for who looks: they stand beside a recurrent
-        net, or look step by step where nothing has a cache.
+        """Pictures and graphs are named for their keys, recurrent decoders for their queries: these layers belong to a module
+        with a recurrent net, or were called step by step without a cache.
         """
         if stream.edges is not None:
             return "graph"
@@ -153,9 +153,9 @@ class _Writer:
         edges = stream.edges
         if edges is not None:
             return self.edges(stream, tidy(edges).int(), checks)
-        found = encodings.half_product(stream, checks)
-        if found is not None:
-            return "qk16", self.half_product(found[0]), found[1]
+        halves = encodings.half_product(stream, checks)
+        if halves is not None:
+            return "qk16", self.half_product(halves[0]), halves[1]
         if stream.heads * stream.queries * stream.keys <= EXACT_WEIGHTS or not encodings.bytes_hold(checks):
             return "float32", {"weights": self.blobs.add(map(little, encodings.by_head(stream)))}, 0.0
         errors = [0.0]
@@ -169,12 +169,12 @@ class _Writer:
             return "edges8", data | {"weights": self.blobs.add(encodings.companded(weights, errors))}, max(errors)
         return "edges8", data | {"weights_type": "float32", "weights": self.blobs.add(map(little, weights))}, 0.0
 
-    def half_product(self, found: HalfProduct) -> dict[str, Any]:
-        mask = dict(found.mask)
-        if found.bits is not None:
-            mask["data"] = self.blobs.add([little(found.bits)])
-        q, k = (self.blobs.add([little(x)]) for x in (found.q, found.k))
-        return {"q": q, "k": k, "dim": found.q.shape[-1], "scale": found.scale, "mask": mask}
+    def half_product(self, halves: HalfProduct) -> dict[str, Any]:
+        mask = dict(halves.mask)
+        if halves.bits is not None:
+            mask["data"] = self.blobs.add([little(halves.bits)])
+        q, k = (self.blobs.add([little(x)]) for x in (halves.q, halves.k))
+        return {"q": q, "k": k, "dim": halves.q.shape[-1], "scale": halves.scale, "mask": mask}
 
     def vectors(self, stream: Stream) -> dict[str, Any] | None:
         """Queries, keys and values, where they are few."""
@@ -188,10 +188,10 @@ class _Writer:
         if size > min(SMALL_VECTORS, self.vectors_left) or values.shape[1] != stream.keys or not size:
             return None
         self.vectors_left -= size
-        found: dict[str, Any] = {"v": self.blobs.add([little(values)]), "value_dim": values.shape[-1]}
+        described: dict[str, Any] = {"v": self.blobs.add([little(values)]), "value_dim": values.shape[-1]}
         if factors is None or q is None or k is None or k.shape[1] != stream.keys:
-            return found
-        return found | {
+            return described
+        return described | {
             "q": self.blobs.add([little(q)]), "k": self.blobs.add([little(k)]), "dim": q.shape[-1], "scale": factors.scale,
             "plain": factors.plain,
         }  # fmt: skip
@@ -209,24 +209,24 @@ class _Writer:
         }  # fmt: skip
 
     def axis(self, axis: AxisLabels) -> dict[str, Any]:
-        found: dict[str, Any] = {"kind": axis.kind, "size": axis.size, "tokens": list(axis.tokens)}
+        described: dict[str, Any] = {"kind": axis.kind, "size": axis.size, "tokens": list(axis.tokens)}
         if isinstance(axis, TextLabels):
             spans = [span for span in axis.spans if span is not None]
             good = all(0 <= first <= last <= len(axis.text) for first, last in spans)
             require(good, f"the spans of a text axis must lie in its {len(axis.text)} characters: got {spans[:5]}...")
-            found |= {"text": axis.text, "spans": [None if span is None else list(span) for span in axis.spans]}
+            described |= {"text": axis.text, "spans": [None if span is None else list(span) for span in axis.spans]}
         elif isinstance(axis, TimeLabels):
-            found |= {"values": [_number(value) for value in axis.values]}
+            described |= {"values": [_number(value) for value in axis.values]}
         elif isinstance(axis, NodeLabels) and axis.places:
-            found |= {"places": list(axis.places)}
+            described |= {"places": list(axis.places)}
         elif isinstance(axis, GridLabels):
-            found |= {"height": axis.height, "width": axis.width, "before": list(axis.before)}
+            described |= {"height": axis.height, "width": axis.width, "before": list(axis.before)}
             if axis.tokens == GridLabels.of(axis.height, axis.width, axis.before).tokens:
-                del found["tokens"]
+                del described["tokens"]
             if axis.picture:
                 require(axis.picture.startswith(PNG), "the picture of a grid must be a PNG")
-                found["picture"] = self.blobs.add([axis.picture], "png")
-        return found
+                described["picture"] = self.blobs.add([axis.picture], "png")
+        return described
 
 
 def _numbers(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,14 +251,14 @@ def version() -> dict[str, str]:
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of the one at `path` when all went well."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(beside, "xb") as file:
+        with open(part, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(part, path)
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What can be changed in a call of attention: values that say it, and how they change a request."""
+"""Changes of a call of attention as values, and how they are applied to a request."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -54,7 +54,7 @@ class DropHead(Change):
 
 @dataclass(frozen=True)
 class Cut(Change):
-    """The query does not see the key: masked before the normalizer, so that the other keys share what it had.
+    """The query does not see the key: it is masked before the normalizer, so that the other keys share its weight.
 
     Args:
         query: The place of the query in its sequence.
@@ -162,13 +162,13 @@ def _change_from(item: object) -> tuple[str, Change]:
 
 def changes_as_json(changes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The JSON form of changes by layer: what `changes_from` reads. A function of the weights is named only."""
-    found = []
+    items = []
     for layer, given in changes.items():
         for change in as_list(given):
             fields_of = asdict(change) if isinstance(change, Change) else {}  # type: ignore[call-overload]
             values = {name: value for name, value in fields_of.items() if value is not None}
-            found.append({"layer": layer, "do": getattr(change, "__name__", type(change).__name__), **values})
-    return found
+            items.append({"layer": layer, "do": getattr(change, "__name__", type(change).__name__), **values})
+    return items
 
 
 def as_list(given: object) -> list[Any]:
@@ -178,7 +178,7 @@ def as_list(given: object) -> list[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Removed(Neighborhood):
-    """Everything but what a change takes away: a pair, a key or a head. The query's own count began `before` this call."""
+    """All pairs except those that a change removes: a pair, a key or a head. `before` queries came before this call."""
 
     change: Change
     heads: int
@@ -186,14 +186,14 @@ class Removed(Neighborhood):
 
     def sees(self, places: Places) -> Mask:
         change = self.change
-        taken = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=places.device)
+        hidden = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=places.device)
         if change.query is not None:
-            taken = taken & (places.row == change.query - self.before)
+            hidden = hidden & (places.row == change.query - self.before)
         if change.key is not None:
-            taken = taken & (places.column == change.key)
+            hidden = hidden & (places.column == change.key)
         if change.head is not None:
-            taken = taken & (torch.arange(self.heads, device=places.device).view(1, -1, 1, 1) == change.head)
-        return (~taken).expand(-1, -1, places.queries, places.keys)
+            hidden = hidden & (torch.arange(self.heads, device=places.device).view(1, -1, 1, 1) == change.head)
+        return (~hidden).expand(-1, -1, places.queries, places.keys)
 
     def _identity(self) -> tuple[object, ...]:
         return (type(self), self.change, self.heads, self.before)

@@ -27,11 +27,11 @@ def intervene(
         changes: From the names of layers (those of `look`) to a change or a list: `DropHead`, `Cut`, `MaskKey`, `Force`,
             or a function from weights to weights, (batch, heads, queries, keys).
 
-    What is masked is masked before the normalizer; then
-    weights are forced, then functions are called in their order. Nested blocks add up. `look` inside shows the weights as
-    they were used. A backward pass that computes activations again (checkpointing) belongs inside the block too.
+    Masks apply before the normalizer; then weights are forced, then functions are called in their order. Nested blocks add
+    up. `look` inside shows the weights as they were used. A backward pass that computes activations again (checkpointing)
+    belongs inside the block too.
 
-    A query is counted where it stands in its sequence: with a cache, step t is query t; over a memory that was made once
+    A query is counted by its position in its sequence: with a cache, step t is query t; over a memory that was made once
     for many calls (`Attention.remember`, as decoders do) queries are counted from the first call on, so step t is query t
     there too. Every other call begins with query 0.
 
@@ -129,7 +129,7 @@ class InterventionBlock:
         for layer in self._of:
             require(
                 isinstance(layer, Attention) or layer in self._called,
-                f"{self.names[layer]} changed nothing: no attention was computed there. `look` tells the names of those that do.",
+                f"{self.names[layer]} changed nothing: no attention was computed there. `look` lists the names of those that do.",
             )
         for layer, (queries, keys) in self._called.items():
             name = self.names[layer] or "the layer"

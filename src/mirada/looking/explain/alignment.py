@@ -2,7 +2,7 @@
 
 AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)
 
-A are the links found, S those that are sure, P those that are possible, the sure ones among them. Och and Ney (2003).
+A are the links found, S the sure and P the possible ones, which include the sure ones. Och and Ney (2003).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ def alignment_error(found: Collection[Link], sure: Collection[Link], possible: C
 
 @dataclass(frozen=True)
 class LinkCounts:
-    """What the error of a whole corpus is made of, sentence by sentence."""
+    """Counts of links, summed over the sentences of a corpus, and their alignment error rate."""
 
     found: int = 0
     sure: int = 0
@@ -59,7 +59,7 @@ class LinkCounts:
     def error(self) -> float:
         """The alignment error rate, in percent."""
         total = self.found + self.sure
-        require(total > 0, "there are no links to compare: found none, and none is sure")
+        require(total > 0, "there are no links to compare: none was found, and none is sure")
         return 100 * (1 - (self.found_and_sure + self.found_and_possible) / total)
 
 
@@ -86,7 +86,7 @@ def mutual(weights: Float[Tensor, "target source"]) -> set[Link]:
 
 
 def diagonal(source: int, target: int) -> set[Link]:
-    """The plainest guess: word after word, stretched to fit.
+    """The simplest baseline: word i to word i, scaled to the lengths of the sentences.
 
     >>> sorted(diagonal(3, 2))
     [(0, 0), (2, 1)]
@@ -162,20 +162,18 @@ def sentence_relations(seen: Iterable[tuple[AnnotatedSentence, Seen]]) -> list[H
 
 
 def _cases(seen: Iterable[tuple[AnnotatedSentence, Seen]]) -> Iterator[RelatedWords]:
-    """The weights between words, of pieces that are joined to them: what goes to a word is summed, what comes from it is the
-    mean over its pieces.
-    """
-    for sentence, found in seen:
+    """The weights between words from those between their pieces: the sum over a key's pieces, the mean over a query's."""
+    for sentence, record in seen:
         weights = {}
-        for name in found.names:
-            stream = found.stream(name)
-            rows, columns = found.labels.rows_and_columns(name, stream.queries, stream.keys)
+        for name in record.names:
+            stream = record.stream(name)
+            rows, columns = record.labels.rows_and_columns(name, stream.queries, stream.keys)
             if rows is not columns or not isinstance(rows, TextLabels) or not rows.text.startswith(sentence.text):
                 continue
             spans = [span or NOWHERE for span in rows.spans]
             words = words_of(spans, sentence.spans)
-            whole = found[name].weights()[0].float().cpu()
+            by_head = record[name].weights()[0].float().cpu()
             size = (len(sentence.words), len(sentence.words))
-            weights[name] = torch.stack([between_words(head, words, words, size) for head in whole])
+            weights[name] = torch.stack([between_words(head, words, words, size) for head in by_head])
         if weights:
             yield RelatedWords(related(sentence), weights)

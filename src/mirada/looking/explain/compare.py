@@ -1,4 +1,4 @@
-"""Raw attention beside value norms, rollout, gradients and ablation, for one input of any model with logits or other numbers."""
+"""Raw attention compared with value norms, rollout, gradients and ablation, for one input of any model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,7 +25,7 @@ RowScore = Callable[[Any], Float[Tensor, "..."]]  # (rows,) or (rows, parts)
 
 
 def _nothing() -> None:
-    """What happens between two passes, unless somebody wants more."""
+    """What happens between two passes by default."""
 
 
 @torch.inference_mode(False)
@@ -51,18 +51,18 @@ def compare_methods(
 
     Args:
         model: A model in evaluation mode whose output has logits of (1, rows, vocab) or (1, classes).
-        inputs: Its arguments, in a row or by name.
+        inputs: Its arguments, by position or by name.
         target: The token of every row, or the class; by default the likeliest.
-        logits: Finds the logits in the output.
+        logits: From the output to its logits.
         score: For an output that chooses nothing, such as a forecast: a number for every row, or several, whose changes
             count without their signs.
         reader: The query, or one for each row, whose attention is compared (0 for a [CLS] token); by default that of the
             same row, of a class the mean over all.
         sample: Which one, where the layers see several at once.
-        without: Gives the inputs without a place, such as a token replaced, instead of hiding it.
+        without: Returns the inputs without a place, such as with its token replaced, instead of hiding it.
         rows: The name of the labels' axis of the rows.
         columns: The name of the labels' axis of the columns.
-        between: Called before every further pass: what it raises ends the comparison.
+        between: Called before every further pass; an exception in it ends the comparison.
 
     >>> from mirada.models.transformer import Transformer, TransformerConfig
     >>> model = Transformer(TransformerConfig.tiny()).eval()
@@ -70,7 +70,7 @@ def compare_methods(
     >>> list(methods.matrices), methods.matrices["rollout"].shape
     (['attention', 'value_norm', 'rollout', 'gradient', 'ablation'], torch.Size([2, 3]))
     """
-    training = "the model is in training mode, where dropout makes every pass another: call model.eval()"
+    training = "the model is in training mode, where dropout makes every pass different: call model.eval()"
     require(not model.training, training)
     run = measures.differentiable(model, inputs)
     row_values, size = _row_values(run.result, target, logits, score)
@@ -118,7 +118,7 @@ def _ablation(
 ) -> Float[Tensor, "rows places ..."]:
     """By how much the value of each row falls without each place: hidden, or replaced in the inputs.
 
-    What a hidden place says of itself through the residual stream stays.
+    A hidden place still contributes to itself through the residual stream.
     """
     whole, changes = values(), []
     for place in range(places):
@@ -130,12 +130,12 @@ def _ablation(
 def _row_values(
     result: Any, target: Any, logits: Callable[[Any], Tensor] | None, score: RowScore | None
 ) -> tuple[RowScore, Callable[[Tensor], Tensor]]:
-    """The numbers that are explained, one or several a row, and how much of a change of them counts.
+    """The numbers that are explained, one or several per row, and which part of their changes counts.
 
-    They are the log-probabilities of the targets, whose fall counts; or a score, which may move either way.
+    They are the log-probabilities of the targets, whose decrease counts; or a score, whose changes count in both directions.
     """
     if score is not None:
-        require(target is None and logits is None, "score says what is explained: leave target and logits out")
+        require(target is None and logits is None, "score already defines what is explained: remove target and logits")
         return score, torch.abs
     scores = _rows_of(result, logits)
     wanted = _as_target(target, scores)
@@ -149,27 +149,27 @@ def _row_values(
 
 def _rows_of(result: Any, logits: Callable[[Any], Tensor] | None) -> Float[Tensor, "rows vocab"]:
     """The logits of the one sample."""
-    found: Any = result if logits is None else logits(result)
-    if isinstance(found, tuple) or isinstance(getattr(found, "logits", None), Tensor):
-        found = measures.logits_in(found)
+    values: Any = result if logits is None else logits(result)
+    if isinstance(values, tuple) or isinstance(getattr(values, "logits", None), Tensor):
+        values = measures.logits_in(values)
     require(
-        isinstance(found, Tensor) and found.ndim in (2, 3) and found.shape[0] == 1,
+        isinstance(values, Tensor) and values.ndim in (2, 3) and values.shape[0] == 1,
         "comparing methods needs one sample and logits of (1, rows, vocab) or (1, classes): "
-        f"got {tuple(found.shape) if isinstance(found, Tensor) else type(result).__name__}. Say where they are with logits=",
+        f"got {tuple(values.shape) if isinstance(values, Tensor) else type(result).__name__}. Say where they are with logits=",
     )
-    return found[0] if found.ndim == 3 else found
+    return values[0] if values.ndim == 3 else values
 
 
 def _as_target(target: Any, scores: Float[Tensor, "rows vocab"]) -> Int[Tensor, " rows"]:
     """The token of every row."""
     if target is None:
         return scores.detach().argmax(-1)
-    found = torch.as_tensor(target, device=scores.device).reshape(-1)
-    fits = len(found) == len(scores) and not found.is_floating_point()
-    require(fits, f"the target needs a token for each of the {len(scores)} rows: got {len(found)}")
+    tokens = torch.as_tensor(target, device=scores.device).reshape(-1)
+    fits = len(tokens) == len(scores) and not tokens.is_floating_point()
+    require(fits, f"the target needs a token for each of the {len(scores)} rows: got {len(tokens)}")
     vocab = scores.shape[1]
-    require(int(found.min()) >= 0 and int(found.max()) < vocab, f"the target's tokens must lie in 0..{vocab - 1}")
-    return found.long()
+    require(int(tokens.min()) >= 0 and int(tokens.max()) < vocab, f"the target's tokens must lie in 0..{vocab - 1}")
+    return tokens.long()
 
 
 def _input_layers(seen: Seen, sample: int | None = None) -> tuple[dict[str, Stream], dict[str, Stream]]:
@@ -272,12 +272,12 @@ def answer_methods(
     """`compare_methods` for what the labels of `seen` say was answered; where they do not say, for the likeliest."""
     explained, steps = explained or Explained(), seen.labels.outputs
     if explained.score is not None:
-        found = compare_methods(model, inputs, score=explained.score, sample=explained.sample, between=between)
+        methods = compare_methods(model, inputs, score=explained.score, sample=explained.sample, between=between)
     elif explained.logits is not None:
         tokens = [step.token for step in steps if step.token is not None]
         readers = [step.row for step in steps]
         target = tokens if len(tokens) == len(steps) else None
-        found = compare_methods(model, inputs, target, logits=explained.logits, reader=readers, between=between)
+        methods = compare_methods(model, inputs, target, logits=explained.logits, reader=readers, between=between)
     else:
         # the token of every row: what was written from it or answered, else the likeliest
         likeliest = _rows_of(output, None).argmax(-1).clone()
@@ -287,19 +287,19 @@ def answer_methods(
             if step.token is not None and step.row < len(likeliest):
                 likeliest[step.row] = step.token
         reader = steps[0].row if steps and len(likeliest) == 1 else None  # the query that decides on a class
-        found = compare_methods(model, inputs, likeliest, reader=reader, between=between)
-    size = next(iter(found.matrices.values())).shape
+        methods = compare_methods(model, inputs, likeliest, reader=reader, between=between)
+    size = next(iter(methods.matrices.values())).shape
     rows, columns = _named_axes(seen, size[0], size[1], explained.sample)
-    return Methods(found.matrices, found.agreement, rows, columns)
+    return Methods(methods.matrices, methods.agreement, rows, columns)
 
 
 def _named_axes(seen: Seen, rows: int, columns: int, sample: int | None = None) -> tuple[str, str]:
     """The axes of the labels that rows and columns of these sizes are; nothing where no layer has such."""
     across = sorted(seen.names, key=lambda name: seen[name].kind != "cross")
     streams = [seen.stream(name, sample) for name in across]
-    found = [seen.labels.axes_of(stream.name, stream.queries, stream.keys) for stream in streams]
+    pairs = [seen.labels.axes_of(stream.name, stream.queries, stream.keys) for stream in streams]
     axes = seen.labels.axes
-    read = next((pair[1] for pair in found if pair and axes[pair[1]].size == columns), "")
+    read = next((pair[1] for pair in pairs if pair and axes[pair[1]].size == columns), "")
     if ANSWER in axes and axes[ANSWER].size == rows:
         return ANSWER, read
-    return next((pair[0] for pair in found if pair and axes[pair[0]].size == rows), ""), read
+    return next((pair[0] for pair in pairs if pair and axes[pair[0]].size == rows), ""), read

@@ -1,4 +1,4 @@
-"""How much a result depends on each weight: weights times the size of what they bring, weights times their gradient."""
+"""How much a result depends on each weight: weights times the norms of the values, weights times their gradients."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +14,11 @@ from mirada.attention.observe import Event, observed
 from mirada.errors import require
 from mirada.looking.record import Call, Seen, look
 
-# Running any model, and finding the logits in what it gives: a tensor, several of them, or an output with names.
+# Running any model, and finding the logits in its output: a tensor, several of them, or an output with names.
 
 
 def call_model(model: nn.Module, inputs: Any) -> Any:
-    """What a model gives for its arguments: a tensor, a tuple of several, or a dict by name."""
+    """The output of a model for its arguments: a tensor, a tuple of several, or a dict by name."""
     if isinstance(inputs, Mapping):
         return model(**inputs)
     return model(*(inputs if isinstance(inputs, tuple) else (inputs,)))
@@ -91,7 +91,7 @@ def cross_rollout(
 def value_norms(
     weights: Float[Tensor, "heads queries keys"], values: Float[Tensor, "heads keys value_dim"]
 ) -> Float[Tensor, "heads queries keys"]:
-    """alpha_ij |v_j|: a key that brings a vector of zeros brings nothing, however much it is looked at.
+    """alpha_ij |v_j|: a key whose value is a vector of zeros contributes nothing, whatever its weight.
 
     >>> value_norms(torch.tensor([[[0.5, 0.5]]]), torch.tensor([[[3.0, 4.0], [0.0, 0.0]]])).tolist()
     [[[2.5, 0.0]]]
@@ -103,7 +103,7 @@ def value_norms(
 
 @dataclass
 class HeadOutputs:
-    """An observer that keeps what the heads of every call gave, with its gradient."""
+    """An observer that keeps the outputs of the heads of every call, with their gradients."""
 
     calls: dict[Any, list[Tensor]] = field(default_factory=dict)
 
@@ -115,7 +115,7 @@ class HeadOutputs:
 
 @dataclass(eq=False)
 class Differentiable:
-    """A pass of a model that can be asked for the gradient of a result with respect to the weights of every call."""
+    """A forward pass that has gradients of a result with respect to the weights of every call."""
 
     seen: Seen
     result: Any  # what the model returned
@@ -127,23 +127,23 @@ class Differentiable:
         """d target / d alpha for every call of every layer, or of some; the weights are as if each could be changed alone.
 
         The heads' outputs are linear in the weights, h = mix(alpha, v), so the gradient of h, which autograd has on any kernel,
-        gives that of alpha. Over the edges of a graph there is none.
+        determines that of alpha. Over the edges of a graph there is none.
         """
         wanted = self.seen.names if layers is None else layers
         missing = ", ".join(name for name in wanted if name not in self.outputs)
         require(not missing, f"no gradient of the weights is known for {missing}: its heads' outputs were not seen")
         names = [name for name in self.outputs if layers is None or name in layers]
         outputs = [output for name in names for output in self.outputs[name]]
-        found = iter(torch.autograd.grad(target, outputs, retain_graph=True, allow_unused=True))
+        gradients = iter(torch.autograd.grad(target, outputs, retain_graph=True, allow_unused=True))
         by_layer: dict[str, list[Tensor]] = {name: [] for name in names}
         for name in names:
-            for call, output, gradient in zip(self.seen[name].calls, self.outputs[name], found, strict=False):
+            for call, output, gradient in zip(self.seen[name].calls, self.outputs[name], gradients, strict=False):
                 by_layer[name].append(_through_mix(call, torch.zeros_like(output) if gradient is None else gradient))
         return by_layer
 
 
 def _through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_dim"]) -> Tensor:
-    """The gradient of the heads' outputs as one of the weights that made them."""
+    """From the gradient of the heads' outputs to that of their weights."""
     require(call.edges is None, f"{call.name or 'the layer'} has a weight per edge: gradients are of dense weights")
     request = call.restored()
     _, v = request.visible()
@@ -154,7 +154,7 @@ def _through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_
 
 
 def differentiable(model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any]) -> Differentiable:
-    """Run a model on its arguments, in a row or by name, keeping its attention and the gradients to come.
+    """Run a model on its arguments, by position or by name, keeping its attention and the graph of its gradients.
 
     >>> from mirada import Attention, MultiHead
     >>> layer = Attention(MultiHead(width=4, heads=2))
@@ -182,7 +182,7 @@ def _ordinary(inputs: Sequence[Any] | Mapping[str, Any]) -> tuple[Any, ...] | di
 
 @contextmanager
 def _trainable(model: nn.Module) -> Iterator[None]:
-    """Parameters that are frozen have gradients inside, so that something in the pass has."""
+    """Frozen parameters require gradients inside the block, so that there is something to differentiate."""
     frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
     for parameter in frozen:
         parameter.requires_grad_(True)
@@ -200,7 +200,7 @@ def weight_gradients(
 
     Args:
         model: A model of mirada or of Hugging Face transformers; it keeps its kernels.
-        inputs: Its arguments, in a row or by name.
+        inputs: Its arguments, by position or by name.
         target: From the model's output to the number whose gradient is wanted.
 
     >>> from mirada import Attention, MultiHead

@@ -1,4 +1,4 @@
-"""Several answers to "what did this row depend on", beside each other, and how far they agree."""
+"""What each row depended on by several methods, and how far they agree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Matrix = Float[Tensor, "rows columns"]
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two methods agree: Spearman's rank correlation, and the share of rows with the same first place."""
+    """How far two methods agree: Spearman's rank correlation, and the share of rows with the same largest entry."""
 
     a: str
     b: str
@@ -62,7 +62,7 @@ def _row_shares(matrix: Matrix) -> Matrix:
 
 
 def _agreements(matrices: Mapping[str, Matrix]) -> tuple[Agreement, ...]:
-    """Every pair of methods, over the rows in which both say something."""
+    """Every pair of methods, over the rows that are not all zeros in either."""
     agreements = []
     for (a, one), (b, other) in combinations(matrices.items(), 2):
         both = (one.sum(-1) > 0) & (other.sum(-1) > 0)
@@ -76,7 +76,7 @@ def _agreements(matrices: Mapping[str, Matrix]) -> tuple[Agreement, ...]:
 
 
 def spearman(x: Float[Tensor, " n"], y: Float[Tensor, " n"]) -> float | None:
-    """The correlation of the ranks, ties sharing their mean rank; None where one of them has no order.
+    """The correlation of the ranks, ties sharing their mean rank; None where all numbers of one of them are equal.
 
     >>> round(spearman(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 3.0, 2.0])), 3)
     0.5

@@ -1,4 +1,4 @@
-"""Which head follows which relation between words, always beside the best fixed offset.
+"""Which head follows which relation between words, compared with the best fixed offset.
 
 For every word that has a relation, the other word that a head looks at most is compared with the one that the relation names.
 A head is worth a name only if it beats "always the word two places on". Clark et al. (2019), arXiv:1906.04341.
@@ -36,7 +36,7 @@ class AnnotatedWord:
 
 @dataclass(frozen=True)
 class AnnotatedSentence:
-    """The syntactic words of a sentence: of a contraction its parts, and none of those that were left out."""
+    """The syntactic words of a sentence: the parts of contractions, and no omitted words."""
 
     words: tuple[AnnotatedWord, ...]
 
@@ -48,11 +48,11 @@ class AnnotatedSentence:
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
         """The characters of each word in `text`."""
-        found, start = [], 0
+        spans, start = [], 0
         for word in self.words:
-            found.append((start, start + len(word.form)))
+            spans.append((start, start + len(word.form)))
             start += len(word.form) + 1
-        return tuple(found)
+        return tuple(spans)
 
 
 def read_conllu(path: str | Path) -> Found[AnnotatedSentence]:
@@ -89,7 +89,7 @@ def read_conllu(path: str | Path) -> Found[AnnotatedSentence]:
 
 
 def _sentence(rows: list[tuple[str, list[str]]]) -> AnnotatedSentence | Problem:
-    """The rows of a sentence as its words; "3-4" (a contraction) and "5.1" (a word left out) are passed over."""
+    """The rows of a sentence as its words; "3-4" (a contraction) and "5.1" (an omitted word) are skipped."""
     for where, cells in rows:
         if len(cells) != COLUMNS:
             return Problem(where, f"expected {COLUMNS} columns, found {len(cells)}. CoNLL-U separates them by tabs.")
@@ -162,17 +162,17 @@ def relations_of(
     links: Iterable[tuple[str, int, int]], words: int, punctuation: Sequence[int] = ()
 ) -> dict[str, Targets]:
     """From links (relation, word, other word): both directions, and what needs no annotation."""
-    found: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    targets: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for name, word, other in links:
-        found[name][word].add(other)
-        found[name + FROM_HEAD][other].add(word)
+        targets[name][word].add(other)
+        targets[name + FROM_HEAD][other].add(word)
     for name, offset in OFFSETS.items():
         for word in range(max(0, -offset), words - max(0, offset)):
-            found[name][word].add(word + offset)
+            targets[name][word].add(word + offset)
     for word in range(words):
         if marks := set(punctuation) - {word}:
-            found[PUNCTUATION][word] |= marks
-    return {name: {word: frozenset(others) for word, others in given.items()} for name, given in found.items()}
+            targets[PUNCTUATION][word] |= marks
+    return {name: {word: frozenset(others) for word, others in given.items()} for name, given in targets.items()}
 
 
 def head_relations(sentences: Iterable[RelatedWords], fewest: int = 1) -> list[HeadRelation]:
@@ -216,7 +216,7 @@ def favorites(weights: Float[Tensor, "heads words words"]) -> Integer[Tensor, "h
     if words < 2:
         return torch.full(weights.shape[:2], -1)
     best = weights.masked_fill(torch.eye(words, dtype=torch.bool), -torch.inf).max(-1)
-    # a first word that may only look back, or a word without pieces, chose nobody
+    # the first word of causal attention, or a word without pieces, chose no other word
     return best.indices.masked_fill(~(best.values > 0), -1)
 
 

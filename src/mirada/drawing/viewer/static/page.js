@@ -1,4 +1,4 @@
-// A page with its records inside: shows them, and gives `window.mirada` to whoever wants the numbers.
+// A page with its records inside: shows them, and sets `window.mirada`, which has the numbers.
 
 import { mount } from "./mount.js";
 
