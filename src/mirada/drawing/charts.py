@@ -273,16 +273,10 @@ def _svg(value: Chart, lines: list[Stroke]) -> Markup:
         element("text", value.x, x=plain(x.end), y=plain(HEIGHT - 5), class_="end name"),
         element("text", value.y, x=4, y=12, class_="name") if value.y else None,
     ]
-    return element(
-        "svg",
-        grid(x, y), feet(x, y.start), *names,
-        *(polylines(line, x, y) for line in lines),
-        *(_mark(line, x, y) for line in lines),
-        cross(x, y),
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="img",
-        aria_label=f"{value.title}. " + " ".join(_told(value, line) for line in lines),
-    )  # fmt: skip
+    curves = [*(polylines(line, x, y) for line in lines), *(_mark(line, x, y) for line in lines)]
+    alternative = f"{value.title}. " + " ".join(_in_words(value, line) for line in lines)
+    parts = [grid(x, y), feet(x, y.start), *names, *curves, cross(x, y)]
+    return element("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=alternative)
 
 
 def grid(x: Axis, y: Axis) -> Markup:
@@ -370,7 +364,7 @@ def legend(lines: list[Stroke], *more: Markup | None) -> Markup:
     return element("ul", *entries, *more, class_="legend")
 
 
-def _told(value: Chart, line: Stroke) -> str:
+def _in_words(value: Chart, line: Stroke) -> str:
     """A curve in words."""
     if line.last is None:
         return f"{line.name}: no finite value."

@@ -242,7 +242,16 @@ def _body(report: Report) -> Markup:
         _facts(report.details, "details"),
         element("nav", *links, aria_label="Sections") if len(links) > 1 else None,
     )
-    return join([header, element("main", *(_section(part, name) for name, part in names), _commands(report.commands))])
+    # a click selects a whole command
+    commands = [
+        element("pre", element("code", value), class_="command", translate="no", tabindex=0)
+        for value in report.commands
+    ]
+    heading = element("h2", "How to go on", id="commands-heading")
+    last = (
+        element("section", heading, *commands, id="commands", aria_labelledby="commands-heading") if commands else None
+    )
+    return join([header, element("main", *(_section(part, name) for name, part in names), last)])
 
 
 def _facts(values: tuple[Fact, ...], kind: str) -> Markup | None:
@@ -271,19 +280,6 @@ def _section(value: Section, name: str) -> Markup:
         *groups,
         id=name,
         aria_labelledby=f"{name}-heading",
-    )
-
-
-def _commands(values: tuple[str, ...]) -> Markup | None:
-    """What to type next; a click selects a whole command."""
-    if not values:
-        return None
-    return element(
-        "section",
-        element("h2", "How to go on", id="commands-heading"),
-        join(element("pre", element("code", value), class_="command", translate="no", tabindex=0) for value in values),
-        id="commands",
-        aria_labelledby="commands-heading",
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from mirada.drawing.attention.weights import LIGHT
-from mirada.drawing.page import Item, Markup, card, element, join, scroll
+from mirada.drawing.page import Item, Markup, card, element, scroll
 from mirada.errors import require
 from mirada.words import Value, number, plain, written
 
@@ -94,19 +94,10 @@ class Confusion(Item):
         """The table; the diagonal has its own color."""
         columns = [element("th", element("span", element("bdi", label)), scope="col") for label in self.labels]
         rows = [self._row(place) for place in range(len(self.labels))]
-        table = element(
-            "table",
-            element("thead", element("tr", element("td", "is \\ taken for", class_="corner"), *columns)),
-            element("tbody", *rows),
-            class_="matrix confusion",
-            translate="no",
-        )
-        return element(
-            "figure",
-            element("figcaption", element("h3", "Taken for what")),
-            scroll(table, "Confusion matrix"),
-            class_="card",
-        )
+        head = element("thead", element("tr", element("td", "is \\ taken for", class_="corner"), *columns))
+        table = element("table", head, element("tbody", *rows), class_="matrix confusion", translate="no")
+        caption = element("figcaption", element("h3", "Taken for what"))
+        return element("figure", caption, scroll(table, "Confusion matrix"), class_="card")
 
     def _row(self, place: int) -> Markup:
         """One class; a cell is the darker the larger its share of the class."""
@@ -124,7 +115,7 @@ class Confusion(Item):
 # Candidates with their scores: the words that may fill a gap, best first.
 
 
-GAP = re.compile(r"_{3,}|\[MASK\]|<mask>")
+GAP = re.compile(r"(_{3,}|\[MASK\]|<mask>)")
 
 
 @dataclass(frozen=True)
@@ -153,6 +144,10 @@ class Ranked(Item):
     def draw(self) -> Markup:
         """The text with its gap and a bar per candidate."""
         signs = {self.wanted: element("span", " \u2713 wanted", class_="right")} if self.wanted else {}
+        gapped = [
+            element("span", part, class_="gap", role="img", aria_label="gap") if GAP.fullmatch(part) else part
+            for part in GAP.split(self.text)
+        ]
         missed = None
         if self.wanted and self.wanted not in [word for word, _ in self.candidates]:
             name = element("b", self.wanted, dir="auto")
@@ -160,21 +155,11 @@ class Ranked(Item):
         return element(
             "figure",
             element("figcaption", element("span", self.note, dir="auto")) if self.note else None,
-            element("p", _gapped(self.text), class_="gapped", dir="auto", lang="", translate="no"),
+            element("p", *gapped, class_="gapped", dir="auto", lang="", translate="no"),
             bars(self.candidates, signs),
             missed,
             class_="card",
         )
-
-
-def _gapped(text: str) -> Markup:
-    """The text with its gaps drawn as gaps."""
-    parts: list[str] = []
-    end = 0
-    for gap in GAP.finditer(text):
-        parts += [text[end : gap.start()], element("span", gap.group(), class_="gap", role="img", aria_label="gap")]
-        end = gap.end()
-    return join([*parts, text[end:]])
 
 
 def bars(entries: Sequence[tuple[str, float]], signs: Mapping[str, Markup]) -> Markup:
@@ -188,12 +173,8 @@ def bars(entries: Sequence[tuple[str, float]], signs: Mapping[str, Markup]) -> M
     for name, score in entries:
         share = min(max(score, 0.0) / top, 1.0) if isfinite(score) else 0.0
         bar = element("i", style=f"width:{plain(100 * share)}%")
+        named = element("span", name, signs.get(name), dir="auto")
         rows.append(
-            element(
-                "li",
-                element("span", name, signs.get(name), dir="auto"),
-                element("span", bar, class_="bar", aria_hidden="true"),
-                element("b", number(score)),
-            )
+            element("li", named, element("span", bar, class_="bar", aria_hidden="true"), element("b", number(score)))
         )
     return element("ol", *rows, class_="ranked", lang="", translate="no")

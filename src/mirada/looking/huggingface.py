@@ -29,6 +29,7 @@ from mirada.errors import require
 FUSED = "sdpa"
 CROSS = ("cross", "encoder_attn", "encdec", "enc_dec")  # how the names of layers over another sequence read
 SDPA, SOFTMAX, NO_POSITION = Plan(FUSED, {}), Softmax(), Position()
+scaled_dot = lru_cache(maxsize=64)(Dot)  # by the scale; None is 1 / sqrt(dim)
 MOST_DROPPED = 0.999  # the largest dropout of our softmax, which refuses 1
 
 
@@ -121,7 +122,8 @@ def _request_of(
     """What a call of the library's function computes, as a request: softmax(scale q.k + bias) v inside a neighborhood."""
     causal, bias = more.get("is_causal"), more.get("position_bias")
     causal = getattr(module, "is_causal", True) if causal is None else causal
-    start = first_place(q.shape[2], k.shape[2], mask) if causal and not _is_cross(module) else 0
+    cross = getattr(module, "is_cross_attention", False) or "cross" in type(module).__name__.lower()
+    start = first_place(q.shape[2], k.shape[2], mask) if causal and not cross else 0
     where: Neighborhood = Complete()
     if mask is None and causal and (q.shape[2] > 1 or start):
         where = Causal()
@@ -133,7 +135,9 @@ def _request_of(
     position = NO_POSITION if bias is None else GivenBias(bias.detach(), start)
     if k.is_inference():  # a buffer that later steps write to would not tell
         k, v = k.clone(), v.clone()
-    return Request(q, k, v, _scaled(more.get("scaling")), where, position, _dropped(more.get("dropout") or 0.0), places)
+    return Request(
+        q, k, v, scaled_dot(more.get("scaling")), where, position, _dropped(more.get("dropout") or 0.0), places
+    )
 
 
 def first_place(queries: int, keys: int, mask: Tensor | None) -> int:
@@ -151,17 +155,6 @@ def first_place(queries: int, keys: int, mask: Tensor | None) -> int:
     seen = (row if row.dtype == torch.bool else row > torch.finfo(row.dtype).min / 2).any(0).nonzero()
     last = int(seen[-1]) + 1 if len(seen) else keys
     return max(0, last - queries)
-
-
-def _is_cross(module: nn.Module) -> bool:
-    """Whether a layer is cross-attention, from its own attribute or its class name."""
-    return bool(getattr(module, "is_cross_attention", False)) or "cross" in type(module).__name__.lower()
-
-
-@lru_cache(maxsize=64)
-def _scaled(scale: float | None) -> Dot:
-    """The dot product with that scale; None is 1 / sqrt(dim)."""
-    return Dot(scale)
 
 
 @lru_cache(maxsize=64)

@@ -226,33 +226,26 @@ def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Seq
 
 
 def written_axis(tokenizer: Tokenizer, tokens: Sequence[int], start: Sequence[int] = (START,)) -> TextLabels:
-    """The axis of a text that was written, after what it started from."""
-    text, spans = _placed(tokenizer, tokens)
-    names = tuple(map(tokenizer.token, (*start, *tokens)))
-    return TextLabels(names, text, (*(None for _ in start), *spans))
-
-
-def _placed(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[str, tuple[Span | None, ...]]:
-    """The text of some tokens, and the characters that each wrote.
+    """The axis of a text that was written, after the tokens it started from.
 
     >>> tokenizer = Tokenizer.train(["la casa.", "la cosa."], kind="word")
-    >>> _placed(tokenizer, tokenizer.encode("la casa."))
-    ('la casa.', ((0, 2), (3, 7), (7, 8)))
+    >>> written_axis(tokenizer, tokenizer.encode("la casa.")).spans
+    (None, (0, 2), (3, 7), (7, 8))
     """
-    text = tokenizer.decode(tokens)
-    pieces = tokenizer.pieces(text)
+    text, names = tokenizer.decode(tokens), tuple(map(tokenizer.token, (*start, *tokens)))
+    pieces, unplaced = tokenizer.pieces(text), [None for _ in start]
     if [piece.id for piece in pieces] == list(tokens):
-        return text, tuple((piece.start, piece.end) if piece.end > piece.start else None for piece in pieces)
+        places = [(piece.start, piece.end) if piece.end > piece.start else None for piece in pieces]
+        return TextLabels(names, text, (*unplaced, *places))
     # a model may split a word differently from its tokenizer: a token is where it changes the decoded text
     spans, before = list[Span | None](), ""
     for count in range(1, len(tokens) + 1):
         now = tokenizer.decode(tokens[:count])
         added = now[len(before) :]
-        start = len(now) - len(added.lstrip())
         visible = added.strip() and now.startswith(before) and text.startswith(now)
-        spans.append((start, len(now)) if visible else None)
+        spans.append((len(now) - len(added.lstrip()), len(now)) if visible else None)
         before = now
-    return text, tuple(spans)
+    return TextLabels(names, text, (*unplaced, *spans))
 
 
 def written_labels(

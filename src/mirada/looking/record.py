@@ -103,9 +103,8 @@ def look(model: nn.Module | None = None) -> Iterator["Seen"]:
     else:
         others = foreign_names(unwrapped(model))
         seen, watched = Seen(others | layer_names(model, "look", required=not others)), bool(others)
-        seen.recurrent = frozenset(
-            seen.layer_names[layer] for layer in recurrent_lookers(model) if layer in seen.layer_names
-        )
+        recurrent = recurrent_lookers(model)
+        seen.recurrent = frozenset(name for layer, name in seen.layer_names.items() if layer in recurrent)
     with watch.opened() if watched else nullcontext(), observed(seen):
         yield seen
 

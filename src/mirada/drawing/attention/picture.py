@@ -203,13 +203,10 @@ class PictureHeat(Item):
         """A class is right or wrong; of a caption, the wanted words that were not written are marked."""
         if self.answer:
             return element("p", *verdict(self.answer, self.wanted, self.score), class_="verdict")
-        written = text_of(tuple(panel.word for panel in self.panels))
-        return element(
-            "dl",
-            line("written", element("span", written, dir="auto", lang="", translate="no")),
-            line("wanted", compared(self.wanted, written)) if self.wanted else None,
-            class_="lines",
-        )
+        text = text_of(tuple(panel.word for panel in self.panels))
+        written = line("written", element("span", text, dir="auto", lang="", translate="no"))
+        wanted = line("wanted", compared(self.wanted, text)) if self.wanted else None
+        return element("dl", written, wanted, class_="lines")
 
     def warnings(self, rows: Rows) -> list[str]:
         """Cautions about the weights; panels of different grids are judged one by one."""

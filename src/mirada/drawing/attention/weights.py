@@ -47,14 +47,9 @@ class ColorScale:
         """The key of the colors, with a notch where every weight would lie if attention were even."""
         even = 1 / columns
         notch = element("i", style=f"left:{plain(100 * self.share(even))}%") if even <= self.top else None
-        return element(
-            "span",
-            element("span", "0"),
-            element("span", notch, class_=ramp),
-            element("span", number(self.top)),
-            element("span", f"even would be {number(even)}", class_="even"),
-            class_="key",
-        )
+        low, colors, top = element("span", "0"), element("span", notch, class_=ramp), element("span", number(self.top))
+        note = element("span", f"even would be {number(even)}", class_="even")
+        return element("span", low, colors, top, note, class_="key")
 
 
 def total(values: Iterable[float]) -> float:

@@ -231,10 +231,8 @@ class Loaded:
             heads * max(queries, keys) <= MOST_ROWS,
             f"{fields.path} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read",
         )
-        self.places[glob.escape(name)] = (
-            self._axis_named(fields, "rows", queries),
-            self._axis_named(fields, "columns", keys),
-        )
+        rows, columns = self._axis_named(fields, "rows", queries), self._axis_named(fields, "columns", keys)
+        self.places[glob.escape(name)] = rows, columns
         edges, content = self._weights(fields, heads, queries, keys)
         statistics = [_head_statistics(item, keys) for item in fields.objects("statistics")]
         require(len(statistics) in (0, heads), f"{fields.path} has statistics of {len(statistics)} heads, not {heads}")
@@ -316,24 +314,19 @@ class Loaded:
             good = bool(matrix.isfinite().all() and (matrix >= 0).all())
             require(good, f"{item.path} has a share that is negative or no number")
             matrices[item.text("name")] = matrix
-        agreement = tuple(
-            Agreement(item.text("a"), item.text("b"), item.number("spearman"), item.number("top"))
-            for item in fields.objects("agreement")
-        )
-        return Methods(matrices, agreement, rows, columns)
+        pairs = fields.objects("agreement")
+        agreement = [Agreement(x.text("a"), x.text("b"), x.number("spearman"), x.number("top")) for x in pairs]
+        return Methods(matrices, tuple(agreement), rows, columns)
 
     def _read_labels(self, manifest: Fields) -> Labels:
         made = manifest.object("made") if "made" in manifest else Fields({})
         answer = manifest.object("answer") if "answer" in manifest else None
-        return Labels(
-            self.axes,
-            self.places,
-            {name: made.text(name) for name in made},
-            None if answer is None else (answer.text("text"), answer.maybe_number("score")),
-            tuple(_written_step(item) for item in manifest.objects("outputs")),
-            tuple(_box(item) for item in manifest.objects("boxes")),
-            tuple(dict(item.value) for item in manifest.objects("changes")),
-        )
+        provenance = {name: made.text(name) for name in made}
+        answered = None if answer is None else (answer.text("text"), answer.maybe_number("score"))
+        outputs = tuple(map(_written_step, manifest.objects("outputs")))
+        boxes = tuple(map(_box, manifest.objects("boxes")))
+        changes = tuple(dict(item.value) for item in manifest.objects("changes"))
+        return Labels(self.axes, self.places, provenance, answered, outputs, boxes, changes)
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:

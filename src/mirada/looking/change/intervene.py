@@ -48,7 +48,8 @@ def intervene(
     [0.25, 0.5, 0.25]
     """
     block = InterventionBlock(*heads_of(model, "intervene"), changes)
-    with watch.opened() if block.foreign else nullcontext(), intervening(block):
+    foreign = any(not isinstance(layer, Attention) for layer in block._of)  # of another library
+    with watch.opened() if foreign else nullcontext(), intervening(block):
         yield
     block.check_places()
 
@@ -93,11 +94,6 @@ class InterventionBlock:
                 fits = not isinstance(change, Change) or head is None or head <= last
                 require(fits, f"{name or 'the layer'} has heads 0 to {last}: got {change}. Did you mean head={last}?")
             self._of[layers[name]] = as_list(given)
-
-    @property
-    def foreign(self) -> bool:
-        """Whether a layer of another library is changed: its table of functions must ask us."""
-        return any(not isinstance(layer, Attention) for layer in self._of)
 
     def change(self, layer: nn.Module, request: Request, memory: Memory | None, again: bool) -> Request:
         """The request of a call, changed."""
