@@ -166,7 +166,7 @@ def test_a_file_that_needs_the_same_explanation_gets_a_hint(mirada: Command, rem
     assert load(remarks).measure(str(source), columns="remark,again")["accuracy"] >= 0
     with pytest.raises(ValueError, match="vocab belongs to the run"):
         load(remarks).measure(str(source), vocab=9)
-    with pytest.raises(ValueError, match="columns can be told of other data than the run's own"):
+    with pytest.raises(ValueError, match="columns can be given for other data than the run's own"):
         load(remarks).measure(columns="remark,again")
 
 

@@ -21,7 +21,7 @@ from tests.drawing.attn_records import RECORDS, Written, archive
 from tests.drawing.conftest import Open, Opened
 from tests.drawing.parsed import parse
 
-MODULES = sorted(Path(str(files("mirada.drawing").joinpath("static", "attention"))).glob("*.js"))
+MODULES = sorted(Path(str(files("mirada.drawing.viewer").joinpath("static"))).glob("*.js"))
 WITHIN = 0.004
 VIEWS = {
     "translation": "matrix heads lines play steps graph compare relations",
