@@ -281,15 +281,12 @@ def _svg(value: Chart, lines: list[Stroke]) -> Markup:
 
 def grid(x: Axis, y: Axis) -> Markup:
     """A line and a label for every tick of the values."""
-    left, right = plain(x.start), plain(x.end)
-    return join(
-        part
-        for tick, label in y.ticks
-        for part in (
-            element("line", x1=left, x2=right, y1=plain(y(tick)), y2=plain(y(tick)), class_="grid"),
-            element("text", label, x=plain(x.start - 6), y=plain(y(tick) + 4), class_="end"),
-        )
-    )
+    parts = []
+    for tick, label in y.ticks:
+        height = plain(y(tick))
+        parts.append(element("line", x1=plain(x.start), x2=plain(x.end), y1=height, y2=height, class_="grid"))
+        parts.append(element("text", label, x=plain(x.start - 6), y=plain(y(tick) + 4), class_="end"))
+    return join(parts)
 
 
 def feet(x: Axis, floor: float) -> Markup:
@@ -327,14 +324,9 @@ def polylines(line: Stroke, x: Axis, y: Axis, name_of: Callable[[float], str] = 
             path = " ".join(f"{plain(across)},{plain(up)}" for across, up, _, _ in places)
             parts.append(element("polyline", points=path, stroke_dasharray=line.dashes))
         if len(places) == 1 or len(line.points) <= FEW:
-            parts += [
-                element(
-                    "circle",
-                    element("title", f"{line.name}: {number(height)} at {name_of(step)}"),
-                    cx=plain(across), cy=plain(up), r=2.5,
-                )
-                for across, up, step, height in places
-            ]  # fmt: skip
+            for across, up, step, height in places:
+                title = element("title", f"{line.name}: {number(height)} at {name_of(step)}")
+                parts.append(element("circle", title, cx=plain(across), cy=plain(up), r=2.5))
     return element("g", *parts, class_=f"curve {line.color}")
 
 
@@ -351,11 +343,9 @@ def legend(lines: list[Stroke], *more: Markup | None) -> Markup:
     """Names with their last and best values; the script writes the values under the pointer here."""
     entries = []
     for line in lines:
-        swatch = element(
-            "svg",
-            element("line", x1=0, x2=22, y1=5, y2=5, stroke_dasharray=line.dashes, class_=f"swatch {line.color}"),
-            viewBox="0 0 22 10", width=22, height=10, aria_hidden="true",
-        )  # fmt: skip
+        kind = f"swatch {line.color}"
+        stroke = element("line", x1=0, x2=22, y1=5, y2=5, stroke_dasharray=line.dashes, class_=kind)
+        swatch = element("svg", stroke, viewBox="0 0 22 10", width=22, height=10, aria_hidden="true")
         last = element("b", number(line.last[1]) if line.last else number(None), class_="now")
         text = f"{line.which} {number(line.best[1])} at {number(line.best[0])}" if line.best is not None else ""
         best = element("small", text) if text else None
@@ -370,10 +360,8 @@ def _in_words(value: Chart, line: Stroke) -> str:
         return f"{line.name}: no finite value."
     first = line.drawn[0]
     best = f", {line.which} {number(line.best[1])} at {number(line.best[0])}" if line.best else ""
-    return (
-        f"{line.name}: {number(first[1])} at {value.x} {number(first[0])}, "
-        f"{number(line.last[1])} at {number(line.last[0])}{best}."
-    )
+    last = f"{number(line.last[1])} at {number(line.last[0])}"
+    return f"{line.name}: {number(first[1])} at {value.x} {number(first[0])}, {last}{best}."
 
 
 def warnings(lines: list[Stroke]) -> Markup:

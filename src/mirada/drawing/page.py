@@ -272,15 +272,10 @@ def _section(value: Section, name: str) -> Markup:
         for kind, group in groupby(items, key=type)
     ]
     looked = any(item.shows_attention for item in items)
-    return element(
-        "section",
-        element("h2", value.heading, dir="auto", id=f"{name}-heading"),
-        element("p", value.text, class_="lead", dir="auto") if value.text else None,
-        element("p", LOOKED, class_="lead looked") if looked else None,
-        *groups,
-        id=name,
-        aria_labelledby=f"{name}-heading",
-    )
+    heading = element("h2", value.heading, dir="auto", id=f"{name}-heading")
+    lead = element("p", value.text, class_="lead", dir="auto") if value.text else None
+    note = element("p", LOOKED, class_="lead looked") if looked else None
+    return element("section", heading, lead, note, *groups, id=name, aria_labelledby=f"{name}-heading")
 
 
 # Written texts, as they are.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from mirada.drawing.attention.weights import LIGHT
+from mirada.drawing.attention.weights import LIGHT, head
 from mirada.drawing.page import Item, Markup, card, element, scroll
 from mirada.errors import require
 from mirada.words import Value, number, plain, written
@@ -45,18 +45,17 @@ class DataTable(Item):
     def draw(self) -> Markup:
         """Numbers right-aligned under each other, texts to the left."""
         texts = [all(isinstance(entry, str) for entry in column) for column in zip(*self.rows, strict=True)]
+        kinds = ["text" if text else None for text in texts[1:]]
 
         def row(tag: str, name: str, *cells: str) -> Markup:
             scope = "col" if tag == "th" else None
-            others = [
-                element(tag, cell, class_="text" if text else None, scope=scope, dir="auto")
-                for cell, text in zip(cells, texts[1:], strict=True)
-            ]
+            pairs = zip(cells, kinds, strict=True)
+            others = [element(tag, cell, class_=kind, scope=scope, dir="auto") for cell, kind in pairs]
             return element("tr", element("th", name, scope=scope or "row", dir="auto"), *others)
 
-        head = element("thead", row("th", *self.columns))
+        names = element("thead", row("th", *self.columns))
         body = element("tbody", *(row("td", *map(written, entries)) for entries in self.rows))
-        whole = element("table", head, body, class_="numbers wordy" if all(texts) else "numbers")
+        whole = element("table", names, body, class_="numbers wordy" if all(texts) else "numbers")
         return card(self.title, scroll(whole, self.title or "Table"))
 
 
@@ -94,8 +93,8 @@ class Confusion(Item):
         """The table; the diagonal has its own color."""
         columns = [element("th", element("span", element("bdi", label)), scope="col") for label in self.labels]
         rows = [self._row(place) for place in range(len(self.labels))]
-        head = element("thead", element("tr", element("td", "is \\ taken for", class_="corner"), *columns))
-        table = element("table", head, element("tbody", *rows), class_="matrix confusion", translate="no")
+        names = element("thead", element("tr", element("td", "is \\ taken for", class_="corner"), *columns))
+        table = element("table", names, element("tbody", *rows), class_="matrix confusion", translate="no")
         caption = element("figcaption", element("h3", "Taken for what"))
         return element("figure", caption, scroll(table, "Confusion matrix"), class_="card")
 
@@ -144,22 +143,14 @@ class Ranked(Item):
     def draw(self) -> Markup:
         """The text with its gap and a bar per candidate."""
         signs = {self.wanted: element("span", " \u2713 wanted", class_="right")} if self.wanted else {}
-        gapped = [
-            element("span", part, class_="gap", role="img", aria_label="gap") if GAP.fullmatch(part) else part
-            for part in GAP.split(self.text)
-        ]
+        gap = {"class_": "gap", "role": "img", "aria_label": "gap"}
+        gapped = [element("span", part, **gap) if GAP.fullmatch(part) else part for part in GAP.split(self.text)]
         missed = None
         if self.wanted and self.wanted not in [word for word, _ in self.candidates]:
             name = element("b", self.wanted, dir="auto")
             missed = element("p", "wanted ", name, ", not among these", class_="missed wrong")
-        return element(
-            "figure",
-            element("figcaption", element("span", self.note, dir="auto")) if self.note else None,
-            element("p", *gapped, class_="gapped", dir="auto", lang="", translate="no"),
-            bars(self.candidates, signs),
-            missed,
-            class_="card",
-        )
+        text = element("p", *gapped, class_="gapped", dir="auto", lang="", translate="no")
+        return element("figure", head(self.note, None), text, bars(self.candidates, signs), missed, class_="card")
 
 
 def bars(entries: Sequence[tuple[str, float]], signs: Mapping[str, Markup]) -> Markup:

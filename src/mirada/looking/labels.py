@@ -255,13 +255,10 @@ def written_labels(
 
     Row 0 of the target is the start, from which the first token was written.
     """
-    return Labels(
-        {name: read, "target": written_axis(tokenizer, best.tokens)},
-        {"*encoder*": (name, name), "*decoder*self": ("target", "target"), "*decoder*": ("target", name)},
-        {"input": given},
-        (text, best.score),
-        written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer),
-    )
+    axes = {name: read, "target": written_axis(tokenizer, best.tokens)}
+    places = {"*encoder*": (name, name), "*decoder*self": ("target", "target"), "*decoder*": ("target", name)}
+    steps = written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer)
+    return Labels(axes, places, {"input": given}, (text, best.score), steps)
 
 
 def written_steps(
@@ -272,13 +269,8 @@ def written_steps(
         return ()
     shares = logits[first : first + len(tokens)].float().softmax(-1).cpu()
     top = shares.topk(min(RANKED, shares.shape[-1]))
-    return tuple(
-        WrittenStep(
-            first + row,
-            tokenizer.token(token),
-            float(shares[row, token]),
-            tuple((tokenizer.token(i), p) for i, p in zip(top.indices[row].tolist(), top.values[row].tolist(), strict=True)),
-            token,
-        )
-        for row, token in enumerate(tokens)
-    )  # fmt: skip
+    steps = []
+    for row, token in enumerate(tokens):
+        best = zip(map(tokenizer.token, top.indices[row].tolist()), top.values[row].tolist(), strict=True)
+        steps.append(WrittenStep(first + row, tokenizer.token(token), float(shares[row, token]), tuple(best), token))
+    return tuple(steps)

@@ -27,13 +27,16 @@ def view(stream: Stream, labels: Labels, title: str = "", head: int | None = Non
     fits = head is None or 0 <= head < stream.heads
     require(fits, f"{name} has {stream.heads} heads, 0 to {stream.heads - 1}: there is no head {head}")
     rows, columns = labels.rows_and_columns(stream.name, stream.queries, stream.keys)
+    reading = f"rows: {_called(rows, 'query')}; columns: {_called(columns, 'key')}"
+    if rows is columns:
+        reading = f"rows: who looks; columns: what is looked at; both {_called(columns, 'key')}"
     grid = None
     if isinstance(columns, GridLabels):
         grid = PictureGrid(columns.height, columns.width, len(columns.before), columns.picture)
     who = "1 head" if stream.heads == 1 else f"mean of {stream.heads} heads" if head is None else f"head {head}"
     shown = AttentionView(
         _matrix(stream, head), rows.tokens, columns.tokens, title=title, layer=f"{stream.name or 'attention'}, {who}",
-        reading=_reading(rows, columns), grid=grid,
+        reading=reading, grid=grid,
         values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
         remarks=(*_changes(labels), *_remarks(stream, columns, head)), made={**labels.made, **sample_told([stream])},
         visible=tuple(stream.visible().tolist()),
@@ -85,13 +88,6 @@ def title(labels: Labels, sample: int | None = None, samples: int = 1) -> str:
     words = [" ".join(text.split()) for text in (given, answer[0] if answer else "")]
     which = f"sample {sample or 0} of 0 to {samples - 1}" if samples > 1 else ""
     return " \u00b7 ".join(filter(None, (which, " \u2192 ".join(filter(None, words)))))
-
-
-def _reading(rows: AxisLabels, columns: AxisLabels) -> str:
-    """What the rows and columns are, in words."""
-    if rows is columns:
-        return f"rows: who looks; columns: what is looked at; both {_called(columns, 'key')}"
-    return f"rows: {_called(rows, 'query')}; columns: {_called(columns, 'key')}"
 
 
 def _called(axis: AxisLabels, role: str) -> str:

@@ -130,11 +130,8 @@ class RowSums:
         """The statistics of every head."""
         means = {name: self.totals[name] / self.counts[name].clamp(min=1) for name in MEANS}
         mass = self.columns / self.counts["entropy"].clamp(min=1).unsqueeze(-1)
-        sinks = [_sink_of(row, self.rows) for row in mass]
-        return [
-            HeadStatistics(**{name: float(mean[head]) for name, mean in means.items()}, sink=sink)
-            for head, sink in enumerate(sinks)
-        ]
+        by_head = [{name: float(mean[head]) for name, mean in means.items()} for head in range(len(mass))]
+        return [HeadStatistics(**each, sink=_sink_of(row, self.rows)) for each, row in zip(by_head, mass, strict=True)]
 
     def checks(self, dropout: float) -> Checks:
         """What a reader must be warned of."""

@@ -234,28 +234,16 @@ def _drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int]
         row, column = divmod(strongest, columns)
         peak = _framed((column / columns, row / rows, (column + 1) / columns, (row + 1) / rows), "peak")
     height, width = size
-    boxes = [
-        _framed((left / width, top / height, right / width, bottom / height), "box")
-        for left, top, right, bottom in panel.boxes
-    ]
+    boxes = [_framed((x0 / width, y0 / height, x1 / width, y1 / height), "box") for x0, y0, x1, y1 in panel.boxes]
     inside = _share_inside(panel, size) if boxes else None
     note = panel.note or (f"{inside:.0%} of the weight in the box" if inside is not None else "")
     seen = f"{word}: {text}"
-    return element(
-        "div",
-        element(
-            "span",
-            element("span", class_="base gray"),
-            element("img", class_="overlay", alt="", src=data_uri(overlay(panel.weights, scale))),
-            *boxes,
-            peak,
-            class_="view weighted", role="img", aria_label=seen, title=seen,
-        ),
-        element("b", word, class_="word", dir="auto", lang="", translate="no"),
-        element("small", text, class_="at"),
-        element("small", note) if note else None,
-        class_="panel",
-    )  # fmt: skip
+    gray = element("span", class_="base gray")
+    heat = element("img", class_="overlay", alt="", src=data_uri(overlay(panel.weights, scale)))
+    view = element("span", gray, heat, *boxes, peak, class_="view weighted", role="img", aria_label=seen, title=seen)
+    name = element("b", word, class_="word", dir="auto", lang="", translate="no")
+    place = element("small", text, class_="at")
+    return element("div", view, name, place, element("small", note) if note else None, class_="panel")
 
 
 def _framed(box: Box, kind: str) -> Markup:

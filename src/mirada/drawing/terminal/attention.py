@@ -103,14 +103,10 @@ def _upright(names: list[str], widths: list[int], label: int, terminal: Terminal
     """The names of narrow columns, letter below letter; a longer name ends in an ellipsis."""
     columns = [_letters(name) for name in names]
     tall = min(TALLEST, max(map(len, columns), default=0))
-    columns = [
-        [*column[: tall - 1], _ellipsis(terminal)[:1]] if len(column) > tall else [""] * (tall - len(column)) + column
-        for column in columns
-    ]
-    return [
-        (" " * (label + 2) + "".join(fitted(column[place], 2, "left", "") for column in columns)).rstrip()
-        for place in range(tall)
-    ]
+    end = _ellipsis(terminal)[:1]
+    columns = [[*c[: tall - 1], end] if len(c) > tall else [""] * (tall - len(c)) + c for c in columns]
+    lines = ["".join(fitted(column[place], 2, "left", "") for column in columns) for place in range(tall)]
+    return [(" " * (label + 2) + line).rstrip() for line in lines]
 
 
 def _letters(text: str) -> list[str]:

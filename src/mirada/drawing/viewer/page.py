@@ -32,10 +32,8 @@ def attention_page(records: Sequence[bytes], title: str, language: str = "", sta
     require(len(records) in (1, 2), f"a page shows one record, or two and their difference: got {len(records)}")
     require(language in ("", "es", "en"), f"unknown language {language!r}; known: en, es")
     opening = element("p", "mirada", class_="opening")
-    blocks = [
-        element("script", Markup(b64encode(record).decode()), type=KIND, data_record=str(index))
-        for index, record in enumerate(records)
-    ]
+    texts = [Markup(b64encode(record).decode()) for record in records]
+    blocks = [element("script", text, type=KIND, data_record=str(index)) for index, text in enumerate(texts)]
     shown = element("div", opening, id="mirada", class_="mirada", data_language=language, data_start=start)
     without = element("noscript", element("p", "This page needs JavaScript. Esta página necesita JavaScript."))
     styles = (BODY, THEMES, module_text("attention.css"))

@@ -183,18 +183,16 @@ class _Writer:
         except ValueError:  # a file that was read had none
             return None
         factors = stream.factors()
-        q, k = (None, None) if factors is None else (factors.q, factors.k)
-        size = sum(x.numel() for x in (q, k, values) if x is not None)
+        size = values.numel() + (0 if factors is None else factors.q.numel() + factors.k.numel())
         if size > min(SMALL_VECTORS, self.vectors_left) or values.shape[1] != stream.keys or not size:
             return None
         self.vectors_left -= size
         described: dict[str, Any] = {"v": self.blobs.add([little(values)]), "value_dim": values.shape[-1]}
-        if factors is None or q is None or k is None or k.shape[1] != stream.keys:
+        if factors is None or factors.k.shape[1] != stream.keys:
             return described
-        return described | {
-            "q": self.blobs.add([little(q)]), "k": self.blobs.add([little(k)]), "dim": q.shape[-1], "scale": factors.scale,
-            "plain": factors.plain,
-        }  # fmt: skip
+        q, k = (self.blobs.add([little(x)]) for x in (factors.q, factors.k))
+        dim = factors.q.shape[-1]
+        return described | {"q": q, "k": k, "dim": dim, "scale": factors.scale, "plain": factors.plain}
 
     def methods(self, methods: Methods) -> dict[str, Any]:
         shape = next(iter(methods.matrices.values())).shape
@@ -205,7 +203,7 @@ class _Writer:
         return {
             "rows": rows, "columns": columns,
             "matrices": [{"name": name, "data": self.blobs.add([little(tidy(x))])} for name, x in methods.matrices.items()],
-            "agreement": [asdict(one) for one in methods.agreement],
+            "agreement": list(map(asdict, methods.agreement)),
         }  # fmt: skip
 
     def axis(self, axis: AxisLabels) -> dict[str, Any]:

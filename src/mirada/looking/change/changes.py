@@ -266,8 +266,7 @@ def apply(
             where = where & Removed(change, request.heads, before)
         else:
             functions.append(change)
-    if where is not request.where:
-        request = replace(request, where=where)
+    request = request if where is request.where else replace(request, where=where)
     if not forces and not functions:
         return request
     if isinstance(request.reweigh, Reweighed):  # an outer block's

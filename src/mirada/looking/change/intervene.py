@@ -86,10 +86,8 @@ class InterventionBlock:
                 raise unknown("layer", name, layers)
             for change in as_list(given):
                 if not isinstance(change, Change) and (not callable(change) or isinstance(change, type)):
-                    raise ValueError(
-                        "a change is DropHead, Cut, MaskKey, Force or a function of the weights: "
-                        f"got {change!r} for {name or 'the layer'}"
-                    )
+                    got = f"got {change!r} for {name or 'the layer'}"
+                    raise ValueError(f"a change is DropHead, Cut, MaskKey, Force or a function of the weights: {got}")
                 head, last = getattr(change, "head", None), self.heads[layers[name]] - 1
                 fits = not isinstance(change, Change) or head is None or head <= last
                 require(fits, f"{name or 'the layer'} has heads 0 to {last}: got {change}. Did you mean head={last}?")
