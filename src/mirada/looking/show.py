@@ -14,7 +14,7 @@ from mirada.drawing.terminal.attention import draw_graph, draw_matrix, draw_pict
 from mirada.drawing.terminal.text import Terminal, cut
 from mirada.errors import require, unknown
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TimeLabels
-from mirada.looking.stream import Stream, sample_told
+from mirada.looking.stream import Stream, sample_note
 
 MOST_CELLS = 16_000_000  # weights that a still picture is made of
 
@@ -38,7 +38,7 @@ def view(stream: Stream, labels: Labels, title: str = "", head: int | None = Non
         _matrix(stream, head), rows.tokens, columns.tokens, title=title, layer=f"{stream.name or 'attention'}, {who}",
         reading=reading, grid=grid,
         values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
-        remarks=(*_changes(labels), *_remarks(stream, columns, head)), made={**labels.made, **sample_told([stream])},
+        remarks=(*_changes(labels), *_remarks(stream, columns, head)), made={**labels.made, **sample_note([stream])},
         visible=tuple(stream.visible().tolist()),
     )  # fmt: skip
     return _with_steps(labels, shown, rows is not columns)

@@ -226,7 +226,7 @@ class Stream:
         return mask.expand(mask.shape[0], last - first, self.keys)
 
 
-def sample_told(streams: Sequence[Stream]) -> dict[str, str]:
+def sample_note(streams: Sequence[Stream]) -> dict[str, str]:
     """Which sample is shown, where there were several."""
     most = max((stream.last.batch for stream in streams), default=1)
     return {"sample": f"{streams[0].sample} of 0 to {most - 1}"} if most > 1 else {}

@@ -32,7 +32,7 @@ from mirada.looking.explain.methods import Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, TimeLabels
 from mirada.looking.statistics import Checks, Sink
-from mirada.looking.stream import Stream, sample_told, tidy
+from mirada.looking.stream import Stream, sample_note, tidy
 
 SMALL_VECTORS, ALL_VECTORS = 2**16, 2**19  # numbers of one layer, and of all, that are kept for the arithmetic
 EXACT_WEIGHTS = 2**13  # of one layer: so few are kept as they are, and numbers on a blackboard stay what they are
@@ -82,7 +82,7 @@ class _Writer:
         streams = [self.stream(stream) for stream in self.streams]
         provenance = {name: str(value) for name, value in labels.made.items()}
         manifest: dict[str, Any] = {
-            "format": FORMAT, "version": VERSION, "made": {**version(), **provenance, **sample_told(self.streams)},
+            "format": FORMAT, "version": VERSION, "made": {**version(), **provenance, **sample_note(self.streams)},
             "answer": None if labels.answer is None else {"text": labels.answer[0], "score": _number(labels.answer[1])},
             "streams": streams,
             "outputs": [

@@ -244,16 +244,15 @@ def _gradients(
     return torch.stack(rows)
 
 
-# The methods beside raw attention, for an answer: from its labels it is known what was written, and which axes
-# they have.
+# The methods for an answer: its labels say what was written, and which axes the methods have.
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """What an answer is made of, where it is not the logits of every row of the model's output.
+    """What is explained of an answer that is not the logits of every row of the model's output.
 
-    `logits` finds those of the labels' outputs, a row for each of them in their order. A `score` is what a model says that
-    chooses nothing: numbers for every row. `sample` is the one that is shown, where the layers see several at once.
+    `logits` returns those of the labels' outputs, a row for each of them in their order. `score` returns numbers for every
+    row, for a model without classes. `sample` is the one that is shown, if the layers see several at once.
     """
 
     logits: Callable[[Any], Tensor] | None = None
