@@ -18,7 +18,7 @@ import torch
 from ratios import HEADER, race
 
 from mirada import look
-from mirada.drawing.viewer.page import LARGE, attention_page
+from mirada.drawing.viewer.page import attention_page
 from mirada.looking.labels import Labels, TextLabels
 from mirada.looking.record import Seen
 from mirada.models.gpt import GPT, GPTConfig
@@ -80,7 +80,7 @@ def pages(folder: Path) -> dict[int, Path]:
         seen = seen_by(model(length), length)
         began = time.perf_counter()
         content = seen.to_bytes()
-        page = attention_page([content], f"{length} tokens", dense_above=LARGE)
+        page = attention_page([content], f"{length} tokens")
         seconds = time.perf_counter() - began
         weights = seen[seen.names[0]].weights()
         entropy = float(-(weights * weights.clamp(min=1e-30).log()).sum(-1).mean())

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +74,9 @@ def contexts(browser: Any) -> dict[str, Any]:
 def open_page(browser: Any, contexts: dict[str, Any], tmp_path: Path) -> Iterator[Open]:
     pages: list[Any] = []
 
-    def open_page(
-        *records: bytes, query: str = "", language: str = "", start: str = "", dense_above: float = inf, **options: Any
-    ) -> Opened:
+    def open_page(*records: bytes, query: str = "", language: str = "", start: str = "", **options: Any) -> Opened:
         file = tmp_path / f"page-{len(pages)}.html"
-        file.write_text(attention_page(records, "a page", language, start, dense_above), encoding="utf-8")
+        file.write_text(attention_page(records, "a page", language, start), encoding="utf-8")
         options.setdefault("viewport", {"width": 1280, "height": 800})
         options.setdefault("locale", "en-US")
         key = json.dumps(options)

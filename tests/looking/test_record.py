@@ -240,7 +240,7 @@ def test_cached_steps_keep_each_key_once(position: nn.Module | None) -> None:
         assert_close(call.weights(), whole[""].weights()[:, :, rows])
         assert_close(call.output(), whole[""].output()[:, :, rows])
     history = seen._histories[id(cache)]
-    assert [step.k.shape[2] for step in history.steps] == [5, 1, 2]
+    assert [k.shape[2] for k, _, _ in history.steps] == [5, 1, 2]
 
 
 def test_memory_grows_with_the_length_not_its_square() -> None:

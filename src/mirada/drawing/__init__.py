@@ -1,4 +1,4 @@
-"""Pictures of numbers and words, and the pages they stand on: SVG, HTML and PNG, with nothing to load.
+"""Pictures of numbers and words, and their pages: SVG, HTML and PNG, with nothing to load.
 
 One file per kind of picture. An item (see `Item`) is a frozen dataclass of plain values that draws itself; `html` makes a
 page of a report of items, `document` is the frame of any page. Every text is data and stays text: what is not `Markup` is

@@ -6,7 +6,7 @@ from itertools import groupby
 from math import ceil, floor, isfinite, log10
 from typing import TypeAlias
 
-from mirada.drawing.page import Item, Markup, element, join, scroll
+from mirada.drawing.page import Item, Markup, card, element, join, scroll
 from mirada.errors import unknown
 from mirada.words import number, plain, scientific
 
@@ -48,33 +48,20 @@ def linear(low: float, high: float, about: int, whole: bool, least: float = 0.0)
     >>> linear(130, 970, about=4, whole=True)
     (0.0, 1000.0, ((0.0, '0'), (250.0, '250'), (500.0, '500'), (750.0, '750'), (1000.0, '1,000')))
     """
-    low, high = _spread(low, high)
-    step = max(_round_step((high - low) / about), least)
+    size = max(abs(low), abs(high))
+    if not high - low > max(1e-6 * size, TINY):  # too narrow to draw
+        room = 0.1 * size if size > TINY else 1.0
+        low, high = low - room, high + room
+    rough = (high - low) / about
+    power = 10.0 ** floor(log10(rough))
+    step = max(next(factor * power for factor in ROUND if factor * power >= rough * (1 - 1e-9)), least)
     first, last = low / step, high / step
     # a hair of tolerance: 0.3 / 0.1 is a little less than 3
-    if whole:
-        indices = range(floor(first + 1e-9), ceil(last - 1e-9) + 1)
-    else:
-        indices = range(ceil(first - 1e-9), floor(last + 1e-9) + 1)
-    values = [index * step for index in indices]
+    begin, end = (floor(first + 1e-9), ceil(last - 1e-9)) if whole else (ceil(first - 1e-9), floor(last + 1e-9))
+    values = [index * step for index in range(begin, end + 1)]
     if whole:
         low, high = values[0], values[-1]
     return low, high, tuple(zip(values, _labels(values, step), strict=True))
-
-
-def _spread(low: float, high: float) -> tuple[float, float]:
-    """The range, widened where it is too narrow to draw."""
-    size = max(abs(low), abs(high))
-    if high - low > max(1e-6 * size, TINY):
-        return low, high
-    room = 0.1 * size if size > TINY else 1.0
-    return low - room, high + room
-
-
-def _round_step(rough: float) -> float:
-    """The smallest round number that is not below `rough`."""
-    power = 10.0 ** floor(log10(rough))
-    return next(factor * power for factor in ROUND if factor * power >= rough * (1 - 1e-9))
 
 
 def _labels(values: list[float], step: float) -> list[str]:
@@ -130,9 +117,15 @@ Point: TypeAlias = tuple[float, float | None]
 
 @dataclass(frozen=True)
 class Curve:
-    """A line of a chart: (step, value) pairs; a value that is None or not finite leaves a gap.
+    """A line of a chart.
 
-    `best` says which end is good, "lowest" or "highest": that point is marked and its value written out.
+    Args:
+        name: Its name in the legend.
+        points: Pairs of a step and a value; a value that is None or not finite leaves a gap.
+        best: Which end is good, "lowest" or "highest": that point is marked and its value written out.
+
+    >>> Curve("valid", ((1, 2.5), (2, None), (3, 1.5)), best="lowest").empty
+    False
     """
 
     name: str
@@ -188,19 +181,10 @@ def stroke_of(curve: Curve, index: int) -> Stroke:
     points = dict(curve.points)  # the last value of a step counts: a resumed run measures again
     placed = sorted(((step, points[step]) for step in points if _drawable(step)), key=lambda point: point[0])
     good = [(step, value) for step, value in placed if value is not None and _drawable(value)]
-    best = None
-    if good and curve.best:
-        best = (min if curve.best == "lowest" else max)(good, key=lambda point: point[1])
-    return Stroke(
-        name=curve.name,
-        points=thinned(tuple(placed), MOST),
-        given=len(placed),
-        skipped=len(points) - len(good),
-        best=best,
-        which=curve.best,
-        last=good[-1] if good else None,
-        number=index,
-    )
+    extreme = min if curve.best == "lowest" else max
+    best = extreme(good, key=lambda point: point[1]) if good and curve.best else None
+    last, skipped = good[-1] if good else None, len(points) - len(good)
+    return Stroke(curve.name, thinned(tuple(placed), MOST), len(placed), skipped, best, curve.best, last, index)
 
 
 def thinned(points: tuple[Point, ...], most: int) -> tuple[Point, ...]:
@@ -231,9 +215,15 @@ SCALES = ("linear", "from zero", "log")
 
 @dataclass(frozen=True)
 class Chart(Item):
-    """Curves over one axis. The scale of values is "linear", "from zero" (amounts, such as speeds) or "log".
+    """Curves over one axis of steps.
 
-    A log scale needs positive values; a chart with others is drawn linear.
+    Args:
+        title: The heading.
+        curves: The lines.
+        x: The name of the steps.
+        y: The name of the values.
+        scale: Of the values: "linear", "from zero" (amounts, such as speeds) or "log", which needs positive values; a
+            chart with others is drawn linear.
 
     >>> Chart("Loss", (Curve("valid", ((1, 2.5), (2, 1.5)), best="lowest"),)).empty
     False
@@ -257,15 +247,7 @@ class Chart(Item):
         lines = [stroke_of(curve, index) for index, curve in enumerate(self.curves) if not curve.empty]
         drawn = [point for line in lines for point in line.drawn]
         picture = _svg(self, lines) if drawn else element("p", "There is no finite value to draw.", class_="caution")
-        return element(
-            "figure",
-            element("figcaption", element("h3", self.title, dir="auto")),
-            legend(lines),
-            picture,
-            warnings(lines),
-            _table(self, lines),
-            class_="chart card",
-        )
+        return card(self.title, legend(lines), picture, warnings(lines), _table(self, lines), class_="chart card")
 
 
 def _axes_of(value: Chart, lines: list[Stroke]) -> tuple[Axis, Axis]:
@@ -291,29 +273,20 @@ def _svg(value: Chart, lines: list[Stroke]) -> Markup:
         element("text", value.x, x=plain(x.end), y=plain(HEIGHT - 5), class_="end name"),
         element("text", value.y, x=4, y=12, class_="name") if value.y else None,
     ]
-    return element(
-        "svg",
-        grid(x, y), feet(x, y.start), *names,
-        *(polylines(line, x, y) for line in lines),
-        *(_mark(line, x, y) for line in lines),
-        cross(x, y),
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="img",
-        aria_label=f"{value.title}. " + " ".join(_told(value, line) for line in lines),
-    )  # fmt: skip
+    curves = [*(polylines(line, x, y) for line in lines), *(_mark(line, x, y) for line in lines)]
+    alternative = f"{value.title}. " + " ".join(_in_words(value, line) for line in lines)
+    parts = [grid(x, y), feet(x, y.start), *names, *curves, cross(x, y)]
+    return element("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=alternative)
 
 
 def grid(x: Axis, y: Axis) -> Markup:
     """A line and a label for every tick of the values."""
-    left, right = plain(x.start), plain(x.end)
-    return join(
-        part
-        for tick, label in y.ticks
-        for part in (
-            element("line", x1=left, x2=right, y1=plain(y(tick)), y2=plain(y(tick)), class_="grid"),
-            element("text", label, x=plain(x.start - 6), y=plain(y(tick) + 4), class_="end"),
-        )
-    )
+    parts = []
+    for tick, label in y.ticks:
+        height = plain(y(tick))
+        parts.append(element("line", x1=plain(x.start), x2=plain(x.end), y1=height, y2=height, class_="grid"))
+        parts.append(element("text", label, x=plain(x.start - 6), y=plain(y(tick) + 4), class_="end"))
+    return join(parts)
 
 
 def feet(x: Axis, floor: float) -> Markup:
@@ -327,7 +300,7 @@ def feet(x: Axis, floor: float) -> Markup:
 
 
 def _anchor(place: float, label: str) -> str | None:
-    """Labels stand in the middle of their tick unless they would leave the picture."""
+    """Labels are centered at their tick unless they would leave the picture."""
     half = LETTER * len(label) / 2
     if place + half > WIDTH - 2:
         return "end"
@@ -341,7 +314,7 @@ def cross(x: Axis, y: Axis) -> Markup:
 
 
 def polylines(line: Stroke, x: Axis, y: Axis, name_of: Callable[[float], str] = number) -> Markup:
-    """A curve: a polyline per stretch without gaps, a dot where a point stands alone or where points are few."""
+    """A curve: a polyline per stretch without gaps, dots for isolated points and where points are few."""
     parts = []
     for good, run in groupby(line.points, key=lambda point: _drawable(point[1])):
         if not good:
@@ -351,14 +324,9 @@ def polylines(line: Stroke, x: Axis, y: Axis, name_of: Callable[[float], str] = 
             path = " ".join(f"{plain(across)},{plain(up)}" for across, up, _, _ in places)
             parts.append(element("polyline", points=path, stroke_dasharray=line.dashes))
         if len(places) == 1 or len(line.points) <= FEW:
-            parts += [
-                element(
-                    "circle",
-                    element("title", f"{line.name}: {number(height)} at {name_of(step)}"),
-                    cx=plain(across), cy=plain(up), r=2.5,
-                )
-                for across, up, step, height in places
-            ]  # fmt: skip
+            for across, up, step, height in places:
+                title = element("title", f"{line.name}: {number(height)} at {name_of(step)}")
+                parts.append(element("circle", title, cx=plain(across), cy=plain(up), r=2.5))
     return element("g", *parts, class_=f"curve {line.color}")
 
 
@@ -375,30 +343,25 @@ def legend(lines: list[Stroke], *more: Markup | None) -> Markup:
     """Names with their last and best values; the script writes the values under the pointer here."""
     entries = []
     for line in lines:
-        swatch = element(
-            "svg",
-            element("line", x1=0, x2=22, y1=5, y2=5, stroke_dasharray=line.dashes, class_=f"swatch {line.color}"),
-            viewBox="0 0 22 10", width=22, height=10, aria_hidden="true",
-        )  # fmt: skip
+        kind = f"swatch {line.color}"
+        stroke = element("line", x1=0, x2=22, y1=5, y2=5, stroke_dasharray=line.dashes, class_=kind)
+        swatch = element("svg", stroke, viewBox="0 0 22 10", width=22, height=10, aria_hidden="true")
         last = element("b", number(line.last[1]) if line.last else number(None), class_="now")
-        best = None
-        if line.best is not None:
-            best = element("small", f"{line.which} {number(line.best[1])} at {number(line.best[0])}")
+        text = f"{line.which} {number(line.best[1])} at {number(line.best[0])}" if line.best is not None else ""
+        best = element("small", text) if text else None
         name = element("span", line.name, dir="auto")
         entries.append(element("li", swatch, name, element("small", "last"), last, best))
     return element("ul", *entries, *more, class_="legend")
 
 
-def _told(value: Chart, line: Stroke) -> str:
+def _in_words(value: Chart, line: Stroke) -> str:
     """A curve in words."""
     if line.last is None:
         return f"{line.name}: no finite value."
     first = line.drawn[0]
     best = f", {line.which} {number(line.best[1])} at {number(line.best[0])}" if line.best else ""
-    return (
-        f"{line.name}: {number(first[1])} at {value.x} {number(first[0])}, "
-        f"{number(line.last[1])} at {number(line.last[0])}{best}."
-    )
+    last = f"{number(line.last[1])} at {number(line.last[0])}"
+    return f"{line.name}: {number(first[1])} at {value.x} {number(first[0])}, {last}{best}."
 
 
 def warnings(lines: list[Stroke]) -> Markup:

@@ -64,8 +64,14 @@ def element(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
     return Markup(start if name in VOID else f"{start}{join(children)}</{name}>")
 
 
+def card(title: str, *children: Child, class_: str = "card") -> Markup:
+    """The figure of an item, below its title if it has one."""
+    heading = element("figcaption", element("h3", title, dir="auto")) if title else None
+    return element("figure", heading, *children, class_=class_)
+
+
 def scroll(content: Markup, label: str) -> Markup:
-    """What may be larger than its place scrolls inside it, with the keyboard as well."""
+    """Content that may be too large scrolls inside its box, with the keyboard as well."""
     return element("div", content, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
@@ -76,8 +82,8 @@ def scroll(content: Markup, label: str) -> Markup:
 class Item(Protocol):
     """Something that draws itself: a frozen dataclass of plain values, checked when made.
 
-    A page shows any item and knows none of them; neighbors of one type stand side by side. A new kind of picture is a
-    new class in a file of its own:
+    A page draws items without knowing their classes; adjacent items of one class are shown side by side. The protocol
+    has no fields of its own. A new kind of picture is a new class in a file of its own:
 
     >>> from dataclasses import dataclass
     >>> from mirada.drawing.page import element
@@ -102,7 +108,7 @@ class Item(Protocol):
 
     @property
     def shows_attention(self) -> bool:
-        """Whether its colors are weights: the page then says what they do not prove."""
+        """Whether its colors are weights: the page then adds a note on what they do not prove."""
         return False
 
     def draw(self) -> Markup:
@@ -120,14 +126,20 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 def document(title: str, body: Markup, *, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
     """A whole page as the text of one HTML file, to be written as UTF-8.
 
-    Styles and scripts are texts of our own (see `static`), never of the data. Only these very scripts may run, whatever
-    the body contains: the page's content security policy has their digests.
+    Only the given scripts may run, whatever the body contains: the page's content security policy has their digests.
+
+    Args:
+        title: The title of the page.
+        body: What it shows; `element` makes it.
+        styles: Style sheets, trusted texts that never come from data.
+        scripts: Scripts, trusted texts that never come from data.
 
     >>> page = document("1 < 2", element("p", "<script>"), scripts=("document.title = 'ready';",))
     >>> page[:15], "<title>1 &lt; 2</title>" in page, "<p>&lt;script&gt;</p>" in page
     ('<!doctype html>', True, True)
     """
-    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'"
+    digests = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -140,10 +152,6 @@ def document(title: str, body: Markup, *, styles: Sequence[str] = (), scripts: S
     # after the body, so that scripts find what they are about
     seen = element("body", body, join(element("script", Markup(script)) for script in scripts))
     return f"<!doctype html>\n{element('html', head, seen, lang='en')}\n"
-
-
-def _digest(script: str) -> str:
-    return b64encode(sha256(script.encode()).digest()).decode()
 
 
 def static(name: str) -> str:
@@ -161,7 +169,16 @@ HEADLINE = 14  # letters of a value that can be large
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a short explanation and what it is about. A section whose items are all empty is left out."""
+    """A part of a report. A section whose items are all empty is not shown.
+
+    Args:
+        heading: Its heading.
+        text: A short explanation.
+        items: What it shows.
+
+    >>> Section("Samples", items=(TextSample("first", ""),)).empty
+    True
+    """
 
     heading: str
     text: str = ""
@@ -175,7 +192,19 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole page: headline numbers (`_facts`), smaller print (`details`), sections, and commands to go on with."""
+    """The content of a page; `html` draws it.
+
+    Args:
+        title: The heading.
+        facts: Headline numbers: pairs of a name and a value.
+        sections: The sections.
+        commands: Commands to run next.
+        summary: A sentence below the title.
+        details: More names and values, in smaller print.
+
+    >>> Report("English to Spanish", facts=(("BLEU", 34.27),), commands=("mirada run runs/translate",)).title
+    'English to Spanish'
+    """
 
     title: str
     facts: tuple[Fact, ...] = ()
@@ -187,6 +216,9 @@ class Report:
 
 def html(report: Report) -> str:
     """The report as the text of one HTML file, to be written as UTF-8.
+
+    Args:
+        report: The content of the page.
 
     >>> page = html(Report("English to Spanish", facts=(("BLEU", 34.27), ("pairs", 12000))))
     >>> page[:15], "12,000" in page
@@ -210,7 +242,16 @@ def _body(report: Report) -> Markup:
         _facts(report.details, "details"),
         element("nav", *links, aria_label="Sections") if len(links) > 1 else None,
     )
-    return join([header, element("main", *(_section(part, name) for name, part in names), _commands(report.commands))])
+    # a click selects a whole command
+    commands = [
+        element("pre", element("code", value), class_="command", translate="no", tabindex=0)
+        for value in report.commands
+    ]
+    heading = element("h2", "How to go on", id="commands-heading")
+    last = (
+        element("section", heading, *commands, id="commands", aria_labelledby="commands-heading") if commands else None
+    )
+    return join([header, element("main", *(_section(part, name) for name, part in names), last)])
 
 
 def _facts(values: tuple[Fact, ...], kind: str) -> Markup | None:
@@ -224,35 +265,17 @@ def _facts(values: tuple[Fact, ...], kind: str) -> Markup | None:
 
 
 def _section(value: Section, name: str) -> Markup:
-    """A section; neighbors of one kind stand side by side."""
+    """A section; adjacent items of one class are side by side."""
     items = [item for item in value.items if not item.empty]
     groups = [
         element("div", *(item.draw() for item in group), class_=f"group {kind.__name__.lower()}-group")
         for kind, group in groupby(items, key=type)
     ]
     looked = any(item.shows_attention for item in items)
-    return element(
-        "section",
-        element("h2", value.heading, dir="auto", id=f"{name}-heading"),
-        element("p", value.text, class_="lead", dir="auto") if value.text else None,
-        element("p", LOOKED, class_="lead looked") if looked else None,
-        *groups,
-        id=name,
-        aria_labelledby=f"{name}-heading",
-    )
-
-
-def _commands(values: tuple[str, ...]) -> Markup | None:
-    """What to type next; a click selects a whole command."""
-    if not values:
-        return None
-    return element(
-        "section",
-        element("h2", "How to go on", id="commands-heading"),
-        join(element("pre", element("code", value), class_="command", translate="no", tabindex=0) for value in values),
-        id="commands",
-        aria_labelledby="commands-heading",
-    )
+    heading = element("h2", value.heading, dir="auto", id=f"{name}-heading")
+    lead = element("p", value.text, class_="lead", dir="auto") if value.text else None
+    note = element("p", LOOKED, class_="lead looked") if looked else None
+    return element("section", heading, lead, note, *groups, id=name, aria_labelledby=f"{name}-heading")
 
 
 # Written texts, as they are.
@@ -260,7 +283,16 @@ def _commands(values: tuple[str, ...]) -> Markup | None:
 
 @dataclass(frozen=True)
 class TextSample(Item):
-    """A written text; `prompt` is the part that was given."""
+    """A text that a model wrote.
+
+    Args:
+        title: The heading.
+        text: What was written.
+        prompt: The beginning that the model was given.
+
+    >>> TextSample("step 100", " house", prompt="the red").empty
+    False
+    """
 
     title: str
     text: str
@@ -273,9 +305,5 @@ class TextSample(Item):
     def draw(self) -> Markup:
         """A written text as it is, after what was given."""
         prompt = element("span", self.prompt, class_="prompt", title="given") if self.prompt else None
-        return element(
-            "figure",
-            element("figcaption", element("h3", self.title, dir="auto")) if self.title else None,
-            element("pre", prompt, self.text, dir="auto", lang="", translate="no", tabindex=0),
-            class_="card sample",
-        )
+        text = element("pre", prompt, self.text, dir="auto", lang="", translate="no", tabindex=0)
+        return card(self.title, text, class_="card sample")

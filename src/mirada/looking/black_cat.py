@@ -37,8 +37,7 @@ def black_cat() -> Seen:
     with torch.no_grad(), look(model) as seen:
         model["attention"](queries, memory=keys, values=values)
     starts = [TEXT.index(word) for word in WORDS]
-    words = TextLabels(
-        WORDS, TEXT, tuple((start, start + len(word)) for start, word in zip(starts, WORDS, strict=True))
-    )
+    spans = tuple((start, start + len(word)) for start, word in zip(starts, WORDS, strict=True))
+    words = TextLabels(WORDS, TEXT, spans)
     made = {"task": "example", "model": "black-cat", "input": TEXT}
     return seen.labelled(Labels({"words": words}, {"*": ("words", "words")}, made, opening="view=graph&row=2"))

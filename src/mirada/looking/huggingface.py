@@ -29,7 +29,8 @@ from mirada.errors import require
 FUSED = "sdpa"
 CROSS = ("cross", "encoder_attn", "encdec", "enc_dec")  # how the names of layers over another sequence read
 SDPA, SOFTMAX, NO_POSITION = Plan(FUSED, {}), Softmax(), Position()
-MOST_DROPPED = 0.999  # of a softmax of ours; all of them dropped is nobody's attention
+scaled_dot = lru_cache(maxsize=64)(Dot)  # by the scale; None is 1 / sqrt(dim)
+MOST_DROPPED = 0.999  # the largest dropout of our softmax, which refuses 1
 
 
 def foreign_names(model: nn.Module) -> dict[nn.Module | None, str]:
@@ -50,7 +51,7 @@ def foreign_names(model: nn.Module) -> dict[nn.Module | None, str]:
 
 def foreign_heads(model: nn.Module) -> dict[nn.Module | None, int]:
     """The modules of a transformers model that may attend, and how many heads each has."""
-    found: dict[nn.Module | None, int] = {}
+    counts: dict[nn.Module | None, int] = {}
     for module in foreign_names(model):
         if module is None or "Attention" not in type(module).__name__:
             continue
@@ -58,12 +59,12 @@ def foreign_heads(model: nn.Module) -> dict[nn.Module | None, int]:
         named = (getattr(module, name, None) for name in ("num_attention_heads", "num_heads", "n_heads"))
         heads = next((n for n in (*named, getattr(config, "num_attention_heads", None)) if isinstance(n, int)), None)
         if heads is not None:
-            found[module] = heads
-    return found
+            counts[module] = heads
+    return counts
 
 
 class Watch:
-    """The entry of the AttentionInterface while somebody looks or intervenes: put there by the first, taken away by the last."""
+    """The entry of the AttentionInterface inside `look` and `intervene`: the first block sets it, the last one removes it."""
 
     def __init__(self) -> None:
         self._lock, self._open = threading.Lock(), 0
@@ -121,7 +122,8 @@ def _request_of(
     """What a call of the library's function computes, as a request: softmax(scale q.k + bias) v inside a neighborhood."""
     causal, bias = more.get("is_causal"), more.get("position_bias")
     causal = getattr(module, "is_causal", True) if causal is None else causal
-    start = first_place(q.shape[2], k.shape[2], mask) if causal and not _is_cross(module) else 0
+    cross = getattr(module, "is_cross_attention", False) or "cross" in type(module).__name__.lower()
+    start = first_place(q.shape[2], k.shape[2], mask) if causal and not cross else 0
     where: Neighborhood = Complete()
     if mask is None and causal and (q.shape[2] > 1 or start):
         where = Causal()
@@ -133,11 +135,13 @@ def _request_of(
     position = NO_POSITION if bias is None else GivenBias(bias.detach(), start)
     if k.is_inference():  # a buffer that later steps write to would not tell
         k, v = k.clone(), v.clone()
-    return Request(q, k, v, _scaled(more.get("scaling")), where, position, _dropped(more.get("dropout") or 0.0), places)
+    return Request(
+        q, k, v, scaled_dot(more.get("scaling")), where, position, _dropped(more.get("dropout") or 0.0), places
+    )
 
 
 def first_place(queries: int, keys: int, mask: Tensor | None) -> int:
-    """Where the first query of a causal call stands among its keys: a cache holds those before it.
+    """The position of the first query of a causal call among its keys: a cache holds those before it.
 
     The queries are the last of the keys; where the cache has room that is still empty, of those that the last query sees.
     Without a mask several queries are the first ones: so the library's function takes it.
@@ -153,17 +157,6 @@ def first_place(queries: int, keys: int, mask: Tensor | None) -> int:
     return max(0, last - queries)
 
 
-def _is_cross(module: nn.Module) -> bool:
-    """Whether a layer says of itself that it looks at another sequence."""
-    return bool(getattr(module, "is_cross_attention", False)) or "cross" in type(module).__name__.lower()
-
-
-@lru_cache(maxsize=64)
-def _scaled(scale: float | None) -> Dot:
-    """The dot product with that scale; None is 1 / sqrt(dim)."""
-    return Dot(scale)
-
-
 @lru_cache(maxsize=64)
 def _dropped(share: float) -> Softmax:
     """A softmax after which that share of the weights is dropped at random, as in training."""
@@ -172,7 +165,7 @@ def _dropped(share: float) -> Softmax:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GivenMask(Dense):
-    """A mask that the model made for the queries of one call, which stand at `start`, start + 1, ..."""
+    """A mask that the model computed for the queries of one call, whose positions are start, start + 1, ..."""
 
     start: int = 0
 

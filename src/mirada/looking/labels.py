@@ -1,7 +1,7 @@
 """Rows and columns that are texts: the tokens that were read and written, with their places in the text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
@@ -22,7 +22,10 @@ ANSWER = "answer"  # the axis of what was answered, where no layer has its rows
 
 @dataclass(frozen=True)
 class AxisLabels:
-    """An axis whose places are only numbered, or named by `tokens`. Other kinds say more.
+    """The names of the rows or columns of a layer. Axes of texts, pictures, times and graphs have classes of their own.
+
+    Args:
+        tokens: A name for every place.
 
     >>> AxisLabels(("a", "b")).size
     2
@@ -44,22 +47,40 @@ class AxisLabels:
 
 @dataclass(frozen=True)
 class TextLabels(AxisLabels):
-    """The tokens of a text, and where each stands in it: None for those that stand nowhere (`</s>`)."""
+    """The tokens of a text, and where each of them is in it.
+
+    Args:
+        tokens: The tokens, as they are shown.
+        text: The text itself.
+        spans: The first and the last + 1 character of each token, or None (`</s>`); empty if they are not known.
+
+    >>> TextLabels(("the", "house", "</s>"), "the house", ((0, 3), (4, 9), None)).size
+    3
+    """
 
     text: str = ""
     spans: tuple[Span | None, ...] = ()
     kind: ClassVar[str] = "text"
 
     def __post_init__(self) -> None:
-        require(
-            len(self.spans) in (0, len(self.tokens)),
-            f"a text axis needs a span per token: got {len(self.spans)} spans, {len(self.tokens)} tokens",
-        )
+        fits = len(self.spans) in (0, len(self.tokens))
+        require(fits, f"a text axis needs a span per token: got {len(self.spans)} spans, {len(self.tokens)} tokens")
 
 
 @dataclass(frozen=True)
 class GridLabels(AxisLabels):
-    """The cells of a picture, row by row, after the tokens that stand `before` them. `picture` is the PNG."""
+    """The cells of a picture, row by row; `GridLabels.of` names them.
+
+    Args:
+        tokens: A name for every place: first those of `before`, then one for each cell.
+        height: The number of rows of cells.
+        width: The number of columns of cells.
+        before: The names of places that precede the cells, such as a class token.
+        picture: The picture as a PNG file.
+
+    >>> GridLabels.of(1, 2, before=("[CLS]",)).tokens
+    ('[CLS]', 'row 1, column 1', 'row 1, column 2')
+    """
 
     height: int = 1
     width: int = 1
@@ -76,7 +97,15 @@ class GridLabels(AxisLabels):
 
 @dataclass(frozen=True)
 class TimeLabels(AxisLabels):
-    """Times of a series or of a recording; `values` draws it beside them where it is one number a time."""
+    """Times of a series or of a recording.
+
+    Args:
+        tokens: A name for every time.
+        values: The series, drawn next to the weights; empty unless it has one number per time.
+
+    >>> TimeLabels(("Monday", "Tuesday"), (20.5, 22.0)).kind
+    'time'
+    """
 
     values: tuple[float, ...] = ()
     kind: ClassVar[str] = "time"
@@ -84,21 +113,35 @@ class TimeLabels(AxisLabels):
 
 @dataclass(frozen=True)
 class NodeLabels(AxisLabels):
-    """The nodes of a graph by name; of a part of one, `places` are their numbers in the whole: those that what-ifs take."""
+    """The nodes of a graph, or of a part of one.
+
+    Args:
+        tokens: The name of every node.
+        places: For a part of a graph, the numbers of its nodes in the graph, which what-ifs refer to.
+
+    >>> NodeLabels(("paper 7", "paper 12"), (7, 12)).size
+    2
+    """
 
     places: tuple[int, ...] = ()
     kind: ClassVar[str] = "graph"
 
     def __post_init__(self) -> None:
-        require(
-            len(self.places) in (0, len(self.tokens)),
-            f"nodes of a part need a place each: got {len(self.places)} places, {len(self.tokens)} nodes",
-        )
+        fits = len(self.places) in (0, len(self.tokens))
+        require(fits, f"nodes of a part need a place each: got {len(self.places)} places, {len(self.tokens)} nodes")
 
 
 @dataclass(frozen=True)
 class WrittenStep:
-    """What was written from a row: the token, its probability, and the likeliest instead of it; `token` is its number."""
+    """What was written from a row.
+
+    Args:
+        row: The row of attention from which it was written.
+        text: The token, as it is shown.
+        probability: Its probability, if it is known.
+        ranked: The likeliest tokens and their probabilities.
+        token: The token's number in the vocabulary; no file holds it.
+    """
 
     row: int
     text: str
@@ -109,10 +152,24 @@ class WrittenStep:
 
 @dataclass(frozen=True)
 class Labels:
-    """All that a picture of attention says beside the weights.
+    """What a picture of attention shows in addition to the weights: the names of rows and columns, the answer, its origin.
 
-    `places` maps patterns of layer names to the axes of rows and columns, the first that fits: {"decoder.*.cross": ("target",
-    "source"), "encoder.*": ("source", "source")}. A layer that no pattern fits, or whose sizes do not, has numbers.
+    Args:
+        axes: The axes by name.
+        places: From patterns of layer names to the axes of their rows and columns; the first that matches counts:
+            {"decoder.*.cross": ("target", "source"), "encoder.*": ("source", "source")}. Rows and columns of a layer
+            that matches none, or has other sizes, are numbered.
+        made: The provenance: task, model, run, input.
+        answer: The answer and its score.
+        outputs: What was written from each row.
+        boxes: Known places in the picture: the row of `outputs`, and left, top, right and bottom in pixels.
+        changes: The what-ifs of the run, as `changes_as_json` writes them.
+        opening: What a page shows first, such as view=graph&row=2; not part of the file.
+        chosen: The number of the class that was answered; no file holds it.
+
+    >>> labels = Labels({"words": TextLabels(("the", "house"))}, {"encoder.*": ("words", "words")})
+    >>> labels.axes_of("encoder.layers.0.self", 2, 2), labels.axes_of("encoder.layers.0.self", 3, 3)
+    (('words', 'words'), None)
     """
 
     axes: Mapping[str, AxisLabels] = field(default_factory=dict)
@@ -123,9 +180,7 @@ class Labels:
     boxes: tuple[tuple[int, tuple[float, float, float, float]], ...] = ()  # row of `outputs`, box in pixels
     changes: tuple[Mapping[str, Any], ...] = ()
     opening: str = ""  # where a page begins, such as view=graph&row=2; not a part of the file
-    chosen: int | None = field(
-        default=None, compare=False
-    )  # the number of the class that was answered; known as `token` is
+    chosen: int | None = field(default=None, compare=False)  # the number of the answered class; no file holds it
 
     def __post_init__(self) -> None:
         for pattern, names in self.places.items():
@@ -140,23 +195,19 @@ class Labels:
         return None
 
     def rows_and_columns(self, layer: str, queries: int, keys: int) -> tuple[AxisLabels, AxisLabels]:
-        """What the rows and columns of a layer are; numbers, where nobody said."""
+        """What the rows and columns of a layer are; numbered axes if they are not known."""
         names = self.axes_of(layer, queries, keys)
         if names is None:
             return AxisLabels.numbered(queries), AxisLabels.numbered(keys)
         return self.axes[names[0]], self.axes[names[1]]
 
-    def with_made(self, **more: str) -> "Labels":
-        """These, with more to say of where they come from."""
-        return replace(self, made={**self.made, **more})
 
-
-RANKED = 5  # tokens that are told beside the one that was written
-SILENT = (PAD, START, END)  # they stand nowhere in a text
+RANKED = 5  # likeliest tokens that are shown with the one that was written
+SILENT = (PAD, START, END)  # they are no part of a text
 
 
 def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Sequence[int] = ()) -> TextLabels:
-    """The axis of a text that was read: `tokens` are those of the text, cut and closed as the model was given them.
+    """The axis of a text that was read: `tokens` are those that the model was given, truncated and with their end token.
 
     >>> tokenizer = Tokenizer.train(["the red house"], kind="word")
     >>> read_axis(tokenizer, "the  house", [*tokenizer.encode("the  house"), END]).spans
@@ -166,42 +217,35 @@ def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Seq
     pieces = iter(tokenizer.pieces(text))
     for token in tokens:
         piece = None if token in SILENT else next(pieces, None)
-        inside = piece is not None and piece.id == token and piece.end > piece.start
-        shown = piece.text if piece is not None and inside and piece.text.strip() else tokenizer.token(token)
-        names.append(shown)
-        spans.append((piece.start, piece.end) if piece is not None and inside else None)
+        if piece is not None and (piece.id != token or piece.end <= piece.start):
+            piece = None
+        names.append(piece.text if piece is not None and piece.text.strip() else tokenizer.token(token))
+        spans.append(None if piece is None else (piece.start, piece.end))
     before = tuple(map(tokenizer.token, start))
     return TextLabels((*before, *names), text, (*(None for _ in before), *spans))
 
 
 def written_axis(tokenizer: Tokenizer, tokens: Sequence[int], start: Sequence[int] = (START,)) -> TextLabels:
-    """The axis of a text that was written, after what it started from."""
-    text, spans = _placed(tokenizer, tokens)
-    names = tuple(map(tokenizer.token, (*start, *tokens)))
-    return TextLabels(names, text, (*(None for _ in start), *spans))
-
-
-def _placed(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[str, tuple[Span | None, ...]]:
-    """The text of some tokens, and the characters that each wrote.
+    """The axis of a text that was written, after the tokens it started from.
 
     >>> tokenizer = Tokenizer.train(["la casa.", "la cosa."], kind="word")
-    >>> _placed(tokenizer, tokenizer.encode("la casa."))
-    ('la casa.', ((0, 2), (3, 7), (7, 8)))
+    >>> written_axis(tokenizer, tokenizer.encode("la casa.")).spans
+    (None, (0, 2), (3, 7), (7, 8))
     """
-    text = tokenizer.decode(tokens)
-    pieces = tokenizer.pieces(text)
+    text, names = tokenizer.decode(tokens), tuple(map(tokenizer.token, (*start, *tokens)))
+    pieces, unplaced = tokenizer.pieces(text), [None for _ in start]
     if [piece.id for piece in pieces] == list(tokens):
-        return text, tuple((piece.start, piece.end) if piece.end > piece.start else None for piece in pieces)
-    # a model may cut a word otherwise than its tokenizer would: what each token adds to the text tells its place
+        places = [(piece.start, piece.end) if piece.end > piece.start else None for piece in pieces]
+        return TextLabels(names, text, (*unplaced, *places))
+    # a model may split a word differently from its tokenizer: a token is where it changes the decoded text
     spans, before = list[Span | None](), ""
     for count in range(1, len(tokens) + 1):
         now = tokenizer.decode(tokens[:count])
         added = now[len(before) :]
-        start = len(now) - len(added.lstrip())
-        stands = added.strip() and now.startswith(before) and text.startswith(now)
-        spans.append((start, len(now)) if stands else None)
+        visible = added.strip() and now.startswith(before) and text.startswith(now)
+        spans.append((len(now) - len(added.lstrip()), len(now)) if visible else None)
         before = now
-    return text, tuple(spans)
+    return TextLabels(names, text, (*unplaced, *spans))
 
 
 def written_labels(
@@ -211,30 +255,22 @@ def written_labels(
 
     Row 0 of the target is the start, from which the first token was written.
     """
-    return Labels(
-        {name: read, "target": written_axis(tokenizer, best.tokens)},
-        {"*encoder*": (name, name), "*decoder*self": ("target", "target"), "*decoder*": ("target", name)},
-        {"input": given},
-        (text, best.score),
-        written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer),
-    )
+    axes = {name: read, "target": written_axis(tokenizer, best.tokens)}
+    places = {"*encoder*": (name, name), "*decoder*self": ("target", "target"), "*decoder*": ("target", name)}
+    steps = written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer)
+    return Labels(axes, places, {"input": given}, (text, best.score), steps)
 
 
 def written_steps(
     logits: Float[Tensor, "rows vocab"], tokens: Sequence[int], tokenizer: Tokenizer, first: int = 0
 ) -> tuple[WrittenStep, ...]:
-    """What was written from the rows first, first + 1, ..., how likely the model found it, and the likeliest of all."""
+    """What was written from the rows first, first + 1, ..., its probabilities, and the likeliest tokens."""
     if not tokens:
         return ()
     shares = logits[first : first + len(tokens)].float().softmax(-1).cpu()
     top = shares.topk(min(RANKED, shares.shape[-1]))
-    return tuple(
-        WrittenStep(
-            first + row,
-            tokenizer.token(token),
-            float(shares[row, token]),
-            tuple((tokenizer.token(i), p) for i, p in zip(top.indices[row].tolist(), top.values[row].tolist(), strict=True)),
-            token,
-        )
-        for row, token in enumerate(tokens)
-    )  # fmt: skip
+    steps = []
+    for row, token in enumerate(tokens):
+        best = zip(map(tokenizer.token, top.indices[row].tolist()), top.values[row].tolist(), strict=True)
+        steps.append(WrittenStep(first + row, tokenizer.token(token), float(shares[row, token]), tuple(best), token))
+    return tuple(steps)

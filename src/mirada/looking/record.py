@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
-from math import inf
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -30,23 +29,24 @@ from mirada.errors import require, unknown
 from mirada.files import write_whole
 from mirada.looking import weights as exact
 from mirada.looking.attn import read
+from mirada.looking.attn.format import PARTS
 from mirada.looking.attn.write import whole_file, write
 from mirada.looking.explain.methods import Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.huggingface import foreign_names, kind_of, watch
 from mirada.looking.labels import AxisLabels, Labels
 from mirada.looking.statistics import Checks, HeadStatistics
-from mirada.looking.stream import Factors, Stream, recurrent_lookers
+from mirada.looking.stream import Factors, Stream, chosen, recurrent_lookers
 from mirada.shapes import broadcast_heads
 
 if TYPE_CHECKING:
     from mirada.drawing.plots.view import AttentionView
     from mirada.drawing.terminal.text import Terminal
 
-# What was seen stays as it was: copies of the parts that weighed, and whether a recorded tensor was changed since.
+# Records do not change: the parts are copied, and recorded tensors are checked for changes.
 
 
-SETTINGS = (int, float, str, type(None))  # what a part is told beside its tensors; a tuple is asked faster than a union
+SETTINGS = (int, float, str, type(None))  # types of settings; isinstance is faster with a tuple than with a union
 
 
 def _versions(request: Request) -> tuple[int, ...]:
@@ -56,20 +56,12 @@ def _versions(request: Request) -> tuple[int, ...]:
     return tuple(-1 if x.is_inference() else x._version for x in tensors)
 
 
-def _fingerprint(part: nn.Module) -> Iterator[object]:
-    """Everything a part's numbers depend on beside its tensors: which part it is, and its settings."""
-    yield part
-    for value in vars(part).values():
-        if isinstance(value, SETTINGS):
-            yield value
-
-
 def _numbers_of(part: nn.Module) -> list[Tensor]:
     """The parameters and buffers of a part, in an order of their own: quicker than asking PyTorch for both."""
-    found = [x for store in (part._parameters, part._buffers) for x in store.values() if x is not None]
+    tensors = [x for store in (part._parameters, part._buffers) for x in store.values() if x is not None]
     for inner in part._modules.values():
-        found += [] if inner is None else _numbers_of(inner)
-    return found
+        tensors += [] if inner is None else _numbers_of(inner)
+    return tensors
 
 
 def _same(tensor: Tensor, before: Tensor) -> bool:
@@ -78,7 +70,7 @@ def _same(tensor: Tensor, before: Tensor) -> bool:
 
 
 def _freeze(part: nn.Module) -> nn.Module:
-    """A part with copies of its tensors, which nobody else can change."""
+    """A part with its own copies of its tensors."""
     twin = copy(part)
     for store in ("_parameters", "_buffers"):
         kept = {name: None if x is None else x.detach().clone() for name, x in getattr(part, store).items()}
@@ -111,9 +103,8 @@ def look(model: nn.Module | None = None) -> Iterator["Seen"]:
     else:
         others = foreign_names(unwrapped(model))
         seen, watched = Seen(others | layer_names(model, "look", required=not others)), bool(others)
-        seen.recurrent = frozenset(
-            seen.layer_names[layer] for layer in recurrent_lookers(model) if layer in seen.layer_names
-        )
+        recurrent = recurrent_lookers(model)
+        seen.recurrent = frozenset(name for layer, name in seen.layer_names.items() if layer in recurrent)
     with watch.opened() if watched else nullcontext(), observed(seen):
         yield seen
 
@@ -123,8 +114,8 @@ def layer_names(model: nn.Module, who: str, required: bool = True) -> dict[nn.Mo
     require(isinstance(model, nn.Module), f"{who} needs a torch module: got {type(model).__name__}")
     model = unwrapped(model)
     names: dict[nn.Module | None, str] = {
-        module: name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
-        for name, module in model.named_modules()
+        module: path.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
+        for path, module in model.named_modules()
         if isinstance(module, Attention)
     }
     require(
@@ -141,43 +132,53 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 @dataclass
-class Step:
-    """The keys and values that one call added to a cache, and how often the cache had been reordered by then."""
-
-    k: Tensor
-    v: Tensor
-    reorders: int
-
-
-@dataclass
 class History:
-    """What a cache held, step by step: each key once."""
+    """What a cache held, step by step: each key once.
+
+    A step is the keys and values that one call added, and how often the cache had been reordered by then.
+    """
 
     cache: Cache
-    steps: list[Step] = field(default_factory=list)
+    steps: list[tuple[Tensor, Tensor, int]] = field(default_factory=list)
     filled: int = 0
 
     def add(self, request: Request) -> None:
         """Keep what the call added; everything, if some of it was there before we looked."""
         new = request.queries if self.filled == request.places.start else request.keys
         k, v = (x[:, :, request.keys - new :].detach().clone() for x in (request.k, request.v))
-        self.steps.append(Step(k, v, len(self.cache.reorders)))
+        self.steps.append((k, v, len(self.cache.reorders)))
         self.filled = request.keys
 
     def restore(self, count: int, reorders: int) -> tuple[Tensor, Tensor]:
         """The keys and values after `count` steps and `reorders` reorderings."""
         kept: tuple[list[Tensor], list[Tensor]] = ([], [])
-        for step in self.steps[:count]:
-            for whole, part in zip(kept, (step.k, step.v), strict=True):
-                for index in self.cache.reorders[step.reorders : reorders]:
+        for *added, before in self.steps[:count]:
+            for pieces, part in zip(kept, added, strict=True):
+                for index in self.cache.reorders[before:reorders]:
                     part = part.index_select(0, index)
-                whole.append(part)
+                pieces.append(part)
         return torch.cat(kept[0], dim=2), torch.cat(kept[1], dim=2)
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of one layer: what it attended with, and its weights on demand."""
+    """One call of one layer: its queries, keys and values, from which weights are computed on demand. `look` makes them.
+
+    Args:
+        name: The layer's dotted path.
+        kind: "self", "cross" or "graph".
+        plan: The kernel that ran, and why the others did not.
+        calls: All calls of the layer so far, in order.
+        request: What the layer attended with.
+        draw: What a stochastic normalizer drew, if it did.
+
+    >>> from mirada.looking.black_cat import black_cat
+    >>> call = black_cat()["attention"]
+    >>> call.kind, call.heads, call.queries, call.keys
+    ('cross', 1, 6, 6)
+    >>> call.weights(head=0, rows=slice(0, 1)).shape
+    torch.Size([1, 1, 6])
+    """
 
     name: str
     kind: str  # self, cross or graph
@@ -231,22 +232,14 @@ class Call:
         the order of `edges`.
         """
         request = self.restored()
-        if not isinstance(head, int | None) or not isinstance(rows, slice | None):
-            raise ValueError(f"weights takes a head's number and a slice of rows: got head={head!r}, rows={rows!r}")
-        if head is not None:
-            require(-self.heads <= head < self.heads, f"head must lie in 0..{self.heads - 1}: got {head}")
-            head %= self.heads
-        heads = slice(None) if head is None else slice(head, head + 1)
-        first, last, stride = (rows or slice(None)).indices(self.queries)
-        require(stride == 1, f"rows must be consecutive: got {rows}")
+        heads, first, last = chosen(self, head, rows)
         graph = exact.edges_of(request)
         with torch.no_grad(), torch.autocast(request.q.device.type, enabled=False):
             if graph is None:
-                found = exact.dense_weights(request, self.draw, heads, first, max(first, last))
+                weights = exact.dense_weights(request, self.draw, heads, first, last)
             else:
-                require(rows is None, "the weights of a graph are per edge: select them by `edges`, not by rows")
-                found = exact.edge_weights(request, self.draw, heads, graph)
-        return found if head is None else found[:, 0]
+                weights = exact.edge_weights(request, self.draw, heads, graph)
+        return weights if head is None else weights[:, 0]
 
     def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """What the normalizer was given, before the mask: score + position, (batch, heads, queries, keys); exact.
@@ -288,8 +281,8 @@ class Call:
         """The factors of the equation, as they print themselves."""
         request = self.request
         position = "" if type(request.position).__name__ == "Position" else repr(request.position)
-        shown = {"score": repr(request.score), "where": repr(request.where), "position": position}
-        return {"kernel": self.plan.kernel, **shown, "normalizer": repr(request.normalizer)}
+        printed = repr(request.score), repr(request.where), position, repr(request.normalizer)
+        return dict(zip(PARTS, (self.plan.kernel, *printed), strict=True))
 
     def continues(self, other: "Call") -> bool:
         """Whether this is the next step of the same decoding: a query more, over the same keys or keys that grew by its own."""
@@ -316,7 +309,7 @@ class Call:
         request, tensors = self.request, []
         if self._history is not None:
             history, count, _ = self._history
-            tensors = [history.steps[count - 1].k, history.steps[count - 1].v]
+            tensors = list(history.steps[count - 1][:2])
         return sum(x.numel() * x.element_size() for x in (request.q, request.k, request.v, *tensors))
 
     def restored(self) -> Request:
@@ -392,15 +385,13 @@ class Seen:
         """A layer by its name or the end of it; without one, the last that looks from what is written at what was read."""
         names = self.names
         require(len(names) > 0, "there is nothing to see: no layer was called inside look")
-        if name in names:
-            return name
-        if name:
-            near = [one for one in names if one.endswith(f".{name}")]
-            if len(near) != 1:
-                raise unknown("layer", name, names)
-            return near[0]
-        across = [one for one in names if self[one].kind == "cross"]
-        return (across or names)[-1]
+        if name in names or not name:
+            across = [each for each in names if self[each].kind == "cross"]
+            return name or (across or names)[-1]
+        near = [each for each in names if each.endswith(f".{name}")]
+        if len(near) != 1:
+            raise unknown("layer", name, names)
+        return near[0]
 
     def save(
         self, path: str | os.PathLike[str], sample: int | None = None, layers: Sequence[str] | None = None
@@ -530,7 +521,6 @@ class Seen:
         language: str = "",
         layers: Sequence[str] | None = None,
         sample: int | None = None,
-        dense_above: float = inf,
     ) -> str:
         """The page as text: matrix, heads, lines, playback, arithmetic, offline.
 
@@ -539,7 +529,6 @@ class Seen:
             language: "en" or "es"; without it, that of the browser.
             layers: The layers to show; without them, all.
             sample: Which one, where several were seen at once.
-            dense_above: Records of more bytes are written densely: for pages in files.
         """
         from mirada.drawing.viewer.page import attention_page
         from mirada.looking import show
@@ -549,7 +538,7 @@ class Seen:
             records.append(other.to_bytes(sample if other.samples > 1 else None, layers))
         title = show.title(self.labels, sample, self.samples)
         heading = f"{title[:100]} \u00b7 mirada" if title else "mirada"
-        return attention_page(records, heading, language, self.labels.opening, dense_above)
+        return attention_page(records, heading, language, self.labels.opening)
 
     def page(
         self,
@@ -568,12 +557,10 @@ class Seen:
         >>> path.read_text()[:15]
         '<!doctype html>'
         """
-        from mirada.drawing.viewer.page import LARGE
-
-        write_whole(Path(path), self.html(other, language, layers, sample, LARGE).encode())
+        write_whole(Path(path), self.html(other, language, layers, sample).encode())
 
     def _repr_html_(self) -> str:
-        """A cell of a notebook. Of several samples it shows the first, and says so."""
+        """A cell of a notebook. Of several samples it shows the first, with a note."""
         if not self.names:
             return "<p>nothing was seen</p>"
         from mirada.looking import show
@@ -613,7 +600,10 @@ class Seen:
     def _freeze(self, layer: nn.Module | None, request: Request) -> dict[str, Any]:
         """The layer's parts as they are now: a later training step must not change what was seen."""
         parts = {"score": request.score, "position": request.position, "normalizer": request.normalizer}
-        state = tuple(x for part in parts.values() for x in _fingerprint(part))
+        # all that their numbers depend on: which parts they are, their settings and their tensors
+        state = tuple(
+            x for part in parts.values() for x in (part, *(v for v in vars(part).values() if isinstance(v, SETTINGS)))
+        )
         tensors = [x for part in parts.values() for x in _numbers_of(part)]
         before = self._frozen.get(layer)
         if before is None or before[0] != state or not all(map(_same, tensors, before[1])):
@@ -628,8 +618,7 @@ class Seen:
         rows = [("layer", "kind", "calls", "heads", "queries", "keys", "kernel", "where")]
         for name, calls in self._calls.items():
             last = calls[-1]
-            calls_and_heads = (str(len(calls)), str(last.heads))
-            rows.append((name or "(the layer)", last.kind, *calls_and_heads, str(last.queries), str(last.keys),
-                         last.plan.kernel, repr(last.where)))  # fmt: skip
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+            sizes = map(str, (len(calls), last.heads, last.queries, last.keys))
+            rows.append((name or "(the layer)", last.kind, *sizes, last.plan.kernel, repr(last.where)))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join("  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in rows)

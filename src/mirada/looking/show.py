@@ -14,7 +14,7 @@ from mirada.drawing.terminal.attention import draw_graph, draw_matrix, draw_pict
 from mirada.drawing.terminal.text import Terminal, cut
 from mirada.errors import require, unknown
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TimeLabels
-from mirada.looking.stream import Stream, sample_told
+from mirada.looking.stream import Stream, sample_note
 
 MOST_CELLS = 16_000_000  # weights that a still picture is made of
 
@@ -22,21 +22,23 @@ MOST_CELLS = 16_000_000  # weights that a still picture is made of
 def view(stream: Stream, labels: Labels, title: str = "", head: int | None = None) -> AttentionView:
     """One layer as a still picture shows it: one head, or the mean of all."""
     name = stream.name or "the layer"
-    require(
-        stream.queries > 0 and stream.keys > 0,
-        f"there is nothing to draw: {name} has {stream.queries} queries and {stream.keys} keys",
-    )
-    require(
-        head is None or 0 <= head < stream.heads,
-        f"{name} has {stream.heads} heads, 0 to {stream.heads - 1}: there is no head {head}",
-    )
+    fits = stream.queries > 0 and stream.keys > 0
+    require(fits, f"there is nothing to draw: {name} has {stream.queries} queries and {stream.keys} keys")
+    fits = head is None or 0 <= head < stream.heads
+    require(fits, f"{name} has {stream.heads} heads, 0 to {stream.heads - 1}: there is no head {head}")
     rows, columns = labels.rows_and_columns(stream.name, stream.queries, stream.keys)
+    reading = f"rows: {_called(rows, 'query')}; columns: {_called(columns, 'key')}"
+    if rows is columns:
+        reading = f"rows: who looks; columns: what is looked at; both {_called(columns, 'key')}"
+    grid = None
+    if isinstance(columns, GridLabels):
+        grid = PictureGrid(columns.height, columns.width, len(columns.before), columns.picture)
     who = "1 head" if stream.heads == 1 else f"mean of {stream.heads} heads" if head is None else f"head {head}"
     shown = AttentionView(
         _matrix(stream, head), rows.tokens, columns.tokens, title=title, layer=f"{stream.name or 'attention'}, {who}",
-        reading=_reading(rows, columns), grid=_grid_of(columns),
+        reading=reading, grid=grid,
         values=columns.values if isinstance(columns, TimeLabels) else (), graph=stream.edges is not None,
-        remarks=(*_changes(labels), *_remarks(stream, columns, head)), made={**labels.made, **sample_told([stream])},
+        remarks=(*_changes(labels), *_remarks(stream, columns, head)), made={**labels.made, **sample_note([stream])},
         visible=tuple(stream.visible().tolist()),
     )  # fmt: skip
     return _with_steps(labels, shown, rows is not columns)
@@ -54,10 +56,10 @@ def _matrix(stream: Stream, head: int | None) -> np.ndarray:
         return weights.mean(0) if head is None else weights[head]
 
     if stream.edges is not None:
-        found = torch.zeros(stream.queries, stream.keys)
+        matrix = torch.zeros(stream.queries, stream.keys)
         source, target = stream.edges.cpu()
-        found[target, source] = of_head(stream.edge_weights())
-        return found.double().numpy()
+        matrix[target, source] = of_head(stream.edge_weights())
+        return matrix.double().numpy()
     pieces = [of_head(piece) for _, piece in stream.pieces()]
     return torch.cat(pieces).double().numpy() if pieces else np.zeros((0, stream.keys))
 
@@ -88,13 +90,6 @@ def title(labels: Labels, sample: int | None = None, samples: int = 1) -> str:
     return " \u00b7 ".join(filter(None, (which, " \u2192 ".join(filter(None, words)))))
 
 
-def _reading(rows: AxisLabels, columns: AxisLabels) -> str:
-    """What the rows and columns are, in words."""
-    if rows is columns:
-        return f"rows: who looks; columns: what is looked at; both {_called(columns, 'key')}"
-    return f"rows: {_called(rows, 'query')}; columns: {_called(columns, 'key')}"
-
-
 def _called(axis: AxisLabels, role: str) -> str:
     """What the places of an axis are, in words."""
     if axis.kind == "text":
@@ -102,39 +97,33 @@ def _called(axis: AxisLabels, role: str) -> str:
     return {"grid": "cells of the picture", "time": "times", "graph": "nodes"}.get(axis.kind, f"{role} places")
 
 
-def _grid_of(axis: AxisLabels) -> PictureGrid | None:
-    if not isinstance(axis, GridLabels):
-        return None
-    return PictureGrid(axis.height, axis.width, len(axis.before), axis.picture)
-
-
 def _changes(labels: Labels) -> list[str]:
     """The what-ifs of a run, in words."""
-    told = []
+    notes = []
     for change in labels.changes:
         places = ", ".join(f"{name} {value}" for name, value in change.items() if name not in ("layer", "do"))
-        told.append(f"What if: {change.get('do', 'a change')} in {change.get('layer', '')} ({places}).")
-    return told
+        notes.append(f"What if: {change.get('do', 'a change')} in {change.get('layer', '')} ({places}).")
+    return notes
 
 
 def _remarks(stream: Stream, columns: AxisLabels, head: int | None) -> tuple[str, ...]:
-    """What the statistics of the heads say that a reader should know."""
+    """What a reader should know from the statistics of the heads."""
     if isinstance(columns, NodeLabels):
         return ()
     statistics, checks = stream.statistics()
-    told = []
+    remarks = []
     if checks.dropout:
-        told.append(f"Dropout of {checks.dropout:g} was on: the model did not use these weights as they are.")
-    sinks = [found.sink for found in statistics if found.sink is not None]
+        remarks.append(f"Dropout of {checks.dropout:g} was on: the model did not use these weights as they are.")
+    sinks = [each.sink for each in statistics if each.sink is not None]
     if head is None and 0 < len(sinks) < len(statistics):  # if all have one, the matrix itself shows it
         names = ", ".join(dict.fromkeys(f"\u201c{columns.tokens[sink.key]}\u201d" for sink in sinks))
-        told.append(
-            f"{len(sinks)} of {len(statistics)} heads give most of their weight to one place, whoever looks: {names}."
+        remarks.append(
+            f"{len(sinks)} of {len(statistics)} heads give most of their weight to one place, whatever the query: {names}."
         )
-    return tuple(told)
+    return tuple(remarks)
 
 
-# What can be made of a view: a plot, a drawing for a terminal; and of files, a page, a cell of a notebook.
+# Output of a view: a plot, or a drawing for a terminal. Of a page: a cell of a notebook.
 
 
 KINDS = ("matrix", "heads", "picture", "graph")
@@ -151,7 +140,7 @@ def plot_kind(shown: AttentionView, kind: str = "") -> str:
 
 
 def _suited(shown: AttentionView) -> str:
-    """The kind of plot that says most about a layer."""
+    """The kind of plot that suits a layer best."""
     if shown.grid is not None and (shown.focus is not None or len(shown.rows) < len(shown.columns)):
         return "picture"
     return "graph" if shown.graph else "matrix"

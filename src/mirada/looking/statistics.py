@@ -88,15 +88,17 @@ class RowSums:
         self.values = Range()
         self.nan_rows = self.empty_rows = self.rows = 0
         self.first_row: Tensor | None = None
-        self.spread = 0.0
+        self.largest_change = 0.0
 
     def add(self, first: int, weights: Float[Tensor, "heads rows keys"]) -> None:
-        """Take in the weights of some rows, of which `first` is the number of the first."""
+        """Add the weights of the rows first, first + 1, ..."""
         rows, keys = weights.shape[1:]
         sums = weights.sum(-1)
         broken = ~sums.isfinite()
         if bool(broken.any()):
-            weights, sums = _zeros_for_nan(weights), sums.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+            # rows that are not numbers count as empty
+            weights = weights.masked_fill(~weights.isfinite().all(-1, keepdim=True), 0)
+            sums = sums.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         sizes = weights.abs() if self.values.add(weights) < 0 else weights
         total = sizes.sum(-1)
         good = ~broken & (total > 0)
@@ -118,7 +120,7 @@ class RowSums:
         self.rows += rows
         if rows and keys:
             self.first_row = weights[:, :1] if self.first_row is None else self.first_row
-            self.spread = max(self.spread, float((weights - self.first_row).abs().max()))
+            self.largest_change = max(self.largest_change, float((weights - self.first_row).abs().max()))
 
     def _mean(self, name: str, values: Tensor, counted: Tensor) -> None:
         self.totals[name] += (values * counted).sum(-1, dtype=torch.double)
@@ -128,19 +130,14 @@ class RowSums:
         """The statistics of every head."""
         means = {name: self.totals[name] / self.counts[name].clamp(min=1) for name in MEANS}
         mass = self.columns / self.counts["entropy"].clamp(min=1).unsqueeze(-1)
-        return [
-            HeadStatistics(
-                **{name: float(mean[head]) for name, mean in means.items()},
-                sink=_sink_of(mass[head], self.rows),
-            )
-            for head in range(len(self.columns))
-        ]
+        by_head = [{name: float(mean[head]) for name, mean in means.items()} for head in range(len(mass))]
+        return [HeadStatistics(**each, sink=_sink_of(row, self.rows)) for each, row in zip(by_head, mass, strict=True)]
 
     def checks(self, dropout: float) -> Checks:
         """What a reader must be warned of."""
         return Checks(
             *self.sums.bounds(1.0, 1.0), self.nan_rows, self.empty_rows,
-            self.rows > 1 and self.keys > 1 and self.nan_rows == 0 and self.spread < SAME, dropout,
+            self.rows > 1 and self.keys > 1 and self.nan_rows == 0 and self.largest_change < SAME, dropout,
             *self.values.bounds(0.0, 0.0),
         )  # fmt: skip
 
@@ -155,7 +152,7 @@ class Range:
         self.low, self.high = math.inf, -math.inf
 
     def add(self, values: Tensor) -> float:
-        """Takes them in; the smallest so far comes back."""
+        """Include them, and return the smallest so far."""
         if values.numel():
             low, high = values.aminmax()
             self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
@@ -164,11 +161,6 @@ class Range:
     def bounds(self, low: float, high: float) -> tuple[float, float]:
         """The smallest and the largest, or these two where there were none."""
         return (self.low, self.high) if self.low <= self.high else (low, high)
-
-
-def _zeros_for_nan(weights: Tensor) -> Tensor:
-    """Rows that are not numbers count as empty."""
-    return weights.masked_fill(~weights.isfinite().all(-1, keepdim=True), 0)
 
 
 def _sink_of(mass: Float[Tensor, " keys"], rows: int) -> Sink | None:
@@ -206,21 +198,15 @@ def edge_statistics(
     has_loop = (per_row((key == query).double().expand(heads, -1)) > 0) & good
     mass = torch.zeros(heads, keys, dtype=torch.double).index_add_(1, key, shares)
     several = good & (choices > 1)
-    found = []
+    statistics = []
     for head in range(heads):
-        rows = max(1, int(good[head].sum()))
-        found.append(
-            HeadStatistics(
-                float((entropy[head] * good[head]).sum()) / rows,
-                float((normalized[head] * several[head]).sum()) / max(1, int(several[head].sum())),
-                self=float(loops[head].sum()) / max(1, int(has_loop[head].sum())),
-                sink=_sink_of(mass[head] / rows, queries),
-            )
-        )
+        rows, some, looped = (max(1, int(counted[head].sum())) for counted in (good, several, has_loop))
+        mean = float((entropy[head] * good[head]).sum()) / rows
+        mean_normalized = float((normalized[head] * several[head]).sum()) / some
+        to_itself, sink = float(loops[head].sum()) / looped, _sink_of(mass[head] / rows, queries)
+        statistics.append(HeadStatistics(mean, mean_normalized, self=to_itself, sink=sink))
     bounds, values = Range(), Range()
     bounds.add(sums[good])
     values.add(clean)
-    empty = int((~broken & (total == 0)).sum())
-    return found, Checks(
-        *bounds.bounds(1.0, 1.0), int(broken.sum()), empty, False, dropout, *values.bounds(0.0, 0.0)
-    )  # fmt: skip
+    nan, empty = int(broken.sum()), int((~broken & (total == 0)).sum())
+    return statistics, Checks(*bounds.bounds(1.0, 1.0), nan, empty, False, dropout, *values.bounds(0.0, 0.0))

@@ -1,4 +1,4 @@
-"""One sample of one layer as a picture shows it: its calls joined, a row per query, in pieces of some rows."""
+"""One sample of one layer as a picture shows it: its calls joined, a row per query, computed some rows at a time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ NUMBERS_AT_ONCE = 2**22  # weights held in memory at a time
 class Factors:
     """Queries and keys as they met, for scores that are products: score_ij = scale q_i.k_j.
 
-    `plain`: nothing stands between these scores and the weights but the mask and a softmax.
+    `plain`: the weights are a softmax of these scores inside the mask.
     """
 
     q: Float[Tensor, "*batch heads queries dim"]
@@ -76,19 +76,8 @@ class SeenCall(Protocol):
     def where(self) -> Any:
         """The neighborhood."""
 
-    @property
-    def plan(self) -> Any:
-        """The kernel that ran."""
-
-    @property
-    def calls(self) -> Sequence[Any]:
-        """All calls of the layer, in order."""
-
     def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """The weights of a head and of some rows."""
-
-    def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
-        """What the normalizer was given."""
 
     def values(self) -> Tensor:
         """The values that the weights mixed."""
@@ -104,6 +93,20 @@ class SeenCall(Protocol):
 
     def continues(self, other: Any) -> bool:
         """Whether it is the next step of the same decoding."""
+
+
+def chosen(call: SeenCall, head: int | None, rows: slice | None) -> tuple[slice, int, int]:
+    """The heads, the first and the last row that are asked for."""
+    if not isinstance(head, int | None) or not isinstance(rows, slice | None):
+        raise ValueError(f"weights takes a head's number and a slice of rows: got head={head!r}, rows={rows!r}")
+    first, last, stride = (rows or slice(None)).indices(call.queries)
+    require(stride == 1, f"rows must be consecutive: got {rows}")
+    fits = rows is None or call.edges is None
+    require(fits, "the weights of a graph are per edge: select them by `edges`, not by rows")
+    if head is None:
+        return slice(None), first, max(first, last)
+    require(-call.heads <= head < call.heads, f"head must lie in 0..{call.heads - 1}: got {head}")
+    return slice(head % call.heads, head % call.heads + 1), first, max(first, last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +125,7 @@ class Stream:
             f"{last.name or 'the layer'} saw {last.batch} samples, and a file or a picture is of one: "
             "choose it with sample=0, 1, ...",
         )
-        require(
-            0 <= (sample or 0) < last.batch, f"sample must lie in 0..{last.batch - 1}: got {sample}"
-        )  # fmt: skip
+        require(0 <= (sample or 0) < last.batch, f"sample must lie in 0..{last.batch - 1}: got {sample}")
         first = len(calls) - 1
         while first and calls[first].continues(calls[first - 1]):
             first -= 1
@@ -167,17 +168,19 @@ class Stream:
 
     def pieces(self) -> Iterator[tuple[int, Float[Tensor, "heads rows keys"]]]:
         """The weights in order of the rows: the number of the first row, and the weights."""
-        begin = 0
+        row, keys = 0, self.keys
+        for call, first, last in self._slices():
+            weights = call.weights(rows=slice(first, last))[self.sample].detach().cpu().float()
+            missing = keys - weights.shape[-1]
+            yield row, torch.nn.functional.pad(weights, (0, missing)) if missing else weights
+            row += last - first
+
+    def _slices(self) -> Iterator[tuple[SeenCall, int, int]]:
+        """Every call in slices of some rows: the call, the first row and the one after the last."""
         for call in self.calls:
             step = max(1, NUMBERS_AT_ONCE // max(1, call.batch * call.heads * call.keys))
             for first in range(0, call.queries, step):
-                found = call.weights(rows=slice(first, min(first + step, call.queries)))[self.sample]
-                yield begin + first, self._padded(found.detach().cpu().float())
-            begin += call.queries
-
-    def _padded(self, weights: Tensor) -> Tensor:
-        missing = self.keys - weights.shape[-1]
-        return torch.nn.functional.pad(weights, (0, missing)) if missing else weights
+                yield call, first, min(first + step, call.queries)
 
     def edge_weights(self) -> Float[Tensor, "heads edges"]:
         """The weight of every edge, on the CPU as float32."""
@@ -187,7 +190,7 @@ class Stream:
         """What every head does, and what is to be warned of."""
         edges = self.edges
         if edges is None:
-            # a cache may have held some places when somebody began to look
+            # a cache may have held some places before recording began
             before = self.calls[0].start if self.last.kind == "self" else 0
             return dense_statistics(((before + first, piece) for first, piece in self.pieces()), self.last.dropout)
         return edge_statistics(self.edge_weights(), edges, self.queries, self.keys, self.last.dropout)
@@ -196,15 +199,12 @@ class Stream:
         """How many keys each row may see, in the head that may see most: what even attention is even over."""
         if self.edges is not None:
             return torch.bincount(self.edges[1].cpu(), minlength=self.queries)
-        found = [torch.zeros(0, dtype=torch.long)]
-        for call in self.calls:
-            step = max(1, NUMBERS_AT_ONCE // max(1, call.batch * call.heads * call.keys))
-            for first in range(0, call.queries, step):
-                last = min(first + step, call.queries)
-                mask = call.mask(first, last)
-                mask = mask[self.sample if len(mask) > 1 else 0].cpu()
-                found.append(mask.expand(-1, last - first, call.keys).sum(-1).amax(0))
-        return torch.cat(found)
+        counts = [torch.zeros(0, dtype=torch.long)]
+        for call, first, last in self._slices():
+            mask = call.mask(first, last)
+            mask = mask[self.sample if len(mask) > 1 else 0].cpu()
+            counts.append(mask.expand(-1, last - first, call.keys).sum(-1).amax(0))
+        return torch.cat(counts)
 
     def factors(self) -> Factors | None:
         """Queries and keys of all steps, on the CPU as float32; None where the score is no product of them."""
@@ -221,12 +221,12 @@ class Stream:
 
     def mask(self, first: int, last: int) -> Bool[Tensor, "#heads rows keys"]:
         """Who may be seen by the rows first, ..., last - 1 of a layer that was called once."""
-        found = self.last.mask(first, last)
-        found = found[self.sample if len(found) > 1 else 0].cpu()
-        return found.expand(found.shape[0], last - first, self.keys)
+        mask = self.last.mask(first, last)
+        mask = mask[self.sample if len(mask) > 1 else 0].cpu()
+        return mask.expand(mask.shape[0], last - first, self.keys)
 
 
-def sample_told(streams: Sequence[Stream]) -> dict[str, str]:
+def sample_note(streams: Sequence[Stream]) -> dict[str, str]:
     """Which sample is shown, where there were several."""
     most = max((stream.last.batch for stream in streams), default=1)
     return {"sample": f"{streams[0].sample} of 0 to {most - 1}"} if most > 1 else {}
@@ -238,10 +238,10 @@ def tidy(x: Tensor) -> Tensor:
 
 
 def recurrent_lookers(model: nn.Module) -> set[Attention]:
-    """The attention layers that stand beside a recurrent net in the same module: it is the one that looks."""
-    found: set[Attention] = set()
+    """The attention layers of modules that also have a recurrent net, which then makes the queries."""
+    lookers: set[Attention] = set()
     for module in model.modules():
         parts = list(module.children())
         if any(isinstance(part, Recurrent | nn.RNNBase | nn.RNNCellBase) for part in parts):
-            found |= {part for part in parts if isinstance(part, Attention)}
-    return found
+            lookers |= {part for part in parts if isinstance(part, Attention)}
+    return lookers

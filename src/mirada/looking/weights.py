@@ -61,16 +61,17 @@ def _chunks(request: Request, draw: Draw | None, first: int, last: int) -> Itera
     step = reference.chunk(request)
     k, _ = request.visible(rows_at_once=step)
     q, k = request.score.queries(reference.widen(request.q)), request.score.keys(reference.widen(k))
+
+    def weigh(begin: int, end: int) -> Tensor:
+        replayed = request if draw is None else replace(request, normalizer=Replay(draw.rows(begin, end)))
+        return reference.weigh(replayed, q, k, begin, end).weights
+
     if request.reweigh is not None and request.reweigh.whole and first < last:
-        replayed = request if draw is None else replace(request, normalizer=Replay(draw))
-        yield first, last, reference.weigh(replayed, q, k, 0, request.queries).weights[:, :, first:last]
+        yield first, last, weigh(0, request.queries)[:, :, first:last]
         return
     for begin in range(first, last, step):
         end = min(begin + step, last)
-        replayed = request
-        if draw is not None:
-            replayed = replace(request, normalizer=Replay(draw.rows(begin, end)))
-        yield begin, end, reference.weigh(replayed, q, k, begin, end).weights
+        yield begin, end, weigh(begin, end)
 
 
 def dense_weights(request: Request, draw: Draw | None, heads: slice, first: int, last: int) -> Tensor:
@@ -97,15 +98,12 @@ def outputs(request: Request, draw: Draw | None) -> Float[Tensor, "batch heads q
     """The weights times the values, by the request's value rule: what `attend` returned, up to rounding."""
     _, v = request.visible(rows_at_once=reference.chunk(request))
     v = reference.widen(v)
-    pieces = [
-        reference.mix(request, piece, v, first, last)
-        for first, last, piece in _chunks(request, draw, 0, request.queries)
-    ]
+    chunks = _chunks(request, draw, 0, request.queries)
+    pieces = [reference.mix(request, piece, v, first, last) for first, last, piece in chunks]
     return torch.cat(pieces, dim=2) if pieces else v.new_zeros(*request.q.shape[:3], v.shape[-1])
 
 
 def edges_of(request: Request) -> Edges | None:
     """The graph that holds every pair of this request, if there is one."""
-    return next(
-        (part for part in request.where.conjuncts() if isinstance(part, Edges) and type(part).sees is Edges.sees), None
-    )
+    graphs = (part for part in request.where.conjuncts() if isinstance(part, Edges))
+    return next((graph for graph in graphs if type(graph).sees is Edges.sees), None)

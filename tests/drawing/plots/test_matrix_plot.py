@@ -162,7 +162,7 @@ def test_even_attention_is_even_over_what_a_row_may_see(tmp_path: Path) -> None:
     causal = AttentionView(weights, tuple("abcde"), tuple("abcde"), visible=(1, 2, 3, 4, 5))
     assert causal.evens == (0.2, 1.0)
     assert causal.even_of(1) == 0.5
-    assert causal.scale.endswith("even would be 0.2 to 1")
+    assert causal.even_text == "0.2 to 1"
     plot_matrix(causal, tmp_path / "x.png")
     with pytest.raises(ValueError, match="a count per row: got 2 for 5 rows"):
         AttentionView(weights, tuple("abcde"), tuple("abcde"), visible=(1, 2))

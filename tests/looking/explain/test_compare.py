@@ -9,9 +9,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from mirada import Attention, MultiHead
-from mirada.attention.neighborhoods import Complete
 from mirada.looking.explain.compare import compare_methods
-from mirada.looking.explain.measures import hidden
 from mirada.looking.explain.methods import Methods, spearman
 from mirada.models.bert import BERT, BERTConfig
 from mirada.models.captioner import Captioner, CaptionerConfig
@@ -83,14 +81,6 @@ def test_a_causal_model_depends_on_nothing_later() -> None:
         assert float(matrix.triu(1).max()) < 1e-6, name
 
 
-def test_hidden_is_undone() -> None:
-    layer = Attention(MultiHead(4, 1))
-    x = torch.randn(1, 3, 4)
-    with hidden([layer], 1):
-        assert float(layer.weights(x)[..., 1].max()) == 0
-    assert layer.where == Complete()
-
-
 def test_a_reader_a_target_and_other_inputs() -> None:
     model, inputs, _ = models()["classifier"]
     model.eval()
@@ -142,7 +132,7 @@ def test_a_score_is_explained_without_its_sign() -> None:
         for name in ("attention", "ablation"):
             assert found.matrices[name].argmax(-1).tolist() == [2, 1, 0], name
         assert found.matrices["gradient"].shape == (3, 3)
-    with pytest.raises(ValueError, match="leave target and logits out"):
+    with pytest.raises(ValueError, match="remove target and logits"):
         compare_methods(Pointer().eval(), (memory, memory), [0, 1, 2], score=lambda y: y[0])
 
 

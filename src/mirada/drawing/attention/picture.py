@@ -26,7 +26,7 @@ from mirada.drawing.page import Item, Markup, element, join
 from mirada.errors import require
 from mirada.words import number, plain, weight
 
-# Pictures made of pixels, written into the page itself as PNG: no file beside it, no library behind it.
+# Pictures made of pixels, embedded into the page as PNG, without a library.
 
 
 KINDS = {1: 0, 3: 2, 4: 6}  # channels: PNG's number for gray, RGB, RGBA
@@ -61,7 +61,7 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 
 def shrunk(values: np.ndarray, block: tuple[int, int]) -> np.ndarray:
-    """Means of blocks of so many rows and columns.
+    """Means of blocks of rows and columns.
 
     >>> shrunk(np.arange(8.0).reshape(2, 4), (2, 2))
     array([[2.5, 4.5]])
@@ -78,9 +78,8 @@ def shrunk(values: np.ndarray, block: tuple[int, int]) -> np.ndarray:
 
 def overlay(rows: Rows, scale: ColorScale) -> UInt8[np.ndarray, "rows columns 4"]:
     """A pixel for every weight, the more opaque the larger; negative weights have their own color."""
-    colors = [
-        [(*(COLD if value < 0 else HEAT), round(255 * STRENGTH * scale.share(value))) for value in row] for row in rows
-    ]
+    full = 255 * STRENGTH
+    colors = [[(*(COLD if x < 0 else HEAT), round(full * scale.share(x))) for x in row] for row in rows]
     return np.array(colors, dtype=np.uint8)
 
 
@@ -103,10 +102,16 @@ COARSE = 96  # pixels of a side below which pixels are shown as squares
 
 @dataclass(frozen=True)
 class HeatPanel:
-    """A word and its weights over the picture: a grid, row by row from the top left.
+    """A word and its weights over the picture.
 
-    `boxes` say where the thing really is; the share of the weights inside them is written out, unless a `note` says
-    something else in its place.
+    Args:
+        word: The word.
+        weights: Their grid, row by row from the top left.
+        boxes: Where the thing is, in pixels of the picture: left, top, right, bottom.
+        note: A line below the panel, instead of the share of the weights inside the boxes.
+
+    >>> HeatPanel("dot", ((0.5, 0.25), (0.25, 0.0))).flat
+    (0.5, 0.25, 0.25, 0.0)
     """
 
     word: str
@@ -129,9 +134,15 @@ class HeatPanel:
 
 @dataclass(frozen=True, eq=False)
 class PictureHeat(Item):
-    """A picture (8-bit gray or RGB) and a panel of weights for each word of its caption, or one for its class.
+    """A picture and a panel of weights for each word of its caption, or one for its class.
 
-    `answer` is the class that was recognized; without one, the panels' words are the caption that was written.
+    Args:
+        picture: Its pixels, uint8: (height, width), or (height, width, 3).
+        panels: The words with their weights.
+        answer: The class that was recognized; without one, the panels' words are the caption that was written.
+        wanted: The right class or caption, if it is known.
+        note: A line above the picture.
+        score: The probability of the class, or the score of the caption.
 
     >>> PictureHeat(np.zeros((4, 4), np.uint8), (HeatPanel("dot", ((0.5, 0.25), (0.25, 0.0))),)).empty
     False
@@ -192,13 +203,10 @@ class PictureHeat(Item):
         """A class is right or wrong; of a caption, the wanted words that were not written are marked."""
         if self.answer:
             return element("p", *verdict(self.answer, self.wanted, self.score), class_="verdict")
-        written = text_of(tuple(panel.word for panel in self.panels))
-        return element(
-            "dl",
-            line("written", element("span", written, dir="auto", lang="", translate="no")),
-            line("wanted", compared(self.wanted, written)) if self.wanted else None,
-            class_="lines",
-        )
+        text = text_of(tuple(panel.word for panel in self.panels))
+        written = line("written", element("span", text, dir="auto", lang="", translate="no"))
+        wanted = line("wanted", compared(self.wanted, text)) if self.wanted else None
+        return element("dl", written, wanted, class_="lines")
 
     def warnings(self, rows: Rows) -> list[str]:
         """Cautions about the weights; panels of different grids are judged one by one."""
@@ -226,28 +234,16 @@ def _drawn(panel: HeatPanel, word: str, scale: ColorScale, size: tuple[int, int]
         row, column = divmod(strongest, columns)
         peak = _framed((column / columns, row / rows, (column + 1) / columns, (row + 1) / rows), "peak")
     height, width = size
-    boxes = [
-        _framed((left / width, top / height, right / width, bottom / height), "box")
-        for left, top, right, bottom in panel.boxes
-    ]
+    boxes = [_framed((x0 / width, y0 / height, x1 / width, y1 / height), "box") for x0, y0, x1, y1 in panel.boxes]
     inside = _share_inside(panel, size) if boxes else None
     note = panel.note or (f"{inside:.0%} of the weight in the box" if inside is not None else "")
     seen = f"{word}: {text}"
-    return element(
-        "div",
-        element(
-            "span",
-            element("span", class_="base gray"),
-            element("img", class_="overlay", alt="", src=data_uri(overlay(panel.weights, scale))),
-            *boxes,
-            peak,
-            class_="view weighted", role="img", aria_label=seen, title=seen,
-        ),
-        element("b", word, class_="word", dir="auto", lang="", translate="no"),
-        element("small", text, class_="at"),
-        element("small", note) if note else None,
-        class_="panel",
-    )  # fmt: skip
+    gray = element("span", class_="base gray")
+    heat = element("img", class_="overlay", alt="", src=data_uri(overlay(panel.weights, scale)))
+    view = element("span", gray, heat, *boxes, peak, class_="view weighted", role="img", aria_label=seen, title=seen)
+    name = element("b", word, class_="word", dir="auto", lang="", translate="no")
+    place = element("small", text, class_="at")
+    return element("div", view, name, place, element("small", note) if note else None, class_="panel")
 
 
 def _framed(box: Box, kind: str) -> Markup:
@@ -263,7 +259,7 @@ def _share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
         return None
     rows, columns = len(panel.weights), len(panel.weights[0])
     high, wide = size[0] / rows, size[1] / columns
-    found = 0.0
+    inside = 0.0
     for index, value in enumerate(panel.flat):
         row, column = divmod(index, columns)
         covered = 0.0
@@ -271,19 +267,15 @@ def _share_inside(panel: HeatPanel, size: tuple[int, int]) -> float | None:
             across = min(right, (column + 1) * wide) - max(left, column * wide)
             down = min(bottom, (row + 1) * high) - max(top, row * high)
             covered += max(across, 0.0) * max(down, 0.0) / (wide * high)
-        found += value * min(covered, 1.0)
-    return found / total(panel.flat)
+        inside += value * min(covered, 1.0)
+    return inside / total(panel.flat)
 
 
 def _legend(panels: tuple[HeatPanel, ...]) -> Markup:
     """What the frames mean."""
-    boxes = any(panel.boxes for panel in panels)
-    return join(
-        [
-            element("span", element("i", class_="peak sign"), " strongest place"),
-            element("span", element("i", class_="box sign"), " where it is") if boxes else None,
-        ]
-    )
+    peak = element("span", element("i", class_="peak sign"), " strongest place")
+    box = element("span", element("i", class_="box sign"), " where it is")
+    return join([peak, box if any(panel.boxes for panel in panels) else None])
 
 
 def _values(panel: HeatPanel, word: str) -> Markup:

@@ -1,4 +1,4 @@
-"""What can be said about weights before they are drawn: their scale, and what a reader must be warned of."""
+"""Weights as colors and words: their scale, cautions, and texts colored by weight."""
 
 import re
 from collections.abc import Iterable
@@ -40,23 +40,16 @@ class ColorScale:
 
     def kind(self, value: float) -> str | None:
         """The class of a weight: strong ones need light figures, negative ones have their own color."""
-        kinds = ["bad"] if not isfinite(value) else []
-        kinds += ["strong"] if self.share(value) > LIGHT else []
-        kinds += ["negative"] if value < 0 else []
-        return " ".join(kinds) or None
+        kinds = {"bad": not isfinite(value), "strong": self.share(value) > LIGHT, "negative": value < 0}
+        return " ".join(kind for kind, applies in kinds.items() if applies) or None
 
     def key(self, columns: int, ramp: str = "ramp") -> Markup:
         """The key of the colors, with a notch where every weight would lie if attention were even."""
         even = 1 / columns
         notch = element("i", style=f"left:{plain(100 * self.share(even))}%") if even <= self.top else None
-        return element(
-            "span",
-            element("span", "0"),
-            element("span", notch, class_=ramp),
-            element("span", number(self.top)),
-            element("span", f"even would be {number(even)}", class_="even"),
-            class_="key",
-        )
+        low, colors, top = element("span", "0"), element("span", notch, class_=ramp), element("span", number(self.top))
+        note = element("span", f"even would be {number(even)}", class_="even")
+        return element("span", low, colors, top, note, class_="key")
 
 
 def total(values: Iterable[float]) -> float:
@@ -82,21 +75,21 @@ def cautions(rows: Rows, columns: tuple[str, ...], kind: str = "token") -> list[
     bad = sum(not isfinite(value) for row in rows for value in row)
     if bad:
         return [f"{number(bad)} {'weight is not a number' if bad == 1 else 'weights are not numbers'}."]
-    found = []
+    texts = []
     sums = sorted(total(row) for row in rows)
     if max(abs(sums[0] - 1), abs(sums[-1] - 1)) > 0.01:
         low, high = number(sums[0]), number(sums[-1])
         who = "Rows sum" if len(rows) > 1 else "The weights sum"
-        found.append(f"{who} to {low if low == high else f'{low} up to {high}'}, not to 1.")
+        texts.append(f"{who} to {low if low == high else f'{low} up to {high}'}, not to 1.")
     if len(rows) < 3 or len(columns) < 3:
-        return found
+        return texts
     means = [total(row[column] for row in rows) / len(rows) for column in range(len(columns))]
     largest = max(range(len(columns)), key=means.__getitem__)
     if means[largest] > 0.5:
-        found.append(f"One {kind}, \u201c{columns[largest]}\u201d, takes {means[largest]:.0%} of all weight.")
+        texts.append(f"One {kind}, \u201c{columns[largest]}\u201d, takes {means[largest]:.0%} of all weight.")
     if all(max(column) - min(column) < 0.01 for column in zip(*rows, strict=True)):
-        found.append("Every row is the same: what is written does not change where the model looks.")
-    return found
+        texts.append("Every row is the same: what is written does not change where the model looks.")
+    return texts
 
 
 # Tokens as people read them: which pieces begin a word, and signs for what cannot be seen.
@@ -130,16 +123,16 @@ def pieces(tokens: tuple[str, ...]) -> tuple[WordPiece, ...]:
     ('unable to', 'gatito .')
     """
     if any(token.startswith(BEFORE) for token in tokens):
-        found = [WordPiece(token.lstrip("".join(BEFORE)), token.startswith(BEFORE)) for token in tokens]
+        words = [WordPiece(token.lstrip("".join(BEFORE)), token.startswith(BEFORE)) for token in tokens]
     elif any(token.startswith("##") and len(token) > 2 for token in tokens):
-        found = [WordPiece(token.removeprefix("##") or token, not token.startswith("##")) for token in tokens]
+        words = [WordPiece(token.removeprefix("##") or token, not token.startswith("##")) for token in tokens]
     elif any(token.endswith("@@") and len(token) > 2 for token in tokens):
-        found = [WordPiece(token.removesuffix("@@") or token, True) for token in tokens]
+        words = [WordPiece(token.removesuffix("@@") or token, True) for token in tokens]
         glued = [False, *(token.endswith("@@") for token in tokens[:-1])]
-        found = [WordPiece(piece.text, not glue) for piece, glue in zip(found, glued, strict=True)]
+        words = [WordPiece(piece.text, not glue) for piece, glue in zip(words, glued, strict=True)]
     else:
-        found = [WordPiece(token, True) for token in tokens]
-    return tuple(WordPiece(piece.text, piece.starts or bool(SPECIAL.fullmatch(piece.text))) for piece in found)
+        words = [WordPiece(token, True) for token in tokens]
+    return tuple(WordPiece(piece.text, piece.starts or bool(SPECIAL.fullmatch(piece.text))) for piece in words)
 
 
 def text_of(tokens: tuple[str, ...]) -> str:
@@ -153,14 +146,14 @@ def shown(tokens: tuple[WordPiece, ...]) -> tuple[str, ...]:
     return tuple(piece.shown for piece in tokens)
 
 
-# What was answered beside what was wanted, in words: the lines around an example.
+# Answers and what was wanted, in words: the lines around an example.
 
 
 WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def head(note: str, score: float | None) -> Markup | None:
-    """What is said above an example."""
+    """The line above an example."""
     parts = [element("span", note, dir="auto") if note else None]
     parts.append(element("span", "score ", element("b", number(score)), class_="score") if score is not None else None)
     return element("figcaption", *parts) if any(parts) else None
@@ -190,9 +183,9 @@ def compared(wanted: str, given: str) -> Markup:
 
 
 def verdict(answer: str, wanted: str, score: float | None, right: bool | None = None) -> list[Markup | None]:
-    """An answer beside the wanted one; right and wrong are said in words and signs, not by color alone.
+    """An answer and the wanted one; right and wrong are words and signs, not colors alone.
 
-    `right` is for those who judge themselves: nothing can be wanted, and an article too many may not matter.
+    `right` overrides the comparison, where no answer can be wanted, or an extra article does not matter.
     """
     if right is None and wanted:
         right = answer == wanted
@@ -213,7 +206,19 @@ STRONGEST = 4
 
 @dataclass(frozen=True)
 class Weighed(Item):
-    """A text whose tokens carry weights, and the answer given to it; `score` is the answer's probability."""
+    """A text whose tokens are colored by their weights, and the answer to it.
+
+    Args:
+        tokens: The tokens, with the marks of their tokenizer.
+        weights: A weight for each token.
+        answer: The answer.
+        wanted: The right answer, if it is known.
+        note: A line above the text.
+        score: The probability of the answer.
+
+    >>> "strongest: <bdi>good 0.8" in Weighed(("a", "good", "film"), (0.1, 0.8, 0.1), "positive").draw()
+    True
+    """
 
     tokens: tuple[str, ...]
     weights: tuple[float, ...]

@@ -24,14 +24,8 @@ from mirada.words import number, shortened, visible_line, weight
 # repeats.
 
 
-FONTS = (
-    "DejaVu Sans",
-    "Noto Sans CJK JP",
-    "Noto Sans Arabic",
-    "Noto Sans Hebrew",
-    "Noto Sans Devanagari",
-    "Noto Emoji",
-)
+NOTO = ("Sans CJK JP", "Sans Arabic", "Sans Hebrew", "Sans Devanagari", "Emoji")
+FONTS = ("DejaVu Sans", *(f"Noto {name}" for name in NOTO))
 WRITINGS = ("Sans CJK", "Emoji", "Sans Symbols", "Fallback", "Unifont", "WenQuanYi", "Hiragino", "YaHei", "PingFang")
 LETTERS_AN_INCH = 16  # of small type
 LARGEST = 24.0  # inches
@@ -58,8 +52,8 @@ def _figure(view: AttentionView, path: Path, width: float, height: float) -> Ite
         cut = textwrap.shorten(visible_line(view.title), 2 * letters, placeholder=" \u2026")
         head = "\n".join(textwrap.wrap(cut, letters)) if view.title else ""
         drawn.suptitle(f"{head}\n{view.layer}".strip(), fontsize=9, x=0.02, ha="left")
-        told = [*(f"\u26a0 {text}" for text in view.cautions), view.reading, view.origin]
-        lines = [line for text in told if text for line in textwrap.wrap(visible_line(text), int(1.3 * letters))]
+        notes = [*(f"\u26a0 {text}" for text in view.cautions), view.reading, view.origin]
+        lines = [line for text in notes if text for line in textwrap.wrap(visible_line(text), int(1.3 * letters))]
         drawn.supxlabel("\n".join(lines), fontsize=6, x=0.02, ha="left", color="#555555")
         content, ending = io.BytesIO(), path.suffix.lower()
         drawn.savefig(content, dpi=DPI, format=ending[1:], metadata=metadata(view, ending))
@@ -77,16 +71,15 @@ def _known_fonts() -> list[str]:
 
 
 def metadata(view: AttentionView, ending: str) -> dict[str, str | None]:
-    """What the file says of itself. It has no date: the same weights are the same file."""
-    said = {"Title": visible_line(view.title) or view.layer, "Creator": "mirada"}
-    about = "; ".join(
-        filter(None, (view.layer, *(f"{name}: {visible_line(value)}" for name, value in view.made.items())))
-    )
+    """The metadata of the file. It has no date: equal weights give equal files."""
+    named = {"Title": visible_line(view.title) or view.layer, "Creator": "mirada"}
+    provenance = [f"{name}: {visible_line(value)}" for name, value in view.made.items()]
+    about = "; ".join(filter(None, (view.layer, *provenance)))
     if ending == ".png":
-        return {"Title": said["Title"], "Description": about, "Software": "mirada"}
+        return {"Title": named["Title"], "Description": about, "Software": "mirada"}
     if ending == ".svg":
-        return {**said, "Description": about, "Date": None}
-    return {**said, "Subject": about, "CreationDate": None}
+        return {**named, "Description": about, "Date": None}
+    return {**named, "Subject": about, "CreationDate": None}
 
 
 def label(text: str, most: int = 24) -> str:
@@ -99,7 +92,7 @@ SIGNED = "PuOr_r"  # with weights below 0: two hues that all eyes tell apart, wh
 CELL = 0.36  # inches
 MOST_NUMBERS = 400  # cells that have their number in them
 MOST_NAMES, MOST_TIMES = 80, 12  # rows or columns that have names
-LONG = 5  # letters from which a name stands upright above its column
+LONG = 5  # letters; longer names of columns are rotated
 LIGHT = 0.6  # share of the full color above which figures are light
 
 
@@ -141,7 +134,7 @@ def _mark_even(bar: Any, view: AttentionView) -> None:
 
 
 def _named(axes: Any, view: AttentionView) -> None:
-    """Names beside rows and above columns; of many, every so many."""
+    """Names next to rows and above columns; of many, at regular intervals."""
     axes.xaxis.tick_top()
     for axis, names in ((axes.yaxis, view.rows), (axes.xaxis, view.columns)):
         most = MOST_TIMES if view.values and axis is axes.xaxis else MOST_NAMES
@@ -167,9 +160,8 @@ def plot_heads(views: Sequence[Sequence[AttentionView]], path: Path) -> None:
     """Write all heads of several layers, small, in one scale: a row of the figure is a layer, a column a head."""
     first = replace(views[0][0], layer="every head, in one scale")
     most = max(len(layer) for layer in views)
-    colors = color_range(
-        max(view.top for layer in views for view in layer), any(view.negative for layer in views for view in layer)
-    )
+    heads = [view for layer in views for view in layer]
+    colors = color_range(max(view.top for view in heads), any(view.negative for view in heads))
     side = min(1.6, 14 / max(most, len(views)))
     with _figure(first, path, max(4.0, side * most + 1.4), side * len(views) + 1.8) as drawn:
         grid = drawn.subplots(len(views), most, squeeze=False)
@@ -192,7 +184,7 @@ def _small(axes: Any, view: AttentionView, head: int, colors: dict[str, Any]) ->
 # Plots of attention over a picture: a panel for every word, the picture in gray with the weights over it.
 
 
-ACROSS = 6  # panels beside each other
+ACROSS = 6  # panels in a row
 MOST = 60  # panels
 SIDE = 1.7  # inches
 
@@ -232,20 +224,16 @@ def _panel(axes: Any, view: AttentionView, row: int, picture: EmbeddedPixels | N
         if where == row and picture is not None:
             _frame(axes, (left, upper, right - left, lower - upper), "#1d4ed8", "--")
     share = view.shares[row] if view.shares else None
-    told = label(view.rows[row]) + ("" if share is None else f"  {number(share)}")
+    caption = label(view.rows[row]) + ("" if share is None else f"  {number(share)}")
     rest = view.weights[row][: grid.before]
-    told += f"\n{view.columns[0]} {number(float(rest.sum()))}" if len(rest) else ""
-    axes.set_title(told, fontsize=8, pad=2)
+    caption += f"\n{view.columns[0]} {number(float(rest.sum()))}" if len(rest) else ""
+    axes.set_title(caption, fontsize=8, pad=2)
 
 
-def overlay(
-    weights: Float[np.ndarray, "height width"], top: float
-) -> Float[np.ndarray, "height width 4"]:  # fmt: skip
+def overlay(weights: Float[np.ndarray, "height width"], top: float) -> Float[np.ndarray, "height width 4"]:
     """The color of heat, the more opaque the larger the weight; negative weights have the color of cold."""
-    found = np.empty((*weights.shape, 4))
-    found[..., :3] = np.where((weights < 0)[..., None], COLD, HEAT) / 255
-    found[..., 3] = STRENGTH * np.clip(np.abs(weights) / top, 0, 1)
-    return found
+    color = np.where((weights < 0)[..., None], COLD, HEAT) / 255
+    return np.dstack([color, STRENGTH * np.clip(np.abs(weights) / top, 0, 1)])
 
 
 def _frame(axes: Any, box: tuple[float, float, float, float], color: str, style: str) -> None:
@@ -280,23 +268,20 @@ def plot_graph(view: AttentionView, path: Path) -> None:
         around = [n for n in order if n != view.focus][:MOST_AROUND]
         places = {view.focus: (0.0, 0.0)} | on_circle(around)
         edges = [(view.focus, n) for n in (*around, *([view.focus] if weights[view.focus, view.focus] else []))]
+        note = f"{len(edges)} of {np.count_nonzero(weights[view.focus])} edges"
     else:
         nodes = list(range(min(len(view.rows), MOST_NODES)))
         places = on_circle(nodes)
         edges = [(row, n) for row in nodes for n in nodes if weights[row, n] >= FAINTEST]
-    left = round(float(1 - sum(weights[edge] for edge in edges) / max(weights.sum(), 1e-12)), 3)
+        rest = round(float(1 - sum(weights[edge] for edge in edges) / max(weights.sum(), 1e-12)), 3)
+        note = f"drawn: {1 - rest:.0%} of all weight"
     with _figure(view, path, 6.4, 6.6) as drawn:
         axes = drawn.subplots()
         for row, column in sorted(edges, key=lambda edge: weights[edge]):
             _edge(axes, places[row], places[column], float(signed[row, column]), view.top)
         for node, (x, y) in places.items():
             _dot(axes, x, y, label(view.rows[node], 16), node == view.focus)
-        shown = (
-            f"drawn: {1 - left:.0%} of all weight"
-            if view.focus is None
-            else f"{len(edges)} of {np.count_nonzero(weights[view.focus])} edges"
-        )
-        axes.set_title(shown, fontsize=7, color="#555555")
+        axes.set_title(note, fontsize=7, color="#555555")
         axes.set(xlim=(-1.5, 1.5), ylim=(-1.45, 1.45), aspect="equal")
         axes.set_axis_off()
 

@@ -13,7 +13,7 @@ Points: TypeAlias = Sequence[tuple[str | float, float]]
 
 MARKERS = "osD^vPX*"
 NOTE_LETTERS = 110  # of small type, below a figure
-ABOUT = ("Description", "Subject")  # what formats call the text that says what a file is
+ABOUT = ("Description", "Subject")  # the fields in which formats describe a file
 SAYS = {"png": ("Description",), "svg": ("Description", "Date"), "pdf": ("Subject", "CreationDate")}
 
 
@@ -45,7 +45,7 @@ def plot(lines: Mapping[str, Points], path: Path, *, x: str = "", y: str = "", n
 def plot_bars(
     bars: Mapping[str, Points], path: Path, *, x: str = "", line: tuple[str, float] | None = None, note: str = ""
 ) -> None:
-    """Draw named series of bars, one beside the other for every name, the first on top, each with its number; write the figure.
+    """Draw named series of bars, grouped by name, the first on top, each with its number, and write the figure.
 
     `line` is a value to compare with, and what it is called; `note` says where the numbers come from.
 

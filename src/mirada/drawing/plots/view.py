@@ -1,4 +1,4 @@
-"""What a still picture of attention shows: one matrix of weights, what its rows and columns are, and what to beware of."""
+"""What a still picture of attention shows: a matrix of weights, its rows and columns, and cautions."""
 
 import io
 import warnings
@@ -13,7 +13,7 @@ from mirada.drawing.attention.weights import cautions
 from mirada.errors import require
 from mirada.words import number
 
-# The picture inside a record, as pixels: somebody else's file, so it is opened with care and never at any size.
+# The picture inside a record, as pixels. It is untrusted: its size is checked before it is decoded.
 
 
 MOST_PIXELS = 2**26  # of a picture that is decoded
@@ -47,14 +47,14 @@ def embedded_pixels(png: bytes, mode: str, size: tuple[int, int] | None = None) 
                 width, height = image.size
                 if not 0 < width * height <= MOST_PIXELS:
                     return None
-                found = image.convert(mode)
+                converted = image.convert(mode)
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError, MemoryError):
         return None
     if size is None and max(width, height) > SHARP:
         size = (min(width, SHARP), min(height, SHARP))
     if size is not None:
-        found = found.resize(size, Image.Resampling.BOX)
-    return EmbeddedPixels(np.asarray(found), height, width)
+        converted = converted.resize(size, Image.Resampling.BOX)
+    return EmbeddedPixels(np.asarray(converted), height, width)
 
 
 MOST_CHECKED = 250_000  # weights in which a picture looks for what misleads
@@ -75,7 +75,7 @@ class PictureGrid:
 class AttentionView:
     """Weights of one layer: of one head, or the mean of several.
 
-    `values` draws a series beside columns that are times; `focus` is the row that was asked about, where there is one;
+    `values` draws a series next to columns that are times; `focus` is the row that was asked about, where there is one;
     `boxes` are known places in the picture, by row; `shares` is how likely each row was written; `visible` is how many
     columns each row may see, where that is not all of them.
 
@@ -105,10 +105,8 @@ class AttentionView:
             f"a picture needs a name per row and column: got {len(self.rows)} x {len(self.columns)} names for "
             f"{self.weights.shape[0]} x {self.weights.shape[1]} weights",
         )
-        require(
-            len(self.visible) in (0, len(self.rows)),
-            f"visible needs a count per row: got {len(self.visible)} for {len(self.rows)} rows",
-        )
+        fits = len(self.visible) in (0, len(self.rows))
+        require(fits, f"visible needs a count per row: got {len(self.visible)} for {len(self.rows)} rows")
 
     @property
     def top(self) -> float:
@@ -130,7 +128,7 @@ class AttentionView:
 
     @property
     def evens(self) -> tuple[float, float]:
-        """The smallest and the largest weight of even attention: a row that may see few columns gives each of them more."""
+        """The smallest and the largest weight of even attention: larger in rows that may see fewer columns."""
         counts = [count for count in self.visible if count] or [max(1, len(self.columns))]
         return 1 / max(counts), 1 / min(counts)
 
@@ -152,7 +150,7 @@ class AttentionView:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What would mislead a reader, and what was remarked beside it."""
+        """What would mislead a reader, and the remarks."""
         if self.graph or self.weights.size > MOST_CHECKED or not self.weights.size:
             return self.remarks
         rows = tuple(tuple(row) for row in self.weights.tolist() if any(row))
@@ -162,10 +160,4 @@ class AttentionView:
     @property
     def origin(self) -> str:
         """Where it comes from, in a line."""
-        told = [f"{name} {self.made[name]}" for name in ORIGIN if self.made.get(name)]
-        return ", ".join(told)
-
-    @property
-    def scale(self) -> str:
-        """How its colors are to be read."""
-        return f"0 to {number(self.top)}; even would be {self.even_text}"
+        return ", ".join(f"{name} {self.made[name]}" for name in ORIGIN if self.made.get(name))

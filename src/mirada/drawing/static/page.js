@@ -49,17 +49,17 @@ for (const figure of document.querySelectorAll(".picture-heat")) {
   );
   [...figure.querySelectorAll(".view.weighted")].forEach((view, index) => {
     const grid = grids[index];
-    const told = view.parentElement.querySelector(".at");
-    const resting = told.textContent;
+    const caption = view.parentElement.querySelector(".at");
+    const resting = caption.textContent;
     const cell = (part, count) => Math.min(Math.max(Math.floor(part * count), 0), count - 1);
     view.removeAttribute("title"); // it would cover what it says
     view.addEventListener("pointermove", (event) => {
       const box = view.getBoundingClientRect();
       const row = cell((event.clientY - box.top) / box.height, grid.length);
       const column = cell((event.clientX - box.left) / box.width, grid[0].length);
-      told.textContent = `${grid[row][column]} at row ${row + 1}, column ${column + 1}`;
+      caption.textContent = `${grid[row][column]} at row ${row + 1}, column ${column + 1}`;
     });
-    view.addEventListener("pointerleave", () => (told.textContent = resting));
+    view.addEventListener("pointerleave", () => (caption.textContent = resting));
   });
 }
 
@@ -98,9 +98,9 @@ for (const figure of document.querySelectorAll(".aligned")) {
       for (const kind of ["strong", "negative"]) other[place].classList.toggle(kind, cell.classList.contains(kind));
     });
     const strongest = [...line.keys()].sort((a, b) => share(line[b]) - share(line[a])).slice(0, 4);
-    const told = strongest.map((place) => `${other[place].textContent} ${line[place].title.split(": ").pop()}`);
+    const named = strongest.map((place) => `${other[place].textContent} ${line[place].title.split(": ").pop()}`);
     const verb = side === "written" ? "looked at" : "was looked at by";
-    readout.textContent = `${texts[side][index].textContent} ${verb}: ${told.join(", ")}`;
+    readout.textContent = `${texts[side][index].textContent} ${verb}: ${named.join(", ")}`;
   };
 
   for (const side of ["source", "written"]) {

@@ -1,4 +1,4 @@
-"""Attention in a terminal: a row for everything written, a column for everything read, the lighter the more it was looked at."""
+"""Attention in a terminal: a row per query, a column per key, lighter for larger weights."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from mirada.drawing.plots.view import AttentionView, embedded_pixels
-from mirada.drawing.terminal.text import BARS, HALF, SHADES, Color, Terminal, cells, color_of, cut, fitted, shade
+from mirada.drawing.terminal.text import BARS, HALF, SHADES, Terminal, cells, color_of, cut, fitted, shade
 from mirada.words import number, weight
 
 LABEL_CELLS = 16  # cells for the name of a row, and at most a third of a line
 NARROW, WIDE = 4, 10  # cells of a column that has its name above it
-TALLEST = 8  # letters of a name that stands upright
+TALLEST = 8  # letters of a vertical name
 MOST_ROWS = 120
-ROOMY = 60  # cells from which the key of the colors stands in one line
+ROOMY = 60  # cells from which the key of the colors fits in one line
 MOST_BLOCKS = 4  # pieces that a long line is cut into
 
 
@@ -41,7 +41,7 @@ def draw_matrix(view: AttentionView, terminal: Terminal) -> str:
 
 
 def _column_widths(names: list[str], room: int, narrow: bool) -> list[int]:
-    """The cells of every column: room for its name, if all fit; else the same for all; else two, and names stand upright.
+    """The cells of every column: room for its name, if all fit; else the same for all; else two, and names are vertical.
 
     >>> _column_widths(["la", "translation"], 40, False), _column_widths(["abcdefg"] * 4, 20, False)
     ([5, 10], [5, 5, 5, 5])
@@ -57,33 +57,31 @@ def _column_widths(names: list[str], room: int, narrow: bool) -> list[int]:
 
 
 def _blocks(widths: list[int], room: int) -> list[slice]:
-    """Columns that fit beside each other."""
-    found, first, used = [], 0, 0
+    """Groups of columns that fit into a line."""
+    blocks, first, used = [], 0, 0
     for place, width in enumerate(widths):
         if used + width > room and place > first:
-            found.append(slice(first, place))
+            blocks.append(slice(first, place))
             first, used = place, 0
         used += width
-    return [*found, slice(first, len(widths))]
+    return [*blocks, slice(first, len(widths))]
 
 
-def _line(
-    view: AttentionView, terminal: Terminal, row: int, part: slice, label: int, widths: list[int]
-) -> str:  # fmt: skip
+def _line(view: AttentionView, terminal: Terminal, row: int, part: slice, label: int, widths: list[int]) -> str:
     """One row: its name, and a cell for every column."""
     name = fitted(terminal.shown(view.rows[row]), label, "right", _ellipsis(terminal))
     best, top = view.strongest(row), view.top
-    found = []
+    parts = []
     for column in range(part.start, part.stop):
         value, width = float(view.weights[row, column]), widths[column]
         share = abs(value) / top if np.isfinite(value) else float("nan")
         if width <= 2:
-            found.append(terminal.cell(share, " " * width))
+            parts.append(terminal.cell(share, " " * width))
         else:
             text = _percent(value, width, column == best and not terminal.colored)
-            found.append(terminal.cell(share, text) if terminal.colored else text)
+            parts.append(terminal.cell(share, text) if terminal.colored else text)
     mark = terminal.strong if row == view.focus else str
-    return f"{mark(name)}  {''.join(found)}".rstrip()
+    return f"{mark(name)}  {''.join(parts)}".rstrip()
 
 
 def _percent(value: float, width: int, marked: bool) -> str:
@@ -96,9 +94,8 @@ def _percent(value: float, width: int, marked: bool) -> str:
 
 def _written(names: list[str], widths: list[int], label: int, terminal: Terminal) -> list[str]:
     """The names of columns above them."""
-    texts = (
-        fitted(f" {name}", width, "middle", _ellipsis(terminal)) for name, width in zip(names, widths, strict=True)
-    )
+    ends = _ellipsis(terminal)
+    texts = (fitted(f" {name}", width, "middle", ends) for name, width in zip(names, widths, strict=True))
     return [(" " * (label + 2) + "".join(texts)).rstrip()]
 
 
@@ -106,25 +103,21 @@ def _upright(names: list[str], widths: list[int], label: int, terminal: Terminal
     """The names of narrow columns, letter below letter; a longer name ends in an ellipsis."""
     columns = [_letters(name) for name in names]
     tall = min(TALLEST, max(map(len, columns), default=0))
-    columns = [
-        [*column[: tall - 1], _ellipsis(terminal)[:1]] if len(column) > tall else [""] * (tall - len(column)) + column
-        for column in columns
-    ]
-    return [
-        (" " * (label + 2) + "".join(fitted(column[place], 2, "left", "") for column in columns)).rstrip()
-        for place in range(tall)
-    ]
+    end = _ellipsis(terminal)[:1]
+    columns = [[*c[: tall - 1], end] if len(c) > tall else [""] * (tall - len(c)) + c for c in columns]
+    lines = ["".join(fitted(column[place], 2, "left", "") for column in columns) for place in range(tall)]
+    return [(" " * (label + 2) + line).rstrip() for line in lines]
 
 
 def _letters(text: str) -> list[str]:
-    """The letters of a text, each with the accents that stand on it."""
-    found: list[str] = []
+    """The letters of a text, each with its combining accents."""
+    letters: list[str] = []
     for letter in text:
-        if cells(letter) == 0 and found:
-            found[-1] += letter
+        if cells(letter) == 0 and letters:
+            letters[-1] += letter
         else:
-            found.append(letter)
-    return found
+            letters.append(letter)
+    return letters
 
 
 def _above(view: AttentionView, terminal: Terminal, part: slice, label: int, width: int) -> list[str]:
@@ -159,14 +152,14 @@ def _legend(view: AttentionView, terminal: Terminal, percents: Sequence[str] = (
     ramp = "".join(terminal.paint(" ", ground=color_of(step)) for step in steps) if terminal.colored else f"[{SHADES}]"
     even, close = f"even would be {view.even_text}", "  " if terminal.width >= ROOMY else "\n"
     shades = terminal.colored or not percents  # else there are none to explain
-    told = [f"0 {ramp} {number(view.top)}{close}{terminal.faint(even)}" if shades else even]
+    lines = [f"0 {ramp} {number(view.top)}{close}{terminal.faint(even)}" if shades else even]
     low, high = view.evens
     notes = list(percents)
     notes += ["even attention differs by row: not every row may see every column"] if low < high else []
     notes += ["colors show the size of a weight: some are below 0"] if view.negative else []
     for text in (*notes, *([view.reading] if view.reading else []), *view.cautions):
-        told += [terminal.faint(part) for part in terminal.wrapped(text)]
-    return told
+        lines += [terminal.faint(part) for part in terminal.wrapped(text)]
+    return lines
 
 
 def _ellipsis(terminal: Terminal) -> str:
@@ -185,7 +178,7 @@ DARK = 0.5  # how bright the picture stays below it
 
 
 def draw_picture(view: AttentionView, terminal: Terminal) -> str:
-    """A panel for every row, as many beside each other as fit."""
+    """A panel for every row, as many in a line as fit."""
     assert view.grid is not None
     grid = view.grid
     longest = max(grid.height, grid.width)
@@ -211,27 +204,18 @@ def _panel(view: AttentionView, terminal: Terminal, row: int, pixels: np.ndarray
     """The word with its probability, and the picture below it."""
     assert view.grid is not None
     share = view.shares[row] if view.shares else None
-    told = f"{terminal.shown(view.rows[row])}{'' if share is None else f' {number(share)}'}"
+    caption = f"{terminal.shown(view.rows[row])}{'' if share is None else f' {number(share)}'}"
     inside = view.weights[row][view.grid.before :].reshape(view.grid.height, view.grid.width)
     rest = view.weights[row][: view.grid.before]
     outside = f"{view.columns[0]} {number(float(rest.sum()))}" if len(rest) else ""
-    head = [fitted(told, wide, "left", _ellipsis(terminal))]
+    head = [fitted(caption, wide, "left", _ellipsis(terminal))]
     head += [fitted(terminal.shown(outside), wide, "left", _ellipsis(terminal))] if outside else []
     shares = np.nan_to_num(np.abs(inside)) / view.top
     if not terminal.colored:
         return [*head, *("".join(2 * shade(float(value)) for value in line) for line in shares)]
-    lit = heated(shares, pixels, wide)
+    lit, half = heated(shares, pixels, wide).tolist(), HALF if terminal.unicode else " "
     pairs = zip(lit[0::2], lit[1::2], strict=True)
-    return [*head, *("".join(_half(terminal, a, b) for a, b in zip(up, low, strict=True)) for up, low in pairs)]
-
-
-def _half(terminal: Terminal, upper: np.ndarray, lower: np.ndarray) -> str:
-    return terminal.paint(HALF if terminal.unicode else " ", ink=_as_color(upper), ground=_as_color(lower))
-
-
-def _as_color(values: np.ndarray) -> Color:
-    red, green, blue = (int(value) for value in values)
-    return red, green, blue
+    return [*head, *("".join(terminal.paint(half, *both) for both in zip(*pair, strict=True)) for pair in pairs)]
 
 
 def heated(
@@ -249,9 +233,9 @@ def heated(
 
 
 def thumbnail(png: bytes, side: int) -> UInt8[np.ndarray, "side side 3"] | None:
-    """The picture in so many pixels; None where there is none or it cannot be read."""
-    found = embedded_pixels(png, "RGB", (side, side))
-    return None if found is None else found.pixels
+    """The picture in side x side pixels; None if there is none or it cannot be read."""
+    embedded = embedded_pixels(png, "RGB", (side, side))
+    return None if embedded is None else embedded.pixels
 
 
 # Attention over a graph in a terminal: the neighbors that a node looked at, the strongest first.
@@ -261,22 +245,18 @@ MOST = 20  # neighbors of a node
 NODES = 8  # nodes, where none was asked about
 NEIGHBOR_CELLS = 33  # cells for the name of a neighbor
 ITSELF = " (itself)"
-AROUND = 9  # cells of a line beside the name and the bar: spaces and the weight
+AROUND = 9  # cells of a line for spaces and the weight
 
 
 def draw_graph(view: AttentionView, terminal: Terminal) -> str:
     """A table of neighbors: of the node that was asked about, or of the first nodes that have some."""
-    rows = (
-        [view.focus]
-        if view.focus is not None
-        else [row for row in range(len(view.rows)) if view.weights[row].any()][:NODES]
-    )
+    some = [row for row in range(len(view.rows)) if view.weights[row].any()][:NODES]
+    rows = some if view.focus is None else [view.focus]
     lines: list[str] = []
     for row in rows:
         lines += [f"{terminal.strong(terminal.shown(view.rows[row]))} looked at", *_neighbors(view, terminal, row), ""]
-    return "\n".join(
-        [*lines, *(terminal.faint(part) for text in view.cautions for part in terminal.wrapped(text))]
-    ).rstrip()
+    lines += [terminal.faint(part) for text in view.cautions for part in terminal.wrapped(text)]
+    return "\n".join(lines).rstrip()
 
 
 def _neighbors(view: AttentionView, terminal: Terminal, row: int) -> list[str]:
@@ -289,9 +269,8 @@ def _neighbors(view: AttentionView, terminal: Terminal, row: int) -> list[str]:
     lines = []
     for place in order[:MOST]:
         share = abs(weights[place]) / top
-        name = terminal.shown(view.columns[place]) + (
-            ITSELF if place == row and len(view.rows) == len(view.columns) else ""
-        )
+        itself = place == row and len(view.rows) == len(view.columns)
+        name = terminal.shown(view.columns[place]) + (ITSELF if itself else "")
         bar = ("\u2588" if terminal.unicode else "#") * max(1, round(room * share))
         lines.append(f"  {fitted(name, label, 'left', _ellipsis(terminal))} {weight(float(weights[place]))}  "
                      f"{terminal.paint(bar, ink=color_of(0.35 + 0.55 * share))}")  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a terminal can show: colors as far as it has them, and text that stays in its cells whatever it says.
+"""What a terminal can show: the colors it has, and text of a known width without control characters.
 
 | colors | when |
 |---|---|
@@ -31,7 +31,7 @@ PLAIN = str.maketrans(
     {"\u201c": '"', "\u201d": '"', "\u2192": "->", "\u2026": "~", "\u2013": "-", "\u21b5": "\\n", "\u21e5": "\\t"}
 )
 
-Color = tuple[int, int, int]
+Color = tuple[int, ...]  # red, green and blue, from 0 to 255
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,12 @@ class Terminal:
         """Text in a color, on a color."""
         if not self.colored or (ink is None and ground is None):
             return text
-        codes = [self._code(38, ink)] if ink else []
-        codes += [self._code(48, ground)] if ground else []
-        return f"\x1b[{';'.join(codes)}m{text}{RESET}"
-
-    def _code(self, layer: int, color: Color) -> str:
-        if self.colors == "truecolor":
-            return f"{layer};2;{color[0]};{color[1]};{color[2]}"
-        return f"{layer};5;{nearest_256(color)}"
+        codes = []
+        for layer, color in ((38, ink), (48, ground)):
+            if color:
+                exact = self.colors == "truecolor"
+                codes += [layer, 2, *color] if exact else [layer, 5, nearest_256(color)]
+        return f"\x1b[{';'.join(map(str, codes))}m{text}{RESET}"
 
     def faint(self, text: str) -> str:
         """Text in faint letters."""
@@ -87,8 +85,8 @@ class Terminal:
 
     def shown(self, text: str) -> str:
         """A text of unknown origin as this terminal may print it."""
-        found = visible_line(text)
-        return found if self.unicode else found.translate(PLAIN).encode("ascii", "backslashreplace").decode()
+        line = visible_line(text)
+        return line if self.unicode else line.translate(PLAIN).encode("ascii", "backslashreplace").decode()
 
     def wrapped(self, text: str) -> list[str]:
         """A text of unknown origin in lines that fit."""
@@ -136,8 +134,7 @@ def color_of(share: float) -> Color:
     place = min(max(share, 0.0), 1.0) * (len(LEVELS) - 1) if share == share else 0.0
     low = min(int(place), len(LEVELS) - 2)
     part = place - low
-    mixed = [round(a + part * (b - a)) for a, b in zip(LEVELS[low], LEVELS[low + 1], strict=True)]
-    return mixed[0], mixed[1], mixed[2]
+    return tuple(round(a + part * (b - a)) for a, b in zip(LEVELS[low], LEVELS[low + 1], strict=True))
 
 
 def ink_on(ground: Color) -> Color:
@@ -159,7 +156,7 @@ def shade(share: float) -> str:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes: none for accents that stand on a letter, two for wide letters.
+    """How many cells of a terminal a text takes: none for combining accents, two for wide letters.
 
     >>> cells("casa"), cells("\u732b"), cells("e\u0301")
     (4, 2, 1)
@@ -172,7 +169,7 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, most: int, ellipsis: str = "\u2026") -> str:
-    """A text in at most so many cells; what is missing is told by an ellipsis.
+    """A text in at most that many cells; a cut text ends in an ellipsis.
 
     >>> cut("translation", 6), cut("\u732b\u732b\u732b", 4)
     ('trans…', '猫…')
@@ -188,7 +185,7 @@ def cut(text: str, most: int, ellipsis: str = "\u2026") -> str:
 
 
 def fitted(text: str, width: int, side: str = "left", ellipsis: str = "\u2026") -> str:
-    """A text in exactly so many cells. One that is written from right to left is isolated, so that its neighbors stay.
+    """A text in exactly `width` cells. Right-to-left text is isolated, so that its neighbors keep their order.
 
     >>> fitted("la", 4), fitted("la", 4, "right"), fitted("la", 5, "middle")
     ('la  ', '  la', ' la  ')
@@ -196,9 +193,6 @@ def fitted(text: str, width: int, side: str = "left", ellipsis: str = "\u2026") 
     text = cut(text, width, ellipsis)
     space = width - cells(text)
     before = {"left": 0, "right": space, "middle": space // 2}[side]
-    return " " * before + _isolated(text) + " " * (space - before)
-
-
-def _isolated(text: str) -> str:
-    turned = any(unicodedata.bidirectional(letter) in ("R", "AL", "AN") for letter in text)
-    return f"{ISOLATE}{text}{UNISOLATE}" if turned else text
+    if any(unicodedata.bidirectional(letter) in ("R", "AL", "AN") for letter in text):
+        text = f"{ISOLATE}{text}{UNISOLATE}"
+    return " " * before + text + " " * (space - before)

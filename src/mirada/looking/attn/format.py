@@ -21,11 +21,13 @@ from mirada.attention.normalizers import masked_softmax
 from mirada.errors import require
 from mirada.looking.statistics import Checks
 from mirada.looking.stream import NUMBERS_AT_ONCE, Factors, Stream
+from mirada.words import shortened
 
-# The manifest of an attention file, read with suspicion: every value is checked before it is used.
+# The manifest of an attention file: every value is checked before it is used.
 
 
 FORMAT, VERSION = "mirada.attn", 1
+PARTS = ("kernel", "score", "where", "position", "normalizer")  # of a layer, as they print themselves
 PNG = b"\x89PNG\r\n\x1a\n"  # how every PNG begins
 LARGEST_SIDE = 2**24  # places of an axis
 MOST_STREAMS, MOST_WEIGHTS = 4096, 2**31
@@ -46,35 +48,31 @@ class Fields:
     def __iter__(self) -> Iterator[str]:
         return iter(self.value)
 
-    def wrong(self, name: str, expected: str) -> ValueError:
-        """The error for a field that is missing or has another type."""
+    def _checked(self, name: str, good: bool, expected: str) -> Any:
+        """The value of a field; an error if it is missing or not good."""
         if name not in self.value:
-            return ValueError(f"{self.path} has no {name!r}")
-        return ValueError(f"{self.path}.{name} must be {expected}: got {shown(self.value[name])}")
+            raise ValueError(f"{self.path} has no {name!r}")
+        if not good:
+            raise ValueError(f"{self.path}.{name} must be {expected}: got {shown(self.value[name])}")
+        return self.value[name]
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string."""
         if default is not None and name not in self:
             return default
-        if not isinstance(self.value.get(name), str):
-            raise self.wrong(name, "a string")
-        return str(self.value[name])
+        return str(self._checked(name, isinstance(self.value.get(name), str), "a string"))
 
     def whole(self, name: str, low: int = 0, high: int = LARGEST_SIDE) -> int:
         """A whole number between bounds."""
         value = self.value.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise self.wrong(name, f"a whole number from {low} to {high}")
-        return value
+        good = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        return int(self._checked(name, good, f"a whole number from {low} to {high}"))
 
     def number(self, name: str, default: float | None = None) -> float:
         """A finite number."""
         if default is not None and name not in self:
             return default
-        value = self.value.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not finite(value):
-            raise self.wrong(name, "a number")
-        return float(value)
+        return float(self._checked(name, is_number(self.value.get(name)), "a number"))
 
     def maybe_number(self, name: str) -> float | None:
         """A finite number, or None where the field is missing."""
@@ -82,23 +80,17 @@ class Fields:
 
     def flag(self, name: str) -> bool:
         """True or false; false where the field is missing."""
-        if not isinstance(self.value.get(name, False), bool):
-            raise self.wrong(name, "true or false")
-        return bool(self.value.get(name, False))
+        return name in self.value and bool(self._checked(name, isinstance(self.value[name], bool), "true or false"))
 
     def object(self, name: str) -> "Fields":
         """An object, with its path for errors."""
-        if name not in self.value:
-            raise self.wrong(name, "an object")
-        return Fields(self.value[name], f"{self.path}.{name}")
+        return Fields(self._checked(name, True, "an object"), f"{self.path}.{name}")
 
     def items(self, name: str, needed: bool = False) -> list[Any]:
         """A list; empty where the field is missing and not needed."""
         if name not in self and not needed:
             return []
-        if not isinstance(self.value.get(name), list):
-            raise self.wrong(name, "a list")
-        return list(self.value[name])
+        return list(self._checked(name, isinstance(self.value.get(name), list), "a list"))
 
     def objects(self, name: str, needed: bool = False) -> "list[Fields]":
         """A list of objects."""
@@ -106,40 +98,38 @@ class Fields:
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of strings."""
-        found = self.items(name)
-        if not all(isinstance(item, str) for item in found):
-            raise self.wrong(name, "a list of strings")
-        return tuple(found)
+        items = self.items(name)
+        good = all(isinstance(item, str) for item in items)
+        return tuple(self._checked(name, good, "a list of strings")) if items else ()
 
-    def numbers(self, name: str, count: int | None = None) -> tuple[float, ...]:
-        """A list of finite numbers."""
-        found = self.items(name)
-        good = all(isinstance(x, int | float) and not isinstance(x, bool) and finite(x) for x in found)
-        if not good or (count is not None and len(found) != count):
-            raise self.wrong(name, "a list of numbers" if count is None else f"a list of {count} numbers")
-        return tuple(float(item) for item in found)
+    def numbers(self, name: str, count: int) -> tuple[float, ...]:
+        """A list of `count` finite numbers."""
+        items = self.items(name)
+        good = all(map(is_number, items)) and len(items) == count
+        return tuple(map(float, self._checked(name, good, f"a list of {count} numbers")))
 
 
-def finite(value: int | float) -> bool:
-    """Whether a number fits a float and is finite."""
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that fits a float and is finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
     return abs(value) <= 1e308 if isinstance(value, int) else math.isfinite(value)
 
 
 def shown(value: Any) -> str:
     """A value of a file in an error: short, and on one line."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shortened(repr(value))
 
 
 def parse(content: bytes) -> Fields:
     """The manifest, if it is one that this version reads."""
     try:
-        found = json.loads(content.decode("utf-8"), parse_constant=_refuse)
+        value = json.loads(content.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its manifest.json is not JSON: {str(error).splitlines()[0][:120]}") from None
-    fields = Fields(found)
+    fields = Fields(value)
     if fields.value.get("format") != FORMAT:
-        raise ValueError(f"its manifest.json is not that of an attention file: format is {shown(found.get('format'))}")
+        raise ValueError(f"its manifest.json is not that of an attention file: format is {shown(value.get('format'))}")
     version = fields.whole("version", 1, 2**31)
     if version > VERSION:
         raise ValueError(f"it has version {version}, and this mirada reads up to {VERSION}: install a newer one")
@@ -169,35 +159,23 @@ def expand(codes: UInt8[Tensor, "..."]) -> Float[Tensor, "..."]:
     return (codes.float() / 255).square()
 
 
+def companded(pieces: Iterable[Tensor], errors: list[float]) -> Iterator[bytes]:
+    """The bytes of the square roots, piece by piece; the largest difference of each piece is added to `errors`."""
+    for weights in pieces:
+        codes = compand(weights)
+        errors.append(float((expand(codes) - weights).abs().max()) if weights.numel() else 0.0)
+        yield little(codes)
+
+
 def bytes_hold(checks: Checks) -> bool:
     """Whether all weights lie in [0, 1], up to rounding, and are numbers."""
     return checks.nan_rows == 0 and checks.weight_min >= 0 and checks.weight_max <= 1 + 1e-5
 
 
-@dataclass
-class WeightBytes:
-    """The weights of a stream on their way into a file, (heads, queries, keys); `error` is known when all are out."""
-
-    stream: Stream
-    error: float = 0.0
-
-    def companded(self) -> Iterator[bytes]:
-        """The bytes of the square roots, in pieces; `error` grows to the largest difference."""
-        for weights in _by_head(self.stream):
-            codes = compand(weights)
-            if weights.numel():
-                self.error = max(self.error, float((expand(codes) - weights).abs().max()))
-            yield codes.numpy().tobytes()
-
-    def float32(self) -> Iterator[bytes]:
-        """The weights as they are, in pieces."""
-        return (little(weights) for weights in _by_head(self.stream))
-
-
 HELD = 2**26  # bytes of weights held in memory while the rows of a head are brought together
 
 
-def _by_head(stream: Stream) -> Iterator[Float[Tensor, "rows keys"]]:
+def by_head(stream: Stream) -> Iterator[Float[Tensor, "rows keys"]]:
     """The weights head by head, as the file has them, in pieces of some rows.
 
     Recomputed pieces have all heads of some rows. Where all fit they are computed once and transposed, else some heads at a
@@ -288,8 +266,8 @@ def _smaller(stream: Stream, factors: Factors) -> bool:
         return False
     rows = max(1, SAMPLE // max(1, stream.heads * stream.keys))
     middle = max(0, stream.queries // 2 - rows // 2)
-    found = stream.last.weights(rows=slice(middle, min(middle + rows, stream.queries)))[stream.sample]
-    codes = compand(found.detach().cpu().float())
+    weights = stream.last.weights(rows=slice(middle, min(middle + rows, stream.queries)))[stream.sample]
+    codes = compand(weights.detach().cpu().float())
     some = little(factors.k.half().flatten()[:SAMPLE])
     return halves * _deflated(some) < all_weights * _deflated(codes.numpy().tobytes())
 
@@ -323,18 +301,13 @@ def _described_mask(stream: Stream) -> tuple[dict[str, Any], UInt8[Tensor, " byt
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Weights as they stand in a file: bytes of square roots, or float32."""
+    """Weights as they are stored: bytes of square roots, or float32."""
 
     stored: UInt8[Tensor, "..."] | Float[Tensor, "..."]  # (heads, queries, keys) or (heads, edges)
 
-    def weights(self, heads: slice, first: int, last: int) -> Float[Tensor, "heads rows keys"]:
-        """The weights of some heads and rows."""
+    def weights(self, heads: slice, first: int, last: int) -> Float[Tensor, "..."]:
+        """The weights of some heads and rows, or edges."""
         part = self.stored[heads, first:last]
-        return expand(part) if part.dtype == torch.uint8 else part
-
-    def all(self, heads: slice) -> Float[Tensor, "heads edges"]:
-        """For edges: one weight each."""
-        part = self.stored[heads]
         return expand(part) if part.dtype == torch.uint8 else part
 
 
@@ -375,9 +348,8 @@ class BlobWriter:
 
     def finish(self, manifest: bytes) -> None:
         """Write the manifest and close the archive."""
-        require(
-            len(manifest) <= LARGEST_MANIFEST, f"the labels take {len(manifest) / 2**20:.0f} MB: at most 64 MB are read"
-        )
+        fits = len(manifest) <= LARGEST_MANIFEST
+        require(fits, f"the labels take {len(manifest) / 2**20:.0f} MB: at most 64 MB are read")
         self._write(MANIFEST, [manifest], zipfile.ZIP_DEFLATED)
 
     def _write(self, name: str, pieces: Iterable[bytes], method: int) -> None:
@@ -398,6 +370,10 @@ class BlobWriter:
                 entry.write(piece)
 
 
+# what zipfile raises for a broken archive
+DAMAGES = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, OverflowError, RuntimeError, ValueError)
+
+
 class BlobReader:
     """The entries of a ZIP. All are checked at once, before anything is inflated; each is read once, to its exact size.
 
@@ -408,7 +384,7 @@ class BlobReader:
         try:
             self.zip = zipfile.ZipFile(file)
             entries = self.zip.infolist()
-        except (zipfile.BadZipFile, struct.error, OSError, ValueError, NotImplementedError, OverflowError) as error:
+        except DAMAGES as error:
             raise ValueError(f"it is no ZIP, or cut short: {first_line(error)}") from None
         require(len(entries) <= MOST_ENTRIES, f"it has {len(entries)} entries: at most {MOST_ENTRIES} are read")
         self.entries: dict[str, zipfile.ZipInfo] = {}
@@ -416,7 +392,7 @@ class BlobReader:
             _check_entry(entry)
             require(entry.filename not in self.entries, f"it has {shown(entry.filename)} twice")
             self.entries[entry.filename] = entry
-        self.taken: set[str] = set()
+        self.read: set[str] = set()
         total = sum(entry.file_size for entry in entries)
         require(total <= LARGEST_WHOLE, f"it would unpack to {total / 2**20:.0f} MB: at most 512 MB are read")
 
@@ -431,11 +407,11 @@ class BlobReader:
         """A blob, which must have exactly that size."""
         if not isinstance(name, str) or name not in self.entries or name == MANIFEST:
             raise ValueError(f"it names a blob that is not there: {shown(name)}")
-        found = self.entries[name].file_size
-        if size is not None and found != size:
-            raise ValueError(f"{name} has {found} bytes, and its stream says {size}")
-        require(name not in self.taken, f"it names {name} twice: every blob belongs to one place")
-        self.taken.add(name)
+        length = self.entries[name].file_size
+        if size is not None and length != size:
+            raise ValueError(f"{name} has {length} bytes, and its stream says {size}")
+        require(name not in self.read, f"it names {name} twice: every blob belongs to one place")
+        self.read.add(name)
         return self._inflate(name)
 
     def _inflate(self, name: str) -> bytes:
@@ -443,15 +419,7 @@ class BlobReader:
         try:
             with self.zip.open(entry) as file:
                 content = file.read(entry.file_size + 1)
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            OSError,
-            NotImplementedError,
-            RuntimeError,
-            ValueError,
-        ) as error:
+        except DAMAGES as error:
             raise ValueError(f"{name} is damaged: {first_line(error)}") from None
         require(len(content) == entry.file_size, f"{name} holds {len(content)} bytes, and says {entry.file_size}")
         return content
@@ -461,15 +429,13 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     """Refuse what a file of ours never has."""
     name = entry.filename
     known = name == MANIFEST or (name.startswith("data/") and ".." not in name.split("/") and "\\" not in name)
-    require(known and "\0" not in entry.orig_filename, f"it has an entry {shown(entry.orig_filename)}; "
-            "only manifest.json and data/... belong there")  # fmt: skip
+    fits = known and "\0" not in entry.orig_filename
+    require(fits, f"it has an entry {shown(entry.orig_filename)}; only manifest.json and data/... belong there")
     require(not entry.flag_bits & 1, f"{name} is encrypted")
-    require(
-        entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
-        f"{name} is packed by method {entry.compress_type}: only stored and deflated are read",
-    )
+    known = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    require(known, f"{name} is packed by method {entry.compress_type}: only stored and deflated are read")
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what an error says."""
+    """The first line of an error message."""
     return (str(error).splitlines() or [type(error).__name__])[0]

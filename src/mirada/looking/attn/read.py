@@ -1,11 +1,11 @@
-"""Attention files as they are read: from a manifest and blobs to layers that can be asked. Nothing of a bad file is loaded."""
+"""Reading attention files: from a manifest and blobs to layers. Nothing of a bad file is loaded."""
 
 import glob
 import io
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,20 +13,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mirada.attention.kernels.plan import Plan
 from mirada.errors import require
 from mirada.looking.attn.format import (
     LARGEST_SIDE,
     MOST_ROWS,
     MOST_STREAMS,
     MOST_WEIGHTS,
+    PARTS,
     PNG,
     BlobReader,
     Codes,
     Fields,
     HalfProduct,
     as_tensor,
-    finite,
     first_line,
+    is_number,
     parse,
     shown,
 )
@@ -34,9 +36,9 @@ from mirada.looking.explain.methods import Agreement, Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, Span, TextLabels, TimeLabels, WrittenStep
 from mirada.looking.statistics import Checks, HeadStatistics, Sink
-from mirada.looking.stream import Factors, Stream
+from mirada.looking.stream import Factors, Stream, chosen
 
-# A layer read from a file: what it says of itself, and its weights on demand.
+# A layer read from a file: its description, and its weights on demand.
 
 
 @dataclass(frozen=True)
@@ -49,27 +51,9 @@ class PrintedPart:
         return self.text
 
 
-@dataclass(frozen=True)
-class StoredPlan:
-    """The kernel that a stored layer ran on."""
-
-    kernel: str
-
-
-@dataclass(frozen=True, eq=False)
-class StoredVectors:
-    """Queries, keys and values as the file has them; queries and keys only where the score is their product."""
-
-    values: Float[Tensor, "heads keys value_dim"]
-    q: Float[Tensor, "heads queries dim"] | None = None
-    k: Float[Tensor, "heads keys dim"] | None = None
-    scale: float = 1.0
-    plain: bool = False  # a softmax of their scaled product, inside the mask, is all there is
-
-
 @dataclass(frozen=True, eq=False)
 class StoredCall:
-    """One layer of a file, asked like a call that was just recorded. Its batch has one sample."""
+    """One layer of a file, with the interface of a recorded call. Its batch has one sample."""
 
     name: str
     kind: str
@@ -78,12 +62,13 @@ class StoredCall:
     keys: int
     content: Codes | HalfProduct
     edges: Int[Tensor, "2 edges"] | None = None
-    vectors: StoredVectors | None = None
+    stored_values: Float[Tensor, "heads keys value_dim"] | None = None
+    product: Factors | None = None  # queries and keys, where the score is their product
     made_of: Mapping[str, str] = field(default_factory=dict)  # kernel, score, where, position, normalizer
     head_statistics: tuple[HeadStatistics, ...] | None = None
     stored_checks: Checks | None = None
     error: float | None = None  # how far the weights may be from those that were used
-    start: int = 0  # a file says where its rows stand by the statistics that were written
+    start: int = 0  # files do not hold it: their statistics were computed with it
 
     @property
     def batch(self) -> int:
@@ -106,9 +91,9 @@ class StoredCall:
         return PrintedPart(self.made_of.get("where", ""))
 
     @property
-    def plan(self) -> StoredPlan:
+    def plan(self) -> Plan:
         """The kernel that ran."""
-        return StoredPlan(self.made_of.get("kernel", ""))
+        return Plan(self.made_of.get("kernel", ""), {})
 
     @property
     def calls(self) -> "Sequence[StoredCall]":
@@ -117,57 +102,41 @@ class StoredCall:
 
     def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """The weights as stored: (1, heads, queries, keys), without the heads axis for one head; per edge for a graph."""
-        heads, first, last = self._asked(head, rows)
-        if self.edges is not None:
-            require(rows is None, "the weights of a graph are per edge: select them by `edges`, not by rows")
-            assert isinstance(self.content, Codes)
-            found = self.content.all(heads)
-        else:
-            found = self.content.weights(heads, first, last)
-        return found[None] if head is None else found
+        heads, first, last = chosen(self, head, rows)
+        weights = self.content.weights(heads, first, last if self.edges is None else self.edges.shape[1])
+        return weights[None] if head is None else weights
 
     def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """What the normalizer was given, where the file holds queries and keys and nothing was added to their product."""
-        heads, first, last = self._asked(head, rows)
-        vectors = self.vectors
-        exact = vectors is not None and (vectors.plain or not self.made_of.get("position"))
-        if vectors is None or vectors.q is None or vectors.k is None or not exact:
+        heads, first, last = chosen(self, head, rows)
+        product = self.product
+        if product is None or not (product.plain or not self.made_of.get("position")):
             raise ValueError(f"the file holds weights of {self.name!r}, not its scores: look at the model itself")
-        found = vectors.scale * (vectors.q[heads, first:last] @ vectors.k[heads].transpose(1, 2))
-        return found[None] if head is None else found
-
-    def _asked(self, head: int | None, rows: slice | None) -> tuple[slice, int, int]:
-        if not isinstance(head, int | None) or not isinstance(rows, slice | None):
-            raise ValueError(f"weights takes a head's number and a slice of rows: got head={head!r}, rows={rows!r}")
-        first, last, stride = (rows or slice(None)).indices(self.queries)
-        require(stride == 1, f"rows must be consecutive: got {rows}")
-        if head is None:
-            return slice(None), first, max(first, last)
-        require(-self.heads <= head < self.heads, f"head must lie in 0..{self.heads - 1}: got {head}")
-        return slice(head % self.heads, head % self.heads + 1), first, max(first, last)
+        scores = product.scale * (product.q[heads, first:last] @ product.k[heads].transpose(1, 2))
+        return scores[None] if head is None else scores
 
     def values(self) -> Float[Tensor, "batch heads keys value_dim"]:
         """The values that the weights mixed, where the file holds them."""
-        if self.vectors is None:
+        if self.stored_values is None:
             raise ValueError(f"the file holds no values of {self.name!r}: they were too large to be kept")
-        return self.vectors.values[None]
+        return self.stored_values[None]
 
     def factors(self) -> Factors | None:
         """Queries and keys, where the file holds them."""
-        if isinstance(self.content, HalfProduct):
-            return Factors(self.content.q[None].float(), self.content.k[None].float(), self.content.scale, True)
-        if self.vectors is None or self.vectors.q is None or self.vectors.k is None:
-            return None
-        return Factors(self.vectors.q[None], self.vectors.k[None], self.vectors.scale, self.vectors.plain)
+        half = self.content
+        if isinstance(half, HalfProduct):
+            return Factors(half.q[None].float(), half.k[None].float(), half.scale, True)
+        product = self.product
+        return None if product is None else replace(product, q=product.q[None], k=product.k[None])
 
     def mask(self, first: int, last: int) -> Tensor:
-        """Who may be seen, as the file tells it; where it has no mask, what had weight in some head."""
+        """Who may be seen, as far as the file says; without a mask in it, every key that has weight in some head."""
         if isinstance(self.content, HalfProduct):
             return self.content.may_see(first, last)[None, None]
-        told = self.made_of.get("where", "")
-        if told in ("", "Complete()") or self.edges is not None:
+        where = self.made_of.get("where", "")
+        if where in ("", "Complete()") or self.edges is not None:
             return torch.ones(1, 1, last - first, self.keys, dtype=torch.bool)
-        if told == "Causal()":  # the last row sees all keys
+        if where == "Causal()":  # the last row sees all keys
             later = max(0, self.keys - self.queries)
             return (torch.arange(self.keys) <= torch.arange(first + later, last + later).view(-1, 1))[None, None]
         return (self.weights(rows=slice(first, last)) != 0).any(1, keepdim=True)
@@ -181,7 +150,7 @@ class StoredCall:
         return False
 
     def statistics(self) -> list[HeadStatistics]:
-        """What every head does: as it was written, or worked out from the stored weights."""
+        """What every head does: as stored, or computed from the stored weights."""
         return list(self.head_statistics) if self.head_statistics else Stream((self,)).statistics()[0]
 
     def checks(self) -> Checks:
@@ -218,15 +187,27 @@ class Loaded:
         self.labels = self._read_labels(manifest)
 
     def _axis(self, fields: Fields) -> AxisLabels:
-        kind, size = fields.text("kind"), fields.whole("size", 0, LARGEST_SIDE)
+        kind, size = fields.text("kind"), fields.whole("size")
+        height, width, before = 0, 0, fields.texts("before") if kind == "grid" else ()
         if kind == "grid":
-            return self._grid(fields, size)
-        tokens = (
-            fields.texts("tokens")
-            if "tokens" in fields
-            else AxisLabels.numbered(self._without_names(fields, size)).tokens
-        )
+            height, width = fields.whole("height", 1), fields.whole("width", 1)
+            fits = height * width + len(before) == size and size <= MOST_PLACES
+            require(fits, f"{fields.path} has {len(before)} + {height} x {width} cells, and its size is {size}")
+        if "tokens" in fields:
+            tokens = fields.texts("tokens")
+        else:
+            self.unnamed += size  # of all axes whose places are to be named here it is bounded
+            require(
+                self.unnamed <= MOST_PLACES,
+                f"{fields.path} has {size} places without names, {self.unnamed} with the axes before it: "
+                f"at most {MOST_PLACES} in all are read",
+            )
+            tokens = (GridLabels.of(height, width, before) if height else AxisLabels.numbered(size)).tokens
         require(len(tokens) == size, f"{fields.path} has {len(tokens)} tokens, and its size is {size}")
+        if kind == "grid":
+            picture = self.blobs.blob(fields.text("picture")) if "picture" in fields else b""
+            require(not picture or picture.startswith(PNG), f"{fields.path}.picture is no PNG")
+            return GridLabels(tokens, height, width, before, picture)
         if kind == "text":
             text = fields.text("text", "")
             return TextLabels(tokens, text, tuple(_span(item, fields, len(text)) for item in fields.items("spans")))
@@ -234,38 +215,12 @@ class Loaded:
             return TimeLabels(tokens, tuple(_number_or_nan(item, fields) for item in fields.items("values")))
         return NodeLabels(tokens, _node_places(fields)) if kind == "graph" else AxisLabels(tokens)
 
-    def _without_names(self, fields: Fields, size: int) -> int:
-        """The size of an axis whose places are to be named here: of all such axes together it is bounded."""
-        self.unnamed += size
-        require(
-            self.unnamed <= MOST_PLACES,
-            f"{fields.path} has {size} places without names, {self.unnamed} with the axes before it: "
-            f"at most {MOST_PLACES} in all are read",
-        )
-        return size
-
-    def _grid(self, fields: Fields, size: int) -> GridLabels:
-        height, width, before = fields.whole("height", 1), fields.whole("width", 1), fields.texts("before")
-        require(
-            height * width + len(before) == size and size <= MOST_PLACES,
-            f"{fields.path} has {len(before)} + {height} x {width} cells, and its size is {size}",
-        )
-        if "tokens" not in fields:
-            self._without_names(fields, size)
-        picture = self.blobs.blob(fields.text("picture")) if "picture" in fields else b""
-        require(not picture or picture.startswith(PNG), f"{fields.path}.picture is no PNG")
-        tokens = fields.texts("tokens") if "tokens" in fields else GridLabels.of(height, width, before).tokens
-        require(len(tokens) == size, f"{fields.path} has {len(tokens)} tokens, and its size is {size}")
-        return GridLabels(tokens, height, width, before, picture)
-
     def _axis_named(self, fields: Fields, field: str, size: int | None = None) -> str:
         name = fields.text(field)
         require(name in self.axes, f"{fields.path}.{field} names an axis that is not there: {shown(name)}")
-        found = self.axes[name].size
-        require(
-            size is None or found == size,
-            f"{fields.path}.{field}: the axis {shown(name)} has {found} places, not {size}",
-        )
+        places = self.axes[name].size
+        fits = size is None or places == size
+        require(fits, f"{fields.path}.{field}: the axis {shown(name)} has {places} places, not {size}")
         return name
 
     def _stream(self, fields: Fields) -> StoredCall:
@@ -276,20 +231,15 @@ class Loaded:
             heads * max(queries, keys) <= MOST_ROWS,
             f"{fields.path} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read",
         )
-        self.places[glob.escape(name)] = (
-            self._axis_named(fields, "rows", queries),
-            self._axis_named(fields, "columns", keys),
-        )
+        rows, columns = self._axis_named(fields, "rows", queries), self._axis_named(fields, "columns", keys)
+        self.places[glob.escape(name)] = rows, columns
         edges, content = self._weights(fields, heads, queries, keys)
         statistics = [_head_statistics(item, keys) for item in fields.objects("statistics")]
         require(len(statistics) in (0, heads), f"{fields.path} has statistics of {len(statistics)} heads, not {heads}")
-        parts = ("kernel", "score", "where", "position", "normalizer")
-        vectors = None
-        if "vectors" in fields:
-            vectors = self._vectors(fields.object("vectors"), heads, queries, keys)
+        values, product = self._vectors(fields, heads, queries, keys)
         known = fields.object("checks") if "checks" in fields else None
         return StoredCall(
-            name, kind, heads, queries, keys, content, edges, vectors, {part: fields.text(part, "") for part in parts},
+            name, kind, heads, queries, keys, content, edges, values, product, {part: fields.text(part, "") for part in PARTS},
             tuple(statistics) or None, None if known is None else _checks(known),
             None if known is None else known.maybe_number("error"),
         )  # fmt: skip
@@ -302,15 +252,11 @@ class Loaded:
         if encoding == "edges8":
             return self._edges(data, heads, queries, keys)
         require(count <= MOST_WEIGHTS, f"{fields.path} has {count} weights: at most 2^31 are read")
-        shape = (heads, queries, keys)
-        if encoding == "sqrt8":
-            return None, Codes(self._tensor(data, "weights", "uint8", shape))
-        if encoding == "float32":
-            return None, Codes(self._tensor(data, "weights", "float32", shape))
-        require(
-            encoding == "qk16", f"{fields.path}.encoding must be sqrt8, float32, qk16 or edges8: got {shown(encoding)}"
-        )
-        return None, self._half_product(data, heads, queries, keys)
+        if encoding == "qk16":
+            return None, self._half_product(data, heads, queries, keys)
+        dtype = {"sqrt8": "uint8", "float32": "float32"}.get(encoding, "")
+        require(dtype != "", f"{fields.path}.encoding must be sqrt8, float32, qk16 or edges8: got {shown(encoding)}")
+        return None, Codes(self._tensor(data, "weights", dtype, (heads, queries, keys)))
 
     def _tensor(self, fields: Fields, name: str, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
         size = math.prod(shape) * torch.empty(0, dtype=getattr(torch, dtype)).element_size()
@@ -343,18 +289,21 @@ class Loaded:
                     f"got {shown(kind)}")  # fmt: skip
         q = self._tensor(data, "q", "float16", (heads, queries, dim))
         k = self._tensor(data, "k", "float16", (heads, keys, dim))
-        require(
-            bool(q.isfinite().all() and k.isfinite().all()), f"{data.path} has queries or keys that are not numbers"
-        )
+        finite = bool(q.isfinite().all() and k.isfinite().all())
+        require(finite, f"{data.path} has queries or keys that are not numbers")
         return HalfProduct(q, k, scale, mask, bits)
 
-    def _vectors(self, fields: Fields, heads: int, queries: int, keys: int) -> StoredVectors:
+    def _vectors(self, fields: Fields, heads: int, queries: int, keys: int) -> tuple[Tensor | None, Factors | None]:
+        """The values, where the file holds them; queries and keys too, where the score is their product."""
+        if "vectors" not in fields:
+            return None, None
+        fields = fields.object("vectors")
         values = self._tensor(fields, "v", "float32", (heads, keys, fields.whole("value_dim")))
         if "q" not in fields:
-            return StoredVectors(values)
+            return values, None
         dim = fields.whole("dim")
         q, k = (self._tensor(fields, name, "float32", (heads, n, dim)) for name, n in (("q", queries), ("k", keys)))
-        return StoredVectors(values, q, k, fields.number("scale"), fields.flag("plain"))
+        return values, Factors(q, k, fields.number("scale"), fields.flag("plain"))
 
     def _read_methods(self, fields: Fields) -> Methods:
         rows, columns = self._axis_named(fields, "rows"), self._axis_named(fields, "columns")
@@ -365,24 +314,19 @@ class Loaded:
             good = bool(matrix.isfinite().all() and (matrix >= 0).all())
             require(good, f"{item.path} has a share that is negative or no number")
             matrices[item.text("name")] = matrix
-        agreement = tuple(
-            Agreement(item.text("a"), item.text("b"), item.number("spearman"), item.number("top"))
-            for item in fields.objects("agreement")
-        )
-        return Methods(matrices, agreement, rows, columns)
+        pairs = fields.objects("agreement")
+        agreement = [Agreement(x.text("a"), x.text("b"), x.number("spearman"), x.number("top")) for x in pairs]
+        return Methods(matrices, tuple(agreement), rows, columns)
 
     def _read_labels(self, manifest: Fields) -> Labels:
         made = manifest.object("made") if "made" in manifest else Fields({})
         answer = manifest.object("answer") if "answer" in manifest else None
-        return Labels(
-            self.axes,
-            self.places,
-            {name: made.text(name) for name in made},
-            None if answer is None else (answer.text("text"), answer.maybe_number("score")),
-            tuple(_written_step(item) for item in manifest.objects("outputs")),
-            tuple(_box(item) for item in manifest.objects("boxes")),
-            tuple(dict(item.value) for item in manifest.objects("changes")),
-        )
+        provenance = {name: made.text(name) for name in made}
+        answered = None if answer is None else (answer.text("text"), answer.maybe_number("score"))
+        outputs = tuple(map(_written_step, manifest.objects("outputs")))
+        boxes = tuple(map(_box, manifest.objects("boxes")))
+        changes = tuple(dict(item.value) for item in manifest.objects("changes"))
+        return Labels(self.axes, self.places, provenance, answered, outputs, boxes, changes)
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:
@@ -408,37 +352,30 @@ def _span(item: Any, fields: Fields, length: int) -> Span | None:
     if item is None:
         return None
     good = isinstance(item, list) and len(item) == 2 and all(type(x) is int for x in item)
-    require(
-        good and 0 <= item[0] <= item[1] <= length, f"{fields.path}.spans must be places in its text: got {shown(item)}"
-    )
+    good = good and 0 <= item[0] <= item[1] <= length
+    require(good, f"{fields.path}.spans must be places in its text: got {shown(item)}")
     return item[0], item[1]
 
 
 def _node_places(fields: Fields) -> tuple[int, ...]:
-    found = fields.items("places")
-    good = all(type(item) is int and 0 <= item < MOST_WEIGHTS for item in found)
+    places = fields.items("places")
+    good = all(type(item) is int and 0 <= item < MOST_WEIGHTS for item in places)
     require(good, f"{fields.path}.places must be whole numbers from 0 on")
-    return tuple(found)
+    return tuple(places)
 
 
 def _number_or_nan(item: Any, fields: Fields) -> float:
-    good = item is None or (isinstance(item, int | float) and not isinstance(item, bool) and finite(item))
-    require(good, f"{fields.path}.values must be numbers: got {shown(item)}")
+    require(item is None or is_number(item), f"{fields.path}.values must be numbers: got {shown(item)}")
     return math.nan if item is None else float(item)
 
 
 def _head_statistics(fields: Fields, keys: int) -> HeadStatistics:
-    sink = None
-    if "sink" in fields:
-        found = fields.object("sink")
-        sink = Sink(found.whole("key", 0, keys - 1), found.number("mass"))
-    names = ("distance", "previous", "next", "first", "self")
+    sink = fields.object("sink") if "sink" in fields else None
     return HeadStatistics(
-        fields.number("entropy", 0.0),
-        fields.number("normalized_entropy", 0.0),
-        **{name: fields.maybe_number(name) for name in names},
-        sink=sink,
-    )
+        fields.number("entropy", 0.0), fields.number("normalized_entropy", 0.0),
+        **{name: fields.maybe_number(name) for name in ("distance", "previous", "next", "first", "self")},
+        sink=None if sink is None else Sink(sink.whole("key", 0, keys - 1), sink.number("mass")),
+    )  # fmt: skip
 
 
 def _checks(fields: Fields) -> Checks:
@@ -461,8 +398,7 @@ def _relation(fields: Fields) -> HeadRelation:
 def _written_step(fields: Fields) -> WrittenStep:
     ranked = []
     for item in fields.items("ranked"):
-        good = isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)
-        good = good and isinstance(item[1], int | float) and not isinstance(item[1], bool) and finite(item[1])
+        good = isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) and is_number(item[1])
         require(good, f"{fields.path}.ranked must be pairs of a text and a number: got {shown(item)}")
         ranked.append((item[0], float(item[1])))
     return WrittenStep(fields.whole("row"), fields.text("text"), fields.maybe_number("probability"), tuple(ranked))

@@ -1,4 +1,4 @@
-"""Attention files as they are written: `seen.save("x.attn")`. `docs/attn.md` describes them.
+"""Writing attention files: `seen.save("x.attn")`. `docs/attn.md` describes them.
 
 Layers are written one after the other, their weights in pieces of some rows: memory does not grow with the file.
 """
@@ -21,18 +21,18 @@ from mirada.looking.attn.format import (
     MOST_ROWS,
     MOST_STREAMS,
     MOST_WEIGHTS,
+    PARTS,
     PNG,
     VERSION,
     BlobWriter,
     HalfProduct,
-    WeightBytes,
     little,
 )
 from mirada.looking.explain.methods import Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, TimeLabels
-from mirada.looking.statistics import Checks, HeadStatistics
-from mirada.looking.stream import Stream, sample_told, tidy
+from mirada.looking.statistics import Checks, Sink
+from mirada.looking.stream import Stream, sample_note, tidy
 
 SMALL_VECTORS, ALL_VECTORS = 2**16, 2**19  # numbers of one layer, and of all, that are kept for the arithmetic
 EXACT_WEIGHTS = 2**13  # of one layer: so few are kept as they are, and numbers on a blackboard stay what they are
@@ -66,7 +66,7 @@ def write(
 
 @dataclass(eq=False)
 class _Writer:
-    """A file on its way: the ZIP, what is written into it, the axes so far."""
+    """A file being written: the ZIP, its content, the axes so far."""
 
     blobs: BlobWriter
     streams: Sequence[Stream]
@@ -80,9 +80,9 @@ class _Writer:
         labels = self.labels
         self.axes: dict[str, AxisLabels] = dict(labels.axes)
         streams = [self.stream(stream) for stream in self.streams]
-        told = {name: str(value) for name, value in labels.made.items()}
+        provenance = {name: str(value) for name, value in labels.made.items()}
         manifest: dict[str, Any] = {
-            "format": FORMAT, "version": VERSION, "made": {**version(), **told, **sample_told(self.streams)},
+            "format": FORMAT, "version": VERSION, "made": {**version(), **provenance, **sample_note(self.streams)},
             "answer": None if labels.answer is None else {"text": labels.answer[0], "score": _number(labels.answer[1])},
             "streams": streams,
             "outputs": [
@@ -114,24 +114,23 @@ class _Writer:
             f"{stream.name} has {heads} heads x {max(queries, keys)} places: at most {MOST_ROWS} rows are read. "
             "Look at a shorter input, or at a part of the graph.",
         )
-        rows, columns = self.labels.axes_of(stream.name, queries, keys) or (
-            self.numbered(queries), self.numbered(keys),
-        )  # fmt: skip
+        known = self.labels.axes_of(stream.name, queries, keys)
+        rows, columns = known or (self.numbered(queries), self.numbered(keys))
         statistics, checks = stream.statistics()
         encoding, data, error = self.weights(stream, checks)
         error += getattr(stream.last, "error", None) or 0.0
         parts = stream.last.parts()
-        known = ("kernel", "score", "where", "position", "normalizer")
         return {
             "name": stream.name, "kind": self.kind(stream, rows, columns), "heads": heads, "queries": queries, "keys": keys,
-            "rows": rows, "columns": columns, **{name: parts.get(name, "") for name in known},
+            "rows": rows, "columns": columns, **{name: parts.get(name, "") for name in PARTS},
             "encoding": encoding, "data": data, "vectors": self.vectors(stream),
-            "statistics": [_stated(one) for one in statistics], "checks": _warned(checks, error),
+            "statistics": [_numbers(vars(one)) for one in statistics],
+            "checks": {**_numbers(vars(checks)), "error": _number(error)},
         }  # fmt: skip
 
     def kind(self, stream: Stream, rows: str, columns: str) -> str:
-        """Pictures and graphs are named for what is looked at, recurrent decoders for who looks: they stand beside a recurrent
-        net, or look step by step where nothing has a cache.
+        """Pictures and graphs are named for their keys, recurrent decoders for their queries: these layers belong to a module
+        with a recurrent net, or were called step by step without a cache.
         """
         if stream.edges is not None:
             return "graph"
@@ -142,10 +141,8 @@ class _Writer:
         steps = stream.name in self.recurrent or (stream.stepped and not cached and not foreign)
         if steps and stream.last.kind == "cross":
             return "recurrent"
-        same = (
-            rows == columns and rows in self.labels.axes
-        )  # the same words look at each other, however they were passed
-        return "self" if same else stream.last.kind
+        # the same words look at each other, however they were passed
+        return "self" if rows == columns and rows in self.labels.axes else stream.last.kind
 
     def numbered(self, size: int) -> str:
         name = f"places {size}"
@@ -156,29 +153,28 @@ class _Writer:
         edges = stream.edges
         if edges is not None:
             return self.edges(stream, tidy(edges).int(), checks)
-        found = encodings.half_product(stream, checks)
-        if found is not None:
-            return "qk16", self.half_product(found[0]), found[1]
-        few = stream.heads * stream.queries * stream.keys <= EXACT_WEIGHTS
-        weights, fits = WeightBytes(stream), encodings.bytes_hold(checks) and not few
-        blob = self.blobs.add(weights.companded() if fits else weights.float32())
-        return "sqrt8" if fits else "float32", {"weights": blob}, weights.error
+        halves = encodings.half_product(stream, checks)
+        if halves is not None:
+            return "qk16", self.half_product(halves[0]), halves[1]
+        if stream.heads * stream.queries * stream.keys <= EXACT_WEIGHTS or not encodings.bytes_hold(checks):
+            return "float32", {"weights": self.blobs.add(map(little, encodings.by_head(stream)))}, 0.0
+        errors = [0.0]
+        blob = self.blobs.add(encodings.companded(encodings.by_head(stream), errors))
+        return "sqrt8", {"weights": blob}, max(errors)
 
     def edges(self, stream: Stream, edges: Any, checks: Checks) -> tuple[str, dict[str, Any], float]:
-        weights, error = stream.edge_weights(), 0.0
         data: dict[str, Any] = {"count": edges.shape[1], "edges": self.blobs.add([little(edges)])}
+        weights, errors = [stream.edge_weights()], [0.0]
         if encodings.bytes_hold(checks):
-            codes = encodings.compand(weights)
-            error = float((encodings.expand(codes) - weights).abs().max()) if weights.numel() else 0.0
-            return "edges8", data | {"weights": self.blobs.add([little(codes)])}, error
-        return "edges8", data | {"weights_type": "float32", "weights": self.blobs.add([little(weights)])}, error
+            return "edges8", data | {"weights": self.blobs.add(encodings.companded(weights, errors))}, max(errors)
+        return "edges8", data | {"weights_type": "float32", "weights": self.blobs.add(map(little, weights))}, 0.0
 
-    def half_product(self, found: HalfProduct) -> dict[str, Any]:
-        mask = dict(found.mask)
-        if found.bits is not None:
-            mask["data"] = self.blobs.add([little(found.bits)])
-        q, k = (self.blobs.add([little(x)]) for x in (found.q, found.k))
-        return {"q": q, "k": k, "dim": found.q.shape[-1], "scale": found.scale, "mask": mask}
+    def half_product(self, halves: HalfProduct) -> dict[str, Any]:
+        mask = dict(halves.mask)
+        if halves.bits is not None:
+            mask["data"] = self.blobs.add([little(halves.bits)])
+        q, k = (self.blobs.add([little(x)]) for x in (halves.q, halves.k))
+        return {"q": q, "k": k, "dim": halves.q.shape[-1], "scale": halves.scale, "mask": mask}
 
     def vectors(self, stream: Stream) -> dict[str, Any] | None:
         """Queries, keys and values, where they are few."""
@@ -187,65 +183,54 @@ class _Writer:
         except ValueError:  # a file that was read had none
             return None
         factors = stream.factors()
-        q, k = (None, None) if factors is None else (factors.q, factors.k)
-        size = sum(x.numel() for x in (q, k, values) if x is not None)
+        size = values.numel() + (0 if factors is None else factors.q.numel() + factors.k.numel())
         if size > min(SMALL_VECTORS, self.vectors_left) or values.shape[1] != stream.keys or not size:
             return None
         self.vectors_left -= size
-        found: dict[str, Any] = {"v": self.blobs.add([little(values)]), "value_dim": values.shape[-1]}
-        if factors is None or q is None or k is None or k.shape[1] != stream.keys:
-            return found
-        return found | {
-            "q": self.blobs.add([little(q)]), "k": self.blobs.add([little(k)]), "dim": q.shape[-1], "scale": factors.scale,
-            "plain": factors.plain,
-        }  # fmt: skip
+        described: dict[str, Any] = {"v": self.blobs.add([little(values)]), "value_dim": values.shape[-1]}
+        if factors is None or factors.k.shape[1] != stream.keys:
+            return described
+        q, k = (self.blobs.add([little(x)]) for x in (factors.q, factors.k))
+        dim = factors.q.shape[-1]
+        return described | {"q": q, "k": k, "dim": dim, "scale": factors.scale, "plain": factors.plain}
 
     def methods(self, methods: Methods) -> dict[str, Any]:
         shape = next(iter(methods.matrices.values())).shape
         rows, columns = methods.rows or self.numbered(shape[0]), methods.columns or self.numbered(shape[1])
         for name, size in zip((rows, columns), shape, strict=True):
-            require(
-                name in self.axes and self.axes[name].size == size,
-                f"the methods' axis {name!r} must be one of the labels' axes with {size} places",
-            )
+            fits = name in self.axes and self.axes[name].size == size
+            require(fits, f"the methods' axis {name!r} must be one of the labels' axes with {size} places")
         return {
             "rows": rows, "columns": columns,
             "matrices": [{"name": name, "data": self.blobs.add([little(tidy(x))])} for name, x in methods.matrices.items()],
-            "agreement": [asdict(one) for one in methods.agreement],
+            "agreement": list(map(asdict, methods.agreement)),
         }  # fmt: skip
 
     def axis(self, axis: AxisLabels) -> dict[str, Any]:
-        found: dict[str, Any] = {"kind": axis.kind, "size": axis.size, "tokens": list(axis.tokens)}
+        described: dict[str, Any] = {"kind": axis.kind, "size": axis.size, "tokens": list(axis.tokens)}
         if isinstance(axis, TextLabels):
             spans = [span for span in axis.spans if span is not None]
             good = all(0 <= first <= last <= len(axis.text) for first, last in spans)
             require(good, f"the spans of a text axis must lie in its {len(axis.text)} characters: got {spans[:5]}...")
-            found |= {"text": axis.text, "spans": [None if span is None else list(span) for span in axis.spans]}
+            described |= {"text": axis.text, "spans": [None if span is None else list(span) for span in axis.spans]}
         elif isinstance(axis, TimeLabels):
-            found |= {"values": [_number(value) for value in axis.values]}
+            described |= {"values": [_number(value) for value in axis.values]}
         elif isinstance(axis, NodeLabels) and axis.places:
-            found |= {"places": list(axis.places)}
+            described |= {"places": list(axis.places)}
         elif isinstance(axis, GridLabels):
-            found |= {"height": axis.height, "width": axis.width, "before": list(axis.before)}
+            described |= {"height": axis.height, "width": axis.width, "before": list(axis.before)}
             if axis.tokens == GridLabels.of(axis.height, axis.width, axis.before).tokens:
-                del found["tokens"]
+                del described["tokens"]
             if axis.picture:
                 require(axis.picture.startswith(PNG), "the picture of a grid must be a PNG")
-                found["picture"] = self.blobs.add([axis.picture], "png")
-        return found
+                described["picture"] = self.blobs.add([axis.picture], "png")
+        return described
 
 
-def _stated(statistics: HeadStatistics) -> dict[str, Any]:
-    found = {name: _number(value) for name, value in vars(statistics).items() if name != "sink"}
-    sink = statistics.sink
-    return found | {"sink": None if sink is None else {"key": sink.key, "mass": sink.mass}}
-
-
-def _warned(checks: Checks, error: float) -> dict[str, Any]:
-    found: Mapping[str, Any] = vars(checks)
-    return {name: _number(value) if isinstance(value, float) else value for name, value in found.items()} | {
-        "error": _number(error)
-    }
+def _numbers(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers by name as JSON holds them, a sink as an object."""
+    plain = {name: asdict(value) if isinstance(value, Sink) else value for name, value in fields.items()}
+    return {name: _number(value) if isinstance(value, float) else value for name, value in plain.items()}
 
 
 def _number(value: float | None) -> float | None:
@@ -264,14 +249,14 @@ def version() -> dict[str, str]:
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of the one at `path` when all went well."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(beside, "xb") as file:
+        with open(part, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(part, path)
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What can be changed in a call of attention: values that say it, and how they change a request."""
+"""Changes of a call of attention as values, and how they are applied to a request."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -31,9 +31,8 @@ class Change:
             given = name in (item.name for item in fields(self))  # type: ignore[arg-type]
             if given and not (free and value is None) and not (type(value) is int and value >= 0):
                 raise ValueError(f"{name} must be a whole number from 0 on: got {name}={value!r} in {self!r}")
-            if (
-                given and value is not None and value >= MOST_PLACES
-            ):  # a larger one would not fit the indices of a tensor
+            # a larger one would not fit the indices of a tensor
+            if given and value is not None and value >= MOST_PLACES:
                 raise ValueError(f"{name} must be less than {MOST_PLACES:,}: no layer has so many")
 
 
@@ -55,7 +54,7 @@ class DropHead(Change):
 
 @dataclass(frozen=True)
 class Cut(Change):
-    """The query does not see the key: masked before the normalizer, so that the other keys share what it had.
+    """The query does not see the key: it is masked before the normalizer, so that the other keys share its weight.
 
     Args:
         query: The place of the query in its sequence.
@@ -129,17 +128,16 @@ def changes_from(items: object) -> dict[str, list[Change]]:
     {'decoder.layers.1.cross': [DropHead(head=3)]}
     """
     if not isinstance(items, Sequence) or isinstance(items, str | bytes):
-        raise ValueError(
-            f'changes must be a list such as [{{"layer": ..., "do": "DropHead", "head": 3}}]: got {items!r}'
-        )
-    found: dict[str, list[Change]] = {}
+        example = '[{"layer": ..., "do": "DropHead", "head": 3}]'
+        raise ValueError(f"changes must be a list such as {example}: got {items!r}")
+    changes: dict[str, list[Change]] = {}
     for number, item in enumerate(items):
         try:
             layer, change = _change_from(item)
         except ValueError as error:
             raise ValueError(f"changes[{number}]: {error}") from None
-        found.setdefault(layer, []).append(change)
-    return found
+        changes.setdefault(layer, []).append(change)
+    return changes
 
 
 def _change_from(item: object) -> tuple[str, Change]:
@@ -164,15 +162,13 @@ def _change_from(item: object) -> tuple[str, Change]:
 
 def changes_as_json(changes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The JSON form of changes by layer: what `changes_from` reads. A function of the weights is named only."""
-    found = []
+    items = []
     for layer, given in changes.items():
         for change in as_list(given):
-            if isinstance(change, Change):
-                values = {k: v for k, v in asdict(change).items() if v is not None}  # type: ignore[call-overload]
-                found.append({"layer": layer, "do": type(change).__name__, **values})
-            else:
-                found.append({"layer": layer, "do": getattr(change, "__name__", type(change).__name__)})
-    return found
+            fields_of = asdict(change) if isinstance(change, Change) else {}  # type: ignore[call-overload]
+            values = {name: value for name, value in fields_of.items() if value is not None}
+            items.append({"layer": layer, "do": getattr(change, "__name__", type(change).__name__), **values})
+    return items
 
 
 def as_list(given: object) -> list[Any]:
@@ -182,7 +178,7 @@ def as_list(given: object) -> list[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Removed(Neighborhood):
-    """Everything but what a change takes away: a pair, a key or a head. The query's own count began `before` this call."""
+    """All pairs except those that a change removes: a pair, a key or a head. `before` queries came before this call."""
 
     change: Change
     heads: int
@@ -190,14 +186,14 @@ class Removed(Neighborhood):
 
     def sees(self, places: Places) -> Mask:
         change = self.change
-        taken = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=places.device)
+        hidden = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=places.device)
         if change.query is not None:
-            taken = taken & (places.row == change.query - self.before)
+            hidden = hidden & (places.row == change.query - self.before)
         if change.key is not None:
-            taken = taken & (places.column == change.key)
+            hidden = hidden & (places.column == change.key)
         if change.head is not None:
-            taken = taken & (torch.arange(self.heads, device=places.device).view(1, -1, 1, 1) == change.head)
-        return (~taken).expand(-1, -1, places.queries, places.keys)
+            hidden = hidden & (torch.arange(self.heads, device=places.device).view(1, -1, 1, 1) == change.head)
+        return (~hidden).expand(-1, -1, places.queries, places.keys)
 
     def _identity(self) -> tuple[object, ...]:
         return (type(self), self.change, self.heads, self.before)
@@ -206,13 +202,8 @@ class Removed(Neighborhood):
         return f"~{self.change!r}"
 
 
-@dataclass(frozen=True)
-class ForcedWeight:
-    """A weight to be forced in a call that comes after `before` queries. `done` is told where it could be."""
-
-    force: Force
-    before: int
-    done: Callable[[Force], object]
+# A weight to be forced in a call that comes after so many queries, and what is called with it where it could be.
+ForcedWeight = tuple[Force, int, Callable[[Force], object]]
 
 
 @dataclass(frozen=True)
@@ -242,16 +233,14 @@ class Reweighed:
         """The weights with the forced ones set."""
         forced, wanted = torch.zeros_like(weights, dtype=torch.bool), torch.zeros_like(weights)
         mask = mask.expand_as(weights)
-        for forced_weight in self.forces:
-            force = forced_weight.force
-            row = force.query - forced_weight.before - places.start
-            column = force.key - places.first_key
+        for force, before, done in self.forces:
+            row, column = force.query - before - places.start, force.key - places.first_key
             if not (0 <= row < places.queries and 0 <= column < places.keys):
                 continue
             at = (slice(None), slice(None) if force.head is None else force.head, row, column)
             forced[at], wanted[at] = mask[at], mask[at] * force.weight
             if bool(mask[at].any()):
-                forced_weight.done(force)
+                done(force)
         largest = float(wanted.sum(-1).max()) if wanted.numel() else 0.0
         require(largest <= 1 + 1e-6, f"the forced weights of one query must add up to at most 1: got {largest:g}")
         rest = weights.masked_fill(forced, 0)
@@ -272,13 +261,12 @@ def apply(
     functions: list[Reweighing] = []
     for change in changes:
         if isinstance(change, Force):
-            forces.append(ForcedWeight(change, before, done))
+            forces.append((change, before, done))
         elif isinstance(change, Change):
             where = where & Removed(change, request.heads, before)
         else:
             functions.append(change)
-    if where is not request.where:
-        request = replace(request, where=where)
+    request = request if where is request.where else replace(request, where=where)
     if not forces and not functions:
         return request
     if isinstance(request.reweigh, Reweighed):  # an outer block's

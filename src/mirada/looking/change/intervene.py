@@ -27,11 +27,11 @@ def intervene(
         changes: From the names of layers (those of `look`) to a change or a list: `DropHead`, `Cut`, `MaskKey`, `Force`,
             or a function from weights to weights, (batch, heads, queries, keys).
 
-    What is masked is masked before the normalizer; then
-    weights are forced, then functions are called in their order. Nested blocks add up. `look` inside shows the weights as
-    they were used. A backward pass that computes activations again (checkpointing) belongs inside the block too.
+    Masks apply before the normalizer; then weights are forced, then functions are called in their order. Nested blocks add
+    up. `look` inside shows the weights as they were used. A backward pass that computes activations again (checkpointing)
+    belongs inside the block too.
 
-    A query is counted where it stands in its sequence: with a cache, step t is query t; over a memory that was made once
+    A query is counted by its position in its sequence: with a cache, step t is query t; over a memory that was made once
     for many calls (`Attention.remember`, as decoders do) queries are counted from the first call on, so step t is query t
     there too. Every other call begins with query 0.
 
@@ -48,7 +48,8 @@ def intervene(
     [0.25, 0.5, 0.25]
     """
     block = InterventionBlock(*heads_of(model, "intervene"), changes)
-    with watch.opened() if block.foreign else nullcontext(), intervening(block):
+    foreign = any(not isinstance(layer, Attention) for layer in block._of)  # of another library
+    with watch.opened() if foreign else nullcontext(), intervening(block):
         yield
     block.check_places()
 
@@ -62,14 +63,6 @@ def heads_of(model: nn.Module, who: str) -> tuple[dict[nn.Module | None, str], d
     return {**{layer: paths[layer] for layer in others}, **names}, {**others, **heads}
 
 
-@dataclass
-class Called:
-    """What the calls of one layer had: how many queries, counted on, and how many keys at most."""
-
-    queries: int = 0
-    keys: int = 0
-
-
 @dataclass(eq=False)
 class InterventionBlock:
     """The changes of one `intervene` block, and what became of them."""
@@ -78,28 +71,27 @@ class InterventionBlock:
     heads: Mapping[nn.Module | None, int]
     changes: Mapping[str, object]
     _of: dict[nn.Module | None, list[Change | Reweighing]] = field(init=False)
-    _called: dict[nn.Module | None, Called] = field(default_factory=dict)
+    _called: dict[nn.Module | None, tuple[int, int]] = field(default_factory=dict)  # most queries and keys of its calls
     _counts: dict[int, tuple[object, int]] = field(default_factory=dict)  # queries so far, by the memory's origin
     _forced: set[tuple[str, Force]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if not isinstance(self.changes, Mapping):
-            raise ValueError(
-                f'intervene needs a dict such as {{"encoder.layers.0.self": DropHead(3)}}: got {self.changes!r}'
-            )
+            example = '{"encoder.layers.0.self": DropHead(3)}'
+            raise ValueError(f"intervene needs a dict such as {example}: got {self.changes!r}")
         layers = {name: layer for layer, name in self.names.items()}
         self._of = {}
         for name, given in self.changes.items():
             if name not in layers:
                 raise unknown("layer", name, layers)
             for change in as_list(given):
-                _check_change(name, change, self.heads[layers[name]])
+                if not isinstance(change, Change) and (not callable(change) or isinstance(change, type)):
+                    got = f"got {change!r} for {name or 'the layer'}"
+                    raise ValueError(f"a change is DropHead, Cut, MaskKey, Force or a function of the weights: {got}")
+                head, last = getattr(change, "head", None), self.heads[layers[name]] - 1
+                fits = not isinstance(change, Change) or head is None or head <= last
+                require(fits, f"{name or 'the layer'} has heads 0 to {last}: got {change}. Did you mean head={last}?")
             self._of[layers[name]] = as_list(given)
-
-    @property
-    def foreign(self) -> bool:
-        """Whether a layer of another library is changed: its table of functions must ask us."""
-        return any(not isinstance(layer, Attention) for layer in self._of)
 
     def change(self, layer: nn.Module, request: Request, memory: Memory | None, again: bool) -> Request:
         """The request of a call, changed."""
@@ -115,9 +107,8 @@ class InterventionBlock:
         """Count the queries of a call."""
         if layer not in self._of:
             return
-        last, called = self._before(request, memory) + request.queries, self._called.setdefault(layer, Called())
-        called.queries = max(called.queries, request.places.start + last)
-        called.keys = max(called.keys, request.keys)
+        last, (queries, keys) = self._before(request, memory) + request.queries, self._called.get(layer, (0, 0))
+        self._called[layer] = max(queries, request.places.start + last), max(keys, request.keys)
         if memory is not None and request.places.positions is None:
             self._counts[id(memory.origin)] = (memory.origin, last)
 
@@ -132,32 +123,17 @@ class InterventionBlock:
         for layer in self._of:
             require(
                 isinstance(layer, Attention) or layer in self._called,
-                f"{self.names[layer]} changed nothing: no attention was computed there. `look` tells the names of those that do.",
+                f"{self.names[layer]} changed nothing: no attention was computed there. `look` lists the names of those that do.",
             )
-        for layer, called in self._called.items():
+        for layer, (queries, keys) in self._called.items():
             name = self.names[layer] or "the layer"
             for change in self._of[layer]:
                 if not isinstance(change, Change):
                     continue
-                for word, at, size in (("query", change.query, called.queries), ("key", change.key, called.keys)):
-                    require(
-                        at is None or at < size,
-                        f"{change} changed nothing: {name} had {word} 0 to {size - 1}, and no {word} {at}.",
-                    )
+                for word, at, size in (("query", change.query, queries), ("key", change.key, keys)):
+                    fits = at is None or at < size
+                    require(fits, f"{change} changed nothing: {name} had {word} 0 to {size - 1}, and no {word} {at}.")
                 require(
                     not isinstance(change, Force) or (self.names[layer], change) in self._forced,
                     f"{change} changed nothing: in {name}, query {change.query} may not see key {change.key}.",
                 )
-
-
-def _check_change(layer: str, change: object, heads: int) -> None:
-    """Require a change, of a head that the layer has."""
-    if not isinstance(change, Change) and (not callable(change) or isinstance(change, type)):
-        raise ValueError(
-            f"a change is DropHead, Cut, MaskKey, Force or a function of the weights: got {change!r} for {layer or 'the layer'}"
-        )
-    head = change.head if isinstance(change, Change) else None
-    require(
-        head is None or head < heads,
-        f"{layer or 'the layer'} has heads 0 to {heads - 1}: got {change}. Did you mean head={heads - 1}?",
-    )

@@ -1,1 +1,1 @@
-"""Beside the weights: gradients, rollout, ablation, importance, relations, alignment."""
+"""Explanations in addition to weights: gradients, rollout, ablation, importance, relations, alignment."""

@@ -2,7 +2,7 @@
 
 AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)
 
-A are the links found, S those that are sure, P those that are possible, the sure ones among them. Och and Ney (2003).
+A are the links found, S the sure and P the possible ones, which include the sure ones. Och and Ney (2003).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -21,7 +21,14 @@ Link = tuple[int, int]  # (source word, target word), from 0
 
 
 def alignment_error(found: Collection[Link], sure: Collection[Link], possible: Collection[Link] | None = None) -> float:
-    """In percent; all true links are sure unless `possible` says more.
+    """The alignment error rate of one sentence, in percent.
+
+    AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)
+
+    Args:
+        found: The links that were found, A: pairs of a source word and a target word, from 0.
+        sure: The links that are certain, S.
+        possible: The links that are possible, P; the sure ones always are. Without it, there are no others.
 
     >>> alignment_error({(0, 0), (1, 1)}, {(0, 0), (1, 2)})
     50.0
@@ -31,7 +38,7 @@ def alignment_error(found: Collection[Link], sure: Collection[Link], possible: C
 
 @dataclass(frozen=True)
 class LinkCounts:
-    """What the error of a whole corpus is made of, sentence by sentence."""
+    """Counts of links, summed over the sentences of a corpus, and their alignment error rate."""
 
     found: int = 0
     sure: int = 0
@@ -52,7 +59,7 @@ class LinkCounts:
     def error(self) -> float:
         """The alignment error rate, in percent."""
         total = self.found + self.sure
-        require(total > 0, "there are no links to compare: found none, and none is sure")
+        require(total > 0, "there are no links to compare: none was found, and none is sure")
         return 100 * (1 - (self.found_and_sure + self.found_and_possible) / total)
 
 
@@ -65,9 +72,7 @@ def largest(weights: Float[Tensor, "target source"]) -> set[Link]:
     if not weights.numel():
         return set()
     best = weights.max(-1)
-    return {
-        (int(key), row) for row, (key, value) in enumerate(zip(best.indices, best.values, strict=True)) if value > 0
-    }
+    return {(int(key), row) for row, key in enumerate(best.indices) if best.values[row] > 0}
 
 
 def mutual(weights: Float[Tensor, "target source"]) -> set[Link]:
@@ -81,7 +86,7 @@ def mutual(weights: Float[Tensor, "target source"]) -> set[Link]:
 
 
 def diagonal(source: int, target: int) -> set[Link]:
-    """The plainest guess: word after word, stretched to fit.
+    """The simplest baseline: word i to word i, scaled to the lengths of the sentences.
 
     >>> sorted(diagonal(3, 2))
     [(0, 0), (2, 1)]
@@ -111,11 +116,7 @@ def between_words(
 
 def _membership(words: Sequence[int | None], count: int) -> Float[Tensor, "words pieces"]:
     """1 where a piece belongs to a word."""
-    found = torch.zeros(count, len(words))
-    for piece, word in enumerate(words):
-        if word is not None:
-            found[word, piece] = 1
-    return found
+    return torch.eye(count + 1)[:count, [count if word is None else word for word in words]]
 
 
 def words_of(pieces: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]) -> list[int | None]:
@@ -124,10 +125,8 @@ def words_of(pieces: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]
     >>> words_of([(0, 2), (2, 5), (6, 7), (7, 7)], [(0, 5), (6, 7)])
     [0, 0, 1, None]
     """
-    return [
-        next((number for number, (first, last) in enumerate(words) if first <= start < last), None)
-        for start, _ in pieces
-    ]
+    starts = [start for start, _ in pieces]
+    return [next((n for n, (first, last) in enumerate(words) if first <= start < last), None) for start in starts]
 
 
 # Which heads follow the relations of annotated sentences, from what was seen while a model read them.
@@ -137,25 +136,44 @@ NOWHERE = (-1, -1)  # the characters of a token that is part of no word
 
 
 def sentence_relations(seen: Iterable[tuple[AnnotatedSentence, Seen]]) -> list[HeadRelation]:
-    """The table of all heads that look from words of a sentence at words of it; empty where no layer does."""
+    """Which heads follow which relations of annotated sentences.
+
+    Args:
+        seen: Sentences (of `read_conllu`), each with what was recorded while a model read its text.
+
+    Returns:
+        Every relation for every head that looks from words of a sentence at words of it, the best heads first; an empty
+        list if no layer does.
+
+    >>> import torch
+    >>> from mirada import Attention, MultiHead
+    >>> from mirada.looking import Labels, look
+    >>> from mirada.looking.explain.relations import AnnotatedWord
+    >>> sentence = AnnotatedSentence((AnnotatedWord("the", 1, "det"), AnnotatedWord("house", None, "root")))
+    >>> layer = Attention(MultiHead(width=4, heads=1))
+    >>> with look(layer) as seen:
+    ...     _ = layer(torch.zeros(1, 2, 4))
+    >>> words = TextLabels(("the", "house"), sentence.text, sentence.spans)
+    >>> table = sentence_relations([(sentence, seen.labelled(Labels({"words": words}, {"*": ("words", "words")})))])
+    >>> [(row.relation, row.accuracy) for row in table if row.relation == "det"]
+    [('det', 1.0)]
+    """
     return head_relations(_cases(seen))
 
 
 def _cases(seen: Iterable[tuple[AnnotatedSentence, Seen]]) -> Iterator[RelatedWords]:
-    """The weights between words, of pieces that are joined to them: what goes to a word is summed, what comes from it is the
-    mean over its pieces.
-    """
-    for sentence, found in seen:
+    """The weights between words from those between their pieces: the sum over a key's pieces, the mean over a query's."""
+    for sentence, record in seen:
         weights = {}
-        for name in found.names:
-            stream = found.stream(name)
-            rows, columns = found.labels.rows_and_columns(name, stream.queries, stream.keys)
+        for name in record.names:
+            stream = record.stream(name)
+            rows, columns = record.labels.rows_and_columns(name, stream.queries, stream.keys)
             if rows is not columns or not isinstance(rows, TextLabels) or not rows.text.startswith(sentence.text):
                 continue
             spans = [span or NOWHERE for span in rows.spans]
             words = words_of(spans, sentence.spans)
-            whole = found[name].weights()[0].float().cpu()
+            by_head = record[name].weights()[0].float().cpu()
             size = (len(sentence.words), len(sentence.words))
-            weights[name] = torch.stack([between_words(head, words, words, size) for head in whole])
+            weights[name] = torch.stack([between_words(head, words, words, size) for head in by_head])
         if weights:
             yield RelatedWords(related(sentence), weights)

@@ -1,32 +1,22 @@
-"""Raw attention beside value norms, rollout, gradients and ablation, for one input of any model with logits or other numbers."""
+"""Raw attention compared with value norms, rollout, gradients and ablation, for one input of any model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.equation import Attention
 from mirada.errors import require
 from mirada.looking.change.changes import MaskKey
 from mirada.looking.change.intervene import intervene
-from mirada.looking.explain.measures import (
-    Differentiable,
-    call_model,
-    cross_rollout,
-    differentiable,
-    hidden,
-    logits_in,
-    rollout,
-    value_norms,
-)
+from mirada.looking.explain import measures
 from mirada.looking.explain.methods import Matrix, Methods
 from mirada.looking.labels import ANSWER
-from mirada.looking.record import Seen, unwrapped
+from mirada.looking.record import Seen
 from mirada.looking.stream import Stream
 
 MOST_PLACES = 4096
@@ -35,7 +25,7 @@ RowScore = Callable[[Any], Float[Tensor, "..."]]  # (rows,) or (rows, parts)
 
 
 def _nothing() -> None:
-    """What happens between two passes, unless somebody wants more."""
+    """What happens between two passes by default."""
 
 
 @torch.inference_mode(False)
@@ -61,18 +51,18 @@ def compare_methods(
 
     Args:
         model: A model in evaluation mode whose output has logits of (1, rows, vocab) or (1, classes).
-        inputs: Its arguments, in a row or by name.
+        inputs: Its arguments, by position or by name.
         target: The token of every row, or the class; by default the likeliest.
-        logits: Finds the logits in the output.
+        logits: From the output to its logits.
         score: For an output that chooses nothing, such as a forecast: a number for every row, or several, whose changes
             count without their signs.
         reader: The query, or one for each row, whose attention is compared (0 for a [CLS] token); by default that of the
             same row, of a class the mean over all.
         sample: Which one, where the layers see several at once.
-        without: Gives the inputs without a place, such as a token replaced, instead of hiding it.
+        without: Returns the inputs without a place, such as with its token replaced, instead of hiding it.
         rows: The name of the labels' axis of the rows.
         columns: The name of the labels' axis of the columns.
-        between: Called before every further pass: what it raises ends the comparison.
+        between: Called before every further pass; an exception in it ends the comparison.
 
     >>> from mirada.models.transformer import Transformer, TransformerConfig
     >>> model = Transformer(TransformerConfig.tiny()).eval()
@@ -80,41 +70,42 @@ def compare_methods(
     >>> list(methods.matrices), methods.matrices["rollout"].shape
     (['attention', 'value_norm', 'rollout', 'gradient', 'ablation'], torch.Size([2, 3]))
     """
-    require(
-        not model.training, "the model is in training mode, where dropout makes every pass another: call model.eval()"
-    )
-    run = differentiable(model, inputs)
+    training = "the model is in training mode, where dropout makes every pass different: call model.eval()"
+    require(not model.training, training)
+    run = measures.differentiable(model, inputs)
     row_values, size = _row_values(run.result, target, logits, score)
     values = row_values(run.result)
     cross, around = _input_layers(run.seen, sample)
     first = next(iter((cross or around).values()))
     names, places = [*around, *cross], first.keys
 
-    matrices = {
-        name: _answer_rows(matrix, len(values), reader) for name, matrix in _forward_methods(cross, around).items()
-    }
+    matrices = _forward_methods(cross, around)
+    matrices = {name: _answer_rows(matrix, len(values), reader) for name, matrix in matrices.items()}
     totals = values.flatten(1).sum(1) if values.ndim > 1 else values
-    matrices["gradient"] = _gradients(run, names, (first.sample, places), totals, size, between)
+    matrices["gradient"] = _gradients(run, names, first.sample, places, totals, size, between)
 
     def again(given: Inputs = inputs) -> Tensor:
         between()
-        return row_values(call_model(model, given if isinstance(given, Mapping) else tuple(given)))
+        return row_values(measures.call_model(model, given if isinstance(given, Mapping) else tuple(given)))
 
-    sizes = size(_ablation(again, _hiding(model, names), without, places).cpu())
+    def hide(place: int) -> AbstractContextManager[None]:
+        return intervene(model, dict.fromkeys(names, MaskKey(place)))
+
+    sizes = size(_ablation(again, hide, without, places).cpu())
     matrices["ablation"] = sizes.flatten(2).sum(2) if sizes.ndim > 2 else sizes
     return Methods.of(matrices, rows, columns)
 
 
 def _forward_methods(cross: Mapping[str, Stream], around: Mapping[str, Stream]) -> dict[str, Matrix]:
     """What the weights themselves say, mean of heads and layers: alone, with the values' sizes, through the layers."""
-    read = (cross or around).values()  # the layers whose rows stand for the outputs
+    norms, read = measures.value_norms, (cross or around).values()  # the layers whose rows stand for the outputs
     matrices = {
         "attention": torch.stack([_whole(stream).mean(0) for stream in read]).mean(0),
-        "value_norm": torch.stack([value_norms(_whole(stream), stream.values()).mean(0) for stream in read]).mean(0),
+        "value_norm": torch.stack([norms(_whole(stream), stream.values()).mean(0) for stream in read]).mean(0),
     }
     if around:
-        encoder = map(_whole, around.values())
-        matrices["rollout"] = cross_rollout(map(_whole, cross.values()), encoder) if cross else rollout(encoder)
+        encoder, decoder = map(_whole, around.values()), map(_whole, cross.values())
+        matrices["rollout"] = measures.cross_rollout(decoder, encoder) if cross else measures.rollout(encoder)
     return matrices
 
 
@@ -127,7 +118,7 @@ def _ablation(
 ) -> Float[Tensor, "rows places ..."]:
     """By how much the value of each row falls without each place: hidden, or replaced in the inputs.
 
-    What a hidden place says of itself through the residual stream stays.
+    A hidden place still contributes to itself through the residual stream.
     """
     whole, changes = values(), []
     for place in range(places):
@@ -139,12 +130,12 @@ def _ablation(
 def _row_values(
     result: Any, target: Any, logits: Callable[[Any], Tensor] | None, score: RowScore | None
 ) -> tuple[RowScore, Callable[[Tensor], Tensor]]:
-    """The numbers that are explained, one or several a row, and how much of a change of them counts.
+    """The numbers that are explained, one or several per row, and which part of their changes counts.
 
-    They are the log-probabilities of the targets, whose fall counts; or a score, which may move either way.
+    They are the log-probabilities of the targets, whose decrease counts; or a score, whose changes count in both directions.
     """
     if score is not None:
-        require(target is None and logits is None, "score says what is explained: leave target and logits out")
+        require(target is None and logits is None, "score already defines what is explained: remove target and logits")
         return score, torch.abs
     scores = _rows_of(result, logits)
     wanted = _as_target(target, scores)
@@ -156,39 +147,29 @@ def _row_values(
     return log_probability, partial(torch.clamp, min=0)
 
 
-def _hiding(model: nn.Module, names: Sequence[str]) -> Callable[[int], AbstractContextManager[None]]:
-    """What hides a place from these layers: theirs by their neighborhoods, those of another library by an intervention."""
-    layers = [_layer_named(model, name) for name in names]
-    if all(isinstance(layer, Attention) for layer in layers):
-        return partial(hidden, cast(list[Attention], layers))
-    return lambda place: intervene(model, dict.fromkeys(names, MaskKey(place)))
-
-
 def _rows_of(result: Any, logits: Callable[[Any], Tensor] | None) -> Float[Tensor, "rows vocab"]:
     """The logits of the one sample."""
-    found: Any = result if logits is None else logits(result)
-    if isinstance(found, tuple) or isinstance(getattr(found, "logits", None), Tensor):
-        found = logits_in(found)
+    values: Any = result if logits is None else logits(result)
+    if isinstance(values, tuple) or isinstance(getattr(values, "logits", None), Tensor):
+        values = measures.logits_in(values)
     require(
-        isinstance(found, Tensor) and found.ndim in (2, 3) and found.shape[0] == 1,
+        isinstance(values, Tensor) and values.ndim in (2, 3) and values.shape[0] == 1,
         "comparing methods needs one sample and logits of (1, rows, vocab) or (1, classes): "
-        f"got {tuple(found.shape) if isinstance(found, Tensor) else type(result).__name__}. Say where they are with logits=",
+        f"got {tuple(values.shape) if isinstance(values, Tensor) else type(result).__name__}. Say where they are with logits=",
     )
-    return found[0] if found.ndim == 3 else found
+    return values[0] if values.ndim == 3 else values
 
 
 def _as_target(target: Any, scores: Float[Tensor, "rows vocab"]) -> Int[Tensor, " rows"]:
     """The token of every row."""
     if target is None:
         return scores.detach().argmax(-1)
-    found = torch.as_tensor(target, device=scores.device).reshape(-1)
-    require(
-        len(found) == len(scores) and not found.is_floating_point(),
-        f"the target needs a token for each of the {len(scores)} rows: got {len(found)}",
-    )
+    tokens = torch.as_tensor(target, device=scores.device).reshape(-1)
+    fits = len(tokens) == len(scores) and not tokens.is_floating_point()
+    require(fits, f"the target needs a token for each of the {len(scores)} rows: got {len(tokens)}")
     vocab = scores.shape[1]
-    require(int(found.min()) >= 0 and int(found.max()) < vocab, f"the target's tokens must lie in 0..{vocab - 1}")
-    return found.long()
+    require(int(tokens.min()) >= 0 and int(tokens.max()) < vocab, f"the target's tokens must lie in 0..{vocab - 1}")
+    return tokens.long()
 
 
 def _input_layers(seen: Seen, sample: int | None = None) -> tuple[dict[str, Stream], dict[str, Stream]]:
@@ -241,15 +222,15 @@ def _answer_rows(matrix: Float[Tensor, "queries keys"], rows: int, reader: int |
 
 
 def _gradients(
-    run: Differentiable,
+    run: measures.Differentiable,
     names: Sequence[str],
-    sample_and_places: tuple[int, int],
+    sample: int,
+    places: int,
     values: Float[Tensor, " rows"],
     size: Callable[[Tensor], Tensor],
     between: Callable[[], object],
 ) -> Matrix:
     """alpha x d value / d alpha, as much of it as counts, over all layers, heads and queries that look at the input."""
-    sample, places = sample_and_places
     weights = {name: [call.weights() for call in run.seen[name].calls] for name in names}
     rows = []
     for value in values:
@@ -263,25 +244,15 @@ def _gradients(
     return torch.stack(rows)
 
 
-def _layer_named(model: nn.Module, name: str) -> nn.Module:
-    """The layer that `look` calls by that name."""
-    named = {
-        n.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): m
-        for n, m in unwrapped(model).named_modules()
-    }
-    return named[name]
-
-
-# The methods beside raw attention, for an answer: from its labels it is known what was written, and which axes
-# they have.
+# The methods for an answer: its labels say what was written, and which axes the methods have.
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """What an answer is made of, where it is not the logits of every row of the model's output.
+    """What is explained of an answer that is not the logits of every row of the model's output.
 
-    `logits` finds those of the labels' outputs, a row for each of them in their order. A `score` is what a model says that
-    chooses nothing: numbers for every row. `sample` is the one that is shown, where the layers see several at once.
+    `logits` returns those of the labels' outputs, a row for each of them in their order. `score` returns numbers for every
+    row, for a model without classes. `sample` is the one that is shown, if the layers see several at once.
     """
 
     logits: Callable[[Any], Tensor] | None = None
@@ -298,46 +269,36 @@ def answer_methods(
     between: Callable[[], object] = _nothing,
 ) -> Methods:
     """`compare_methods` for what the labels of `seen` say was answered; where they do not say, for the likeliest."""
-    explained = explained or Explained()
+    explained, steps = explained or Explained(), seen.labels.outputs
     if explained.score is not None:
-        found = compare_methods(model, inputs, score=explained.score, sample=explained.sample, between=between)
+        methods = compare_methods(model, inputs, score=explained.score, sample=explained.sample, between=between)
     elif explained.logits is not None:
-        steps = seen.labels.outputs
         tokens = [step.token for step in steps if step.token is not None]
         readers = [step.row for step in steps]
         target = tokens if len(tokens) == len(steps) else None
-        found = compare_methods(model, inputs, target, logits=explained.logits, reader=readers, between=between)
+        methods = compare_methods(model, inputs, target, logits=explained.logits, reader=readers, between=between)
     else:
-        found = compare_methods(model, inputs, _written(output, seen), reader=_reader(output, seen), between=between)
-    size = next(iter(found.matrices.values())).shape
+        # the token of every row: what was written from it or answered, else the likeliest
+        likeliest = _rows_of(output, None).argmax(-1).clone()
+        if seen.labels.chosen is not None and len(likeliest) == 1:
+            likeliest[0] = seen.labels.chosen
+        for step in steps:
+            if step.token is not None and step.row < len(likeliest):
+                likeliest[step.row] = step.token
+        reader = steps[0].row if steps and len(likeliest) == 1 else None  # the query that decides on a class
+        methods = compare_methods(model, inputs, likeliest, reader=reader, between=between)
+    size = next(iter(methods.matrices.values())).shape
     rows, columns = _named_axes(seen, size[0], size[1], explained.sample)
-    return Methods(found.matrices, found.agreement, rows, columns)
-
-
-def _written(output: Any, seen: Seen) -> Tensor:
-    """The token of every row: what was written from it or answered, else the likeliest."""
-    target = _rows_of(output, None).argmax(-1).clone()
-    if seen.labels.chosen is not None and len(target) == 1:
-        target[0] = seen.labels.chosen
-    for step in seen.labels.outputs:
-        if step.token is not None and step.row < len(target):
-            target[step.row] = step.token
-    return target
-
-
-def _reader(output: Any, seen: Seen) -> int | None:
-    """The query that decides on a class, where there is one."""
-    steps = seen.labels.outputs
-    return steps[0].row if steps and len(_rows_of(output, None)) == 1 else None
+    return Methods(methods.matrices, methods.agreement, rows, columns)
 
 
 def _named_axes(seen: Seen, rows: int, columns: int, sample: int | None = None) -> tuple[str, str]:
     """The axes of the labels that rows and columns of these sizes are; nothing where no layer has such."""
     across = sorted(seen.names, key=lambda name: seen[name].kind != "cross")
     streams = [seen.stream(name, sample) for name in across]
-    found = [seen.labels.axes_of(stream.name, stream.queries, stream.keys) for stream in streams]
+    pairs = [seen.labels.axes_of(stream.name, stream.queries, stream.keys) for stream in streams]
     axes = seen.labels.axes
-    read = next((pair[1] for pair in found if pair and axes[pair[1]].size == columns), "")
+    read = next((pair[1] for pair in pairs if pair and axes[pair[1]].size == columns), "")
     if ANSWER in axes and axes[ANSWER].size == rows:
         return ANSWER, read
-    return next((pair[0] for pair in found if pair and axes[pair[0]].size == rows), ""), read
+    return next((pair[0] for pair in pairs if pair and axes[pair[0]].size == rows), ""), read

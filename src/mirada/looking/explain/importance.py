@@ -18,8 +18,13 @@ Measure = Callable[[Tensor, Tensor], Tensor]
 
 
 def divergence(before: Float[Tensor, "*places classes"], after: Float[Tensor, "*places classes"]) -> Tensor:
-    """KL(softmax(before) || softmax(after)) in nats, the mean over all places: for logits. A class that is ruled out (-inf)
-    in both counts nothing.
+    """KL(softmax(before) || softmax(after)) in nats, the mean over all places: for logits.
+
+    A class that is ruled out (-inf) in both counts nothing.
+
+    Args:
+        before: The logits of the model as it is.
+        after: The logits with a head dropped.
 
     >>> divergence(torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 0.0]])).item()
     0.0
@@ -31,6 +36,10 @@ def divergence(before: Float[Tensor, "*places classes"], after: Float[Tensor, "*
 
 def difference(before: Float[Tensor, "..."], after: Float[Tensor, "..."]) -> Tensor:
     """|before - after|, the mean over all numbers: for outputs that are no logits.
+
+    Args:
+        before: The output of the model as it is.
+        after: The output with a head dropped.
 
     >>> difference(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])).item()
     1.0
@@ -51,8 +60,8 @@ class Importance:
     @property
     def ranked(self) -> list[tuple[str, int, float]]:
         """Layer, head and change, the largest change first."""
-        found = [(layer, head, x) for layer, row in self.by_layer.items() for head, x in enumerate(row.tolist())]
-        return sorted(found, key=lambda item: -item[2])
+        heads = [(layer, head, x) for layer, row in self.by_layer.items() for head, x in enumerate(row.tolist())]
+        return sorted(heads, key=lambda item: -item[2])
 
     def __str__(self) -> str:
         heads = max(len(row) for row in self.by_layer.values())
@@ -92,25 +101,22 @@ def importance(
     with look(model) as seen:
         before = _output_of(model, inputs)
     require(len(seen.names) > 0, f"the inputs reached no attention layer of {type(model).__name__}")
-    found = {}
-    for name in seen.names:
-        row = []
+    by_layer = {name: torch.zeros(heads[name], dtype=torch.float64) for name in seen.names}
+    for name, changes in by_layer.items():
         for head in range(heads[name]):
             with intervene(model, {name: DropHead(head)}):
-                row.append(float(measure(before, _output_of(model, inputs))))
-        found[name] = torch.tensor(row, dtype=torch.float64)
-    return Importance(found, getattr(measure, "__name__", "measure"))
+                changes[head] = float(measure(before, _output_of(model, inputs)))
+    return Importance(by_layer, getattr(measure, "__name__", "measure"))
 
 
 def _output_of(model: nn.Module, inputs: Any) -> Tensor:
     """The model's output, with random numbers that are the same in every call."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        given = callable(inputs) and not isinstance(inputs, Tensor | Mapping)
-        output = inputs() if given else call_model(model, inputs)
-    found = logits_in(output)
-    if found is None:
-        raise ValueError(
-            f"importance compares tensors: got {type(output).__name__}. Give a function that runs the model and picks one."
-        )
-    return found
+        runs = callable(inputs) and not isinstance(inputs, Tensor | Mapping)
+        output = inputs() if runs else call_model(model, inputs)
+    logits = logits_in(output)
+    if logits is None:
+        got = type(output).__name__
+        raise ValueError(f"importance compares tensors: got {got}. Give a function that runs the model and picks one.")
+    return logits

@@ -1,4 +1,4 @@
-"""How much a result depends on each weight: weights times the size of what they bring, weights times their gradient."""
+"""How much a result depends on each weight: weights times the norms of the values, weights times their gradients."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,19 +9,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mirada.attention.equation import Attention
 from mirada.attention.kernels import reference
-from mirada.attention.neighborhoods import Mask, Neighborhood
 from mirada.attention.observe import Event, observed
-from mirada.attention.places import Places
 from mirada.errors import require
 from mirada.looking.record import Call, Seen, look
 
-# Running any model, and finding the logits in what it gives: a tensor, several of them, or an output with names.
+# Running any model, and finding the logits in its output: a tensor, several of them, or an output with names.
 
 
 def call_model(model: nn.Module, inputs: Any) -> Any:
-    """What a model gives for its arguments: a tensor, a tuple of several, or a dict by name."""
+    """The output of a model for its arguments: a tensor, a tuple of several, or a dict by name."""
     if isinstance(inputs, Mapping):
         return model(**inputs)
     return model(*(inputs if isinstance(inputs, tuple) else (inputs,)))
@@ -50,7 +47,15 @@ RESIDUAL = 0.5  # the share of a layer's output that did not go through its atte
 
 
 def rollout(layers: Iterable[Float[Tensor, "heads places places"]]) -> Float[Tensor, "places places"]:
-    """What every place has seen of every input place after all layers, from the first to the last.
+    """Attention rollout: the product of the layers' weights, each mixed with the residual connection.
+
+    rollout = A_n ... A_1,    A_l = 0.5 I + 0.5 (mean of the heads of layer l), each row divided by its sum
+
+    Args:
+        layers: The self-attention weights of one sample, from the first layer to the last.
+
+    Returns:
+        How much each place after the last layer depends on each input place.
 
     >>> swap = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])
     >>> rollout([swap]).tolist()
@@ -58,6 +63,8 @@ def rollout(layers: Iterable[Float[Tensor, "heads places places"]]) -> Float[Ten
     >>> uniform = torch.full((1, 2, 2), 0.5)
     >>> rollout([uniform, uniform]).tolist()
     [[0.625, 0.375], [0.375, 0.625]]
+
+    Abnar and Zuidema (2020), arXiv:2005.00928.
     """
     product = None
     for weights in layers:
@@ -81,40 +88,10 @@ def cross_rollout(
     return looked @ rollout(encoder)
 
 
-# What happens without a place of the input: hidden from every layer, one place after the other.
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Without(Neighborhood):
-    """Every key but one: N(i) = {j: j != key}.
-
-    >>> Without(1).dense(1, 3).int().tolist()
-    [[[[1, 0, 1]]]]
-    """
-
-    key: int
-
-    def sees(self, places: Places) -> Mask:
-        return places.column != self.key
-
-
-@contextmanager
-def hidden(layers: Sequence[Attention], key: int) -> Iterator[None]:
-    """No query of these layers sees the key, inside the block."""
-    before = [layer.where for layer in layers]
-    for layer in layers:
-        layer.where = layer.where & Without(key)
-    try:
-        yield
-    finally:
-        for layer, where in zip(layers, before, strict=True):
-            layer.where = where
-
-
 def value_norms(
     weights: Float[Tensor, "heads queries keys"], values: Float[Tensor, "heads keys value_dim"]
 ) -> Float[Tensor, "heads queries keys"]:
-    """alpha_ij |v_j|: a key that brings a vector of zeros brings nothing, however much it is looked at.
+    """alpha_ij |v_j|: a key whose value is a vector of zeros contributes nothing, whatever its weight.
 
     >>> value_norms(torch.tensor([[[0.5, 0.5]]]), torch.tensor([[[3.0, 4.0], [0.0, 0.0]]])).tolist()
     [[[2.5, 0.0]]]
@@ -126,7 +103,7 @@ def value_norms(
 
 @dataclass
 class HeadOutputs:
-    """An observer that keeps what the heads of every call gave, with its gradient."""
+    """An observer that keeps the outputs of the heads of every call, with their gradients."""
 
     calls: dict[Any, list[Tensor]] = field(default_factory=dict)
 
@@ -138,7 +115,7 @@ class HeadOutputs:
 
 @dataclass(eq=False)
 class Differentiable:
-    """A pass of a model that can be asked for the gradient of a result with respect to the weights of every call."""
+    """A forward pass that has gradients of a result with respect to the weights of every call."""
 
     seen: Seen
     result: Any  # what the model returned
@@ -150,28 +127,23 @@ class Differentiable:
         """d target / d alpha for every call of every layer, or of some; the weights are as if each could be changed alone.
 
         The heads' outputs are linear in the weights, h = mix(alpha, v), so the gradient of h, which autograd has on any kernel,
-        gives that of alpha. Over the edges of a graph there is none.
+        determines that of alpha. Over the edges of a graph there is none.
         """
-        found: dict[str, list[Tensor]] = {}
-        missing = [name for name in (self.seen.names if layers is None else layers) if name not in self.outputs]
-        require(
-            not missing,
-            f"no gradient of the weights is known for {', '.join(missing)}: its heads' outputs were not seen",
-        )
+        wanted = self.seen.names if layers is None else layers
+        missing = ", ".join(name for name in wanted if name not in self.outputs)
+        require(not missing, f"no gradient of the weights is known for {missing}: its heads' outputs were not seen")
         names = [name for name in self.outputs if layers is None or name in layers]
-        flat = [(name, place) for name in names for place in range(len(self.outputs[name]))]
-        outputs = [self.outputs[name][place] for name, place in flat]
-        gradients = torch.autograd.grad(target, outputs, retain_graph=True, allow_unused=True)
-        for (name, place), output, gradient in zip(flat, outputs, gradients, strict=True):
-            call = self.seen[name].calls[place]
-            found.setdefault(name, []).append(
-                _through_mix(call, torch.zeros_like(output) if gradient is None else gradient)
-            )
-        return found
+        outputs = [output for name in names for output in self.outputs[name]]
+        gradients = iter(torch.autograd.grad(target, outputs, retain_graph=True, allow_unused=True))
+        by_layer: dict[str, list[Tensor]] = {name: [] for name in names}
+        for name in names:
+            for call, output, gradient in zip(self.seen[name].calls, self.outputs[name], gradients, strict=False):
+                by_layer[name].append(_through_mix(call, torch.zeros_like(output) if gradient is None else gradient))
+        return by_layer
 
 
 def _through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_dim"]) -> Tensor:
-    """The gradient of the heads' outputs as one of the weights that made them."""
+    """From the gradient of the heads' outputs to that of their weights."""
     require(call.edges is None, f"{call.name or 'the layer'} has a weight per edge: gradients are of dense weights")
     request = call.restored()
     _, v = request.visible()
@@ -182,7 +154,7 @@ def _through_mix(call: Call, gradient: Float[Tensor, "batch heads queries value_
 
 
 def differentiable(model: nn.Module, inputs: Sequence[Any] | Mapping[str, Any]) -> Differentiable:
-    """Run a model on its arguments, in a row or by name, keeping its attention and the gradients to come.
+    """Run a model on its arguments, by position or by name, keeping its attention and the graph of its gradients.
 
     >>> from mirada import Attention, MultiHead
     >>> layer = Attention(MultiHead(width=4, heads=2))
@@ -210,7 +182,7 @@ def _ordinary(inputs: Sequence[Any] | Mapping[str, Any]) -> tuple[Any, ...] | di
 
 @contextmanager
 def _trainable(model: nn.Module) -> Iterator[None]:
-    """Parameters that are frozen have gradients inside, so that something in the pass has."""
+    """Frozen parameters require gradients inside the block, so that there is something to differentiate."""
     frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
     for parameter in frozen:
         parameter.requires_grad_(True)
@@ -228,7 +200,7 @@ def weight_gradients(
 
     Args:
         model: A model of mirada or of Hugging Face transformers; it keeps its kernels.
-        inputs: Its arguments, in a row or by name.
+        inputs: Its arguments, by position or by name.
         target: From the model's output to the number whose gradient is wanted.
 
     >>> from mirada import Attention, MultiHead

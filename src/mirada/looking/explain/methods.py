@@ -1,4 +1,4 @@
-"""Several answers to "what did this row depend on", beside each other, and how far they agree."""
+"""What each row depended on by several methods, and how far they agree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Matrix = Float[Tensor, "rows columns"]
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two methods agree: Spearman's rank correlation, and the share of rows with the same first place."""
+    """How far two methods agree: Spearman's rank correlation, and the share of rows with the same largest entry."""
 
     a: str
     b: str
@@ -25,7 +25,13 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Methods:
-    """A matrix per method: what each row depended on, non-negative, each row summing to 1 (or 0).
+    """A matrix per method: what each row depended on, non-negative, each row summing to 1 (or 0). `of` makes them.
+
+    Args:
+        matrices: The matrices by the name of their method.
+        agreement: How far every two methods agree.
+        rows: The name of the labels' axis of the rows.
+        columns: The name of the labels' axis of the columns.
 
     >>> found = Methods.of({"attention": torch.tensor([[1.0, 3.0]]), "ablation": torch.tensor([[0.0, -2.0]])})
     >>> found.matrices["attention"].tolist(), found.matrices["ablation"].tolist()
@@ -56,31 +62,29 @@ def _row_shares(matrix: Matrix) -> Matrix:
 
 
 def _agreements(matrices: Mapping[str, Matrix]) -> tuple[Agreement, ...]:
-    """Every pair of methods, over the rows in which both say something."""
-    found = []
+    """Every pair of methods, over the rows that are not all zeros in either."""
+    agreements = []
     for (a, one), (b, other) in combinations(matrices.items(), 2):
         both = (one.sum(-1) > 0) & (other.sum(-1) > 0)
-        left, right = one[both], other[both]
-        if not left.numel() or left.shape[1] < 2:
-            continue
-        correlations = [spearman(x, y) for x, y in zip(left, right, strict=True)]
+        x, y = one[both], other[both]
+        correlations = [spearman(*rows) for rows in zip(x, y, strict=True)] if x.shape[1] > 1 else []
         known = [value for value in correlations if value is not None]
         if known:
-            top = (left.argmax(-1) == right.argmax(-1)).float().mean()
-            found.append(Agreement(a, b, sum(known) / len(known), float(top)))
-    return tuple(found)
+            top = (x.argmax(-1) == y.argmax(-1)).float().mean()
+            agreements.append(Agreement(a, b, sum(known) / len(known), float(top)))
+    return tuple(agreements)
 
 
 def spearman(x: Float[Tensor, " n"], y: Float[Tensor, " n"]) -> float | None:
-    """The correlation of the ranks, ties sharing their mean rank; None where one of them has no order.
+    """The correlation of the ranks, ties sharing their mean rank; None where all numbers of one of them are equal.
 
     >>> round(spearman(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 3.0, 2.0])), 3)
     0.5
     """
     ranks = [_mean_ranks(values) for values in (x, y)]
-    left, right = (rank - rank.mean() for rank in ranks)
-    norm = float(left.norm() * right.norm())
-    return float(left @ right) / norm if norm > 0 else None
+    a, b = (rank - rank.mean() for rank in ranks)
+    norm = float(a.norm() * b.norm())
+    return float(a @ b) / norm if norm > 0 else None
 
 
 def _mean_ranks(values: Float[Tensor, " n"]) -> Float[Tensor, " n"]:

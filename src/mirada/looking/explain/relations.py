@@ -1,4 +1,4 @@
-"""Which head follows which relation between words, always beside the best fixed offset.
+"""Which head follows which relation between words, compared with the best fixed offset.
 
 For every word that has a relation, the other word that a head looks at most is compared with the one that the relation names.
 A head is worth a name only if it beats "always the word two places on". Clark et al. (2019), arXiv:1906.04341.
@@ -7,6 +7,7 @@ A head is worth a name only if it beats "always the word two places on". Clark e
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import torch
@@ -35,7 +36,7 @@ class AnnotatedWord:
 
 @dataclass(frozen=True)
 class AnnotatedSentence:
-    """The syntactic words of a sentence: of a contraction its parts, and none of those that were left out."""
+    """The syntactic words of a sentence: the parts of contractions, and no omitted words."""
 
     words: tuple[AnnotatedWord, ...]
 
@@ -47,15 +48,21 @@ class AnnotatedSentence:
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
         """The characters of each word in `text`."""
-        found, start = [], 0
+        spans, start = [], 0
         for word in self.words:
-            found.append((start, start + len(word.form)))
+            spans.append((start, start + len(word.form)))
             start += len(word.form) + 1
-        return tuple(found)
+        return tuple(spans)
 
 
 def read_conllu(path: str | Path) -> Found[AnnotatedSentence]:
-    """The sentences of a file, plain or gzipped; a bad one is a problem with its line, and reading goes on.
+    """Read the annotated sentences of a CoNLL-U file.
+
+    Args:
+        path: The file, plain or gzipped.
+
+    Returns:
+        The sentences as records, and the others as problems with their line.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "x.conllu")
@@ -66,30 +73,23 @@ def read_conllu(path: str | Path) -> Found[AnnotatedSentence]:
     """
     records: list[Record[AnnotatedSentence]] = []
     problems: list[Problem] = []
-    rows: list[tuple[str, list[str]]] = []
-
-    def finish() -> None:
-        if rows:
-            found = _sentence(rows)
-            if isinstance(found, Problem):
-                problems.append(found)
-            else:
-                records.append(Record(rows[0][0], found))
-        rows.clear()
-
-    for line in read_lines(path):
-        if isinstance(line, Problem):
-            problems.append(line)
-        elif not line.text.strip():
-            finish()
-        elif not line.text.startswith("#"):
-            rows.append((line.where, line.text.split("\t")))
-    finish()
+    for blank, block in groupby(read_lines(path), lambda line: not isinstance(line, Problem) and not line.text.strip()):
+        rows = []
+        for line in () if blank else block:
+            if isinstance(line, Problem):
+                problems.append(line)
+            elif not line.text.startswith("#"):
+                rows.append((line.where, line.text.split("\t")))
+        sentence = _sentence(rows) if rows else None
+        if isinstance(sentence, Problem):
+            problems.append(sentence)
+        elif sentence:
+            records.append(Record(rows[0][0], sentence))
     return Found(records, problems)
 
 
 def _sentence(rows: list[tuple[str, list[str]]]) -> AnnotatedSentence | Problem:
-    """The rows of a sentence as its words; "3-4" (a contraction) and "5.1" (a word left out) are passed over."""
+    """The rows of a sentence as its words; "3-4" (a contraction) and "5.1" (an omitted word) are skipped."""
     for where, cells in rows:
         if len(cells) != COLUMNS:
             return Problem(where, f"expected {COLUMNS} columns, found {len(cells)}. CoNLL-U separates them by tabs.")
@@ -100,9 +100,8 @@ def _sentence(rows: list[tuple[str, list[str]]]) -> AnnotatedSentence | Problem:
             return Problem(where, f"words are numbered from 1: expected {number}, found {cells[0]!r}.")
         head = int(cells[6]) if cells[6].isascii() and cells[6].isdigit() else -1
         if not 0 <= head <= len(kept) or head == number:
-            return Problem(
-                where, f"the head must be 0 (the root) or another word up to {len(kept)}: found {cells[6]!r}."
-            )
+            rule = f"the head must be 0 (the root) or another word up to {len(kept)}"
+            return Problem(where, f"{rule}: found {cells[6]!r}.")
         words.append(AnnotatedWord(cells[1], head - 1 if head else None, cells[7].split(":")[0], cells[3]))
     return AnnotatedSentence(tuple(words)) if words else Problem(rows[0][0], "a sentence without words.")
 
@@ -163,19 +162,17 @@ def relations_of(
     links: Iterable[tuple[str, int, int]], words: int, punctuation: Sequence[int] = ()
 ) -> dict[str, Targets]:
     """From links (relation, word, other word): both directions, and what needs no annotation."""
-    found: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    targets: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for name, word, other in links:
-        found[name][word].add(other)
-        found[name + FROM_HEAD][other].add(word)
+        targets[name][word].add(other)
+        targets[name + FROM_HEAD][other].add(word)
     for name, offset in OFFSETS.items():
-        for word in range(words):
-            if 0 <= word + offset < words:
-                found[name][word].add(word + offset)
+        for word in range(max(0, -offset), words - max(0, offset)):
+            targets[name][word].add(word + offset)
     for word in range(words):
-        marks = {mark for mark in punctuation if mark != word}
-        if marks:
-            found[PUNCTUATION][word] |= marks
-    return {name: {word: frozenset(others) for word, others in given.items()} for name, given in found.items()}
+        if marks := set(punctuation) - {word}:
+            targets[PUNCTUATION][word] |= marks
+    return {name: {word: frozenset(others) for word, others in given.items()} for name, given in targets.items()}
 
 
 def head_relations(sentences: Iterable[RelatedWords], fewest: int = 1) -> list[HeadRelation]:
@@ -219,7 +216,7 @@ def favorites(weights: Float[Tensor, "heads words words"]) -> Integer[Tensor, "h
     if words < 2:
         return torch.full(weights.shape[:2], -1)
     best = weights.masked_fill(torch.eye(words, dtype=torch.bool), -torch.inf).max(-1)
-    # a first word that may only look back, or a word without pieces, chose nobody
+    # the first word of causal attention, or a word without pieces, chose no other word
     return best.indices.masked_fill(~(best.values > 0), -1)
 
 
@@ -227,6 +224,5 @@ def best_heads(table: Iterable[HeadRelation]) -> list[HeadRelation]:
     """The best head of each relation."""
     best: dict[str, HeadRelation] = {}
     for row in table:
-        if row.relation not in best or row.accuracy > best[row.relation].accuracy:
-            best[row.relation] = row
+        best[row.relation] = max(best.get(row.relation, row), row, key=lambda each: each.accuracy)
     return list(best.values())

@@ -57,7 +57,7 @@ export function changeRow(stream, row, head, query, changes) {
   return row;
 }
 
-// the most that a weight can be forced to beside the others of its row: together they are at most 1
+// the largest weight that can be forced, given the others of its row: together they are at most 1
 export function roomFor(changes, query, key, head) {
   const meets = (change) => !given(head) || !given(change.head) || change.head === head;
   const others = changes.filter((change) => change.do === "Force" && change.query === query && change.key !== key && meets(change));

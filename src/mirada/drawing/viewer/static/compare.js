@@ -1,4 +1,4 @@
-// Raw weights beside other ways of asking what mattered, and whether they agree.
+// Raw weights compared with other measures of what mattered, and how far they agree.
 
 import { h } from "./elements.js";
 import { tokenElement } from "./tokens.js";

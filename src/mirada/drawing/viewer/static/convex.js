@@ -148,7 +148,7 @@ export class Convex {
     const places = app.stream.keys <= 12 ? Array.from(this.weights.keys()) : strongest(this.recorded, SLIDERS).sort((a, b) => a - b);
     this.inputs = new Map();
     this.sliders.replaceChildren(...places.map((key) => {
-      const told = h("output", {}, app.number(this.weights[key], 3));
+      const output = h("output", {}, app.number(this.weights[key], 3));
       const slider = h(
         "input",
         {
@@ -161,8 +161,8 @@ export class Convex {
           oninput: () => this.#force(key, Number(slider.value)),
         },
       );
-      this.inputs.set(key, { slider, told });
-      return h("li", {}, h("label", {}, tokenElement(app.token(app.stream.columns, key), {}, 14), slider, told));
+      this.inputs.set(key, { slider, output });
+      return h("li", {}, h("label", {}, tokenElement(app.token(app.stream.columns, key), {}, 14), slider, output));
     }));
   }
   // the others share the rest in proportion, as `Force` does
@@ -170,9 +170,9 @@ export class Convex {
     const rest = this.weights.reduce((all, value, place) => (place === key ? all : all + value), 0);
     const equal = (1 - weight) / Math.max(1, this.weights.length - 1);
     this.weights = this.weights.map((value, place) => (place === key ? weight : rest > 1e-9 ? (value * (1 - weight)) / rest : equal));
-    for (const [place, { slider, told }] of this.inputs) {
+    for (const [place, { slider, output }] of this.inputs) {
       if (place !== key) slider.value = this.weights[place];
-      told.textContent = this.app.number(this.weights[place], 3);
+      output.textContent = this.app.number(this.weights[place], 3);
     }
     this.draw();
   }

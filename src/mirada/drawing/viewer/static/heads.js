@@ -78,13 +78,13 @@ class HeadsView {
     const { app } = this;
     const canvas = h("canvas", { width: 1, height: 1 });
     const digits = this.order === "entropy" || this.order === "distance" ? 2 : null;
-    const told = value === null ? null : h("b", {}, digits ? app.number(value, digits) : app.percent(value));
+    const badge = value === null ? null : h("b", {}, digits ? app.number(value, digits) : app.percent(value));
     const tile = h("button", {
       type: "button", class: "tile", "data-stream": stream.index, "data-head": head,
       "aria-label": app.t("headOf", head, stream.name), title: this.#title(stream, head),
       onclick: (event) => app.chooseHead(stream, head, event.shiftKey || event.ctrlKey || event.metaKey),
       ondblclick: () => app.set({ view: "matrix" }),
-    }, canvas, h("span", { class: "tile-name" }, value === null ? String(head) : `${layerName(stream.name)} · ${head}`, told));
+    }, canvas, h("span", { class: "tile-name" }, value === null ? String(head) : `${layerName(stream.name)} · ${head}`, badge));
     tile.drawing = { canvas, stream, head };
     this.seen.observe(tile);
     this.tiles.push(tile);
@@ -95,12 +95,12 @@ class HeadsView {
     const statistics = stream.fields.statistics?.[head];
     if (!statistics) return `${stream.name} · ${head}`;
     const known = ["entropy", "distance", "previous", "next", "first", "self"].filter((name) => Number.isFinite(statistics[name]));
-    const told = known.map((name) => `${app.t(`by_${name}`)} ${app.number(statistics[name], 2)}`);
+    const parts = known.map((name) => `${app.t(`by_${name}`)} ${app.number(statistics[name], 2)}`);
     if (statistics.sink) {
       const { key, mass } = statistics.sink;
-      told.push(`${app.t("by_sink")} ${app.percent(mass)} (${short(app.token(stream.columns, key), 12)})`);
+      parts.push(`${app.t("by_sink")} ${app.percent(mass)} (${short(app.token(stream.columns, key), 12)})`);
     }
-    return `${stream.name} · ${head}\n${told.join("\n")}`;
+    return `${stream.name} · ${head}\n${parts.join("\n")}`;
   }
   #mark() {
     const { stream, heads } = this.app.state;

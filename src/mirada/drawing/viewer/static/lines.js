@@ -43,13 +43,13 @@ export function leastShown(app, heads = null) {
 }
 
 export function thresholdControl(app, value, change) {
-  const told = h("output", {}, app.number(value, 4));
+  const output = h("output", {}, app.number(value, 4));
   const look = { type: "range", min: 0, max: 1, step: 0.001, value: Math.sqrt(value), "aria-label": app.t("strongerThan") };
   const slider = h("input", { ...look, oninput: () => {
-    told.textContent = app.number(slider.value ** 2, 4);
+    output.textContent = app.number(slider.value ** 2, 4);
     change(slider.value ** 2);
   } });
-  return h("label", { class: "threshold" }, app.t("strongerThan"), slider, told);
+  return h("label", { class: "threshold" }, app.t("strongerThan"), slider, output);
 }
 
 const headColor = (head) => CATEGORIES[head % CATEGORIES.length];
@@ -166,7 +166,7 @@ class LinesView {
     const height = longest <= 48 ? Math.max(longest * 27, 120) : Math.min(900, Math.max(620, longest * 3));
     const side = Math.min(width * 0.3, 190);
     const place = (index, count) => (count ? 10 + ((index + 0.5) * (height - 20)) / count : 0);
-    // few tokens beside many stand as close as those, in the middle
+    // few tokens next to many are as close together as those, in the middle
     const apart = Math.min(height / Math.max(1, queries), height / Math.max(1, keys));
     const spread = (count) => (longest <= 48 ? (height - apart * count) / 2 : 0);
     const y = (index, count) => (longest <= 48 ? spread(count) + (index + 0.5) * apart : place(index, count));

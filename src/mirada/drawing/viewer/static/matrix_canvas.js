@@ -1,4 +1,4 @@
-// What the matrix is drawn with, onto a canvas: cells, hatched rows, the tokens beside them, what is chosen.
+// Drawing the matrix on a canvas: cells, hatched rows, the tokens next to them, the selection.
 
 import { short } from "./tokens.js";
 

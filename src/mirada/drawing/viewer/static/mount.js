@@ -11,7 +11,7 @@
 //           onChange    called after every change with {changed: [names], view, stream, heads, row, column, changes, language, theme};
 //                       `changes` are the what-ifs in the form of POST /api/look
 //           rerun       async (changes) => bytes of a record: the model run again with the what-ifs. Where it is given, what-ifs get a
-//                       button "run the model again"; what comes back is shown beside the first record (view "difference").
+//                       button "run the model again"; the result is shown next to the first record (view "difference").
 //                       Their places are the model's: nodes that are a part of a graph are named by their numbers in the whole
 // viewer    ready       a promise: resolved when the record is shown, or the message that says why not
 //           streams     [{name, kind, heads, queries, keys}]

@@ -15,12 +15,12 @@ const within = (left, right) => (query, key) => key >= query - left && key <= qu
 // a part as (query, key, head) => boolean, or as what data decided; `head` null asks about all heads together
 function part(name, text, square) {
   const [query, key, head] = ["query", "key", "head"].map((one) => field(text, one));
-  const taken = (at, column, of) =>
+  const matches = (at, column, of) =>
     (query === null || query === at) && (key === null || key === column) && (head === null || head === of);
   if (name === "Complete") return () => true;
   if (name === "Causal" && square) return within(Infinity, 0);
   if (name === "Window" && square) return within(field(text, "left") ?? Infinity, field(text, "right") ?? 0);
-  if (["~DropHead", "~Cut", "~MaskKey"].includes(name)) return (...place) => !taken(...place);
+  if (["~DropHead", "~Cut", "~MaskKey"].includes(name)) return (...place) => !matches(...place);
   return name === "Padding" ? COLUMNS : ROWS;
 }
 

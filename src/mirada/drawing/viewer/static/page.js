@@ -1,4 +1,4 @@
-// A page with its records inside: shows them, and gives `window.mirada` to whoever wants the numbers.
+// A page with its records inside: shows them, and sets `window.mirada`, which has the numbers.
 
 import { mount } from "./mount.js";
 
@@ -10,35 +10,9 @@ function fromBase64(text) {
   return bytes;
 }
 
-// as drawing/viewer/page.py writes it: seven bits a character; a letter stands for one that a page cannot hold and the next
-const LEFT_OUT = [0, 10, 13, 60];
-const OTHERS = 256;
-function fromDense(text, size) {
-  const bytes = new Uint8Array(size);
-  let [value, bits, at] = [0, 0, 0];
-  const put = (seven) => {
-    value = ((value << 7) | seven) & 0x7fff;
-    bits += 7;
-    if (bits < 8) return;
-    bits -= 8;
-    bytes[at] = value >> bits; // what is beyond the end is dropped, and so is what is above a byte
-    at += 1;
-  };
-  for (let i = 0; i < text.length; i += 1) {
-    const code = text.charCodeAt(i);
-    if (code >= OTHERS) put(LEFT_OUT[(code - OTHERS) >> 7]);
-    put(code & 127);
-  }
-  return bytes;
-}
-
-function recordIn({ textContent, dataset }) {
-  return dataset.size === undefined ? fromBase64(textContent.trim()) : fromDense(textContent, Number(dataset.size));
-}
-
 const element = document.getElementById("mirada");
 const blocks = [...document.querySelectorAll("script[data-record]")];
-const viewer = mount(element, blocks.map(recordIn), {
+const viewer = mount(element, blocks.map((block) => fromBase64(block.textContent.trim())), {
   title: document.title,
   language: element.dataset.language,
   onChange: ({ language, theme }) => {

@@ -50,13 +50,13 @@ class PictureView {
     const box = inPicture ? null : this.#box(state.row);
     const large = this.#paint(picture, wide, row, { box, chosen });
     large.setAttribute("aria-label", app.t("pictureLabel", short(app.rowToken())));
-    const told = h("p", { class: "soft hint note" }, app.t("pictureHint"));
+    const hint = h("p", { class: "soft hint note" }, app.t("pictureHint"));
     large.addEventListener("pointermove", (event) => {
       const cell = this.#cell(large, event);
       const times = app.t("timesUniform", app.number(row[cell] * app.stream.visible(state.row), 1));
-      told.textContent = `${app.token(axis, cell)}: ${app.number(row[cell], 4)} · ${times}`;
+      hint.textContent = `${app.token(axis, cell)}: ${app.number(row[cell], 4)} · ${times}`;
     });
-    large.addEventListener("pointerleave", () => (told.textContent = app.t("pictureHint")));
+    large.addEventListener("pointerleave", () => (hint.textContent = app.t("pictureHint")));
     if (inPicture) {
       large.classList.add("can-pick");
       large.addEventListener("click", (event) => app.set({ row: this.#cell(large, event) }));
@@ -86,7 +86,7 @@ class PictureView {
         { class: "card" },
         h("div", { class: "tools-row" }, modes, inPicture ? before : null),
         large,
-        told,
+        hint,
         this.#notes(row, box, picture),
         cautionList(app),
       ),

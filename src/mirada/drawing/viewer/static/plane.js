@@ -40,11 +40,11 @@ export class Plane {
     let more = true;
     while (more && performance.now() < until) more = one();
     if (!more) return;
-    let told = performance.now();
+    let announced = performance.now();
     this.stop = inIdleTime(() => {
       const on = one();
-      if (!on || performance.now() - told > 80) {
-        told = performance.now();
+      if (!on || performance.now() - announced > 80) {
+        announced = performance.now();
         this.version += 1;
         this.onprogress(!on);
       }

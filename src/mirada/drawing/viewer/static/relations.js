@@ -1,4 +1,4 @@
-// Heads that follow a relation between words, each beside the best fixed offset.
+// Heads that follow a relation between words, each compared with the best fixed offset.
 
 import { h } from "./elements.js";
 import { layerName } from "./tokens.js";

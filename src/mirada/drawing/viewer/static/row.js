@@ -15,7 +15,7 @@ export function rowCard(app, row, { shown = SHOWN } = {}) {
   const uniform = 1 / seen;
   const total = sum(row);
   const several = app.chosenRows.length > 1 ? app.chosenRows.length : 0;
-  const told = places.reduce((all, place) => all + row[place], 0);
+  const covered = places.reduce((all, place) => all + row[place], 0);
   const bar = (share, place) =>
     h("span", { class: "bar" }, h(
       "span",
@@ -35,7 +35,7 @@ export function rowCard(app, row, { shown = SHOWN } = {}) {
     "li",
     { class: "rest" },
     h("span", {}, app.t(left === 1 ? "otherKey" : "otherKeys", left)),
-    h("b", {}, app.number(total - told, 4)),
+    h("b", {}, app.number(total - covered, 4)),
   ) : null;
   return h(
     "section", { class: "card row-card", "aria-label": app.t("row") },

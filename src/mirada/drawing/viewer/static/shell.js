@@ -88,7 +88,7 @@ export class Shell {
       );
     };
     const input = made.input ? line(made.input, "asked") : null;
-    const told = answer?.text ? line(answer.text, "answered") : null;
+    const reply = answer?.text ? line(answer.text, "answered") : null;
     const tool = (text, label, act) => h(
       "button",
       { type: "button", class: "tool", "aria-label": label, title: label, onclick: act },
@@ -99,12 +99,12 @@ export class Shell {
       "header", { class: "top" },
       h("div", { class: "brand" }, eye(), h("span", {}, "mirada")),
       h("div", { class: "what" },
-        input || told ? h(
+        input || reply ? h(
           "h1",
           {},
           input,
-          input && told ? h("span", { class: "arrow", "aria-label": "→" }, "→") : null,
-          told,
+          input && reply ? h("span", { class: "arrow", "aria-label": "→" }, "→") : null,
+          reply,
         ) : h("h1", {}, h("bdi", {}, title)),
         h("p", { class: "meta" }, facts, changeChips(app.record))),
       h("div", { class: "tools" },
@@ -171,7 +171,7 @@ export class Shell {
     if (["stream", "heads", "row", "rows", "column", "changes"].some((name) => changed.has(name))) this.#whatIf();
     if (["stream", "heads", "row"].some((name) => changed.has(name))) this.#say();
   }
-  // what a screen reader is told after a step
+  // what a screen reader announces after a step
   #say() {
     const { app } = this;
     const row = app.row();

@@ -24,9 +24,9 @@ export function whatIfCard(app) {
       value: has ? app.row()[column] : 0, "aria-label": app.t("weight"),
     },
   );
-  const told = h("output", {}, has ? app.number(app.row()[column], 2) : "");
+  const output = h("output", {}, has ? app.number(app.row()[column], 2) : "");
   weight.addEventListener("input", () => {
-    told.textContent = app.number(Number(weight.value), 2);
+    output.textContent = app.number(Number(weight.value), 2);
   });
   weight.addEventListener("change", () => {
     const wanted = { layer, do: "Force", query: row, key: column, head: named.head };
@@ -40,7 +40,7 @@ export function whatIfCard(app) {
     h("h2", {}, app.t("whatIf"), h("small", { class: "badge" }, app.t("thisLayer"))),
     has ? null : h("p", { class: "soft hint" }, app.t("whatIfHint")),
     has ? h("p", { class: "pair" }, h("bdi", {}, query), " → ", h("bdi", {}, key)) : null,
-    has ? h("label", { class: "force" }, app.t("forceWeight"), weight, told) : null,
+    has ? h("label", { class: "force" }, app.t("forceWeight"), weight, output) : null,
     h("div", { class: "buttons" },
       has ? button(app.t("maskKey", key), () => add({ do: "MaskKey", key: column, ...named })) : null,
       has ? button(app.t("cutEdge"), () => add({ do: "Cut", query: row, key: column, ...named })) : null,

@@ -53,7 +53,7 @@ const WORDS = {
   lead_steps: ["The same weights, computed before your eyes: query times key, scaled, masked, through a softmax, and the values summed.", "Los mismos pesos, calculados ante tus ojos: consulta por clave, escala, máscara, softmax y suma de los valores."],
   lead_graph: ["Attention is a weighted graph: an arrow from each key to the query that reads it. The output of a query lies inside the hull of its values.", "La atención es un grafo con pesos: una flecha de cada clave a la consulta que la lee. La salida de una consulta queda dentro de la envolvente de sus valores."],
   lead_compare: ["Weights say where the model looked. Do other ways of asking what mattered agree?", "Los pesos dicen a dónde miró el modelo. ¿Coinciden otras formas de preguntar qué importó?"],
-  lead_relations: ["Heads that follow a relation between words, always beside what the best fixed offset would reach.", "Cabezas que siguen una relación entre palabras, siempre junto a lo que lograría el mejor desplazamiento fijo."],
+  lead_relations: ["Heads that follow a relation between words, always compared with the best fixed offset.", "Cabezas que siguen una relación entre palabras, siempre junto a lo que lograría el mejor desplazamiento fijo."],
   lead_difference: ["Two records side by side, and what changed: more attention in blue, less in orange.", "Dos registros lado a lado y qué cambió: más atención en azul, menos en naranja."],
 
   // matrix
