@@ -101,7 +101,7 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
 
 def _print_records(task: "Task", splits: "Splits", problems: "Sequence[Problem]", each: bool) -> None:
     """A bad record of every kind, or every one, then how many there are of all."""
-    from mirada.data.check import grouped, show
+    from mirada.data.record import grouped, show
 
     if problems:
         echo(show(problems, most=len(problems)) if each else grouped(problems))

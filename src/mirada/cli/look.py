@@ -179,7 +179,7 @@ def _ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
 
 def _relations(run: "Run", place: str) -> "list[HeadRelation]":
     """Which heads follow the relations of the sentences of a file; those that the run cannot read are counted."""
-    from mirada.data.check import show as problems_of
+    from mirada.data.record import show as problems_of
     from mirada.looking.explain.alignment import sentence_relations
     from mirada.looking.explain.relations import best_heads, read_conllu
 

@@ -13,9 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
-from mirada.data.check import summarized, too_long
 from mirada.data.options import TextOptions
-from mirada.data.record import Fields, Problem, TableRow
+from mirada.data.record import Fields, Problem, TableRow, summarized, too_long
 from mirada.data.text.ngrams import KINDS
 from mirada.data.text.tokenize import END, PAD
 from mirada.errors import require
