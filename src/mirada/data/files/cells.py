@@ -8,12 +8,11 @@ from typing import Any
 
 from mirada.data.columns.contents import TableLine, is_whole
 from mirada.data.columns.header import PAIRS, input_head, is_sure_header, named_place, place_of
-from mirada.data.files.csv import ALIKE, KNOWN, SAMPLE, Rows, divided, excel_separator
 from mirada.data.files.folders import file_text, is_fasttext, is_folder, split_labels, texts_at
 from mirada.data.files.forms import form_of
 from mirada.data.files.json import text_of
 from mirada.data.files.opening import head, scan
-from mirada.data.files.records import rows_of_table
+from mirada.data.files.records import ALIKE, KNOWN, SAMPLE, Rows, divided, excel_separator, rows_of_table
 from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
 
@@ -78,8 +77,8 @@ def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
     texts = [text for text, _ in head(path, encoding, SAMPLE) if text.strip()]
     if texts and excel_separator(texts[0]):
         return True
-    size, share = divided(texts, "\t").size
-    if size > 1 and share >= ALIKE:
+    by_tabs = divided(texts, "\t")
+    if by_tabs.size > 1 and by_tabs.share >= ALIKE:
         return True
     even = [each for each in (divided(texts, mark) for mark in KNOWN) if each.is_even]
     tables = ([[cell.strip() for cell in row] for row in each.rows] for each in even)

@@ -31,9 +31,8 @@ from mirada.data.columns.times import (
     text_of_time,
     time_axis,
 )
-from mirada.data.files.csv import is_one_column, line_rows, of_numbers
 from mirada.data.files.forms import form_of
-from mirada.data.files.records import table_rows
+from mirada.data.files.records import is_one_column, line_rows, of_numbers, table_rows
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem
 from mirada.errors import require, unknown
